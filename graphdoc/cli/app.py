@@ -8,15 +8,31 @@ import sys
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from graphdoc.cli import causes, fix, run, show
 from graphdoc.cli.arguments import KIND, split
-from graphdoc.cli.output import put
+from graphdoc.cli.output import put, writing_to
 from graphdoc.version import __version__
 
 
-class Everything(TyperCommand):
+class _Printed:
+    """A help text is printed while the words are read: a standard output that takes no more is told in one line."""
+
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        with writing_to(sys.stdout):
+            return super().make_context(*args, **extra)  # type: ignore[misc]
+
+
+class Command(_Printed, TyperCommand):
+    """One of graphdoc's commands."""
+
+
+class Commands(_Printed, TyperGroup):
+    """All of them."""
+
+
+class Everything(Command):
     """A command whose last argument takes everything from the program's name on, even ``--help``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -33,6 +49,7 @@ class Everything(TyperCommand):
 # Plain help text: typer's decorated one costs an import of rich at every start.
 app = typer.Typer(
     name="graphdoc",
+    cls=Commands,
     help="A crash doctor for PyTorch's autograd: what broke the graph, where in your code, and a patch that was tried.",
     no_args_is_help=True,
     add_completion=False,
@@ -58,9 +75,9 @@ def _options(
 
 
 app.command("run", cls=Everything, short_help="Run a program and say what broke its graph.")(run.command)
-app.command("fix", short_help="Print or apply the patch for the last run.")(fix.command)
+app.command("fix", cls=Command, short_help="Print or apply the patch for the last run.")(fix.command)
 if importlib.util.find_spec("graphdoc.cli.explain") is not None:
     explain = importlib.import_module("graphdoc.cli.explain")
-    app.command("explain", short_help="Explain a cause, a pasted message or a job's log.")(explain.command)
-app.command("show", short_help="Show a kept run again, in any format.")(show.command)
-app.command("causes", short_help="List the catalogue of causes.")(causes.command)
+    app.command("explain", cls=Command, short_help="Explain a cause, a pasted message or a job's log.")(explain.command)
+app.command("show", cls=Command, short_help="Show a kept run again, in any format.")(show.command)
+app.command("causes", cls=Command, short_help="List the catalogue of causes.")(causes.command)

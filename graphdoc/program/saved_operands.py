@@ -7,11 +7,21 @@ import ast
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program.bindings import frame_of
 from graphdoc.source.module import Source
+from graphdoc.source.paths import is_path, key
 from graphdoc.source.places import Place
+from graphdoc.source.scopes import imported_as
 
 _FIRST = frozenset({"self", "input"})
 _SECOND = frozenset({"other", "mat2", "batch2", "vec", "tensor2"})
 """Names of arguments in derivatives.yaml (tools/autograd): the tensor itself, and the one that it is combined with."""
+_MADE_OF = {
+    "matmul": ("mm", "bmm", "mv", "dot"),
+    "norm": ("linalgvectornorm",),
+    "vector_norm": ("linalgvectornorm",),
+    "square": ("pow",),
+}
+"""Functions that are recorded as another one (CompositeImplicitAutograd in native_functions.yaml)."""
+_LIBRARIES = ("torch", "torch.nn.functional", "torch.linalg", "torch.special")
 _OPERATIONS = (ast.Mult, ast.MatMult, ast.Div)
 
 
@@ -28,16 +38,18 @@ def saved_operand(sources: SourceTexts, frame: Frame, op: str, attribute: str) -
     if isinstance(node, ast.BinOp) and isinstance(node.op, _OPERATIONS):
         operands = [node.left, node.right]
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is(node.func.attr, op):
-        library = isinstance(node.func.value, ast.Name) and node.func.value.id in ("torch", "th")
+        library = _is_library(source, node.func.value)
         operands = [*([] if library else [node.func.value]), *node.args]
-    if isinstance(node, ast.Call) and node.keywords:
-        return None
     if which is None or which >= len(operands) or isinstance(operands[which], ast.Starred | ast.Constant):
         return None
     return frame_of(sources, frame.file, operands[which], frame.function)
 
 
+def _is_library(source: Source, node: ast.expr) -> bool:
+    return is_path(node) and key(node) in {imported_as(source, module, node) for module in _LIBRARIES}
+
+
 def _is(method: str, op: str) -> bool:
-    """Whether a function or method of this name is the operation that the node is of: ``matmul`` may be several."""
+    """Whether a function or method of this name is the operation that the node is of, or is made of it."""
     name = op.partition("Backward")[0].lower()
-    return method == name or (method == "matmul" and name in ("mm", "bmm", "mv", "dot"))
+    return method.replace("_", "") == name or name in _MADE_OF.get(method, ())

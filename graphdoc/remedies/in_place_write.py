@@ -28,6 +28,10 @@ SAME = (
 )
 CALLER = "The function works on a tensor of its own; what its caller passed keeps its numbers, which the write changed."
 
+CUT = (
+    "A new tensor that is made where nothing is recorded has no graph: what is computed from it later sends no "
+    "gradient to what came before."
+)
 OTHER = "`{}`, which was the same tensor, keeps its numbers, which the write changed."
 
 
@@ -95,12 +99,19 @@ def _instead(
             shown.append(where(frame))
     lines = ", ".join(dict.fromkeys(shown[:4]))
     other = next((n for w in writers if (n := read_elsewhere(sources, raised, w))), "")
-    safety: Safety = "unsafe" if other or any(_of_caller(sources, raised, w) for w in writers) else "safe"
-    note = SAME if safety == "safe" else OTHER.format(other) if other else CALLER
+    cut = cuts_there(writers)
+    safety: Safety = "unsafe" if cut or other or any(_of_caller(sources, raised, w) for w in writers) else "safe"
+    note = SAME if safety == "safe" else CUT if cut else OTHER.format(other) if other else CALLER
     return (
         together(auto, f"write out of place, at {lines}", safety, note),
         together(clones, f"clone the tensor before it is written, at {lines}", safety, note),
     )
+
+
+def cuts_there(writers: Sequence[Writer]) -> bool:
+    """Whether a new tensor in place of one of the writes would lose its graph: the write itself keeps it, though it is
+    not recorded (under no_grad)."""
+    return any(not w.grad_mode and w.stale is not None and w.stale.tensor.requires_grad for w in writers)
 
 
 def read_elsewhere(sources: SourceTexts, raised: Raised | None, writer: Writer) -> str:

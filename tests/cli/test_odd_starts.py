@@ -73,7 +73,7 @@ def test_closed_streams(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
-@pytest.mark.parametrize("words", ["causes", "explain GD101", "--version"])
+@pytest.mark.parametrize("words", ["causes", "explain GD101", "--version", "--help", "run --help"])
 def test_a_standard_output_that_takes_nothing_more(tmp_path: Path, words: str) -> None:
     done = shell(tmp_path, f"{RUN} {words} > /dev/full")
     told = "graphdoc: cannot write to standard output: No space left on device\n"

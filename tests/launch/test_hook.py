@@ -77,6 +77,8 @@ STARTED = {
     "env": False,
     "./program": False,
     "cd sub: ./start": True,
+    "make -s": True,
+    "cd sub: make -s": False,
 }
 
 
@@ -86,6 +88,10 @@ def test_which_children_are_taken_for_a_python(pair: Any, line: str, followed: b
     pair.write("by_hand.py", "import os\nprint(os.getpid())\n")
     for name in ("start.sh", "start", "sub/start"):
         pair.write(name, f"#!/bin/sh\n{sys.executable} {pair.folder}/by_hand.py\n").chmod(0o755)
+    pair.write("Makefile", f"all:\n\t@{sys.executable} by_hand.py\n")
+    pair.write("sub/Makefile", "all:\n\t@env\n")
+    if line.startswith("make") and not shutil.which("make"):
+        pytest.skip("there is no make here")
     shutil.copy(shutil.which("env") or "", pair.folder / "program")
     folder, _, line = line.rpartition(": ")
     words, cwd = shlex.split(line.format(python=sys.executable)), folder.removeprefix("cd ") or "."

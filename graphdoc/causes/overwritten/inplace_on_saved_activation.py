@@ -15,6 +15,7 @@ from graphdoc.program.writers import written
 from graphdoc.remedies.in_place_write import (
     clone_operand,
     clone_what_is_saved,
+    cuts_there,
     out_of_place,
     read_elsewhere,
     write_places,
@@ -112,10 +113,11 @@ def _told(program: Program, found: Overwrite) -> Finding:
 
 def _remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
     """New tensors where it is written, clones where it is used; the latter first where the program reads what was
-    written by another name as well, so that a new tensor changes its numbers."""
+    written by another name as well, so that a new tensor changes its numbers, and where it would have no graph."""
     written = out_of_place(program.sources, program.raised, found)
     used = [*clone_what_is_saved(program.nodes, found), *clone_operand(program.sources, program.nodes, found)]
     apart = any(read_elsewhere(program.sources, program.raised, w) for w in found.writers)
+    apart = apart or cuts_there(found.writers)
     return (*used, *written) if apart else (*written, *used)
 
 

@@ -12,7 +12,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Fault, Overwrite
 from graphdoc.program.spans import span
 from graphdoc.program.writers import written
-from graphdoc.remedies.in_place_write import clone_operand, out_of_place
+from graphdoc.remedies.in_place_write import clone_operand, cuts_there, out_of_place
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.overwrite import called, facts_of, reason, story, trust
 
@@ -83,6 +83,8 @@ def _told(program: Program, found: Overwrite) -> Finding:
     strength, confidence = trust(found, 0.95)
     what = f"`{found.target.path}`" if found.target.path else called(found.stale)
     times = len(found.stales)
+    written = out_of_place(program.sources, program.raised, found)
+    used = clone_operand(program.sources, program.nodes, found)
     return Finding(
         strength,
         confidence,
@@ -92,10 +94,7 @@ def _told(program: Program, found: Overwrite) -> Finding:
         "tensor of its own.",
         story(program.sources, program.raised, found, _causes(program.sources, program.nodes, found)),
         facts_of(program, found),
-        (
-            *out_of_place(program.sources, program.raised, found),
-            *clone_operand(program.sources, program.nodes, found),
-        ),
+        (*used, *written) if cuts_there(found.writers) else (*written, *used),
         because=reason(program, found),
     )
 

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 _SIGNS = bytes(32 if chr(n) in "\"'`$(){};&|<>=\n\t" else n for n in range(256))
 """What parts the words of a shell's command, as a table for ``bytes.translate``."""
 _MOST_WORDS = 100
+_MAKES = frozenset([b"make", b"gmake"])
+_RECIPES = (b"GNUmakefile", b"makefile", b"Makefile")
+_LONGEST_RECIPE = 1_000_000
 
 
 class Launching:
@@ -47,14 +50,18 @@ class Launching:
 
 
 def may_start_python(words: "Any", executables: "Any", cwd: "Any" = None) -> bool:
-    """Whether this command line is a Python's, or may start one: it names one, a file of Python's or a script."""
+    """Whether this command line is a Python's, or may start one: it names one, a file of Python's, a script, or make
+    where the makefile does."""
     try:
         folder = os.fsencode(cwd or ".")
         named = b" ".join(os.fsencode(word) for word in words).translate(_SIGNS).split()[:_MOST_WORDS]
         places = [os.path.join(folder, os.fsencode(file)) for file in executables]
         found = [file for file in places if os.path.exists(file)][:1]
-        return any(_is_python(word, folder) for word in (*found, *named))
-    except (TypeError, ValueError):
+        if any(_is_python(word, folder) for word in (*found, *named)):
+            return True
+        makes = any(os.path.basename(word) in _MAKES for word in named)
+        return makes and any(_names_python(os.path.join(folder, word)) for word in (b"", *named))
+    except (OSError, TypeError, ValueError):
         return True  # fork_exec itself shall say what it thinks of it
 
 
@@ -63,6 +70,16 @@ def _is_python(word: bytes, folder: bytes) -> bool:
     if name.startswith((b"python", b"pypy")) or name.endswith((b".py", b".sh")):
         return True
     return any(_is_script(file) for file in _files(word, folder))
+
+
+def _names_python(place: bytes) -> bool:
+    """Whether a makefile, or that of a folder, speaks of a Python: what its recipes start."""
+    for file in (place, *(os.path.join(place, name) for name in _RECIPES)):
+        if os.path.isfile(file):
+            with open(file, "rb") as stream:
+                if b"py" in stream.read(_LONGEST_RECIPE).lower():
+                    return True
+    return False
 
 
 def _files(word: bytes, cwd: bytes) -> "Iterator[bytes]":
