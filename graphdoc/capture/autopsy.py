@@ -126,7 +126,7 @@ class Autopsy:
             frames_of(entry.raw, self.cwd),
             entry.root,
             entry.root_op,
-            entry.root_count,
+            1 + len(entry.other_roots) // 2,
             entry.retain_graph,
             entry.create_graph,
             entry.optimizer,
@@ -134,6 +134,7 @@ class Autopsy:
             sorted(names[i] for i in entry.reaches if i in names) if entry.reaches is not None else [],
             entry.failed,
             entry.root_output,
+            list(entry.other_roots),
         )
 
     # -- the graph -----------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from graphdoc.capture.inserted_calls import CannotInsert, insert_calls, token_na
 from graphdoc.capture.journal import leaves_behind
 from graphdoc.capture.nan_stop import Stopping
 from graphdoc.capture.ours import is_ours
-from graphdoc.capture.roots import output_number, root_of, roots_of_call
+from graphdoc.capture.roots import other_roots, output_number, root_of, roots_of_call
 from graphdoc.capture.source_texts import remember_modules
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class EngineCalls:
                 reaches = frozenset(leaves) if leaves is not None else None
                 known = sequence if sequence < 1 << 62 else -1
                 how = (bool(args[1]), bool(args[2])) if len(args) > 2 else (False, False)
-                noted = journal.add(kind, seen, -1, (known, op, number, len(outputs), how, reaches))
+                noted = journal.add(kind, seen, -1, (known, op, number, other_roots(outputs), how, reaches))
                 if leaves is not None and witness.audit is not None:
                     if kind == "backward":
                         witness.audit.called(noted, outputs, leaves, args[3] if len(args) > 3 else ())

@@ -25,9 +25,9 @@ BATCH = 128
 DEPTH = 8
 """Innermost frames that tell two places apart."""
 
-Call = tuple[int, str, int, int, tuple[bool, bool], frozenset[int] | None]
-"""Of a backward call: first root (sequence number, type, which output), number of roots, (retain_graph, create_graph),
-reaches."""
+Call = tuple[int, str, int, tuple[int, ...], tuple[bool, bool], frozenset[int] | None]
+"""Of a backward call: first root (sequence number, type, which output), the other roots (number and output of each, one
+after the other), (retain_graph, create_graph), reaches."""
 Noted = tuple[int, str, int, event_stacks.Seen, int, Call | None, int]
 """Index, kind, sequence number, stack, optimizer, call and thread of an event, noted while the program runs."""
 
@@ -39,8 +39,8 @@ class Entry:
         self.index, self.kind, self.sequence, seen, self.optimizer, call, self.thread = noted
         self.seen = seen
         self.raw = event_stacks.stack_of_seen(seen)
-        none = (-1, "", -1, 1, (False, False), None)
-        self.root, self.root_op, self.root_output, self.root_count, how, self.reaches = call or none
+        none = (-1, "", -1, (), (False, False), None)
+        self.root, self.root_op, self.root_output, self.other_roots, how, self.reaches = call or none
         self.retain_graph, self.create_graph = how
         self.place = place
         self.occurrence = occurrence

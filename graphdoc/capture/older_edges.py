@@ -252,7 +252,7 @@ class OlderEdges:
             used = {numbers[f.node] for f in walk.walk([root], self.seen.limit) if f.node in numbers and f.leaf is None}
             if used & self.seen.dead:
                 one_node = self.seen.order[0].node is root
-                same = one_node and e.root_output == entry.root_output
+                same = one_node and (e.root_output, e.other_roots) == (entry.root_output, entry.other_roots)
                 told = {"event": e.index, "exact": True, "same_root": same}
                 if one_node and not same:
                     return self._taken_by_root(), told

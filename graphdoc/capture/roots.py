@@ -19,6 +19,15 @@ def output_number(output: Any) -> int:
     return int(output.output_nr)
 
 
+def other_roots(outputs: Any) -> tuple[int, ...]:
+    """All roots but the first: the sequence number of each node and which of its outputs, one after the other."""
+    found: list[int] = []
+    for output in outputs[1:]:
+        node = root_of(output)
+        found += (node._sequence_nr(), output_number(output)) if node is not None else (-1, -1)
+    return tuple(found)
+
+
 def roots_of_call(outputs: Any) -> list[Any]:
     """The graph nodes of all that backward was called with."""
     return [root_of(output) for output in outputs]

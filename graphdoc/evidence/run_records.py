@@ -30,8 +30,9 @@ class Event:
     """One entry of the journal: a backward, grad, step, zero_grad, load_state_dict or grad-mode switch, in order.
 
     ``root`` is the sequence number of the (first) root's node, ``root_output`` which of its outputs the root is (-1:
-    not known), ``sequence`` the counter's value when it happened, ``reaches`` the parameters behind the roots where
-    that was measured. ``optimizer`` is an id in ``Evidence.optimizers``.
+    not known), ``other_roots`` the same two numbers of each further one; ``sequence`` the counter's value when it
+    happened, ``reaches`` the parameters behind the roots where that was measured. ``optimizer`` is an id in
+    ``Evidence.optimizers``.
     """
 
     index: int
@@ -48,11 +49,17 @@ class Event:
     reaches: list[str] = field(default_factory=list)
     failed: bool = False
     root_output: int = -1
+    other_roots: list[int] = field(default_factory=list)
+
+    @property
+    def roots(self) -> set[tuple[int, int]]:
+        """The sequence number of each root's node, and which of its outputs it is (-1: not known)."""
+        return {(self.root, self.root_output), *zip(self.other_roots[::2], self.other_roots[1::2], strict=False)}
 
     def starts_with(self, other: Event) -> bool:
-        """Whether both calls start from the same tensor, as far as that is known."""
+        """Whether both calls start from the same tensor, or from the same ones, as far as that is known."""
         mine, others = (self.root, self.root_op, self.root_output), (other.root, other.root_op, other.root_output)
-        return self.root >= 0 and mine == others
+        return self.root >= 0 and mine == others and self.other_roots == other.other_roots
 
 
 @dataclass

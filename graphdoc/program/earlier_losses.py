@@ -16,7 +16,7 @@ def roots_of(events: list[Event], packages: list[Package]) -> set[tuple[int, int
     out: set[tuple[int, int]] = set()
     for event in events:
         if event.kind == "backward" and event.root >= 0:
-            out.add((event.root, event.root_output))
+            out |= event.roots
             if event.root_op in _SCALING and _by_package(packages, event):
                 # Nodes are numbered as they are made, and nothing is made between a loss and its scaling.
                 out.update((n, -1) for n in range(event.root - MOST_SCALED, event.root) if n >= 0)

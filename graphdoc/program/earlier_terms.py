@@ -90,7 +90,7 @@ class EarlierTerms(TwoCalls):
         """The calls that started from a part of the failing loss, in the order in which they were made."""
         began = [(c, self._evidence.node(c.producer)) for c in self.earlier_roots]
         calls = [e for e in self._evidence.events if e.kind == "backward" and not e.failed]
-        return [e for e in calls if any(leads_to(c, made, {(e.root, e.root_output)}) for c, made in began)]
+        return [e for e in calls if any(leads_to(c, made, e.roots) for c, made in began)]
 
     @cached_property
     def adds_nothing(self) -> bool:

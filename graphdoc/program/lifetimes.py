@@ -211,7 +211,7 @@ class OlderValues(EarlierTerms):
     def _is_term(self) -> bool:
         """Whether the very tensor that an ``autograd.grad`` started from is itself a part of the failing loss."""
         calls = (e for e in self.journal.events if e.kind == "grad" and e.root >= 0 and not e.failed)
-        roots = {(e.root, e.root_output) for e in calls}
+        roots = {root for e in calls for root in e.roots}
         return any(leads_to(c, self._evidence.node(c.producer), roots) for c in self._crossing)
 
     @cached_property

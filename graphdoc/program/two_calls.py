@@ -57,7 +57,8 @@ class TwoCalls:
         if self.calls is None or self.calls[0].starts_with(self.calls[1]):
             return False
         (freeing, failing) = self.calls
-        return failing.root >= 0 and (freeing.root, freeing.root_op) == (failing.root, failing.root_op)
+        apart = freeing.root_output != failing.root_output or failing.root_output < 0
+        return apart and failing.root >= 0 and (freeing.root, freeing.root_op) == (failing.root, failing.root_op)
 
     @cached_property
     def went_round(self) -> bool:
