@@ -13,7 +13,7 @@ from graphdoc.program.container_entries import statements_at
 from graphdoc.program.keeping_statements import kept_name
 from graphdoc.program.loops import node_loop_of
 from graphdoc.program.spans import in_function
-from graphdoc.source.paths import covers, last_word, same, targets_of, without_subscripts
+from graphdoc.source.paths import covers, last_word, pairs, same, without_subscripts
 
 
 def kept_behind_call(sources: SourceTexts, nodes: list[Node], carry: OlderEdge, failing: Event | None) -> OlderEdge:
@@ -40,21 +40,36 @@ def _goes_on(sources: SourceTexts, frame: Frame, call: Frame, at: Frame) -> Hold
     """What the statement at a frame binds, where the next round reads it: a name in the loop around the call and before
     it, an attribute or an entry in any code but what follows the call at once. ``at`` is the line behind the call."""
     statement = next(iter(statements_at(sources, frame)[-1:]), None)
-    targets = targets_of(statement) if isinstance(statement, ast.Assign) else []
+    target, value = _bound_at(statement, frame)
     loop = node_loop_of(sources, call)
-    steps = _steps(targets[0]) if len(targets) == 1 else []
+    steps = _steps(target) if target is not None else []
     if not steps or (loop is not None and not covers(loop, at.line)):
         return None
-    if isinstance(statement, ast.Assign) and _is_read_in(statement.value, targets[0]):
+    if target is None or value is None or _is_read_in(value, target):
         return None  # ``state = cell(x, state)``: what is taken up is cut, and what comes out of the cell trains it
-    word = last_word(without_subscripts(targets[0]))
+    word = last_word(without_subscripts(target))
     if len(steps) == 1:
         if frame is not at or loop is None or not any(n.lineno <= call.line for n in _reads(loop, word)):
             return None
     elif not _is_read_elsewhere(sources, word, call, loop):
         return None
-    base = ast.unparse(without_subscripts(targets[0]))
-    return Holder(ast.unparse(targets[0]), frame.function, frame.file, steps, True, base, _structure(steps))
+    base = ast.unparse(without_subscripts(target))
+    return Holder(ast.unparse(target), frame.function, frame.file, steps, True, base, _structure(steps))
+
+
+def _bound_at(statement: ast.stmt | None, frame: Frame) -> tuple[ast.expr | None, ast.expr | None]:
+    """What an assignment binds to the value that a frame's expression stands in, and that value."""
+    if not isinstance(statement, ast.Assign):
+        return None, None
+    every = [(t, v) for t, v in pairs(statement) if not isinstance(t, ast.Tuple | ast.List)]
+    own = every if len(every) == 1 else [(target, value) for target, value in every if _holds(value, frame)]
+    return own[0] if len(own) == 1 else (None, None)
+
+
+def _holds(value: ast.expr, frame: Frame) -> bool:
+    return any(
+        isinstance(n, ast.expr) and (n.lineno, n.col_offset + 1) == (frame.line, frame.column) for n in ast.walk(value)
+    )
 
 
 def _structure(steps: list[Step]) -> str | None:
