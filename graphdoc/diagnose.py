@@ -20,12 +20,14 @@ from graphdoc.picture.portrait import picture_of
 from graphdoc.processes import Processes, read_processes
 from graphdoc.program.exception import called_by_autograd, can_go_on, message_of, met_none
 from graphdoc.program.installed import package_sources
+from graphdoc.program.meant_cuts import is_meant
 from graphdoc.program.observed import program_of
 from graphdoc.redaction import redact, redact_words
 from graphdoc.remedies.cleared_first import with_leftovers_cleared
 from graphdoc.remedies.cover_up import with_cover_ups
 from graphdoc.shapes import Picture
 from graphdoc.story.every_value import every_value, is_asked
+from graphdoc.story.gradients import gradients
 from graphdoc.story.in_no_optimizer import weak_signs
 from graphdoc.story.installed_code import assign
 from graphdoc.story.went_on import retold
@@ -39,6 +41,8 @@ Announce = Callable[[str], None]
 
 AUDIT_ALL = "audit-all"
 """The word in a run's mode by which the user asks for weak findings too."""
+GRADIENTS_ASKED_FOR = "check-gradients"
+"""The word by which the user asks for what was measured of the gradients."""
 SILENT = "silent"
 """The family of causes that tell of a run which went on."""
 
@@ -65,7 +69,10 @@ def findings_for(evidence: Evidence) -> tuple[list[Found], list[str]]:
     found: list[Found] = []
     notes: list[str] = []
     program = program_of(evidence)
+    meant = is_meant(program)
     for cause in all_causes():
+        if meant and "no-graph" in cause.families:
+            continue  # told as a lost graph, and it is the author's word
         if match is None and cause.families and not (evidence.signs and SILENT in cause.families):
             continue
         try:
@@ -134,7 +141,9 @@ def _report(kept: Kept, evidence: Evidence | None, announce: Announce | None) ->
         ranks=processes.ranks,
     )
     if first is None or (first.raised is None and not first.signs):
-        return Report(run, "other-failure" if kept.exit_status else "completed", notes=tuple(processes.notes))
+        asked = GRADIENTS_ASKED_FOR in kept.request.mode.split(":")
+        notes = [*processes.notes, *(gradients(Evidence()) if asked else ())]
+        return Report(run, "other-failure" if kept.exit_status else "completed", notes=tuple(notes))
     match = _match(first.sources, first.raised)
     notes = list(processes.notes)
     if first.raised is not None and not first.raised.uncaught and kept.exit_status == 0 and not first.went_on:
@@ -157,6 +166,8 @@ def _report(kept: Kept, evidence: Evidence | None, announce: Announce | None) ->
     about = (*inner.notes, *_second_run(first.extras)) if wanted else _listed(first.sources, raised)
     if outcome == "completed" and not inner.diagnoses and not about:
         about = weak_signs(first.signs)
+    if GRADIENTS_ASKED_FOR in kept.request.mode.split(":"):
+        about = (*about, *gradients(first))
     return Report(run, outcome, exception, inner.diagnoses, (*notes, *about), inner.sources, picture=inner.picture)
 
 

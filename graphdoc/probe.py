@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from graphdoc.evidence import SECOND_LOOK, Evidence, EvidenceError, Process, Sign
+from graphdoc.evidence import GRADIENTS, GRADIENTS_ASKED, SECOND_LOOK, Evidence, EvidenceError, Process, Sign
 from graphdoc.launch import Ended
 from graphdoc.launch.isolation import CannotIsolate, Stop, check_ways, launch_apart, stoppable
 from graphdoc.launch.keep import Kept
@@ -43,6 +43,8 @@ _MISSING_GRAPH = (
     *INFERENCE,
 )
 """Messages (ids) of a graph that ends where it should not."""
+_MEASURED = ("suspect-unreached", "suspect-zero")
+"""Kinds of signs that nothing but a measure tells from what is meant."""
 UNCOMPILED = ":uncompiled"
 """Of a mode: `torch.compile` compiles nothing, so that each operation is seen."""
 _LOOKED_FOR = {
@@ -52,6 +54,7 @@ _LOOKED_FOR = {
     "cuts": "where the graph was cut",
     "suspicion": "whether a graph is cut somewhere",
     "product": "why the gradient of a gradient is zero",
+    "whatif": "whether the gradients are those of the loss",
     "nonfinite": "where the first nan or inf came from",
 }
 
@@ -59,7 +62,7 @@ _LOOKED_FOR = {
 def question(evidence: Evidence) -> str:
     """The mode of a second run that would tell more: ``probe:writes[:uncompiled]``, ``probe:compiled:uncompiled``,
     ``probe:hidden``, ``probe:cuts`` (``:around`` where only what is detached in straight-through sums may be told),
-    ``probe:product``, ``probe:nonfinite:START[:only|:all]``, or empty for none.
+    ``probe:product``, ``probe:whatif[:all]``, ``probe:nonfinite:START[:only|:all]``, or empty for none.
     """
     if evidence.from_text or evidence.probe:
         return ""
@@ -73,16 +76,7 @@ def question(evidence: Evidence) -> str:
         start = 0 if evidence.seconds < WHOLE else max(sign.facts.get("good", 0) - BEFORE, 0)
         return f"probe:nonfinite:{start}"
     if evidence.raised is None:
-        hidden = writes_through_data(evidence.sources, evidence.signs)
-        if suspicious(evidence.sources, evidence.signs) or left_unrecorded(evidence.warnings, evidence.signs):
-            return "probe:cuts"
-        if goes_around(evidence.sources, evidence.signs):
-            return "probe:cuts:around"
-        if hidden:
-            return "probe:hidden"
-        if may_be_constant(evidence.sources, evidence.signs):
-            return "probe:cuts"
-        return "probe:product" if first_sign(evidence.signs, "suspect-product") is not None else ""
+        return _of_one_that_went_on(evidence)
     if evidence.as_if is not None:
         return "probe:cuts" if evidence.as_if.kind == "covered-loss" else ""
     compiled = bool(evidence.extras.get("compiled"))
@@ -96,6 +90,29 @@ def question(evidence: Evidence) -> str:
     # The graph has shown how the input came about; where the program reads it besides, a cut may be the reason still.
     beside = evidence.extras.get("unreached", {}).get("shares") and not read_besides(evidence.sources, evidence.raised)
     return "probe:cuts" if message_of(evidence.raised, *_MISSING_GRAPH) and not beside else ""
+
+
+def _of_one_that_went_on(evidence: Evidence) -> str:
+    """The mode for a run without an exception."""
+    sources, signs = evidence.sources, evidence.signs
+    mode = ""
+    if suspicious(sources, signs) or left_unrecorded(evidence.warnings, signs):
+        mode = "probe:cuts"
+    elif goes_around(sources, signs):
+        mode = "probe:cuts:around"
+    elif writes_through_data(sources, signs):
+        mode = "probe:hidden"
+    elif may_be_constant(sources, signs):
+        mode = "probe:cuts"
+    elif first_sign(signs, "suspect-product") is not None:
+        mode = "probe:product"
+    elif first_sign(signs, *_MEASURED) is not None:
+        mode = "probe:whatif"
+    asked = first_sign(signs, GRADIENTS_ASKED) is not None
+    if not asked and (mode != "probe:cuts" or first_sign(signs, *_MEASURED) is None):
+        return mode
+    cuts = mode.removeprefix("probe") if mode.startswith("probe:cuts") else ""
+    return f"probe:whatif{':all' if asked else ''}{cuts}"
 
 
 def deepen(kept: Kept, evidence: Evidence, announce: Callable[[str], None] | None = None) -> Evidence | None:
@@ -165,6 +182,7 @@ def _tell_why(extras: dict[str, Any], why: str) -> None:
 def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop) -> Evidence:
     with scratch() as out:
         request = replace(kept.request, cwd=str(kept.cwd), mode=mode, timeout=limit)
+        request.one_thread = mode.startswith("probe:whatif")
         seen = _SeenAgain if mode.startswith("probe:nonfinite") else _FailedAgain
         ended = launch_apart(request, out, stop, enough=seen(out, evidence))
         if seen is _SeenAgain:
@@ -173,6 +191,10 @@ def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop) 
             _add_look(kept, evidence, [*own, *(f for f in ended.evidence if f not in own)], mode, ended_alike)
             return evidence
         second = read_processes(kept, _of_the_same_rank(ended.evidence, evidence.process)).first
+    if second is not None and _was_their_turn_later(evidence, second):
+        evidence.signs += [s for s in second.signs if s.kind == GRADIENTS]
+        evidence.optimizers, evidence.parameters = second.optimizers, second.parameters
+        return evidence
     if second is not None and evidence.raised is None and _tells_more(second.as_if, second.signs):
         second.exit_status, second.seconds = evidence.exit_status, evidence.seconds
         second.signs += [s for s in evidence.signs if not s.weak]
@@ -223,6 +245,14 @@ def _tells_more(as_if: object, signs: list[Sign]) -> bool:
     return as_if is not None or any(s.kind in SECOND_LOOK for s in signs)
 
 
+def _was_their_turn_later(first: Evidence, second: Evidence) -> bool:
+    """Whether parameters that were measured to be cut off in the first steps got gradients later in the whole run."""
+    sign = second.as_if
+    if sign is None or not sign.facts.get("measured"):
+        return False
+    return all(s.kind != "suspect-unreached" or s.optimizer != sign.optimizer for s in first.signs)
+
+
 class _FailedAgain:
     """Whether the second run has failed at the same event in the same way, and has had a moment to end by itself."""
 
@@ -249,6 +279,10 @@ class _FailedAgain:
     def again(self, second: Evidence) -> bool:
         """Whether this is what the first run showed."""
         if self.evidence.raised is None:
+            asked = first_sign(self.evidence.signs, GRADIENTS_ASKED) is not None
+            measured = [s for s in second.signs if s.kind == GRADIENTS]
+            if asked or (measured and second.as_if is None):
+                return any(s.facts.get("complete") for s in measured)
             return _tells_more(second.as_if, second.signs)
         return same_failure(self.evidence, second) and second.failing_event == self.evidence.failing_event
 

@@ -17,7 +17,8 @@ def install(out: str, mode: str = "observe", *, told_of_end: bool = False) -> No
 
     Args:
         out: the folder into which ``evidence-<pid>.json`` is written.
-        mode: ``observe`` (with ``:nan-all``, ``:nan-stop``, ``:nan-off``, ``:no-audit`` or ``:audit-all`` behind it),
+        mode: ``observe`` (with ``:nan-all``, ``:nan-stop``, ``:nan-off``, ``:no-audit``, ``:audit-all`` or
+            ``:check-gradients`` behind it),
             ``probe:writes[:uncompiled]``, ``probe:cuts[:around]``, ``probe:product``,
             ``probe:nonfinite[:START[:only|:all]]``, or ``verify`` (see
             ``graphdoc.capture.trace``).
@@ -84,6 +85,8 @@ def _start(out: str, mode: str, told_of_end: bool) -> Witness | None:
         kind, _, detail = mode.partition(":")
         if "no-audit" not in mode.split(":"):
             attach(witness, "audit")
+        if "check-gradients" in mode.split(":"):
+            attach(witness, "check-gradients")
         if kind in ("probe", "verify"):
             attach(witness, detail if kind == "probe" else kind)
         keep_untraced(witness.torch)

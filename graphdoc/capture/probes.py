@@ -10,13 +10,17 @@ if TYPE_CHECKING:
 
 def attach(witness: Witness, kind: str) -> None:
     """Add a probe to a witness that is already installed: ``standing``, ``audit``, ``writes``, ``hidden``, ``cuts``,
-    ``product``, ``nonfinite[:START[:only|:all]]`` or ``verify``.
+    ``product``, ``whatif[:all]``, ``nonfinite[:START[:only|:all]]`` or ``verify``.
     """
     kind, _, detail = kind.partition(":")
     if kind == "audit":
         from graphdoc.capture.audit import Audit
 
         witness.audits.append(Audit.start(witness))
+    elif kind == "check-gradients":
+        from graphdoc.capture.audit.asked import GradientsAsked
+
+        witness.audits.append(GradientsAsked(witness))
     elif kind == "always":
         from graphdoc.capture.default_probe import DefaultProbe
 
@@ -33,6 +37,10 @@ def attach(witness: Witness, kind: str) -> None:
         from graphdoc.capture.cuts import CutWatch
 
         witness.probes.append(CutWatch.start(witness))
+    elif kind == "whatif":
+        from graphdoc.capture.whatif import WhatIf
+
+        witness.probes.append(WhatIf.start(witness, detail))
     elif kind == "product":
         from graphdoc.capture.one_side import OneSide
 

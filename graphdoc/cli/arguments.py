@@ -19,6 +19,8 @@ _FLAGS: dict[str, dict[str, Any]] = {
     "--no-rerun": {"rerun": False},
     "--rerun": {"rerun": True},
     "--no-audit": {"audit": "off"},
+    "--check-gradients": {"gradients": True},
+    "--no-check-gradients": {"gradients": False},
     "--strict": {"strict": True},
     "--no-strict": {"strict": False},
 }
@@ -50,19 +52,21 @@ class Asked:
 
     ``nan`` is ``report`` (where the first nan or inf that reached the training came from, at the end), ``all`` (of any
     operation, with or without a backward call), ``stop`` (end the program there) or ``off``; ``audit`` is ``off``,
-    ``on`` or ``all`` (weak findings too); ``strict`` makes any finding fail the run.
+    ``on`` or ``all`` (weak findings too); ``strict`` makes any finding fail the run; ``gradients`` are to be measured.
     """
 
     rerun: bool = True
     nan: str = "report"
     audit: str = "on"
     strict: bool = False
+    gradients: bool = False
 
     @property
     def mode(self) -> str:
         """The same in the words that the capture reads."""
         audit = {"off": ["no-audit"], "all": ["audit-all"]}.get(self.audit, [])
-        return ":".join(["observe", *([] if self.nan == "report" else [f"nan-{self.nan}"]), *audit])
+        nan = [] if self.nan == "report" else [f"nan-{self.nan}"]
+        return ":".join(["observe", *nan, *audit, *(["check-gradients"] if self.gradients else [])])
 
 
 def quick(words: Sequence[str]) -> tuple[Kind, list[str], list[str], Asked] | None:

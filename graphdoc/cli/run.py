@@ -42,6 +42,13 @@ def command(
         ),
     ] = "on",
     no_audit: Annotated[bool, typer.Option("--no-audit", help="The same as --audit off.")] = False,
+    check_gradients: Annotated[
+        bool,
+        typer.Option(
+            "--check-gradients/--no-check-gradients",
+            help="Measure, in a run of its own, whether the gradients that optimizers use are those of the loss.",
+        ),
+    ] = False,
     strict: Annotated[
         bool, typer.Option("--strict/--no-strict", help="End with status 1 where anything was found.")
     ] = False,
@@ -59,5 +66,5 @@ def command(
         raise UsageError(f"--audit is one of {', '.join(AUDITS)}, not {audit!r}")
     if nan not in NANS:
         raise UsageError(f"--nan is one of {', '.join(NANS)}, not {nan!r}")
-    asked = Asked(not no_rerun, nan, "off" if no_audit else audit, strict)
+    asked = Asked(not no_rerun, nan, "off" if no_audit else audit, strict, check_gradients)
     raise typer.Exit(run(ctx.meta[KIND], arguments, report or [], asked))

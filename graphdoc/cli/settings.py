@@ -6,6 +6,7 @@
     nan = "off"
     audit = "all"
     strict = true
+    check-gradients = true
     verify-time = 120                   # of `graphdoc fix`, in seconds
     root = "src"                        # files below it may be changed; in the folder of the file
 
@@ -34,6 +35,7 @@ _KINDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
     "nan": ("run", str),
     "audit": ("run", str),
     "strict": ("run", bool),
+    "check-gradients": ("run", bool),
     "verify-time": ("fix", (int, float)),
     "root": ("", str),
 }

@@ -24,6 +24,8 @@ from graphdoc.evidence.graph import (
 from graphdoc.evidence.run_records import (
     AS_IF,
     BYPASSED,
+    GRADIENTS,
+    GRADIENTS_ASKED,
     ITSELF,
     LAST_LINE,
     NO_GRAPH,
@@ -44,6 +46,8 @@ __all__ = [
     "BYPASSED",
     "EVIDENCE_VERSION",
     "FORMER_NAMES",
+    "GRADIENTS",
+    "GRADIENTS_ASKED",
     "ITSELF",
     "LAST_LINE",
     "MOST_BYTES",

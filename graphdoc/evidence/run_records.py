@@ -15,7 +15,11 @@ STALE_UNSEEN = "one of the variables needed for gradient computation has been mo
 """The same of a tensor that was written where no version counter tells."""
 BYPASSED = "bypassed"
 ITSELF = "compared-with-itself"
-SECOND_LOOK = frozenset({BYPASSED, ITSELF})
+GRADIENTS = "gradients"
+"""What was measured of the gradients of one optimizer (``graphdoc.capture.whatif``)."""
+GRADIENTS_ASKED = "gradients-asked"
+"""The user has asked for these."""
+SECOND_LOOK = frozenset({BYPASSED, ITSELF, GRADIENTS})
 """Kinds of signs that only a second run gives."""
 AS_IF = frozenset({"covered-loss", "constant-term", "cut-off", "cut-term", "stale-parameter"})
 """Kinds of signs whose evidence is that of the failure which it would be if PyTorch raised an error for them."""

@@ -81,6 +81,8 @@ class Request:
     patches: dict[str, str] | None = None
     timeout: float | None = None
     quiet: bool = False
+    one_thread: bool = False
+    """PyTorch is to use one thread from its start on: a fork of a program with more would wait for ever."""
 
 
 @dataclass
@@ -219,6 +221,8 @@ def as_environment(request: Request, out: Path | None) -> dict[str, str]:
             del environment["PYTHONPATH"]
         else:
             environment["PYTHONPATH"] = path
+    if request.one_thread:
+        environment.update(dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"))
     if out is None:
         return environment
     environment["PYTHONPATH"] = os.pathsep.join([str(HOOK), path]) if path else str(HOOK)

@@ -10,6 +10,7 @@ from graphdoc.program.checkpoints import by_checkpoint
 from graphdoc.program.cover_ups import cover_ups
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import code_at, innermost_user, span
+from graphdoc.story.gradients import moved_by
 from graphdoc.story.wording import folded
 
 _FAILED = "the loss that arrives here has no graph"
@@ -46,6 +47,8 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
         cut_off = f"what is computed from {them} is cut off"
         title = f"{whose or 'parameters of the optimizer'} {receives} no gradient: {cut_off}"
         because = f"{their} optimizer steps, and no backward call that was looked at has reached {them}"
+        if slope := sign.facts.get("measured"):
+            because += f"; the loss depends on {them} all the same: {moved_by(slope)}"
         if sign.facts.get("at_steps"):
             has = "has" if len(sign.parameters) == 1 else "have"
             title = (
@@ -56,6 +59,7 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
     explanation = f"{_ended_by(told)}Nothing fails, because the rest of the loss goes on with its graph."
     told_now = replace(finding, title=title, explanation=explanation, because=because, spans=tuple(spans))
     said = term and told is not None and told.reason == "detach"  # the author wrote so, of all of the term
+    said = said or bool(sign.facts.get("said"))
     if (sign.kind == "cut-term" or said) and finding.confidence == "certain":
         return replace(told_now, confidence="likely")  # that it was meant to is not in the graph
     return told_now

@@ -37,7 +37,8 @@ OFTEN = 2
 class Losses:
     """``covered-loss``: backward was called on a tensor that is its own beginning. ``constant-term``: one term of the
     loss has lost its graph; ``other`` is where it is added. ``cut-off``: parameters that are stepped and never reached,
-    because what is computed from them is converted. ``suspect-term`` and ``suspect-unreached`` ask for a second run."""
+    because what is computed from them is converted. ``suspect-term``, ``suspect-unreached`` and
+    ``suspect-zero`` ask for a second run."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
@@ -46,11 +47,16 @@ class Losses:
         self._counts: dict[Any, int] = {}
         self._stepped = 0
         self._suspects: dict[Any, Sign] = {}
+        self._zero: dict[int, set[int]] = {}
+        """By optimizer: parameters (ids) whose gradient was zero in each step that was looked at."""
         self._evidence: Evidence | None = None
         self._asked: set[Any] = set()
         """By operation and place: what made leaves that backward calls have reached."""
         self._bypassed = Bypassed(audit)
-        self._around = "around" in audit.witness.mode.split(":")
+        words = audit.witness.mode.split(":")
+        self._measured = "whatif" in words and "cuts" not in words
+        """What is cut off is told by measure alone."""
+        self._around = "around" in words
         """This run was started to see what straight-through sums detach; other detached values are meant."""
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
@@ -111,10 +117,17 @@ class Losses:
         if seen.steps <= OFTEN or self._evidence is not None:
             return
         if self.watch is None:
+            if seen.steps in (LATER - 1, LATER):
+                self._suspect_zero(optimizer, seen)
             if seen.steps == LATER:
                 self._suspect_unreached(optimizer, seen, reached)
+            elif ("unreached", seen.id) in self._suspects and not self._missed(optimizer, reached):
+                del self._suspects["unreached", seen.id]  # their turn has come
             return
         missed = self._missed(optimizer, reached)
+        if self._measured:
+            self.watch.stepped()
+            return
         if self.watch.leaves or self.watch.switched_off:
             self._bypassed.stepped(optimizer, seen, missed, self.watch.estimators)
             self._tell_missed(self._cut_off(missed), missed)
@@ -160,6 +173,17 @@ class Losses:
         without = [p for p in parameters_of(optimizer) if p.grad is None and p.requires_grad]
         return {id(p) for p in without if id(p) not in reached and not had.get(id(p))}
 
+    def _suspect_zero(self, optimizer: Any, seen: Seen) -> None:
+        """Note parameters whose gradient is exactly zero, in two steps that follow one another."""
+        # What is added to every value alike may well cancel out: a bias in the difference of two means.
+        mine = [p for p in parameters_of(optimizer) if p.grad is not None and p.grad.is_cpu and p.dim() > 1]
+        with Unseen(self._audit.torch, self._witness.anomaly, None):
+            zero = {id(p) for p in mine if (g := numbers_of(p.grad)) is not None and not bool(g.any())}
+        self._zero[seen.id] = zero & self._zero.get(seen.id, zero)
+        if seen.steps == LATER and self._zero[seen.id]:
+            sign = Sign("suspect-zero", optimizer=seen.id, count=OFTEN, weak=True)
+            self._suspects["zero", seen.id] = sign
+
     def _suspect_unreached(self, optimizer: Any, seen: Seen, reached: dict[int, int]) -> None:
         """Note parameters without gradient, with the places of the modules that they belong to."""
         missed = self._missed(optimizer, reached)
@@ -178,6 +202,15 @@ class Losses:
         if self._evidence is None:
             # Another call may give them gradients, which are cleared: what was seen is that no step has one.
             self._tell(noted, (), Sign(kind, facts={"at_steps": True}), [record], None, behind)
+
+    def tell_measured(
+        self, records: list[Record], behind: frozenset[int], optimizer: int, facts: dict[str, Any]
+    ) -> None:
+        """Tell that steps go on without what these operations have cut off, on which a loss was measured to depend."""
+        last = self._audit.journal.latest("backward")
+        if self._evidence is None and last is not None:
+            noted = (last.index, "backward", last.sequence, last.seen, -1, None, last.thread)
+            self._tell(noted, (), Sign("cut-off", optimizer=optimizer, facts=facts), records, None, behind)
 
     def _tell(
         self,

@@ -1,0 +1,228 @@
+"""What-if runs: at a few steps the program is forked, something is moved in the fork, and the loss tells what it does.
+
+A gradient is a claim that can be measured. In a run of graphdoc's own, from the end of one step of an optimizer to the
+beginning of its next, what the backward calls gave to its parameters is set beside what their losses do when these
+parameters move (docs/gradients.md has the words). The program itself waits and then goes on untouched.
+"""
+
+from __future__ import annotations
+
+import atexit
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from graphdoc.capture.facts import parameters_of
+from graphdoc.capture.frames import frames_of
+from graphdoc.capture.in_threads import watch_each_thread
+from graphdoc.capture.number_facts import has_memory
+from graphdoc.capture.whatif.answers import Answers
+from graphdoc.capture.whatif.cut_places import CutLook
+from graphdoc.capture.whatif.forking import IN_CHILD, Forking
+from graphdoc.capture.whatif.measure import Plan
+from graphdoc.capture.whatif.questions import ask
+from graphdoc.capture.whatif.window import Move, Target, Window
+
+if TYPE_CHECKING:
+    from graphdoc.capture.witness import Witness
+
+AT = (2, 4)
+"""Steps of an optimizer behind which it is looked at: what is measured is the following one."""
+SECONDS = 40.0
+"""That all forks of a run may take together."""
+LIMIT = (2.0, 15.0)
+"""Seconds that one fork has at least, and how many times as long as the program's own step it may take."""
+MOST_OPTIMIZERS = 8
+ENOUGH_STEPS = 40
+"""Steps of an optimizer behind which nothing more is waited for."""
+
+
+class WhatIf:
+    """One process. ``all``: the user wants to know of every gradient, not only of those that are in question."""
+
+    def __init__(self, witness: Witness, every: bool) -> None:
+        self.witness = witness
+        self.torch = witness.torch
+        self.every = every
+        self.forking = Forking(witness)
+        self.look = CutLook(witness)
+        self.answers = Answers(self)
+        self._window: Window | None = None
+        """In a fork alone."""
+        self._depth = 0
+        self._steps: dict[int, int] = {}
+        self._started: dict[int, float] = {}
+        self._optimizers: dict[int, Any] = {}
+        self._over = False
+
+    @classmethod
+    def start(cls, witness: Witness, detail: str) -> WhatIf:
+        """From ``probe:whatif[:all]``."""
+        probe = cls(witness, "all" in detail.split(":"))
+        probe._install()
+        return probe
+
+    def fill(self, evidence: Any, _autopsy: Any, _roots: list[Any], _outputs: list[Any]) -> None:
+        """A failure, or what is told as one: nothing is added to it."""
+
+    def found(self) -> bool:
+        """Whether there is anything to tell."""
+        return bool(self.answers.signs())
+
+    def tell(self, evidence: Any) -> None:
+        """Add what was measured."""
+        program = self.witness.audit.program if self.witness.audit is not None else evidence
+        if not evidence.parameters:
+            evidence.optimizers, evidence.parameters = program.optimizers, program.parameters
+        if not evidence.events:
+            evidence.events = program.events
+        evidence.signs += [s for s in self.answers.signs() if s not in evidence.signs]
+
+    # -- installing ----------------------------------------------------------------------------------------------
+
+    def _install(self) -> None:
+        from torch.autograd import graph
+        from torch.optim import optimizer
+
+        engine = graph._engine_run_backward
+
+        def engine_run_backward(t_outputs: Any, *args: Any, **kwargs: Any) -> Any:
+            return self._run(engine, t_outputs, args, kwargs)
+
+        graph._engine_run_backward = engine_run_backward
+        self.torch.autograd._engine_run_backward = engine_run_backward
+        optimizer.register_optimizer_step_pre_hook(lambda *step: self._guard(self._stepping, *step))
+        optimizer.register_optimizer_step_post_hook(lambda *step: self._guard(self._stepped, *step))
+        watch_each_thread(self.look, self.witness)
+        self.look.on = True
+        self.witness.audits.append(self)
+
+    def _guard(self, function: Any, *args: Any) -> None:
+        try:
+            function(*args)
+        except Exception as e:
+            if self._window is not None:
+                self.forking.tell(f"{type(e).__name__}: {e}")
+            self.witness.trouble(e)
+
+    def _run(self, engine: Any, outputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        window = self._window if not self._depth else None
+        if window is not None:
+            self._guard(self._quietly, window.began, outputs, args, kwargs)
+        self._depth += 1
+        try:
+            result = engine(outputs, *args, **kwargs)
+        finally:
+            self._depth -= 1
+        if window is not None:
+            self._guard(self._quietly, window.ended, result)
+        return result
+
+    def _quietly(self, function: Any, *args: Any) -> None:
+        with self.witness.modes.left(), self.witness.quiet(), self.torch.no_grad():
+            function(*args)
+
+    # -- steps ---------------------------------------------------------------------------------------------------
+
+    def _stepping(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.look.on = False  # what an optimizer does to parameters is no operation of the program's
+        if self._window is not None:
+            closure = any(callable(a) for a in args[1:]) or callable(kwargs.get("closure"))
+            self._quietly(self._window.stepping, optimizer, closure)
+
+    def _stepped(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        if self._window is not None:
+            self._quietly(self._window.stepped, optimizer)
+            return
+        if self._over:
+            return
+        self._optimizers.setdefault(id(optimizer), optimizer)
+        steps = self._steps[id(optimizer)] = self._steps.get(id(optimizer), 0) + 1
+        took = time.monotonic() - self._started.get(id(optimizer), time.monotonic())
+        if steps in AT:
+            self._look(optimizer, steps, took)
+        if self._window is None:
+            self._started[id(optimizer)] = time.monotonic()
+            self.look.on = not self._over
+            self._end_if_done()
+
+    def _look(self, optimizer: Any, steps: int, took: float) -> None:
+        why = self.forking.why_not()
+        if not why and (len(self._optimizers) > MOST_OPTIMIZERS or self.forking.seconds > SECONDS):
+            why = "the forks have used up their time"
+        if why:
+            self.answers.refused(why)
+            return
+        parameters = [p for p in parameters_of(optimizer) if _is_measured(p)]
+        others = [o for o in self._optimizers.values() if o is not optimizer]
+        if not parameters:
+            self.answers.refused("what its parameters are given cannot be read off them behind a backward call")
+            return
+        if not Target.fits(parameters, others):
+            self.answers.refused("its parameters are too many to be copied a few times")
+            return
+        number = self.witness.journal.optimizer(optimizer).id
+        target = Target(self.torch, optimizer, number, parameters, others)
+        if self.witness.audit is not None:
+            with self.witness.modes.left(), self.witness.quiet():
+                self.witness.audit.snapshot()
+        before = self.forking.forks, self.forking.seconds
+        self._measure(target, ask(self, target, steps), max(LIMIT[0], LIMIT[1] * took))
+        if self._window is None:
+            forks, seconds = self.forking.forks - before[0], self.forking.seconds - before[1]
+            self.answers.cost(number, forks, seconds, took)
+
+    def _measure(self, target: Target, plan: Plan, limit: float) -> None:
+        """Make the forks that are asked for, one after the other. In each of them this returns to the program."""
+        try:
+            move: Move = next(plan)
+            while True:
+                told = self.forking.run(limit)
+                if told is IN_CHILD:
+                    self._plan = plan  # an end of it is not for the fork
+                    self._become(target, move)
+                    return
+                move = plan.send(told if self.forking.seconds < SECONDS else "the forks have used up their time")
+        except StopIteration:
+            pass
+
+    def _become(self, target: Target, move: Move) -> None:
+        """In a fork: be the window, and look at nothing else."""
+        self._window = Window(self.forking, target, move)
+        witness = self.witness
+        if witness.audit is not None and witness.audit.losses.watch is not None:
+            witness.audit.losses.watch.over = True
+        witness.audit = None
+        self.look.on = False
+        atexit.register(self._ended)
+        self._quietly(self._window.begin)
+
+    def _ended(self) -> None:
+        """In a fork: the program has ended, or failed, where it would not have."""
+        error = getattr(sys, "last_value", None)
+        how = f"failed ({type(error).__name__}: {error})" if error is not None else "ended"
+        self.forking.tell(f"the program {how} before the step")
+
+    def _end_if_done(self) -> None:
+        done = [n for n in self._steps.values() if n >= AT[-1]]
+        if self._over or not done or (len(done) < len(self._steps) and max(self._steps.values()) < ENOUGH_STEPS):
+            return
+        self._over = True
+        self.look.on = False
+        self.answers.complete = True
+        if self.witness.audit is not None:
+            self.witness.audit.tell_early()
+
+    def steps_of(self, optimizer: Any) -> int:
+        """How many steps it has made."""
+        return self._steps.get(id(optimizer), 0)
+
+    def frames(self, raw: Any) -> Any:
+        """A stack as frames of evidence."""
+        return frames_of(raw, self.witness.cwd)
+
+
+def _is_measured(parameter: Any) -> bool:
+    """Whether what a backward call gives it can be read off ``.grad`` behind the call: a hook may take it away."""
+    hooked = getattr(parameter, "_post_accumulate_grad_hooks", None)
+    return parameter.requires_grad and parameter.is_floating_point() and has_memory(parameter) and not hooked

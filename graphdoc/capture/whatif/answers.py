@@ -1,0 +1,174 @@
+"""What was measured at the steps that were looked at, as signs: one for each optimizer, and one for what is missing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from graphdoc.capture.audit.deadends import ZERO
+from graphdoc.capture.code_places import shown_file
+from graphdoc.capture.switches import is_users
+from graphdoc.capture.whatif.measure import MISSING, ZEROS, Result
+from graphdoc.evidence import GRADIENTS, Frame, Sign
+
+if TYPE_CHECKING:
+    from graphdoc.capture.cut_records import Record
+    from graphdoc.capture.whatif import WhatIf
+    from graphdoc.capture.whatif.window import Target
+
+ENOUGH = 2
+"""Steps at which the same was measured before it is told."""
+
+
+class Answers:
+    """``gradients``: ``optimizer``, ``facts["looks"]`` has the step and the answers of each look, ``facts["complete"]``
+    that all looks which were planned have been made."""
+
+    def __init__(self, probe: WhatIf) -> None:
+        self._probe = probe
+        self._signs: dict[int, Sign] = {}
+        self._why = ""
+        self._places: dict[Any, int] = {}
+        """At how many steps the same places were met."""
+        self._totals: dict[int, float] = {}
+        self._dead: Sign | None = None
+        self.complete = False
+
+    def refused(self, why: str) -> None:
+        """Nothing can be measured in this program."""
+        self._why = self._why or why
+
+    def measured(self, target: Target, steps: int, result: Result) -> dict[str, Any]:
+        """Keep the answers of one look."""
+        sign = self._signs.setdefault(target.number, Sign(GRADIENTS, optimizer=target.number, weak=True))
+        cwd = self._probe.witness.cwd
+        names = self._names(target, range(len(target.parameters)))
+        look: dict[str, Any] = {"step": steps + 1, "why": result.why, "alone": result.alone, "answers": []}
+        for answer in result.answers:
+            told = answer.told()
+            told["parameters"] = [names[i] for i in answer.parameters]
+            told["loss"] = next(
+                (c["value"] for c in (result.base or {"calls": []})["calls"] if c["line"] == answer.line), 0.0
+            )
+            told["file"] = shown_file(answer.file, cwd) if answer.file else ""
+            look["answers"].append(told)
+        sign.facts.setdefault("looks", []).append(look)
+        sign.count += 1
+        return look
+
+    def cost(self, number: int, forks: int, seconds: float, step: float) -> None:
+        """What the latest look has cost: forks, their seconds, and those of the program's own step before it."""
+        sign = self._signs.get(number)
+        if sign is not None:
+            sign.facts["looks"][-1]["cost"] = [forks, round(seconds, 3), round(step, 3)]
+
+    def _names(self, target: Target, positions: Any) -> dict[int, str]:
+        audit = self._probe.witness.audit
+        known = audit.names if audit is not None else {}
+        return {i: known.get(id(target.parameters[i]), f"parameter {i}") for i in positions}
+
+    def cut(self, target: Target, look: dict[str, Any], chosen: set[int], places: list[list[Record]], why: str) -> None:
+        """A loss depends on these parameters by what these operations have given; or it is not known by what."""
+        probe = self._probe
+        audit = probe.witness.audit
+        look["cut_why"] = why
+        look["cuts"] = [{"op": rs[0].op, "frames": self._frames(rs[0].raw)[-1:]} for rs in places]
+        never = {i for i in self._never(target, chosen) if self._rests(target.parameters[i])}
+        if not all(_is_of_the_program(rs[-1], self._frames(rs[-1].raw)) for rs in places):
+            return  # a package does that, on behalf of somebody who wanted a copy perhaps
+        if (
+            not places
+            or not never
+            or audit is None
+            or not self._again((target.number, *(rs[0].place for rs in places)))
+        ):
+            return
+        audit.losses.tell_measured(
+            [rs[-1] for rs in places],
+            frozenset(id(target.parameters[i]) for i in never),
+            target.number,
+            {
+                "measured": _strongest(look, MISSING),
+                "said": all(_is_said(rs[-1]) for rs in places),
+                "apart": self._apart(target, never),
+            },
+        )
+
+    def ended(self, target: Target, look: dict[str, Any], chosen: set[int], told: Any) -> None:
+        """A loss depends on these parameters, and what they are given is zero or none: it ends at these nodes."""
+        ends = [] if isinstance(told, str) else told["ends"]
+        look["ends"], look["deep"] = ends, not isinstance(told, str) and told["deep"]
+        never = self._never(target, chosen, zero=True)
+        sums = [e for e in ends if e["how"] == "cancels" and e["frames"]]
+        flat = [e for e in ends if e["how"] == "ends"]
+        if not never or self._dead is not None or not (sums or flat):
+            return
+        if not sums and any(e["op"] not in ZERO for e in flat):
+            return  # a backward of the program's own, or an input at which a slope is zero by its value
+        first = (sums or flat)[0]
+        if not self._again((target.number, first["op"], str(first["frames"][-1:]))):
+            return
+        last = self._probe.witness.journal.latest("backward")
+        sign = Sign("cancelled" if sums else "zero-derivative", [Frame(**f) for f in first["frames"]])
+        sign.other = self._probe.frames(last.raw) if last is not None else []
+        sign.facts = {
+            "op": first["op"],
+            "inner": [f for f in first.get("inner", ()) if f["user"]][-1:],
+            "measured": _strongest(look, ZEROS),
+        }
+        names = self._names(target, never)
+        sign.parameters, sign.optimizer = sorted(names.values()), target.number
+        sign.count = self._probe.steps_of(target.optimizer)
+        self._dead = sign
+
+    def _rests(self, parameter: Any) -> bool:
+        """Whether it has the values that it had at an earlier look: what the program writes to it is another way to
+        train it."""
+        total = float(parameter.detach().double().sum())
+        return self._totals.setdefault(id(parameter), total) == total
+
+    def _again(self, key: Any) -> bool:
+        self._places[key] = self._places.get(key, 0) + 1
+        return self._places[key] >= ENOUGH
+
+    def _frames(self, raw: Any) -> list[dict[str, Any]]:
+        return [dict(vars(f)) for f in self._probe.frames(raw)]
+
+    def _never(self, target: Target, chosen: set[int], zero: bool = False) -> set[int]:
+        """Those that have never been given any gradient, as far as steps were looked at."""
+        had = self._probe.witness.journal.with_grad
+        return chosen if zero else {i for i in chosen if not had.get(id(target.parameters[i]))}
+
+    @staticmethod
+    def _apart(target: Target, never: set[int]) -> bool:
+        """Whether a group of the optimizer holds nothing that learns: somebody has handed these over by themselves."""
+        ids = {id(target.parameters[i]) for i in never}
+        groups = [{id(p) for p in group["params"] if p.requires_grad} for group in target.optimizer.param_groups]
+        return any(g and g <= ids for g in groups)
+
+    def signs(self) -> list[Sign]:
+        """What there is to tell by now."""
+        signs = list(self._signs.values())
+        if self._why and not signs:
+            signs = [Sign(GRADIENTS, weak=True, facts={"why": self._why, "looks": []})]
+        for sign in signs:
+            sign.facts["complete"] = self.complete
+        return [*signs, *([self._dead] if self._dead is not None else [])]
+
+
+def _is_of_the_program(record: Record, frames: list[dict[str, Any]]) -> bool:
+    """Whether a line of the user's does this: by itself, or by switching recording off around it."""
+    if not record.recording:
+        return record.switch is not None and is_users(record.switch)
+    return bool(frames) and bool(frames[-1]["user"])
+
+
+def _is_said(record: Record) -> bool:
+    """Whether an author says by this that nothing shall learn through it, and uses it for nothing else: a conversion
+    has to be preceded by a ``detach``."""
+    return (record.op in ("detach", "detach_") or not record.recording) and not record.converted
+
+
+def _strongest(look: dict[str, Any], kind: str) -> list[float]:
+    """The slope of the loss that depends most on them, and the loss."""
+    found = [(a["slope"], a["loss"]) for a in look["answers"] if a["answer"] == kind]
+    return list(max(found, key=lambda f: abs(f[0]), default=(0.0, 0.0)))

@@ -1,0 +1,202 @@
+"""Which operations keep a loss's dependence on parameters out of the graph: measured by holding what they gave.
+
+A value that leaves the graph is held in a fork at what it is when nothing has moved. Where the loss then stays as well,
+it depends by way of that value, whatever became of it between: a number in Python, an array, a file in memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections import deque
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.autograd import function
+from torch.overrides import TorchFunctionMode
+
+from graphdoc.capture import stacks
+from graphdoc.capture.cut_recorder import CutRecorder
+from graphdoc.capture.cut_records import Record
+from graphdoc.capture.cuts import CutWatch
+from graphdoc.capture.frames import site_of
+from graphdoc.capture.number_facts import numbers_of
+from graphdoc.capture.whatif.moves import anywhere, steps_for
+from graphdoc.capture.whatif.window import Move, Target
+
+if TYPE_CHECKING:
+    from graphdoc.capture.witness import Witness
+
+MOST_PLACES = 12
+"""Places at which the values of one round are held one by one."""
+MOST_HELD = 1_000
+"""Places that are held all at once."""
+MOST_OF_PLACE = 20
+"""Of its latest records."""
+MOST_VALUES = 4_000_000
+"""Numbers that are kept of them."""
+STAYS, CARRIES = 0.05, 0.05
+"""Parts of the change of the loss: less is none, and so much of it is carried by a place."""
+
+
+class CutLook(CutWatch):
+    """Records one round of the program at every place where something with a graph gives something without."""
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.on = False
+        self.found: dict[Any, deque[Record]] = {}
+
+    def _note(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
+        if self.on:
+            super()._note(func, args, kwargs, result)
+
+    def _make(self, name: str, args: Any, kwargs: Any) -> Record:
+        record = super()._make(name, args, kwargs)
+        if record.origins and record.leaves and not _within_function(record):
+            self.found.setdefault(record.place, deque(maxlen=MOST_OF_PLACE)).append(record)
+        return record
+
+    def holding(self, kept: Any) -> Held:
+        """A watch that keeps what all these places give, or that holds it."""
+        return Held(self, list(self.found)[:MOST_HELD], kept)
+
+    def behind(self, parameters: set[int]) -> list[list[Record]]:
+        """The records of each place behind which one of these parameters (ids) lies, in the order of the program."""
+        return [list(rs) for rs in self.found.values() if any(r.behind & parameters for r in rs)]
+
+
+def _within_function(record: Record) -> bool:
+    """Whether this ran in the forward of a custom Function, which records nothing and has a backward of its own."""
+    return any(code.co_filename == function.__file__ for code in record.raw.raw[::2] if not isinstance(code, str))
+
+
+class Held(TorchFunctionMode):
+    """In a fork: keeps what the operations at these places give, or holds it at what was kept."""
+
+    def __init__(self, look: CutRecorder, places: list[Any], kept: dict[Any, Any] | None = None, but: int = -1) -> None:
+        super().__init__()
+        self._look = look
+        self._names = {op for op, _ in places}
+        self._places = {place: n for n, place in enumerate(places)}
+        self._kept = kept
+        self._but = but
+        self._values: dict[Any, Any] = {}
+        self._counts: dict[int, int] = {}
+        self._size = 0
+        self._within = False
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if self._within or self._look._name(func) not in self._names:
+            return result
+        self._within = True
+        try:
+            return self._met(self._look._name(func), args, result)
+        finally:
+            self._within = False
+
+    def _met(self, name: str, args: Any, result: Any) -> Any:
+        number = self._places.get((name, site_of(stacks.stack_here(3))))
+        if number is None:
+            return result
+        count = self._counts.get(number, 0)
+        self._counts[number] = count + 1
+        whole = args[0] if name == "__setitem__" else result
+        if self._kept is None:
+            self._values[number, count] = self._frozen(whole)
+            return result
+        if number == self._but or (number, count) not in self._kept:
+            return result
+        written = name == "__setitem__" or (name.endswith("_") and not name.endswith("__"))
+        with torch.no_grad():
+            held = _thawed(whole, self._kept[number, count], written)
+        return result if name == "__setitem__" else held
+
+    def _frozen(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            numbers = numbers_of(value)
+            self._size += int(value.numel())
+            if numbers is None or self._size > MOST_VALUES:
+                return None
+            numbers = numbers.cpu().contiguous()
+            data = (
+                ctypes.string_at(numbers.data_ptr(), numbers.numel() * numbers.element_size())
+                if len(numbers.shape) < 65
+                else b""
+            )
+            return "tensor", str(value.dtype).rpartition(".")[2], tuple(value.shape), data
+        if type(value).__name__ == "ndarray":
+            self._size += int(value.size)
+            return None if self._size > MOST_VALUES else ("array", value.dtype.str, tuple(value.shape), value.tobytes())
+        if isinstance(value, tuple):
+            return "tuple", [self._frozen(v) for v in value]
+        return ("number", value) if isinstance(value, float | int | bool | list) else None
+
+    def began(self, _outputs: Any) -> None:
+        """A backward call begins."""
+
+    def told(self) -> Any:
+        """What was kept."""
+        return list(self._values.items())
+
+
+def _thawed(value: Any, kept: Any, written: bool) -> Any:
+    """A value as it was kept: put into what was written in place, else a new one: what is there may be a look into
+    memory that belongs to the graph as well."""
+    if kept is None:
+        return value
+    if kept[0] == "number":
+        return kept[1]
+    if kept[0] == "tuple":
+        held = [_thawed(v, k, written) for v, k in zip(value, kept[1], strict=True)]
+        return value if all(h is v for h, v in zip(held, value, strict=True)) else type(value)(held)
+    if isinstance(value, torch.Tensor) and value.requires_grad:
+        return value  # of several results one has a graph
+    _, dtype, shape, data = kept
+    if kept[0] == "array":
+        numpy = sys.modules["numpy"]
+        return numpy.frombuffer(bytearray(data), dtype=dtype).reshape(shape)
+    old = torch.frombuffer(bytearray(data), dtype=getattr(torch, dtype)).reshape(shape) if data else torch.empty(shape)
+    return value.copy_(old) if written else old
+
+
+def locate(
+    target: Target, chosen: set[int], base: Any, look: CutLook
+) -> Generator[Move, Any, tuple[list[list[Record]], str]]:
+    """The places by which the losses depend on the chosen parameters, the strongest first; or why none are known."""
+    mine = {id(target.parameters[i]) for i in chosen}
+    places = look.behind(mine)
+    if not places:
+        return [], "no operation was seen by which their values leave the graph"
+    if len(places) > MOST_PLACES:
+        return [], f"their values leave the graph at {len(places)} places, too many to look at one by one"
+    keys = [rs[0].place for rs in places]
+    first = yield Move(watch=Held(look, keys))
+    if isinstance(first, str):
+        return [], first
+    kept = dict(first["watch"])
+    step = max(steps_for(target.parameters))
+    directions = anywhere(target.torch, target.parameters, chosen, 2)
+    moved = _change((yield Move(step, directions)), base)
+    held = _change((yield Move(step, directions, watch=Held(look, keys, kept))), base)
+    if moved is None or held is None or not moved:
+        return [], "the places where their values leave the graph could not be held"
+    if held > STAYS * moved:
+        return [], "the loss depends on them by another way than by the operations that were seen"
+    if len(places) == 1:
+        return places, ""
+    effects = []
+    for n in range(len(places)):
+        one = _change((yield Move(step, directions, watch=Held(look, keys, kept, n))), base)
+        effects.append(one if one is not None else 0.0)
+    found = sorted((n for n, e in enumerate(effects) if e > CARRIES * moved), key=lambda n: -effects[n])
+    return [places[n] for n in found], "" if found else "no single place carries what the loss depends on"
+
+
+def _change(told: Any, base: Any) -> float | None:
+    """How much the losses of a fork differ from those of the first, all together."""
+    if isinstance(told, str) or len(told["calls"]) != len(base["calls"]):
+        return None
+    return float(sum(abs(c["value"] - b["value"]) for c, b in zip(told["calls"], base["calls"], strict=True)))

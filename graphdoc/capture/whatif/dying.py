@@ -1,0 +1,111 @@
+"""Where a gradient ends that exists behind the loss: seen node by node while a backward call of a fork runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from graphdoc.capture import node_stacks, stacks
+from graphdoc.capture.facts import storage_of
+from graphdoc.capture.frames import frames_of
+from graphdoc.capture.walk import DEEP, nodes_behind
+
+if TYPE_CHECKING:
+    from graphdoc.capture.whatif.window import Target
+
+MOST_ENDS = 8
+
+
+class Dying:
+    """A watch of one fork. It tells the nodes at which the gradient of the chosen parameters ends: ``ends`` where a
+    node is given one and passes nothing on, ``cancels`` where what several pass on adds up to zero; and whether another
+    leaf of the graph ``shares`` their memory."""
+
+    def __init__(self, target: Target, chosen: set[int], cwd: str) -> None:
+        self._target = target
+        self._leaves = {id(target.parameters[i]) for i in chosen}
+        self._chosen = chosen
+        self._cwd = cwd
+        self._nodes: list[tuple[Any, list[Any]]] = []
+        self._given: dict[Any, bool] = {}
+        self._passed: dict[Any, list[bool]] = {}
+        self._keep: list[Any] = []
+        self.deep = False
+
+    def __enter__(self) -> Dying:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+    def began(self, outputs: Any) -> None:
+        """A backward call begins: look at each node behind its roots."""
+        roots = [t.grad_fn for t in outputs if getattr(t, "grad_fn", None) is not None]
+        for count, (node, following) in enumerate(nodes_behind(roots)):
+            if count >= DEEP - 1:
+                self.deep = True
+                return
+            self._nodes.append((node, [n for n, _ in following]))
+            self._keep.append(node.register_prehook(self._before(node)))
+            self._keep.append(node.register_hook(self._after(node)))
+
+    def _before(self, node: Any) -> Any:
+        def hook(grads: Any) -> None:
+            self._given[node] = self._given.get(node, False) or any(_some(g) for g in grads)
+
+        return hook
+
+    def _after(self, node: Any) -> Any:
+        def hook(passed: Any, _given: Any) -> None:
+            self._passed[node] = [_some(g) for g in passed]
+
+        return hook
+
+    def told(self) -> Any:
+        """The places, those nearest to the loss first."""
+        leads = self._leading()
+        sums: dict[Any, list[Any]] = {}
+        for node, following in self._nodes:
+            for n, some in zip(following, self._passed.get(node, ()), strict=False):
+                if n is not None and some:
+                    sums.setdefault(n, []).append(node)
+        out = []
+        for node, following in sorted(self._nodes, key=lambda e: -min(e[0]._sequence_nr(), 1 << 62)):
+            if node not in leads:
+                continue
+            given = self._given.get(node, False)
+            on = [s for n, s in zip(following, self._passed.get(node, ()), strict=False) if n in leads]
+            adding = sorted(sums.get(node, ()), key=lambda n: -n._sequence_nr())
+            if len(adding) > 1 and not given:
+                out.append({**self._place(adding[0], "cancels"), "inner": self._place(adding[-1], "")["frames"]})
+            elif given and following and node in self._passed and not any(on):
+                out.append(self._place(node, "ends"))
+        reached = {id(v) for n, _ in self._nodes if (v := getattr(n, "variable", None)) is not None} & self._leaves
+        positions = [i for i, p in enumerate(self._target.parameters) if id(p) in reached]
+        memory = {storage_of(self._target.parameters[i]) for i in self._chosen}
+        leaves = [v for n, _ in self._nodes if (v := getattr(n, "variable", None)) is not None]
+        shares = any(id(v) not in self._leaves and storage_of(v) in memory for v in leaves)
+        return {"shares": shares, "ends": out[:MOST_ENDS], "deep": self.deep, "reached": positions}
+
+    def _leading(self) -> set[Any]:
+        """The nodes that lead to one of the parameters."""
+        leads = {n for n, f in self._nodes if not f and id(getattr(n, "variable", None)) in self._leaves}
+        parents: dict[Any, list[Any]] = {}
+        for node, following in self._nodes:
+            for n in following:
+                parents.setdefault(n, []).append(node)
+        todo = list(leads)
+        while todo:
+            for parent in parents.get(todo.pop(), ()):
+                if parent not in leads:
+                    leads.add(parent)
+                    todo.append(parent)
+        return leads
+
+    def _place(self, node: Any, how: str) -> dict[str, Any]:
+        kept = node_stacks.kept_in(node)
+        frames = frames_of(kept, self._cwd) if isinstance(kept, stacks.Stack) else []
+        return {"op": str(node.name()), "how": how, "frames": [dict(vars(f)) for f in frames]}
+
+
+def _some(gradient: Any) -> bool:
+    return gradient is not None and bool(gradient.detach().any())

@@ -1,0 +1,52 @@
+"""How far parameters are moved, and which way: along what they were given, or anywhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+STEPS = {"float64": (1e-4, 1e-5), "float32": (3e-3, 1e-3, 1e-2), "bfloat16": (1e-1, 3e-2), "float16": (3e-2, 1e-2)}
+"""By type of number: how far, in parts of a parameter's size, the first choice first. A difference in the loss has to
+stand clear of the rounding of the loss, and what is curved has to look straight."""
+SMALLEST = 1e-2
+"""The size that a parameter is taken to have at least: many begin at zero."""
+
+
+def steps_for(parameters: list[Any]) -> tuple[float, ...]:
+    """The steps to try, those of the coarsest type among the parameters."""
+    names = {str(p.dtype).rpartition(".")[2] for p in parameters}
+    return max((STEPS[n] for n in names if n in STEPS), key=max, default=STEPS["float32"])
+
+
+def size_of(parameter: Any) -> float:
+    """The root of the mean square of its numbers."""
+    flat = parameter.detach().double()
+    return max(float(flat.pow(2).mean().sqrt()), SMALLEST)
+
+
+def anywhere(torch: Any, parameters: list[Any], chosen: set[int], seed: int) -> list[Any]:
+    """A random direction for the chosen ones; no generator of the program's is touched."""
+    generator = torch.Generator().manual_seed(seed)
+    out: list[Any] = []
+    for i, p in enumerate(parameters):
+        if i not in chosen:
+            out.append(None)
+            continue
+        out.append(torch.randn(p.numel(), generator=generator, dtype=torch.float32) * size_of(p))
+    return out
+
+
+def along(parameters: list[Any], given: list[Any], chosen: set[int]) -> list[Any]:
+    """The direction of the gradient, each parameter by as much as its size allows."""
+    out: list[Any] = []
+    for i, p in enumerate(parameters):
+        length = float(given[i].double().norm()) if i in chosen else 0.0
+        if not length:
+            out.append(None)
+        else:
+            out.append(given[i] * (size_of(p) * p.numel() ** 0.5 / length))
+    return out
+
+
+def slope_by(given: list[Any], directions: list[Any]) -> float:
+    """What the gradient says that the loss does, per step in these directions."""
+    return sum(float((g.double() * d.double()).sum()) for g, d in zip(given, directions, strict=True) if d is not None)

@@ -1,0 +1,47 @@
+"""What is asked of one optimizer behind one of its steps: first the measure, then where what is missing was cut off."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
+from graphdoc.capture.whatif.cut_places import locate
+from graphdoc.capture.whatif.dying import Dying
+from graphdoc.capture.whatif.measure import MISSING, ZEROS, measure
+from graphdoc.capture.whatif.window import Move, Target
+
+if TYPE_CHECKING:
+    from graphdoc.capture.whatif import WhatIf
+
+
+def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
+    """The whole plan; what it finds is handed to ``probe.answers``."""
+    owners = _owners(probe, target)
+    result = yield from measure(target, owners, probe.look.holding)
+    answers = probe.answers
+    number = answers.measured(target, steps, result)
+    if result.why or result.base is None:
+        return
+    missing = {i for a in result.answers if a.answer == MISSING for i in a.parameters}
+    zero = {i for a in result.answers if a.answer == ZEROS for i in a.parameters}
+    ends: Any = "nothing is missing"
+    if missing or zero:
+        told = yield Move(watch=Dying(target, missing | zero, probe.witness.cwd))
+        ends = told if isinstance(told, str) else told["watch"]
+        answers.ended(target, number, missing | zero, ends)
+        if not isinstance(ends, str):
+            missing -= set(ends["reached"])
+    if missing and not isinstance(ends, str) and ends["shares"]:
+        answers.cut(target, number, missing, [], "the loss is computed from another leaf with their memory")
+    elif missing:
+        places, why = yield from locate(target, missing, result.base, probe.look)
+        answers.cut(target, number, missing, places, why)
+
+
+def _owners(probe: WhatIf, target: Target) -> list[list[int]]:
+    """The positions of the parameters by the module that holds them, as the program calls it; else each by itself."""
+    names = probe.witness.audit.names if probe.witness.audit is not None else {}
+    groups: dict[str, list[int]] = {}
+    for i, p in enumerate(target.parameters):
+        groups.setdefault(names.get(id(p), f"#{i}").rpartition(".")[0] or f"#{i}", []).append(i)
+    return list(groups.values())

@@ -1,0 +1,225 @@
+"""What one fork does between two steps of an optimizer: something is moved first, each loss is noted, then it ends."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from graphdoc.capture.code_places import is_user_file
+from graphdoc.capture.facts import parameters_of
+from graphdoc.capture.whatif.shared import Shared
+
+if TYPE_CHECKING:
+    from graphdoc.capture.whatif.forking import Forking
+
+MOST_PLACES = 6
+"""Lines with backward calls of one step whose gradients are told apart."""
+MOST_STEPS = 8
+"""Steps of one other optimizer, between two of the one that is looked at."""
+
+
+@dataclass
+class Move:
+    """How a fork differs from the program: ``directions`` (one for each parameter of the optimizer, None for those that
+    stay) are added ``step`` times; ``watch`` is entered in it, and tells more when it ends."""
+
+    step: float = 0.0
+    directions: list[Any] | None = None
+    first: bool = False
+    """The fork that leaves its gradients, and what the other optimizers make of theirs."""
+    watch: Any = None
+
+
+@dataclass
+class Target:
+    """An optimizer that is looked at, with the memory that its forks share."""
+
+    torch: Any
+    optimizer: Any
+    number: int
+    parameters: list[Any]
+    others: list[Any]
+    given: Shared = field(init=False)
+    after: dict[int, Shared] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.given = Shared(self.torch, self.parameters, MOST_PLACES)
+        self.after = {id(o): Shared(self.torch, self.held_by(o), MOST_STEPS) for o in self.others}
+
+    def held_by(self, other: Any) -> list[Any]:
+        """The parameters of another optimizer that are not of this one as well."""
+        mine = {id(p) for p in self.parameters}
+        return [p for p in parameters_of(other) if id(p) not in mine]
+
+    @staticmethod
+    def fits(parameters: list[Any], others: list[Any]) -> bool:
+        """Whether the memory may be had."""
+        return Shared.fits(parameters, MOST_PLACES) and all(Shared.fits(parameters_of(o), MOST_STEPS) for o in others)
+
+
+class Window:
+    """Lives in a fork, from the end of one step to the beginning of the next."""
+
+    def __init__(self, forking: Forking, target: Target, move: Move) -> None:
+        self._forking = forking
+        self._target = target
+        self._move = move
+        self._torch = target.torch
+        self._calls: dict[Any, dict[str, Any]] = {}
+        self._steps: dict[int, int] = {}
+        self._before: list[Any] = []
+        self._row: dict[str, Any] | None = None
+        self._inputs: list[int] | None = None
+        self._within = False
+        self._totals: list[float] = []
+        self._written: set[int] = set()
+        self._entered = ExitStack()
+
+    def begin(self) -> None:
+        """Move what is to be moved."""
+        self._totals = self._sums() if self._move.first else []
+        if self._move.directions is not None:
+            with self._torch.no_grad():
+                for p, direction in zip(self._target.parameters, self._move.directions, strict=True):
+                    if direction is not None:
+                        p.data.add_(direction.reshape(p.shape).to(p.dtype), alpha=self._move.step)
+        if self._move.watch is not None:
+            self._entered.enter_context(self._move.watch)
+
+    def _sums(self) -> list[float]:
+        return [float(p.detach().double().sum()) for p in self._target.parameters]
+
+    # -- backward calls ------------------------------------------------------------------------------------------
+
+    def began(self, outputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """A call that no other call has made begins."""
+        target, torch = self._target, self._torch
+        inputs = args[3] if len(args) > 3 and not kwargs.get("accumulate_grad", True) else None
+        if inputs is not None:
+            known = {id(p): i for i, p in enumerate(target.parameters)}
+            self._inputs = [known.get(id(t), -1) for t in inputs]
+            if max(self._inputs, default=-1) < 0:
+                self._inputs = None
+                return  # a gradient that is a part of the loss
+        place = _place()
+        row = self._calls.get(place)
+        if row is None:
+            if len(self._calls) >= MOST_PLACES:
+                self._forking.tell("it has too many backward calls in one step")
+            row = self._calls[place] = {
+                "file": place[0],
+                "line": place[1],
+                "value": 0.0,
+                "weights": 0.0,
+                "size": 0.0,
+                "times": 0,
+                "had": [],
+                "some": [],
+            }
+        self._row = row
+        grads = args[0] if args else (None,) * len(outputs)
+        for t, g in zip(outputs, grads, strict=False):
+            if not isinstance(t, torch.Tensor):
+                self._forking.tell("its backward call has roots that are no tensors")
+            value = t.detach().double()
+            weight = g.detach().double() if isinstance(g, torch.Tensor) else torch.ones_like(value)
+            row["value"] += float((value * weight).sum())
+            row["size"] += float((value * weight).abs().sum())
+            row["weights"] += float(weight.sum())
+        row["times"] += 1
+        if self._totals:  # what the program itself puts there takes the place of any move
+            self._written |= {i for i, (a, b) in enumerate(zip(self._totals, self._sums(), strict=True)) if a != b}
+        self._before = []
+        if self._move.first and inputs is None:
+            self._before = [None if p.grad is None else p.grad.detach().clone() for p in target.parameters]
+        watch = self._move.watch
+        if watch is not None:
+            watch.began(outputs)
+
+    def ended(self, result: Any) -> None:
+        """The call has ended well."""
+        row, self._row = self._row, None
+        inputs, self._inputs = self._inputs, None
+        if row is None:
+            return
+        if self._move.first:
+            self._leave(row, inputs, result)
+        if self._within:
+            self._tell()
+
+    def _leave(self, row: dict[str, Any], inputs: list[int] | None, result: Any) -> None:
+        """Leave what the call has given to the parameters, added to what calls of the same line have given."""
+        target = self._target
+        gains: list[Any] = [None] * len(target.parameters)
+        if inputs is not None:
+            for i, g in zip(inputs, result, strict=False):
+                if i >= 0 and g is not None:
+                    gains[i] = g.detach()
+        else:
+            for i, (p, before) in enumerate(zip(target.parameters, self._before, strict=True)):
+                if p.grad is not None:
+                    now = p.grad.detach()
+                    gains[i] = now if before is None else now - before
+                    if before is not None and not bool(gains[i].any()):
+                        gains[i] = None  # it was there before, and nothing has come
+        number = list(self._calls.values()).index(row)
+        old = target.given.read(number)
+        had, some = set(row["had"]), set(row["some"])
+        for i, gain in enumerate(gains):
+            if gain is None:
+                continue
+            gain = gain.to_dense() if gain.layout is not self._torch.strided else gain
+            gains[i] = gain.reshape(-1).float() + (old[i] if i in had else 0.0)
+            had.add(i)
+            if bool(gains[i].any()):
+                some.add(i)
+        kept = [gains[i] if gains[i] is not None else (old[i].clone() if i in had else None) for i in range(len(gains))]
+        target.given.write(number, kept)
+        row["had"], row["some"] = sorted(had), sorted(some)
+
+    # -- steps ---------------------------------------------------------------------------------------------------
+
+    def stepping(self, optimizer: Any, closure: bool) -> None:
+        """An optimizer is about to step. What it computes within its step is differentiated there first."""
+        if optimizer is not self._target.optimizer:
+            return
+        if closure and not self._calls:
+            self._within = True
+        else:
+            self._tell()
+
+    def stepped(self, optimizer: Any) -> None:
+        """Another optimizer has stepped: it is left where it would be if nothing had been moved."""
+        shared = self._target.after.get(id(optimizer))
+        if shared is None:
+            return
+        count = self._steps.get(id(optimizer), 0)
+        self._steps[id(optimizer)] = count + 1
+        if count >= MOST_STEPS:
+            self._forking.tell("another optimizer steps too often in between")
+        held = self._target.held_by(optimizer)
+        if self._move.first:
+            shared.write(count, [p.detach() for p in held])
+        else:
+            with self._torch.no_grad():
+                for p, value in zip(held, shared.read(count), strict=True):
+                    p.data.copy_(value.reshape(p.shape))
+
+    def _tell(self) -> None:
+        told: dict[str, Any] = {"calls": list(self._calls.values()), "written": sorted(self._written)}
+        watch = self._move.watch
+        if watch is not None:
+            told["watch"] = watch.told()
+        self._forking.tell(told)
+
+
+def _place() -> tuple[str, int]:
+    """The file and line of the user's innermost frame."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        if is_user_file(frame.f_code.co_filename):
+            return frame.f_code.co_filename, frame.f_lineno
+        frame = frame.f_back
+    return "", 0

@@ -1,0 +1,296 @@
+"""Gradient against loss: what is measured in forks, what is left alone, and that the program does not notice."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+from observed import run, script
+
+from graphdoc.diagnose import findings_for
+from graphdoc.evidence import GRADIENTS, Evidence
+from graphdoc.story.gradients import gradients
+
+NET = """
+from torch import nn
+enc, head = nn.Linear(8, 6), nn.Linear(6, 1)
+opt = torch.optim.Adam([*enc.parameters(), *head.parameters()], lr=1e-2)
+x = torch.randn(32, 8)
+y = 2 * x[:, :1]
+"""
+ROUND = """
+for _ in range(8):
+    LINES
+    loss = ((head(z) - y) ** 2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def program(lines: str, before: str = "") -> str:
+    """One network, with these lines between its encoder and its head."""
+    body = textwrap.indent(textwrap.dedent(lines).strip(), "    ").strip()
+    return NET + textwrap.dedent(before) + ROUND.replace("LINES", body)
+
+
+def measured(folder: Path, source: str) -> Evidence:
+    found = run(script(folder, source), mode="probe:whatif:all")
+    assert not found.troubles, found.troubles
+    assert found.result.status == 0, found.result.stderr
+    return found.only
+
+
+def answers(evidence: Evidence) -> dict[str, str]:
+    """The last answer for each parameter."""
+    out: dict[str, str] = {}
+    for sign in evidence.signs:
+        for look in sign.facts.get("looks", ()) if sign.kind == GRADIENTS else ():
+            assert not look["why"], look["why"]
+            for answer in look["answers"]:
+                out.update(dict.fromkeys(answer["parameters"], answer["answer"]))
+    return out
+
+
+def told(evidence: Evidence) -> list[str]:
+    return [f.cause.slug for f in findings_for(evidence)[0]]
+
+
+CUTS: dict[str, tuple[str, str, str]] = {
+    "a list": ("z = torch.tensor(enc(x).tolist())", "", "cut-by-conversion"),
+    "a detach": ("z = enc(x).detach()", "", "cut-by-detach"),
+    "a hook": (
+        "enc(x)\nz = kept['z'].tanh()",
+        "kept = {}\nenc.register_forward_hook(lambda m, i, o: kept.__setitem__('z', o.clone().detach()))",
+        "cut-by-detach",
+    ),
+    "data": ("z = enc(x).data.tanh()", "", "cut-by-detach"),
+    "numbers": (
+        "z = torch.stack([x[:, i] * float(enc.bias[i]) * float(enc.weight.sum()) for i in range(6)], 1)",
+        "",
+        "cut-by-conversion",
+    ),
+    "a round": ("z = (enc(x) * 8).round() / 8", "", "nondifferentiable-op"),
+    "a cancelling sum": (
+        "a = enc(x)\nz = a + ((a * 4).round() / 4 - a)",
+        "",
+        "straight-through-cancels",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_what_a_loss_depends_on_and_gives_nothing_to_is_told_with_its_place(tmp_path: Path, name: str) -> None:
+    lines, before, slug = CUTS[name]
+    evidence = measured(tmp_path, program(lines, before))
+    seen = answers(evidence)
+    assert seen["enc.weight"] in ("missing", "zero") and seen["head.weight"] == "agrees"
+    assert told(evidence)[:1] == [slug]
+
+
+MEANT = {
+    "straight through": program("a = enc(x)\nz = a + ((a * 4).round() / 4 - a).detach()"),
+    "its own values as target": NET
+    + """
+for _ in range(8):
+    z = enc(x)
+    loss = ((head(z) - y - 0.9 * head(z + 1).detach()) ** 2).mean()
+    opt.zero_grad()
+    loss.backward()
+    nn.utils.clip_grad_norm_(head.parameters(), 0.01)
+    opt.step()
+""",
+    "an advantage": """
+from torch import nn
+class Both(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.pi, self.v = nn.Linear(4, 16), nn.Linear(16, 3), nn.Linear(16, 1)
+    def forward(self, s):
+        h = torch.tanh(self.body(s))
+        return self.pi(h), self.v(h).squeeze(1)
+net = Both()
+opt = torch.optim.Adam(net.parameters(), lr=1e-2)
+for _ in range(8):
+    logits, v = net(torch.randn(64, 4))
+    d = torch.distributions.Categorical(logits=logits)
+    a = d.sample()
+    r = (a == 1).float()
+    loss = (v - r).pow(2).mean() - (d.log_prob(a) * (r - v.detach())).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    "two networks against each other": """
+from torch import nn
+g = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 2))
+d = nn.Sequential(nn.Linear(2, 16), nn.LeakyReLU(), nn.Linear(16, 1))
+og, od = torch.optim.Adam(g.parameters(), lr=1e-3), torch.optim.Adam(d.parameters(), lr=1e-3)
+bce = nn.BCEWithLogitsLoss()
+for _ in range(8):
+    fake = g(torch.randn(32, 4))
+    od.zero_grad()
+    (bce(d(torch.randn(32, 2) + 2), torch.ones(32, 1)) + bce(d(fake.detach()), torch.zeros(32, 1))).backward()
+    od.step()
+    og.zero_grad()
+    bce(d(fake), torch.ones(32, 1)).backward()
+    og.step()
+""",
+    "a first order inner step": """
+from torch import nn
+net = nn.Linear(3, 1)
+opt = torch.optim.Adam(net.parameters(), lr=1e-3)
+for _ in range(6):
+    x = torch.randn(10, 3)
+    y = x.sum(1, keepdim=True)
+    inner = torch.autograd.grad((net(x) - y).pow(2).mean(), list(net.parameters()))
+    w, b = (p - 0.1 * g for p, g in zip(net.parameters(), inner))
+    opt.zero_grad()
+    (x @ w.t() + b - y).pow(2).mean().backward()
+    opt.step()
+""",
+    "a closure": """
+from torch import nn
+net = nn.Linear(3, 1)
+opt = torch.optim.LBFGS(net.parameters(), lr=0.1)
+x = torch.randn(20, 3)
+def closure():
+    opt.zero_grad()
+    loss = (net(x) - x.sum(1, keepdim=True)).pow(2).mean()
+    loss.backward()
+    return loss
+for _ in range(6):
+    opt.step(closure)
+""",
+    "dropout, and several calls in a step": """
+from torch import nn
+net = nn.Sequential(nn.Linear(8, 32), nn.BatchNorm1d(32), nn.GELU(), nn.Dropout(0.3), nn.Linear(32, 3))
+opt = torch.optim.AdamW(net.parameters(), lr=1e-3)
+for _ in range(6):
+    opt.zero_grad()
+    for _ in range(3):
+        (nn.functional.cross_entropy(net(torch.randn(16, 8)), torch.randint(0, 3, (16,))) / 3).backward()
+    opt.step()
+""",
+}
+
+
+@pytest.mark.parametrize("name", MEANT)
+def test_what_an_author_cuts_is_no_difference(tmp_path: Path, name: str) -> None:
+    evidence = measured(tmp_path, MEANT[name])
+    assert set(answers(evidence).values()) == {"agrees"}
+    assert not told(evidence)
+
+
+RESTS = """
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head, self.unused = nn.Linear(8, 6), nn.Linear(6, 1), nn.Linear(2, 2)
+    def forward(self, x):
+        FORWARD
+net = Net()
+opt = torch.optim.Adam(net.parameters(), lr=1e-2)
+x = torch.randn(32, 8)
+for _ in range(8):
+    loss = (net(x) - x[:, :1]).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "forward",
+    ["return self.head(self.body(x).detach())", "with torch.no_grad(): h = self.body(x)\n        return self.head(h)"],
+)
+def test_a_part_that_is_left_as_it_is_is_the_authors_word(tmp_path: Path, forward: str) -> None:
+    evidence = measured(tmp_path, RESTS.replace("FORWARD", forward))
+    seen = answers(evidence)
+    assert seen["net.body.weight"] == "missing" and not told(evidence)
+    assert any("depends on `net.body.*`" in line and "cuts it off" in line for line in gradients(evidence))
+
+
+def test_a_function_with_a_wrong_backward_is_said_to_give_the_opposite(tmp_path: Path) -> None:
+    before = """
+    class Cube(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x**3
+        @staticmethod
+        def backward(ctx, g):
+            return -3 * ctx.saved_tensors[0] ** 2 * g
+    """
+    evidence = measured(tmp_path, program("z = Cube.apply(enc(x))", before))
+    assert answers(evidence)["enc.weight"] == "another"
+    assert any("(the opposite)" in line for line in gradients(evidence))
+
+
+def test_a_function_that_returns_nothing_is_where_the_gradient_ends(tmp_path: Path) -> None:
+    before = """
+    class Cube(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x**3
+        @staticmethod
+        def backward(ctx, g):
+            pass
+    """
+    evidence = measured(tmp_path, program("z = Cube.apply(enc(x))", before))
+    assert any("it ends at `CubeBackward`" in line for line in gradients(evidence))
+
+
+NOTICED = """
+import os, random, sys
+random.seed(3)
+from torch import nn
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+lines = open(__file__)
+for _ in range(8):
+    x = torch.randn(8, 4) + random.random()
+    line = lines.readline()
+    loss = net(nn.functional.dropout(x)).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    print(loss.item(), line, end="")
+    sys.stderr.write(str(os.getpid() > 0))
+    sys.stdout.flush()
+lines.close()
+"""
+
+
+def test_the_program_does_not_notice(tmp_path: Path) -> None:
+    path = script(tmp_path, NOTICED)
+    plain, looked = run(path, mode="").result, run(path, mode="probe:whatif:all").result
+    assert (plain.stdout, plain.stderr, plain.status) == (looked.stdout, looked.stderr, looked.status)
+
+
+WHY: dict[str, tuple[str, str]] = {
+    "a file": ("open('log.txt', 'a').write('step')", "writes a file"),
+    "another process": ("import subprocess; subprocess.run(['true'])", "reaches out of its process"),
+    "chance": (
+        "x = x + float(torch.rand(1, generator=torch.Generator().manual_seed(time.time_ns() % 2**31)))",
+        "another loss",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WHY)
+def test_a_step_that_cannot_be_repeated_is_not_measured(tmp_path: Path, name: str) -> None:
+    lines, why = WHY[name]
+    evidence = measured(tmp_path, program(f"{lines}\nz = enc(x).detach()", "import time"))
+    looks: list[Any] = [look for s in evidence.signs for look in s.facts.get("looks", ())]
+    assert looks and all(why in look["why"] for look in looks), looks
+    assert not told(evidence)
+
+
+def test_threads_are_a_reason(tmp_path: Path) -> None:
+    before = "import threading, time\nthreading.Thread(target=lambda: time.sleep(5), daemon=True).start()\n"
+    evidence = measured(tmp_path, program("z = enc(x)", before))
+    assert any("more than one thread" in line for line in gradients(evidence))
