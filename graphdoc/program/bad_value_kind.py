@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphdoc.program.bad_numbers import Numbers
 from graphdoc.program.bad_values import HUGE, Birth, Trouble
+from graphdoc.program.singular_points import POINT
 
 _NORMS = ("linalg_vector_norm", "norm", "_cdist_forward", "linalg_norm", "_linalg_check_errors")
 _SINGULAR = {
@@ -41,7 +42,7 @@ def kind_of(trouble: Trouble) -> str:
         return "exploding-gradients" if _exploded(born) else "nan-optimizer-update"
     if born.group in _SINGULAR and not _of_nothing(born):
         return _SINGULAR[born.group]
-    if point is not None and not _of_nothing(born):
+    if point is not None and not _of_nothing(born) and not (point.cause == POINT and _largest(born) >= HUGE):
         return point.cause
     return _of_function(born) or _of_size(trouble, born)
 
@@ -69,6 +70,8 @@ def _of_size(trouble: Trouble, born: Birth) -> str:
         return "exploding-gradients" if _grew(trouble) and _largest(born) > HUGE else "nan-exp-overflow"
     if trouble.what == "value" and not _grew(trouble):
         return ""  # of no loss or gradient: gradients would have to be seen growing
+    if trouble.what == "loss" and trouble.iteration == 1:
+        return ""  # no gradient has been used yet
     return "exploding-gradients" if _exploded(born) and not _flat(trouble) else ""
 
 

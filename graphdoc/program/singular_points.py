@@ -35,6 +35,7 @@ class Singular:
 _POLES = Singular(POINT, "0 or a negative whole number", guard="clamp_min(1e-6)", safe="2.0")
 _ABOVE_ZERO = Singular(POINT, "0", "below zero", "clamp_min(1e-6)", low=0.0)
 _MATRIX = Singular(POINT, "a singular matrix")
+_ROW = Singular(POINT, "numbers that are all equal, and no eps to add to their variance")
 _UNIT = Singular(INVERSE, "-1 or 1", "outside of -1 to 1", "clamp(-1.0 + {0}, 1.0 - {0})", -1.0, 1.0, "0.0")
 
 FUNCTIONS: dict[str, Singular] = {
@@ -70,6 +71,11 @@ FUNCTIONS: dict[str, Singular] = {
     "linalglusolve": _MATRIX,
     "linalgqr": _MATRIX,
     "linalgcholeskyex": Singular(POINT, "a matrix that is not positive definite"),
+    "nativelayernorm": _ROW,
+    "nativegroupnorm": _ROW,
+    "nativebatchnorm": _ROW,
+    "cudnnbatchnorm": _ROW,
+    "fusedrmsnorm": Singular(POINT, "zeros alone, and no eps to add to their mean square"),
     "choleskysolve": _MATRIX,
     "choleskyinverse": _MATRIX,
 }

@@ -42,6 +42,8 @@ def _first(trouble: Trouble, birth: Birth) -> str:
     shape = birth.output.facts.get("shape")
     told[0] += f", its result of shape {shape})" if shape else ")"
     told.append(what_went_in(birth))
+    if birth.kind == "birth" and birth.overflows:
+        return "; ".join(t for t in told if t) + f". The result is too large for {birth.output.dtype}."
     return "; ".join(t for t in told if t) + ". No cause that is known explains it."
 
 

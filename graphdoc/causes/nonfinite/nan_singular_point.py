@@ -18,7 +18,8 @@ PAGE = Page(
     what_happened="""\
 Some functions end, or jump to infinity, at single points. `digamma`, `lgamma` and `polygamma` have a pole at zero and
 at every negative whole number; the Bessel functions of the second kind end at zero; `logdet` of a matrix whose
-determinant is zero is `-inf`, and its inverse, or a triangular solve with a zero on the diagonal, is infinite.
+determinant is zero is `-inf`, and its inverse, or a triangular solve with a zero on the diagonal, is infinite. A layer
+norm with `eps=0` divides a row of equal numbers by their standard deviation, which is zero.
 """,
     why="""\
 The concentration of a Dirichlet or Beta distribution, the count of a negative binomial one or the variance of a
@@ -69,7 +70,7 @@ def _told(trouble: Trouble, birth: Birth, point: Singular) -> Finding:
         birth,
         f"`{name}` is given {point.ends}, where it has no finite {value}",
         f"no finite {value} at {point.ends}{beyond}" if not is_matrix else f"no finite {value} for {point.ends}",
-        f"finite numbers went in, and {birth.shows} came out" if is_matrix else seen,
+        f"finite numbers went in, and {birth.shows} came out" if not point.guard else seen,
         f"{function(trouble, birth)} has no finite {value} there.",
         guarded(
             trouble,

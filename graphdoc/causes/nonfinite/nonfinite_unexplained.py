@@ -19,8 +19,8 @@ TITLE = "A loss or a gradient is not finite, and no cause that is known explains
 PAGE = Page(
     what_happened="""\
 The loss, or a gradient, is nan or infinite, and training has gone on with it. Where a second run has met it again, the
-report names the operation that made it of finite numbers. Where there was no second run, or it went another way, the
-report names the backward call alone.
+report names the operation that made it of finite numbers, or a result that is too large for its type. Where there was
+no second run, or it went another way, the report names the backward call alone.
 """,
     why="""\
 PyTorch raises nothing for a value that is not finite. The loss that is printed is wrong from then on, and with the
@@ -61,6 +61,8 @@ def _made_by(trouble: Trouble, birth: Birth) -> Finding:
     of = function(trouble, birth, f"`{name}`")
     value = "infinite" if birth.shows == "inf" else "nan"
     made = birth.kind in ("birth", "turn")
+    if birth.kind == "birth" and birth.overflows:
+        return _overflow(trouble, birth, of)
     verb = "has a gradient that is" if birth.node else "is"
     return tell(
         trouble,
@@ -71,6 +73,19 @@ def _made_by(trouble: Trouble, birth: Birth) -> Finding:
         "no cause that is known explains it.",
         confidence="likely",
         facts=tuple(fact for fact in (what_went_in(birth),) if fact),
+    )
+
+
+def _overflow(trouble: Trouble, birth: Birth, of: str) -> Finding:
+    largest = max((i.largest for i in birth.inputs), default=0.0)
+    return tell(
+        trouble,
+        birth,
+        f"The result of {of} is too large for {birth.output.dtype}",
+        f"larger than {birth.output.dtype} can hold",
+        f"what goes in is as large as {largest:.4g}",
+        "the result has no place in its type and is infinite.",
+        confidence="certain" if birth.shows == "inf" and not birth.node else "likely",
     )
 
 
