@@ -1,4 +1,4 @@
-"""Telling layers in a plain list or dict of a module: ``parameters()`` does not find them, so no optimizer has them."""
+"""Telling layers in plain containers of a module: ``parameters()`` does not find them, so no optimizer has them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from graphdoc.evidence import Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
+from graphdoc.program.nested_containers import written_into
 from graphdoc.program.spans import distinct, place, span, span_of
 from graphdoc.story.optimizers import optimizer_of
 from graphdoc.story.wording import folded, listing
@@ -26,6 +27,10 @@ class _Container:
     of_parameters: bool
     file: str
     value: ast.expr
+    levels: tuple[str, ...] = ("",)
+    """What lies at each level of it, ``"dict"`` or ``"list"``, the container itself first."""
+    within: tuple[tuple[ast.expr, int], ...] | None = ()
+    """The containers that are written into it, with their levels; None where one of them is not found."""
 
 
 def not_registered(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
@@ -42,13 +47,14 @@ def not_registered(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
         return None
     name, whose = optimizer_of(optimizers, sign), folded(sorted(set(names)))
     places = [bindings.frame_of(sources, c.file, c.value) for c in found]
-    args = [{"place": place(at), "parameters": c.of_parameters} for at, c in zip(places, found, strict=True)]
-    group = _group(found[0].of_parameters, found[0].value)
+    group = _group(found[0].of_parameters and len(found[0].levels) == 1, found[0].value)
     note = f"`parameters()` finds {whose or 'them'}: an optimizer that is given all of the module's trains them"
+    args = [a for c in found for a in _edits(sources, c)]
     remedy = Remedy("module_list", f"make it an {group}", "unsafe", note, args[0])
-    if len(found) > 1:
+    if len(args) > 1:
         edits = [{"kind": "module_list", "args": a} for a in args]
-        remedy = Remedy("several", f"make each an {group}", "unsafe", note, {"edits": edits})
+        what = f"make each an {group}" if len(found) > 1 else f"make it an {group}, and each container in it"
+        remedy = Remedy("several", what, "unsafe", note, {"edits": edits})
     classes = dict.fromkeys(c.cls for c in found)
     attributes = listing(
         [f"{listing([f'`self.{c.attribute}`' for c in found if c.cls == cls])} of `{cls}`" for cls in classes]
@@ -74,7 +80,7 @@ def not_registered(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
                 *span_of("related", sign.stack, "gives them gradients that nobody uses", sources),
             )
         ),
-        remedies=(remedy,),
+        remedies=() if any(c.within is None for c in found) else (remedy,),
         because=f"the loss gave {whose or 'them'} gradients in each of {sign.count} calls; {name} holds other "
         "parameters of the same model",
     )
@@ -85,10 +91,33 @@ def _containers(sources: SourceTexts, facts: dict[str, Any]) -> list[_Container]
     cls = str(facts["class"])
     short = cls.rpartition(".")[2]
     return [
-        _Container(cls, str(c["attribute"]), bool(c["parameters"]), *at)
+        _Container(cls, str(c["attribute"]), bool(c["parameters"]), *at, *_within(sources, at, short, c))
         for c in facts["containers"]
         for at in _plain(assigned_in(sources, short, f"self.{c['attribute']}"))
         if (int(c["count"]) > 1 or _is_filled(sources, at[0], short, at[1], f"self.{c['attribute']}"))
+    ]
+
+
+def _within(
+    sources: SourceTexts, at: tuple[str, ast.expr], cls: str, facts: dict[str, Any]
+) -> tuple[tuple[str, ...], tuple[tuple[ast.expr, int], ...] | None]:
+    levels = tuple(facts.get("levels") or ("",))
+    owner = next(o for o in _classes(sources, at[0], cls) if at[1] in ast.walk(o))
+    inner = written_into(owner, f"self.{facts['attribute']}", at[1], len(levels))
+    return levels, None if inner is None else tuple(inner)
+
+
+def _edits(sources: SourceTexts, container: _Container) -> list[dict[str, Any]]:
+    """What makes one container, and each in it, one that ``parameters()`` looks into."""
+    last = len(container.levels) - 1
+    return [
+        {
+            "place": place(bindings.frame_of(sources, container.file, value)),
+            # What holds lists of parameters is a list of modules.
+            "parameters": container.of_parameters and level == last,
+            "mapping": container.levels[level] == "dict",
+        }
+        for value, level in ((container.value, 0), *(container.within or ()))
     ]
 
 
@@ -104,8 +133,7 @@ def _is_filled(sources: SourceTexts, file: str, cls: str, value: ast.expr, name:
     filled = value.elts if isinstance(value, ast.List) else value.keys if isinstance(value, ast.Dict) else [value]
     if filled:
         return False
-    whole = ast.walk(bindings.tree(sources, file) or ast.Module([], []))
-    owners = [node for node in whole if isinstance(node, ast.ClassDef) and node.name == cls]
+    owners = _classes(sources, file, cls)
     loops = [node for owner in owners for node in ast.walk(owner) if isinstance(node, ast.For)]
     return any(_fills(node, name) for loop in loops for node in ast.walk(loop))
 
@@ -131,13 +159,17 @@ def _plain(assigned: list[tuple[str, ast.expr]]) -> list[tuple[str, ast.expr]]:
     return [at for at in assigned if isinstance(at[1], written)] if len({file for file, _ in assigned}) == 1 else []
 
 
+def _classes(sources: SourceTexts, file: str, cls: str) -> list[ast.ClassDef]:
+    whole = ast.walk(bindings.tree(sources, file) or ast.Module([], []))
+    return [node for node in whole if isinstance(node, ast.ClassDef) and node.name == cls]
+
+
 def assigned_in(sources: SourceTexts, cls: str, name: str) -> list[tuple[str, ast.expr]]:
     """The values that the class assigns to this attribute, each with its file."""
     return [
         (file, node.value)
         for file in sources
-        for owner in ast.walk(bindings.tree(sources, file) or ast.Module([], []))
-        if isinstance(owner, ast.ClassDef) and owner.name == cls
+        for owner in _classes(sources, file, cls)
         for node in ast.walk(owner)
         if isinstance(node, ast.Assign) and any(bindings.text_of(t) == name for t in node.targets)
     ]

@@ -1,23 +1,30 @@
-"""Modules and parameters in a plain list or dict of a module, where ``parameters()`` does not find them."""
+"""Modules and parameters in plain containers of a module, where ``parameters()`` does not find them."""
 
 from __future__ import annotations
 
 import gc
+from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from graphdoc.capture.code_places import is_users
 
 MOST_CONTAINERS = 20
-"""Lists and dicts of one module that are told."""
+"""Containers of one module that are told."""
+MOST_LEVELS = 6
+"""Containers within containers that are looked into."""
+MOST_ITEMS = 2000
+"""Things in one container, at all levels, that are looked at."""
 
 
 @dataclass
 class Hidden:
     """What lies in plain containers of a module of class ``facts["class"]``.
 
-    ``facts["containers"]`` has for each its ``attribute``, whether it holds ``parameters`` and not modules, and their
-    ``count``: a list of a single one may be how a program keeps a network out of ``parameters()`` on purpose.
+    ``facts["containers"]`` has for each its ``attribute``, whether it holds ``parameters`` and not modules, their
+    ``count``: a list of a single one may be how a program keeps a network out of ``parameters()`` on purpose; and its
+    ``levels``, outermost first: ``"dict"``, ``"list"``, or ``""`` where both lie at one level.
     """
 
     parameters: dict[int, Any]
@@ -52,7 +59,9 @@ def unregistered(torch: Any, unheld: dict[int, Any], held: set[int]) -> list[Hid
         for owner, one in given:
             found.append(one)
             waiting.remove((owner, one))
-            contained = [v for c in one.facts["containers"] for v in _items(owner.__dict__[c["attribute"]])]
+            contained = [
+                v for c in one.facts["containers"] for v in _contents(torch, owner.__dict__[c["attribute"]])[0]
+            ]
             within.update(id(m) for v in contained if module in type(v).__mro__ for m in modules_inside(v))
         given = [pair for pair in waiting if id(pair[0]) in within]
     several = [one for one in found if one.holds_several]
@@ -63,12 +72,12 @@ def _hidden_in(torch: Any, owner: Any, unheld: dict[int, Any]) -> Hidden | None:
     parameters: dict[int, Any] = {}
     containers: list[dict[str, Any]] = []
     for name, value in list(owner.__dict__.items()):
-        items = _items(value)
-        mine = _parameters_in(torch, items) if items and not name.startswith("_") else {}
+        items, levels = ([], []) if name.startswith("_") else _contents(torch, value)
+        mine = _parameters_in(torch, items)
         if mine and mine.keys() <= unheld.keys() and len(containers) < MOST_CONTAINERS:
             parameters.update(mine)
             plain = type(items[0]) is torch.nn.Parameter
-            containers.append({"attribute": name, "parameters": plain, "count": len(items)})
+            containers.append({"attribute": name, "parameters": plain, "count": len(items), "levels": levels})
     if not parameters:
         return None
     facts = {
@@ -80,8 +89,36 @@ def _hidden_in(torch: Any, owner: Any, unheld: dict[int, Any]) -> Hidden | None:
     return Hidden(parameters, facts)
 
 
-def _items(value: Any) -> list[Any]:
-    return list(value.values() if type(value) is dict else value if type(value) in (list, tuple) else ())
+def _contents(torch: Any, value: Any) -> tuple[list[Any], list[str]]:
+    """The modules, or the parameters, of a container of these at any level and of nothing else; and its levels."""
+    module, parameter = torch.nn.Module, torch.nn.Parameter
+    found: list[Any] = []
+    levels: list[str] = []
+    now, items = [value], 0
+    while now and len(levels) < MOST_LEVELS:
+        kinds, below = set(), []
+        for container in now:
+            kinds.add("dict" if dict in type(container).__mro__ else "list")
+            for item in _within(container) or ():
+                items += 1
+                if module in type(item).__mro__ or type(item) is parameter:
+                    found.append(item)
+                elif items < MOST_ITEMS and _within(item) is not None:
+                    below.append(item)
+                else:
+                    return [], []
+        levels.append(kinds.pop() if len(kinds) == 1 else "")
+        now = below
+    alike = not now and len({type(v) is parameter for v in found}) == 1
+    return (found, levels) if alike else ([], [])
+
+
+def _within(value: Any) -> Iterable[Any] | None:
+    """What lies in a container of Python's, read without a method that a class may have made its own; else None."""
+    kind = next((k for k in type(value).__mro__ if k in (list, tuple, dict, deque)), None)
+    if kind is None:
+        return None
+    return list(dict.values(value)) if kind is dict else list(kind.__iter__(value))
 
 
 def _by_class(found: list[Hidden]) -> list[Hidden]:
@@ -96,25 +133,21 @@ def _by_class(found: list[Hidden]) -> list[Hidden]:
 
 
 def _parameters_in(torch: Any, items: list[Any]) -> dict[int, Any]:
-    """The parameters of a container of modules, or of parameters, and of nothing else, by id; with those that lie in
-    plain containers of the modules again."""
-    module = torch.nn.Module
-    if not all(module in type(v).__mro__ for v in items):
-        return {id(p): p for p in items} if all(type(v) is torch.nn.Parameter for v in items) else {}
+    """The parameters among these and in these modules, by id; with those in plain containers of the modules again."""
     found: dict[int, Any] = {}
     todo, seen = list(items), set()
     for top in todo:
+        if type(top) is torch.nn.Parameter:
+            found[id(top)] = top
+            continue
         for m in modules_inside(top):
             if id(m) in seen:
                 continue
             seen.add(id(m))
             found.update((id(p), p) for p in (m.__dict__.get("_parameters") or {}).values() if p is not None)
             for name, value in m.__dict__.items():
-                nested = _items(value) if not name.startswith("_") else []
-                if nested and all(module in type(v).__mro__ for v in nested):
-                    todo += nested
-                elif nested and all(type(v) is torch.nn.Parameter for v in nested):
-                    found.update((id(p), p) for p in nested)
+                if not name.startswith("_"):
+                    todo += _contents(torch, value)[0]
     return found
 
 
