@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from graphdoc.capture.autopsy import Autopsy
     from graphdoc.capture.witness import Witness
-    from graphdoc.evidence import Evidence
+    from graphdoc.evidence import Evidence, Sign
 
 
 class DefaultProbe:
@@ -45,6 +45,10 @@ class DefaultProbe:
     def starved(self) -> dict[str, Any] | None:
         """What is known of a GradScaler that leaves out every step (see ``graphdoc.capture.scaling``)."""
         return self._scaler.starved
+
+    def audited(self) -> list[Sign]:
+        """What a run that goes on tells of it."""
+        return self._scaler.signs(self._witness.cwd)
 
     def fill(self, evidence: Evidence, autopsy: Autopsy, roots: list[Any], _outputs: list[Any]) -> None:
         """Called for each failure; what cannot be told is left out, and never costs the rest of the evidence."""

@@ -1,6 +1,6 @@
 """The latest calls of a GradScaler's ``unscale_``, ``step`` and ``update``: where, and between which backward calls.
 
-Also whether it leaves out every step."""
+Also whether every step is left out: at whatever scale, or because a new scaler begins again and again."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from graphdoc.capture import stacks
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
 from graphdoc.capture.quiet import Unseen
+from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +24,8 @@ MOST_CALLS = 24
 STARVED = 20
 """Steps in a row that a scaler leaves out before its scale is looked at: from PyTorch's first scale, 65536, it reaches
 1 after sixteen."""
+RENEWED = 3
+"""Scalers of which each was made anew while no step had been taken, before that is told."""
 _WATCHED = ("unscale_", "step", "update")
 
 
@@ -37,6 +40,9 @@ class ScalerCalls:
         self.starved: dict[str, Any] | None = None
         """Of a scaler that has left out every step for long, although its scale is 1 or less: ``skipped`` (how many in
         a row), ``scale``, ``from`` (the journal's event at which that was first so), ``stack`` (raw, of its step)."""
+        self._born: dict[int, tuple[stacks.Stack, int]] = {}
+        """Where each scaler was made that has stepped nothing yet, and how many steps were left out before."""
+        self._vain = _Vain()
 
     @property
     def used(self) -> bool:
@@ -53,7 +59,22 @@ class ScalerCalls:
                 undo.append(insert_calls(getattr(scaler, kind), before=before))
             except (CannotInsert, AttributeError, TypeError):
                 break
+        try:
+            making: Any = getattr(scaler, "__init__", None)
+            undo.append(insert_calls(making, before=self._making(witness)))
+        except (CannotInsert, AttributeError, TypeError):
+            pass
         return undo
+
+    def _making(self, witness: Witness) -> Callable[..., None]:
+        def before(*values: Any) -> None:
+            try:
+                if len(self._born) < MOST_CALLS:
+                    self._born[id(values[0])] = stacks.stack_here(3), self._vain.count
+            except Exception as e:
+                witness.trouble(e)
+
+        return before
 
     def _scaling(self, scaler: Any, *_: Any) -> None:
         self._scales = self._scales or bool(getattr(scaler, "_enabled", True))
@@ -68,6 +89,9 @@ class ScalerCalls:
                 self.calls.append((kind, stacks.stack_here(3), witness.journal.count, optimizer, id(values[0])))
                 if kind == "step" and witness.before_scaled_step is not None:
                     witness.before_scaled_step(values[1])
+                if kind == "step":
+                    taken = sum(seen.steps for seen in witness.journal.optimizers.values())
+                    self._vain.step(values[1], taken, self._born.pop(id(values[0]), None), self.calls[-1])
                 if kind == "update":
                     self._count(values[0], witness)
             except Exception as e:
@@ -95,6 +119,17 @@ class ScalerCalls:
                 since = self.starved["from"] if self.starved is not None else witness.journal.count
                 self.starved = {"skipped": skipped, "scale": scale, "from": since, "stack": step[1]}
 
+    def signs(self, cwd: str) -> list[Sign]:
+        """``renewed-scaler``: no call of its step (``stack``, the latest of ``count``) has let an optimizer step, and
+        ``facts["scalers"]`` have been made meanwhile, each in its turn, the latest at ``other``."""
+        vain = self._vain
+        if vain.count < STARVED or vain.scalers < RENEWED or vain.made is None or vain.latest is None:
+            return []
+        stack, other = frames_of(vain.latest[1], cwd), frames_of(vain.made, cwd)
+        sign = Sign("renewed-scaler", stack, other, event=vain.latest[2], count=vain.count)
+        sign.facts = {"scalers": vain.scalers}
+        return [sign]
+
     def fill(self, evidence: Evidence, cwd: str) -> None:
         """Tell the calls of the scaler that was called last, oldest first, in ``extras["scaler"]``."""
         if not self.calls:
@@ -113,3 +148,40 @@ class ScalerCalls:
             {"kind": kind, "stack": [vars(f) for f in frames_of(raw, cwd)], "index": index}
             for kind, raw, index, _, _ in calls
         ]
+
+
+class _Vain:
+    """Calls of ``scaler.step`` since any optimizer last stepped, and the scalers that were made anew meanwhile."""
+
+    def __init__(self) -> None:
+        self.count = self.scalers = 0
+        self.made: stacks.Stack | None = None
+        self.latest: tuple[str, stacks.Stack, int, int, int] | None = None
+        self._begun = -1
+        """How many calls there had been when the latest scaler was made."""
+        self._taken = -1
+        self._versions: dict[int, int] = {}
+
+    def step(
+        self,
+        optimizer: Any,
+        taken: int,
+        made: tuple[stacks.Stack, int] | None,
+        call: tuple[str, stacks.Stack, int, int, int],
+    ) -> None:
+        """A scaler is about to step, while ``taken`` steps have been seen; ``made`` tells where and when, if this is
+        the first of this scaler."""
+        first = next((p for group in optimizer.param_groups for p in group["params"] if p.grad is not None), None)
+        if first is None:
+            return
+        # An optimizer of the program's own may step without PyTorch's hooks: it writes all the same.
+        if taken != self._taken or self._versions.get(id(first), first._version) != first._version:
+            self.count = self.scalers = 0
+            self._begun, self._taken = -1, taken
+            self._versions.clear()
+        self._versions[id(first)] = first._version
+        if made is not None and (made[1] > self._begun or self._begun < 0):
+            self.scalers += 1
+            self.made, self._begun = made
+        self.count += 1
+        self.latest = call

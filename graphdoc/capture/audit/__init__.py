@@ -194,11 +194,15 @@ class Audit:
 
     def found(self) -> bool:
         """Whether there is anything to tell."""
-        return any(watch.signs() for watch in self.watches)
+        return bool(self._signs())
+
+    def _signs(self) -> list[Sign]:
+        found = [sign for watch in self.watches for sign in watch.signs()]
+        return found + [sign for probe in self.witness.probes for sign in getattr(probe, "audited", list)()]
 
     def tell(self, evidence: Evidence) -> None:
         """Add what was seen, and the program as it was when it was seen."""
-        signs: list[Sign] = [sign for watch in self.watches for sign in watch.signs()]
+        signs = self._signs()
         if evidence is not self.evidence():
             signs = [s for s in signs if s.kind not in AS_IF]  # an exception was raised, and this tells of that
         if not evidence.events:

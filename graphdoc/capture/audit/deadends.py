@@ -1,7 +1,8 @@
 """Parts of a loss through which the gradient is zero whatever the numbers are: a graph exists, nothing learns by it.
 
 Told from the graph alone: an operation whose derivative PyTorch defines as zero, or a sum in which a value is added and
-taken away again while the rest has no derivative. The gradients of a few steps have to agree.
+taken away again while the rest has no derivative. The gradients of a few steps have to agree. Or such an operation is
+passed by a scale alone (``flat_ways``).
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import event_stacks, node_stacks, stacks, walk
+from graphdoc.capture.audit.flat_ways import flat_ways
 from graphdoc.capture.facts import grad_fn_of, parameters_of
-from graphdoc.capture.frames import frames_of
+from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.quiet import Unseen
 from graphdoc.evidence import Sign
@@ -38,7 +40,8 @@ Key = tuple[Any, int]
 class DeadEnds:
     """``zero-derivative`` and ``cancelled``: ``stack`` is the operation through which no gradient passes, ``other`` the
     backward call, ``parameters`` those behind it that an optimizer steps; ``facts["inner"]`` is the place of the
-    difference in which the value is taken away."""
+    difference in which the value is taken away. ``scale-alone``: the gradient of the parameters is that of a scale,
+    made at ``facts["scale"]``; at least ``facts["zeros"]`` of it were exactly zero in each step."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
@@ -46,6 +49,8 @@ class DeadEnds:
         self._refs: dict[int, Any] = {}
         self._sign: Sign | None = None
         self._zeros = 0
+        self._share = 1.0
+        """The smallest part of a gradient that was zero, of those that come through a scale."""
         self._found: list[Sign] = []
 
     def called(self, noted: Noted, outputs: Any) -> None:
@@ -61,7 +66,7 @@ class DeadEnds:
 
     def _look(self, noted: Noted, order: list[walk.Found]) -> None:
         dead = {f.number: inner for f in order if (inner := _blocks(f.node)) is not None}
-        if not dead:
+        if not dead or self._look_for_scales(noted, order, [n for n, inner in dead.items() if inner is True]):
             return
         alive = {0}
         todo = [0]
@@ -92,6 +97,27 @@ class DeadEnds:
         self._sign.facts = {"op": type(order[nearest].node).__name__, "inner": [vars(f) for f in place if f.user][-1:]}
         self._refs = {id(p): weakref.ref(p) for p in missed.values()}
 
+    def _look_for_scales(self, noted: Noted, order: list[walk.Found], zero: list[int]) -> bool:
+        """Whether there are parameters of which a scale alone is reached; those of the first place are told."""
+        kind = self._audit.torch.nn.Parameter
+        leaves = [f.number for f in order if type(f.leaf) is kind and not f.leaf._backward_hooks]
+        first: stacks.Stack | None = None
+        for number, flat in flat_ways(order, frozenset(zero), leaves).items() if zero else ():
+            kept, scale = (node_stacks.kept_in(order[n].node) for n in (flat.stop, flat.scale))
+            if not isinstance(kept, stacks.Stack) or not isinstance(scale, stacks.Stack):
+                continue
+            if first is None:
+                cwd = self._audit.witness.cwd
+                first = kept
+                self._sign = Sign("scale-alone", frames_of(kept, cwd), event=noted[0])
+                self._sign.other = frames_of(event_stacks.stack_of_seen(noted[3]), cwd)
+                at = [vars(f) for f in frames_of(scale, cwd) if f.user][-1:]
+                self._sign.facts = {"op": type(order[flat.stop].node).__name__, "scale": at}
+            if site_of(kept) == site_of(first):
+                leaf = order[number].leaf
+                self._refs[id(leaf)] = weakref.ref(leaf)
+        return first is not None
+
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
         sign = self._sign
@@ -104,6 +130,9 @@ class DeadEnds:
         with Unseen(audit.torch, audit.witness.anomaly, None), audit.torch.no_grad():
             grads = [numbers_of(p.grad) if p.grad is not None else None for p in mine]
             zero = all(g is not None and not bool(g.any()) for g in grads)
+            if sign.kind == "scale-alone":
+                shares = [1.0 - int(g.count_nonzero()) / max(g.numel(), 1) for g in grads if g is not None]
+                zero, self._share = len(shares) == len(grads), min([self._share, *shares])
         if not zero:
             self._refs = {}  # another loss gives them gradients
             return
@@ -113,6 +142,8 @@ class DeadEnds:
                 audit.snapshot()
             sign.parameters = sorted(audit.names[id(p)] for p in mine if id(p) in audit.names)
             sign.optimizer, sign.count = seen.id, ENOUGH
+            if sign.kind == "scale-alone":
+                sign.facts["zeros"] = self._share
             self._found.append(sign)
             audit.tell_early()
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Frame, SourceTexts
+from graphdoc.evidence import Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import scaler_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import code_at, distinct, place, span, where
+from graphdoc.program.signs import first_sign
+from graphdoc.program.spans import code_at, distinct, innermost_user, place, span, span_of, where
 from graphdoc.remedies.fix_places import remedy_at
 
 TITLE = "The calls of the GradScaler do not follow its order: scale, backward, unscale, step, update"
@@ -29,6 +30,8 @@ One iteration with a `GradScaler` has a fixed order: `scaler.scale(loss).backwar
 - `step` for an optimizer none of whose parameters has a gradient: `zero_grad()` was called too early, the backward
   ran on the unscaled loss of other parameters, or the optimizer holds stale or frozen parameters;
 - `step` or `update` before any `scale`;
+- a new scaler for every epoch: each begins at 65536, loses its steps on the way down, and is thrown away before one is
+  taken. Nothing fails and nothing trains;
 - the *parameters* are half precision (`model.half()`), so the gradients are, too.
 """,
     why="""\
@@ -64,6 +67,9 @@ leaves out a step with infinite or nan gradients by itself.
 For the rest, which of the calls is the one too many depends on the loop. With accumulation over several batches,
 unscale, step and update belong to the last batch only. With several optimizers: one `scale(loss).backward()` for each
 loss, one `step` for each optimizer, one `update` at the end of the iteration.
+
+A scaler that was made again and again is made once, in front of the loop, and handed to the function that uses it:
+unsafe, for steps are taken from then on.
 
 Keep the parameters in float32 and let `torch.autocast` choose the precision of the operations. `bfloat16` needs no
 scaler.
@@ -122,11 +128,41 @@ _ORDER = (
 def recognise(program: Program) -> Finding | None:
     """One of the scaler's own complaints; the place is the call that it refused, or what left an update out."""
     complaint = program.message(*_TELLS)
+    renewed = first_sign(program.signs, "renewed-scaler")
     if complaint is None:
-        return None
+        return _renewed(program, renewed) if renewed is not None else None
     again = _AGAIN.get(complaint.id, ())
     found = scaler_calls.refused(program.evidence.events, program.evidence.extras, *again) if again else None
     return _again(program.sources, found) if found is not None else _told(program, complaint.id)
+
+
+def _renewed(program: Program, sign: Sign) -> Finding:
+    """Scalers that are thrown away before their factor fits."""
+    made, sources = innermost_user(sign.other), program.sources
+    scalers = f"{sign.facts['scalers']} scalers were made meanwhile"
+    remedies = remedy_at(
+        made,
+        "make_once",
+        "make the scaler once, in front of the loop",
+        "unsafe",
+        "it keeps the factor that it has found, and steps are taken",
+    )
+    return Finding(
+        0.95,
+        Proof.CALLS.where(False),
+        f"`{code_at(sources, innermost_user(sign.stack))}` never steps: a new GradScaler begins again each time",
+        "A scaler begins with a factor of 65536 and halves it in each step that it leaves out because of infinite "
+        "gradients. One that is made anew has forgotten what the one before had found.",
+        distinct(
+            (
+                *span_of("cause", sign.other, "each begins again from its first factor", sources),
+                *span_of("related", sign.stack, f"{sign.count} calls, and no step was taken", sources),
+            )
+        ),
+        (),
+        remedies,
+        because=f"{sign.count} calls of `scaler.step` in a row took no step; {scalers}",
+    )
 
 
 def _told(program: Program, complaint: str) -> Finding:
@@ -294,5 +330,5 @@ CAUSE = Cause(
     title=TITLE,
     page=PAGE,
     recognise=recognise,
-    families=("amp",),
+    families=("amp", "silent"),
 )

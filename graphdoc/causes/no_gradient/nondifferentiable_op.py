@@ -35,9 +35,10 @@ The results of these operations are integers or booleans, which cannot require g
 history, so `backward()` raises *element 0 of tensors does not require grad and does not have a grad_fn*.
 
 Some neighbours raise nothing and are worse. `round`, `floor`, `ceil`, `sign` and `torch.bernoulli(p)` of a float
-tensor stay in the graph with a derivative of zero: `backward()` runs and every gradient behind them is zero. Others
-are differentiable where it counts: the *values* of `max`, `sort`, `topk`, `median` and `gather` pass gradients on;
-only their indices do not.
+tensor stay in the graph with a derivative of zero: `backward()` runs and every gradient behind them is zero, but for
+what comes past them through a scale, as in `round(w / s) * s` with `s = w.abs().amax()`. Others are differentiable
+where it counts: the *values* of `max`, `sort`, `topk`, `median` and `gather` pass gradients on; only their indices do
+not.
 """,
     example="""\
 action = policy(obs).softmax(-1).multinomial(1)
@@ -53,7 +54,8 @@ loss.backward()
     fix_safety="""\
 Unsafe or display: every stand-in is another objective, and choosing it is a decision about the model. For a
 `Distribution.sample()` in the function of the loss there is a patch: `rsample()` where the distribution has it, and the
-log-probability as a weight. Both are tried, and what then receives gradients is told.
+log-probability as a weight. Both are tried, and what then receives gradients is told. A rounding may be sent past,
+straight through.
 
 | written | differentiable stand-in |
 |---|---|
@@ -161,7 +163,7 @@ _UNSEEN = "the loss is made of indices, comparisons, integers or samples, which 
 
 def recognise(program: Program) -> Finding | None:
     """The first operation on the loss's way that has no derivative; or PyTorch's own word that it has none."""
-    flat = first_sign(program.signs, "zero-derivative")
+    flat = first_sign(program.signs, "zero-derivative", "scale-alone")
     if flat is not None:
         return zero_derivative(program.sources, program.optimizers, flat)
     cut = find_cut(program, "nondifferentiable")
