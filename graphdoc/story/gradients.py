@@ -74,9 +74,10 @@ def _differences(looks: Iterable[Look]) -> Iterable[str]:
             moved = moved_by([answer["slope"], answer.get("loss", 0.0)])
             yield f"the loss at {at} depends on {whose} ({moved}), and they are given {given}{_where(look)}"
         elif kind == "another":
+            functions = _functions(look)
             yield (
                 f"the loss at {at} has another gradient for {whose}: along the one that is given its slope is "
-                f"{answer['slope']:.3g}, and {answer['gradient']:.3g} by that gradient{_ratio(answer)}"
+                f"{answer['slope']:.3g}, and {answer['gradient']:.3g} by that gradient{_ratio(answer)}{functions}"
             )
         elif kind == "independent":
             yield f"the loss does not depend on {whose}"
@@ -89,6 +90,21 @@ def _ratio(answer: Answer) -> str:
         return " (the loss does not move)"
     ratio = answer["gradient"] / answer["slope"]
     return " (the opposite)" if abs(ratio + 1.0) < 0.05 else f" ({ratio:.2g} times as much)"
+
+
+def _functions(look: Look) -> str:
+    """The Functions on the way whose backward does not give the derivative of their forward."""
+    found = [
+        f"the backward of `{f['name']}`, called at {_at(f['frames'])}, gives {_times(f)}"
+        for f in look.get("functions", ())
+        if f["frames"]
+    ]
+    return f"; {listing(found)} the derivative of its forward" if found else ""
+
+
+def _times(function: dict[str, Any]) -> str:
+    ratio = function["gradient"] / function["slope"]
+    return "the opposite of" if abs(ratio + 1.0) < 0.05 else "another gradient than"
 
 
 def _where(look: Look) -> str:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.whatif.cut_places import locate
 from graphdoc.capture.whatif.dying import Dying
-from graphdoc.capture.whatif.measure import MISSING, ZEROS, measure
+from graphdoc.capture.whatif.functions import FunctionCheck
+from graphdoc.capture.whatif.measure import ANOTHER, MISSING, ZEROS, measure
 from graphdoc.capture.whatif.window import Move, Target
 
 if TYPE_CHECKING:
@@ -19,23 +20,26 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
     owners = _owners(probe, target)
     result = yield from measure(target, owners, probe.look.holding)
     answers = probe.answers
-    number = answers.measured(target, steps, result)
+    look = answers.measured(target, steps, result)
     if result.why or result.base is None:
         return
+    if any(a.answer == ANOTHER for a in result.answers):
+        told = yield Move(watch=FunctionCheck(target.torch, probe.witness.cwd))
+        look["functions"] = [] if isinstance(told, str) else told["watch"]
     missing = {i for a in result.answers if a.answer == MISSING for i in a.parameters}
     zero = {i for a in result.answers if a.answer == ZEROS for i in a.parameters}
     ends: Any = "nothing is missing"
     if missing or zero:
         told = yield Move(watch=Dying(target, missing | zero, probe.witness.cwd))
         ends = told if isinstance(told, str) else told["watch"]
-        answers.ended(target, number, missing | zero, ends)
+        answers.ended(target, look, missing | zero, ends)
         if not isinstance(ends, str):
             missing -= set(ends["reached"])
     if missing and not isinstance(ends, str) and ends["shares"]:
-        answers.cut(target, number, missing, [], "the loss is computed from another leaf with their memory")
+        answers.cut(target, look, missing, [], "the loss is computed from another leaf with their memory")
     elif missing:
         places, why = yield from locate(target, missing, result.base, probe.look)
-        answers.cut(target, number, missing, places, why)
+        answers.cut(target, look, missing, places, why)
 
 
 def _owners(probe: WhatIf, target: Target) -> list[list[int]]:

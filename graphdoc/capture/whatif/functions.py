@@ -1,0 +1,158 @@
+"""The program's own Functions, each against its own forward: does its backward give the derivative of that?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from torch.autograd import Function
+
+from graphdoc.capture import stacks
+from graphdoc.capture.code_places import is_user_file
+from graphdoc.capture.frames import frames_of
+from graphdoc.capture.whatif.moves import SMALLEST
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+STEPS = {"float64": (1e-5, 1e-6), "float32": (1e-2, 3e-3)}
+CLOSE = 0.1
+"""A derivative and what a backward gives may lie so far apart."""
+MOST = 20
+"""Functions that are looked at, each once."""
+
+
+class FunctionCheck:
+    """A watch of one fork. A Function whose forward gives back what it is given, or moves in steps, has another
+    gradient on purpose (a gradient that is reversed, scaled or passed straight through), and is never told; so are
+    single elements at which it does."""
+
+    def __init__(self, torch: Any, cwd: str) -> None:
+        self._torch = torch
+        self._cwd = cwd
+        self._met: dict[Any, tuple[list[Any], list[bool], Any]] = {}
+        self._seen: set[Any] = set()
+        self._busy = False
+        self._wrong: list[dict[str, Any]] = []
+
+    def __enter__(self) -> FunctionCheck:
+        for cls in _below(Function):
+            code = getattr(cls.backward, "__code__", None)
+            if (
+                code is not None
+                and is_user_file(code.co_filename)
+                and isinstance(cls.__dict__.get("forward"), staticmethod)
+            ):
+                cls.forward = staticmethod(self._watching(cls, cls.forward))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        pass  # the fork ends with it
+
+    def _watching(self, cls: Any, forward: Any) -> Any:
+        """The forward, which keeps what it is given first: ``Cube.apply`` may be known by a name of its own by now."""
+        own = cls.setup_context is Function.setup_context  # then a context comes first
+
+        def call(*given: Any) -> Any:
+            args = given[1:] if own else given
+            if cls not in self._met and not self._busy and len(self._met) < MOST:
+                copies = [a.detach().clone() if isinstance(a, self._torch.Tensor) else a for a in args]
+                flags = [isinstance(a, self._torch.Tensor) and a.requires_grad for a in args]
+                self._met[cls] = copies, flags, stacks.stack_here(2)
+            return forward(*given)
+
+        return call
+
+    def began(self, _outputs: Any) -> None:
+        """A backward call begins: the forward is over, and its Functions are called once more, by themselves."""
+        if self._busy:
+            return
+        self._busy = True
+        for cls, (args, flags, at) in list(self._met.items()):
+            if cls not in self._seen:
+                self._seen.add(cls)
+                try:
+                    self._look(cls, args, flags, at)
+                except Exception:
+                    continue  # it cannot be called by itself
+        self._busy = False
+
+    def told(self) -> Any:
+        """The Functions that give another gradient than their derivative."""
+        return self._wrong
+
+    def _look(self, cls: Any, args: list[Any], flags: list[bool], at: Any) -> None:
+        torch = self._torch
+        places = [i for i, flag in enumerate(flags) if flag and args[i].is_floating_point()]
+        steps = STEPS.get(str(args[places[0]].dtype).rpartition(".")[2]) if places else None
+        if steps is None:
+            return
+        drawn = torch.get_rng_state()
+
+        def call(xs: list[Any]) -> list[Any]:
+            torch.set_rng_state(drawn)
+            whole = list(args)
+            for i, x in zip(places, xs, strict=True):
+                whole[i] = x
+            out = cls.apply(*whole)
+            out = out if isinstance(out, tuple) else (out,)
+            return [o for o in out if isinstance(o, torch.Tensor) and o.is_floating_point()]
+
+        try:
+            self._compare(cls, call, [args[i] for i in places], steps, at)
+        finally:
+            torch.set_rng_state(drawn)
+
+    def _compare(
+        self, cls: Any, call: Callable[[list[Any]], list[Any]], xs: list[Any], steps: tuple[float, ...], at: Any
+    ) -> None:
+        torch = self._torch
+        generator = torch.Generator().manual_seed(5)
+
+        def like(x: Any) -> Any:
+            return torch.randn(x.shape, generator=generator, dtype=x.dtype)
+
+        with torch.enable_grad():
+            leaves = [x.clone().requires_grad_() for x in xs]
+            outs = call(leaves)
+            us = [like(o) for o in outs]
+            grads = torch.autograd.grad(outs, leaves, us, allow_unused=True)
+        vs = [like(x) for x in xs]
+        given = [torch.zeros_like(x) if g is None else g for x, g in zip(xs, grads, strict=True)]
+        if any(o.shape == x.shape and torch.equal(o.detach(), x) for o in outs for x in xs):
+            return
+        found = []
+        for step in steps:
+            size = [step * max(float(x.double().pow(2).mean().sqrt()), SMALLEST) for x in xs]
+            with torch.no_grad():
+                up = call([x + s * v for x, s, v in zip(xs, size, vs, strict=True)])
+                down = call([x - s * v for x, s, v in zip(xs, size, vs, strict=True)])
+            # Where the numbers are the elements' own, those that stand still or follow one to one are left out.
+            kept = None
+            if len(xs) == len(outs) == 1 and xs[0].shape == outs[0].shape:
+                slope = (up[0] - down[0]) / (2 * size[0] * vs[0])
+                kept = (slope.abs() > CLOSE) & ((slope - 1).abs() > CLOSE)
+            if kept is None:
+                measured = sum(
+                    float(((a - b).double() * u.double()).sum()) / (2 * size[0])
+                    for a, b, u in zip(up, down, us, strict=True)
+                )
+                # Several inputs are moved by steps of their own.
+                said = sum(
+                    float((g.double() * v.double()).sum()) * s / size[0]
+                    for g, v, s in zip(given, vs, size, strict=True)
+                )
+            else:
+                measured = float(((up[0] - down[0]).double() * us[0].double())[kept].abs().sum()) / (2 * size[0])
+                both = (up[0] - down[0]).double() * us[0].double()
+                said = float((given[0].double() * vs[0].double() * both.sign())[kept].sum())
+            found.append((measured, said))
+        (first, _), (measured, said) = found[0], found[-1]
+        steady = abs(first - measured) <= CLOSE * max(abs(first), abs(measured))
+        if measured and steady and abs(said - measured) > CLOSE * max(abs(said), abs(measured)):
+            frames = [dict(vars(f)) for f in frames_of(at, self._cwd)]
+            self._wrong.append({"name": cls.__name__, "slope": measured, "gradient": said, "frames": frames})
+
+
+def _below(cls: Any) -> list[Any]:
+    """The classes that are made from this one."""
+    return [one for sub in cls.__subclasses__() for one in (sub, *_below(sub))]
