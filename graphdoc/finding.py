@@ -11,7 +11,7 @@ from graphdoc.model import Confidence, Safety, Span
 
 @dataclass(frozen=True)
 class Remedy:
-    """A request for one kind of fix. ``kind`` is the name of a module in ``graphdoc.fixes``; ``args`` its input.
+    """A request for one kind of fix. ``kind`` is the name of one in ``graphdoc.fixes``; ``args`` its input.
 
     Causes name places and expressions; only the fix itself knows how to edit source. ``open`` is what no trial can
     decide, as the end of a sentence: a fix that leaves it open is not called verified.

@@ -102,6 +102,19 @@ def test_no_cause_imports_another() -> None:
     assert not [(m, i) for m in causes for i in imports()[m] & causes]
 
 
+def test_every_maker_of_edits_is_known_as_a_kind() -> None:
+    """Without ``@kind`` above it nothing finds a fix."""
+    makers = {
+        f"{path.name}: {node.name}": [ast.unparse(d) for d in node.decorator_list]
+        for path in (ROOT / "fixes").glob("*.py")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef) and [a.arg for a in node.args.args] == ["sources", "args"]
+        if not node.name.startswith("_") and node.returns is not None and ast.unparse(node.returns) == "list[Edit]"
+    }
+    assert len(makers) > 50
+    assert not [name for name, above in makers.items() if not any(d.startswith("kind(") for d in above)]
+
+
 def test_no_room_is_larger_than_a_quarter_of_the_house() -> None:
     lines: Counter[Path] = Counter()
     for path in ROOT.rglob("*.py"):

@@ -1,1 +1,1 @@
-"""The kinds of fix, one file for each."""
+"""The kinds of fix: a file for each idea, a function for each kind."""

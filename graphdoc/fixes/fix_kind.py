@@ -1,20 +1,52 @@
-"""What every kind of fix uses: looking up its places, refusing with a reason, detaching nested structures.
+"""What every kind of fix uses: making itself known, looking up its places, refusing with a reason.
 
-A kind is a module of this package with ``KIND`` (its own name) and ``edit(sources, args) -> list[Edit]``. All positions
-refer to the text of the run; ``graphdoc.fixes.kinds.build`` makes the edits and checks the result.
+A kind is a function ``(sources, args) -> list[Edit]`` of this package below ``@kind(name)``. All positions refer to the
+text of the run; ``graphdoc.fixes.kinds.build`` makes the edits and checks the result.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from graphdoc.source.module import Source
-from graphdoc.source.places import Place
+from graphdoc.source.paths import last_word
+from graphdoc.source.places import Edit, Place
 
 Sources = Mapping[str, Source]
 Args = Mapping[str, Any]
+Editor = Callable[[Sources, Args], list[Edit]]
+Trait = bool | Callable[[Args], bool]
+"""What holds for a kind, or a function of its arguments that tells whether it does."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of fix: what makes its edits, and its traits by the names of the fields of ``traits.Traits``."""
+
+    edit: Editor
+    traits: Mapping[str, Trait]
+
+
+KINDS: dict[str, Kind] = {}
+"""Those whose files have been imported; ``graphdoc.fixes.kinds.known`` imports them all."""
+
+
+def kind(name: str, **traits: Trait) -> Callable[[Editor], Editor]:
+    """Make the function below known as a kind of fix.
+
+    Args:
+        name: the kind's name, as remedies and reports have it.
+        traits: what the fix says of itself; all others are False.
+    """
+
+    def make_known(edit: Editor) -> Editor:
+        KINDS[name] = Kind(edit, traits)
+        return edit
+
+    return make_known
 
 
 class CannotFix(Exception):
@@ -78,6 +110,13 @@ def _covers(source: Source, owner: ast.stmt, at: Place) -> bool:
     if not at.exact:
         return len([s for s in source.node_statements() if s.lineno == at.line]) == 1
     return source.place(owner) == Place(at.file, at.line, at.column, at.end_line, at.end_column)
+
+
+def last_name(node: ast.expr) -> str:
+    """``no_grad`` of ``torch.no_grad()``, ``torch.no_grad`` and ``no_grad``."""
+    while isinstance(node, ast.Call):
+        node = node.func
+    return last_word(node)
 
 
 def call(sources: Sources, value: object) -> tuple[Source, ast.Call]:

@@ -1,40 +1,26 @@
-"""The kinds of fix: every module of this package that defines ``KIND`` is one."""
+"""The kinds of fix by their names, and the text that one, or several of them, make of the sources."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 
 import graphdoc.fixes
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources
+from graphdoc.fixes.fix_kind import KINDS, Args, CannotFix, Kind, Sources, kind, required
 from graphdoc.source.layout import Unplaceable
 from graphdoc.source.module import Source
 from graphdoc.source.places import Edit
 
-Editor = Callable[[Sources, Args], list[Edit]]
-
 
 @cache
-def kinds() -> tuple[str, ...]:
-    """The names of all kinds. A new kind is a new file here and no other change."""
-    names = (info.name for info in pkgutil.iter_modules(graphdoc.fixes.__path__))
-    return tuple(sorted(n for n in names if _editor(n) is not None))
-
-
-@cache
-def _editor(kind: str) -> Editor | None:
-    name = f"graphdoc.fixes.{kind}"
-    try:
-        module = importlib.import_module(name)
-    except ModuleNotFoundError as e:
-        if e.name == name:
-            return None
-        raise
-    editor: Editor | None = getattr(module, "edit", None) if getattr(module, "KIND", None) == kind else None
-    return editor
+def known() -> Mapping[str, Kind]:
+    """All kinds by their names. A new kind is a new function, or a new file, and no other change."""
+    for info in pkgutil.iter_modules(graphdoc.fixes.__path__):
+        importlib.import_module(f"graphdoc.fixes.{info.name}")
+    return KINDS
 
 
 def edits(kind: str, sources: Sources, args: Args) -> list[Edit]:
@@ -43,15 +29,33 @@ def edits(kind: str, sources: Sources, args: Args) -> list[Edit]:
     Raises:
         CannotFix: the kind does not exist or does not apply; the message says why.
     """
-    editor = _editor(kind) if kind.isidentifier() else None
-    if editor is None:
+    found = known().get(kind)
+    if found is None:
         raise CannotFix(f"there is no kind of fix called {kind!r}")
     try:
-        return editor(sources, args)
+        return found.edit(sources, args)
     except Unplaceable as e:
         raise CannotFix(str(e)) from e
     except RecursionError as e:
         raise CannotFix("the source is too deeply nested there") from e
+
+
+@kind("several")
+def several(sources: Sources, args: Args) -> list[Edit]:
+    """Several edits as one patch; where one of them cannot be made, none is.
+
+    Args:
+        edits: list of ``{"kind": …, "args": …}``. All positions refer to the original text; an edit asked for twice is
+            made once.
+    """
+    found: list[list[Edit]] = []
+    for part in required(args, "edits"):
+        own = edits(str(part["kind"]), sources, part["args"])
+        if own not in found:
+            found.append(own)
+    if not found:
+        raise CannotFix("no edit was asked for")
+    return [e for own in found for e in own]
 
 
 def build(kind: str, sources: Sources, args: Args) -> dict[str, str]:

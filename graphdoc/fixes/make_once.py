@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, statement
 from graphdoc.source.edits import add_argument, add_members, copied, delete, insert_after, insert_before, write
 from graphdoc.source.module import Function, Loop, Source
 from graphdoc.source.paths import names_read
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import bound_names
 
-KIND = "make_once"
 
-
+@kind("make_once")
 def edit(sources: Sources, args: Args) -> list[Edit]:
     source, node = statement(sources, required(args, "place"))
     if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call) or len(node.targets) != 1:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 from itertools import pairwise
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, place, required
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, kind, place, required
 from graphdoc.fixes.summing import sum_over_loop
 from graphdoc.source.edits import copied, delete, insert_after, instead, without_flag, write, written
 from graphdoc.source.effects import READS_GRADIENTS
@@ -22,11 +22,10 @@ from graphdoc.source.module import Source
 from graphdoc.source.paths import key, last_word, same, targets_of
 from graphdoc.source.places import Edit
 
-KIND = "merge_backward"
-
 _KEPT = {"create_graph"}
 
 
+@kind("merge_backward")
 def edit(sources: Sources, args: Args) -> list[Edit]:
     found = [_backward(sources, p) for p in required(args, "places")]
     if not found:

@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.contexts import last_name
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, required
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, kind, last_name, required
 from graphdoc.source.edits import write
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for
 
-KIND = "module_list"
-
 _REGISTERED = ("ModuleList", "ModuleDict", "ParameterList", "ParameterDict", "Sequential")
 
 
+@kind("module_list")
 def edit(sources: Sources, args: Args) -> list[Edit]:
     source, node = expression(sources, required(args, "place"))
     if last_name(node) in _REGISTERED:

@@ -24,11 +24,9 @@ from __future__ import annotations
 import ast
 import builtins
 
-from graphdoc.fixes.drawn_once import drawn_once
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
-from graphdoc.fixes.left_unbound import translates, unbound
-from graphdoc.fixes.made_of_old import made_of_old
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, statement
 from graphdoc.fixes.program_slices import binds, changes, reads, wanted_behind
+from graphdoc.fixes.run_again import drawn_once, made_of_old, translates, unbound
 from graphdoc.source.edits import copied, insert_before, instead, write, written
 from graphdoc.source.effects import another_each_time, is_bare_call
 from graphdoc.source.layout import first_statement
@@ -37,9 +35,8 @@ from graphdoc.source.paths import is_path, key, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import bound_names, fresh_name, parameters
 
-KIND = "move_into_loop"
 
-
+@kind("move_into_loop")
 def edit(sources: Sources, args: Args) -> list[Edit]:
     places = args.get("places") or [required(args, "place")]
     found = [statement(sources, p) for p in places]

@@ -1,32 +1,12 @@
-"""Compute a new tensor instead of writing into one that backward needs.
-
-``x += y`` → ``x = x + y``; ``x.relu_()`` → ``x = x.relu()`` (chains too); ``F.relu(x, inplace=True)`` and
-``nn.ReLU(True)`` lose the flag; a slice write gets ``y = y.clone()`` before it, ``y[y < 0] = 0`` becomes
-``torch.where``, a preallocated tensor that a plain loop fills becomes a list and ``torch.stack``, one that a loop maps
-slice by slice the stack of the new slices, one that it moves on out of its own other slices a list of these.
-
-Args:
-    place: the write: the whole statement (``x += y``), the subscript that is assigned, the call of the method or of
-        the function or class with ``inplace``. Without columns: the one statement of that line.
-    mode: ``"auto"`` (default), or ``"clone"``: only clone the tensor before the write.
-    base: optional; the text of the tensor that is written, where it is not the whole path before the last subscript.
-    joined: True where the new pieces are joined again by the caller, so that a loop variable may be bound anew.
-    container: True where an item of a dict or list is assigned (``d[k] += v``), False where it is a part of a tensor;
-        by default True for a string key, and for an item of what the source writes out as a list.
-    caller: True where the function writes into what it was given and its caller takes up what it returns: the tensor
-        that was given then keeps its numbers.
-"""
+"""Compute a new tensor instead of writing into one that backward needs."""
 
 from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.aliases import refuse_lost
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, place, required, statement
-from graphdoc.fixes.slice_maps import value_first
-from graphdoc.fixes.slice_rows import by_rows
-from graphdoc.fixes.slice_writes import clone_before, refuse_for_caller, rewrite
-from graphdoc.fixes.view_writes import clone_whole, written_name
+from graphdoc.fixes.aliases import clone_whole, refuse_lost, written_name
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, place, required, statement
+from graphdoc.fixes.slice_writes import by_rows, clone_before, refuse_for_caller, rewrite, value_first
 from graphdoc.source.displays import is_list
 from graphdoc.source.edits import (
     bound,
@@ -46,12 +26,28 @@ from graphdoc.source.paths import is_path, key, last_word, same, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import imported_as, is_rebindable, scope_of, torch_name
 
-KIND = "out_of_place"
-ONLY_RECORDS = True
-KEEPS_NUMBERS = True
 
+@kind("out_of_place", keeps_numbers=True, only_records=True)
+def out_of_place(sources: Sources, args: Args) -> list[Edit]:
+    """Compute a new tensor instead of writing into one that backward needs.
 
-def edit(sources: Sources, args: Args) -> list[Edit]:
+    ``x += y`` → ``x = x + y``; ``x.relu_()`` → ``x = x.relu()`` (chains too); ``F.relu(x, inplace=True)`` and
+    ``nn.ReLU(True)`` lose the flag; a slice write gets ``y = y.clone()`` before it, ``y[y < 0] = 0`` becomes
+    ``torch.where``, a preallocated tensor that a plain loop fills becomes a list and ``torch.stack``, one that a loop
+    maps slice by slice the stack of the new slices, one that it moves on out of its own other slices a list of these.
+
+    Args:
+        place: the write: the whole statement (``x += y``), the subscript that is assigned, the call of the method or of
+            the function or class with ``inplace``. Without columns: the one statement of that line.
+        mode: ``"auto"`` (default), or ``"clone"``: only clone the tensor before the write.
+        base: optional; the text of the tensor that is written, where it is not the whole path before the last
+            subscript.
+        joined: True where the new pieces are joined again by the caller, so that a loop variable may be bound anew.
+        container: True where an item of a dict or list is assigned (``d[k] += v``), False where it is a part of a
+            tensor; by default True for a string key, and for an item of what the source writes out as a list.
+        caller: True where the function writes into what it was given and its caller takes up what it returns: the
+            tensor that was given then keeps its numbers.
+    """
     source, owner = statement(sources, required(args, "place"))
     node = source.node_expression(place(args["place"]))
     try:

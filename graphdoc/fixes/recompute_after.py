@@ -18,21 +18,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Set
 
-from graphdoc.fixes.detached_reads import detach_reads
-from graphdoc.fixes.drawn_before import kept_as_drawn
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
-from graphdoc.fixes.left_unbound import translates, unbound
-from graphdoc.fixes.mode_blocks import opened, regrouped, taken_away
+from graphdoc.fixes.between_losses import detach_reads
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, statement
 from graphdoc.fixes.program_slices import Stretch, binds, changes, reads, stretch, wanted_behind
+from graphdoc.fixes.run_again import kept_as_drawn, opened, regrouped, taken_away, translates, unbound
 from graphdoc.source.edits import copied, insert_after
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key
 from graphdoc.source.places import Edit
 
-KIND = "recompute_after"
-RUNS_AGAIN = True
 
-
+@kind("recompute_after", runs_again=True)
 def edit(sources: Sources, args: Args) -> list[Edit]:
     source, after = statement(sources, required(args, "after"))
     seeds = []

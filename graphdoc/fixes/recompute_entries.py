@@ -1,33 +1,33 @@
-"""Compute the entries of a store again where they are read: ``torch.stack(log_probs)`` →
-``torch.stack([policy(x).log_prob(a) for x, a in zip(states, actions)])``.
-
-Args:
-    place: the statement that stores an entry.
-    reads: places of the statements in which entries are used; what their functions read of the store is changed.
-    containers: the last names under which the list that holds the entries is reached; the first is the list's own.
-    field: optional; ``["index", "2"]``, ``["attribute", "log_prob"]`` or ``["key", "'log_prob'"]`` where an entry has
-        several fields, of which this one is computed again.
-    value: the expression that computes one, over the names of its siblings.
-    siblings: pairs of a name in ``value`` and of the list, or the field, that holds it.
-"""
+"""Compute the entries of a store again where they are read."""
 
 from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, place, required, source_of, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, place, required, source_of, statement
 from graphdoc.source.edits import Piece, write
 from graphdoc.source.module import Function, Source
 from graphdoc.source.paths import key, last_word, parse_expression
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import is_readable
 
-KIND = "recompute_entries"
-
 _ASKING = frozenset({"len", "print", "type", "isinstance", "id"})
 
 
-def edit(sources: Sources, args: Args) -> list[Edit]:
+@kind("recompute_entries")
+def recompute_entries(sources: Sources, args: Args) -> list[Edit]:
+    """Compute the entries of a store again where they are read: ``torch.stack(log_probs)`` →
+    ``torch.stack([policy(x).log_prob(a) for x, a in zip(states, actions)])``.
+
+    Args:
+        place: the statement that stores an entry.
+        reads: places of the statements in which entries are used; what their functions read of the store is changed.
+        containers: the last names under which the list that holds the entries is reached; the first is the list's own.
+        field: optional; ``["index", "2"]``, ``["attribute", "log_prob"]`` or ``["key", "'log_prob'"]`` where an entry
+            has several fields, of which this one is computed again.
+        value: the expression that computes one, over the names of its siblings.
+        siblings: pairs of a name in ``value`` and of the list, or the field, that holds it.
+    """
     source, stored = statement(sources, required(args, "place"))
     edits: list[Edit] = []
     done: list[ast.AST] = []

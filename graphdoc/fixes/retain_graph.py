@@ -8,14 +8,12 @@ Args:
 
 from __future__ import annotations
 
-from graphdoc.fixes.contexts import last_name
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, kind, last_name, required
 from graphdoc.source.edits import set_keyword
 from graphdoc.source.places import Edit
 
-KIND = "retain_graph"
 
-
+@kind("retain_graph")
 def edit(sources: Sources, args: Args) -> list[Edit]:
     source, node = call(sources, required(args, "place"))
     if last_name(node) != "grad":

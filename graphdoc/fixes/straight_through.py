@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.contexts import last_name
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, kind, last_name, required
 from graphdoc.source.edits import copied, insert_before, write, written
 from graphdoc.source.module import Source
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name
 
-KIND = "straight_through"
-
 _FLAT = {"round", "floor", "ceil", "trunc", "sign", "sgn", "fix"}
 _SINGLE = ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Return | ast.Expr
 
 
+@kind("straight_through")
 def edit(sources: Sources, args: Args) -> list[Edit]:
     source, node = call(sources, required(args, "place"))
     name = last_name(node)

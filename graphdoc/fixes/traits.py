@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass, fields
 
 from graphdoc.finding import Remedy
 from graphdoc.fixes.fix_kind import Args
-from graphdoc.fixes.kinds import kinds
+from graphdoc.fixes.kinds import known
 from graphdoc.model import Safety
 
 
 @dataclass(frozen=True)
 class Traits:
-    """The file of a kind names those that hold by a constant (``KEEPS_NUMBERS = True``), or by a function of the same
-    name in small letters where its arguments tell. A new trait is a field here, and whoever asks for it.
+    """A kind names those that hold where it makes itself known (``@kind("rsample", keeps_numbers=True)``); where its
+    arguments tell, by a function of them. A new trait is a field here, and whoever asks for it.
 
     Args:
         keeps_numbers: it leaves every number of the forward pass as the program has it.
@@ -43,7 +42,7 @@ _OF_ANY_PART = frozenset({"clears", "of_caller", "runs_again"})
 
 
 def traits_of(kind: str, args: Args) -> Traits:
-    """What the file of a kind, or of each of several edits, says of it."""
+    """What a kind, or that of each of several edits, says of itself."""
     parts = _parts(kind, args)
     told: dict[str, bool] = {}
     for trait in (f.name for f in fields(Traits)):
@@ -70,8 +69,5 @@ def _parts(kind: str, args: Args) -> list[tuple[str, Args]]:
 def _says(kind: str, args: Args, trait: str) -> bool:
     if trait in ("of_caller", "only_shown"):  # of any kind: the remedy knows what becomes of the tensor
         return bool(args.get("caller" if trait == "of_caller" else trait))
-    if kind not in kinds():
-        return False
-    module = importlib.import_module(f"graphdoc.fixes.{kind}")
-    asked = getattr(module, trait, None)
-    return bool(asked(args) if asked is not None else getattr(module, trait.upper(), False))
+    told = known()[kind].traits.get(trait, False) if kind in known() else False
+    return told if isinstance(told, bool) else told(args)

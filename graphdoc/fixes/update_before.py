@@ -1,33 +1,33 @@
-"""Make a whole update before a forward pass, so that the later loss uses the weights of now.
-
-The update is the backward call of the other loss, the calls up to the step, and a clearing of the same gradients beside
-them; statements behind the forward that this loss is made of come along. What lies between stays and is crossed: it
-must do nothing that the update uses, and use nothing but weights that the update changes.
-
-Args:
-    places: the statements that ran with the old weights.
-    steps: the steps that change these weights, each of an update of its own.
-    busy: lines of this file at which backward calls, steps and clearings were made in the run.
-"""
+"""Make a whole update before a forward pass, so that the later loss uses the weights of now."""
 
 from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, statement
 from graphdoc.fixes.program_slices import Stretch, binds, reads, stretch
 from graphdoc.source.edits import copied, delete, insert_before
 from graphdoc.source.effects import READS_GRADIENTS, is_bare_call, method_of
 from graphdoc.source.paths import key, targets_of
 from graphdoc.source.places import Edit
 
-KIND = "update_before"
-
 _OF_UPDATES = frozenset({"backward", "step", "zero_grad", "update", "scale", "unscale_"})
 _LEAVES = (ast.Return, ast.Break, ast.Continue, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)
 
 
-def edit(sources: Sources, args: Args) -> list[Edit]:
+@kind("update_before")
+def update_before(sources: Sources, args: Args) -> list[Edit]:
+    """Make a whole update before a forward pass, so that the later loss uses the weights of now.
+
+    The update is the backward call of the other loss, the calls up to the step, and a clearing of the same gradients
+    beside them; statements behind the forward that this loss is made of come along. What lies between stays and is
+    crossed: it must do nothing that the update uses, and use nothing but weights that the update changes.
+
+    Args:
+        places: the statements that ran with the old weights.
+        steps: the steps that change these weights, each of an update of its own.
+        busy: lines of this file at which backward calls, steps and clearings were made in the run.
+    """
     steps = [statement(sources, p) for p in required(args, "steps")]
     source, step = steps[-1]
     seeds = []

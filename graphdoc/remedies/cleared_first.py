@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from graphdoc.evidence import Frame
 from graphdoc.finding import Finding, Remedy
-from graphdoc.fixes.add_statement import KIND as ADD
 from graphdoc.program.leftover_gradients import Leftover, leftovers
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_spelling import spelled
@@ -70,7 +69,9 @@ def _cleared(remedy: Remedy, left: tuple[Leftover, ...], names: list[str], call:
     note = f"{told} then {'step' if plural else 'steps'} by this loss's gradient alone, without what the loss at "
     question = f"whether {told} {'are' if plural else 'is'} to learn from the loss at {losses} as well, no run tells"
     statements = [f"{n}.zero_grad()" for n in names]
-    added = [{"kind": ADD, "args": {"place": place(call), "statement": s, "before": True}} for s in statements]
+    added = [
+        {"kind": "add_statement", "args": {"place": place(call), "statement": s, "before": True}} for s in statements
+    ]
     return Remedy(
         "several",
         f"{remedy.title}, and call {listing(f'`{s}`' for s in statements)} in front of {where(call)}",

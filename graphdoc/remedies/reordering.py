@@ -224,7 +224,7 @@ def _own_loop(
     sources: SourceTexts, step: Frame, call: Frame, works_for: frozenset[int], reached: bool, keepers: list[str]
 ) -> list[Remedy]:
     """For a loop whose rounds differentiate one loss and step one optimizer each: the steps in a loop of their own."""
-    from graphdoc.fixes.steps_behind_rounds import limited_again
+    from graphdoc.fixes.steps import limited_again
 
     loop = loop_of(sources, step)
     if loop is None or loop != loop_of(sources, call) or len(works_for) != 1 or step.line <= call.line:

@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Remedy
-from graphdoc.fixes.number_for_one import MAKERS, SIZED
+from graphdoc.fixes.conversions import MAKERS, SIZED
 from graphdoc.program import bindings
 from graphdoc.program.spans import where
 from graphdoc.remedies.fix_places import remedy_at

@@ -81,7 +81,7 @@ def _begins(program: Program, frame: Frame) -> bool:
 
 def _joined(sources: SourceTexts, frame: Frame) -> str:
     """The tensor over whose pieces a loop around the write runs; empty where there is none."""
-    from graphdoc.fixes.join_pieces import pieces_at
+    from graphdoc.fixes.pieces import pieces_at
 
     source = Source(frame.file, sources.get(frame.file, ""))
     owner = source.node_statement(Place.of(frame))

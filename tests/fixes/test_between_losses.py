@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from marked import FILE, fixed, unmark
 
+from graphdoc.fixes.between_losses import through_network
 from graphdoc.fixes.fix_kind import CannotFix
-from graphdoc.fixes.score_detached import through_network
 from graphdoc.source.module import Source
 
 ONE = {"places": ["@0"], "after": "@1"}

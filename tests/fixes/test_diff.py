@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
-import importlib
+import inspect
 import re
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from graphdoc.fixes.diff import unified
-from graphdoc.fixes.kinds import build, kinds
+from graphdoc.fixes.kinds import build, known
+from graphdoc.fixes.traits import Traits
 from graphdoc.source.module import Source
 
 
@@ -52,10 +54,24 @@ def test_of_a_repeated_line_the_repetition_is_the_one_that_goes():
     assert at_the_end.endswith("@@ -1,4 +1,2 @@\n a\n b\n-a\n-b\n")
 
 
-def read_of_args(module: ast.Module) -> set[str]:
-    """The arguments that the module of a kind reads: ``args["x"]``, ``args.get("x")``, ``"x" in args``."""
+def parts_of(module: ast.Module, name: str) -> list[ast.stmt]:
+    """The function of a kind, and whatever of its module that calls; other kinds have pages of their own."""
+    named = {n.name: n for n in module.body if isinstance(n, ast.FunctionDef)}
+    others = {n for n, f in named.items() if any("kind(" in ast.unparse(d) for d in f.decorator_list)} - {name}
+    found = [name]
+    for each in found:
+        found += [
+            n.id
+            for n in ast.walk(named[each])
+            if isinstance(n, ast.Name) and n.id in named.keys() - others - set(found)
+        ]
+    return [named[each] for each in dict.fromkeys(found)]
+
+
+def read_of_args(parts: list[ast.stmt]) -> set[str]:
+    """The arguments that are read there: ``args["x"]``, ``args.get("x")``, ``"x" in args``."""
     found: set[str] = set()
-    for n in ast.walk(module):
+    for n in (n for part in parts for n in ast.walk(part)):
         if isinstance(n, ast.Subscript) and ast.unparse(n.value) == "args":
             found.add(ast.literal_eval(n.slice))
         elif isinstance(n, ast.Call) and ast.unparse(n.func) == "args.get":
@@ -67,16 +83,23 @@ def read_of_args(module: ast.Module) -> set[str]:
 
 def test_what_is_read_of_the_arguments_is_found():
     module = ast.parse('[args["a"], args.get("b", 1), "c" in args, args, other["d"]]')
-    assert read_of_args(module) == {"a", "b", "c"}
+    assert read_of_args(module.body) == {"a", "b", "c"}
 
 
-@pytest.mark.parametrize("kind", sorted(kinds()))
+@pytest.mark.parametrize("kind", sorted(known()))
 def test_the_page_of_a_kind_tells_each_argument_that_it_reads(kind: str):
-    module = ast.parse(Path(str(importlib.import_module(f"graphdoc.fixes.{kind}").__file__)).read_text())
-    told = re.findall(r"^    (\w[\w, ]*):", (ast.get_docstring(module) or "").partition("Args:")[2], re.MULTILINE)
+    edit = known()[kind].edit
+    module = ast.parse(Path(inspect.getfile(edit)).read_text())
+    page = inspect.getdoc(edit) or ast.get_docstring(module) or ""
+    told = re.findall(r"^    (\w[\w, ]*):", page.partition("Args:")[2], re.MULTILINE)
     names = {name for line in told for name in line.split(", ")}
     assert names
-    assert read_of_args(module) <= names
+    assert read_of_args(parts_of(module, edit.__name__)) <= names
+
+
+@pytest.mark.parametrize("kind", sorted(known()))
+def test_what_a_kind_says_of_itself_is_asked_for(kind: str):
+    assert known()[kind].traits.keys() <= {f.name for f in fields(Traits)}
 
 
 def patched(functions: int) -> tuple[str, int]:

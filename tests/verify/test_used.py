@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from tracing import Sick, traced
 
-from graphdoc.fixes.add_statement import only_forgets
+from graphdoc.fixes.statements import only_forgets
 from graphdoc.fixes.traits import Traits
 from graphdoc.verify.compared import Baseline, Outcome
 from graphdoc.verify.measures import stopped_flows

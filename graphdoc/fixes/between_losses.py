@@ -1,0 +1,300 @@
+"""One of several losses takes a value as a constant, or computes it once more from constants."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+from graphdoc.fixes.detaching import convert
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, statement
+from graphdoc.fixes.program_slices import binds, reads
+from graphdoc.source.edits import copied, write
+from graphdoc.source.module import Source
+from graphdoc.source.paths import key, stands_at
+from graphdoc.source.places import Copied, Edit, Place
+
+# What is read off a tensor and carries no graph.
+_PLAIN = frozenset({"shape", "size", "dtype", "device", "ndim", "dim", "numel", "item", "detach", "data", "tolist"})
+
+
+def detach_reads(source: Source, statement: ast.stmt, names: set[str]) -> list[Edit]:
+    """Put ``.detach()`` behind each of the names, with the attributes and items read off it, in a statement's value.
+
+    ``names`` are dotted paths: of ``{"out"}``, ``score(out["image"])`` becomes ``score(out["image"].detach())``.
+
+    Raises:
+        CannotFix: the statement has no value, or calls one of the names or takes it apart.
+    """
+    value = getattr(statement, "value", None)
+    if not isinstance(value, ast.expr):
+        raise CannotFix("the statement that is to run again has no value")
+    if _rooted(value, names) and any(isinstance(t, ast.Tuple | ast.List) for t in getattr(statement, "targets", ())):
+        raise CannotFix(f"{ast.unparse(value)} is taken apart, it is no tensor")
+    return [write(source, n, "{tensor}.detach()", tensor=n) for n in _tensors(value, names)]
+
+
+def _tensors(node: ast.AST, names: set[str], called: bool = False) -> list[ast.expr]:
+    """The outermost expressions that are one of the names, or something read off it."""
+    if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) and _rooted(node, names):
+        if called and (not isinstance(node, ast.Attribute) or key(node) in names):
+            raise CannotFix(f"{ast.unparse(node)} is called, it is no tensor")
+        if isinstance(node, ast.Attribute) and node.attr in _PLAIN and key(node) not in names:
+            return []
+        return [node.value if called and isinstance(node, ast.Attribute) else node]
+    found: list[ast.expr] = []
+    for child in ast.iter_child_nodes(node):
+        found += _tensors(child, names, isinstance(node, ast.Call) and child is node.func)
+    return found
+
+
+def _rooted(node: ast.expr, names: set[str]) -> bool:
+    """Whether the expression is one of the names, or an attribute or item of it."""
+    while not (isinstance(node, ast.Name | ast.Attribute) and key(node) in names):
+        if not isinstance(node, ast.Attribute | ast.Subscript):
+            return False
+        node = node.value
+    return True
+
+
+Assigned = ast.Assign | ast.AnnAssign | ast.AugAssign
+
+
+@kind("detach_between")
+def detach_between(sources: Sources, args: Args) -> list[Edit]:
+    """Detach a value where one of several losses of a block uses it.
+
+    Args:
+        places: the statements that compute the value.
+        backward: the backward call of the loss that takes it as a constant.
+        others: places of the other backward calls, whose losses keep the gradient.
+        ways: optional; the lines, each a pair (first, last), at which the graph was made between the loss and the
+            value. A statement without any of them passes names on, and no graph of its own.
+        plain: optional; names of tensors that have no graph when the call fails. Without ``ways`` this counts for those
+            alone that one statement binds: another may have had a graph when the loss took it up.
+    """
+    edits: list[Edit] = []
+    for at, operands in entries(sources, args):
+        edits += convert(sources, {"place": at, "operands": operands}, "detach")
+    return edits
+
+
+def entries(sources: Sources, args: Args) -> list[tuple[Place, list[str]]]:
+    """The expressions in which the loss takes the value up, and as what: those that no other loss goes through.
+
+    Raises:
+        CannotFix: there is none.
+    """
+    source, backward = statement(sources, required(args, "backward"))
+    seeds = [statement(sources, p) for p in required(args, "places")]
+    if any(s is not source for s, _ in seeds):
+        raise CannotFix("the value and the loss stand in different files")
+    others = [statement(sources, p)[1] for p in args.get("others") or ()]
+    mine = _slice(source, backward)
+    theirs = {id(n) for o in others for n in _slice(source, o)}
+    ways = args.get("ways")
+    plain = _plain(source, backward, args)
+    tainted: set[str] = set()
+    shared: set[str] = set()
+    for node in mine:
+        seed = any(node is s for _, s in seeds)
+        if seed or reads(node) & tainted:
+            bound = _bound(node) - plain
+            tainted |= bound
+            if seed or id(node) in theirs or not _on_a_way(node, ways):
+                shared |= bound
+    found: list[tuple[Place, list[str]]] = []
+    for node in mine:
+        if any(node is s for _, s in seeds) or id(node) in theirs or node is backward or not _on_a_way(node, ways):
+            continue
+        if _bound(node) and _bound(node) <= plain:
+            continue
+        used = sorted(reads(node) & shared)
+        value = getattr(node, "value", None)
+        if used and isinstance(value, ast.expr):
+            found.append((source.place(value), used))
+    if not found:
+        raise CannotFix("the loss does not use the value in a statement of its own")
+    return found
+
+
+def _plain(source: Source, backward: ast.stmt, args: Args) -> set[str]:
+    """The names that never have a graph in this function, as far as that is known."""
+    plain = set(args.get("plain") or ())
+    if args.get("ways") is not None:
+        return plain
+    bound = Counter(name for n in _assignments(source, backward) for name in _bound(n))
+    return {name for name in plain if bound[name] == 1}
+
+
+def _on_a_way(node: ast.stmt, ways: list[tuple[int, int]] | None) -> bool:
+    """Whether the graph that connects the loss to the value was made in this statement, as far as that is known."""
+    return ways is None or stands_at(node, ways)
+
+
+def _slice(source: Source, backward: ast.stmt) -> list[ast.stmt]:
+    """The assignments before a backward call that its loss is made of, in order; the call itself last."""
+    start = source.span(backward)[0]
+    before = [n for n in _assignments(source, backward) if source.span(n)[0] < start]
+    before.sort(key=lambda n: source.span(n)[0])
+    live = reads(backward)
+    found: list[ast.stmt] = [backward]
+    for node in reversed(before):
+        if _bound(node) & live:
+            found.insert(0, node)
+            if not isinstance(node, ast.AugAssign):
+                live -= _bound(node)
+            live |= reads(node)
+    return found
+
+
+def _assignments(source: Source, backward: ast.stmt) -> list[Assigned]:
+    """All of the function, or of the module, in which a statement stands."""
+    function = source.node_function(backward)
+    scope: ast.AST = function if function is not None else source.tree or backward
+    return [n for n in ast.walk(scope) if isinstance(n, Assigned)]
+
+
+def _bound(node: ast.stmt) -> set[str]:
+    return {key(node.target)} if isinstance(node, ast.AugAssign) else binds(node)
+
+
+# Functions of these give no value that a parameter of the program takes part in, but for those given to them.
+_LIBRARIES = frozenset({"torch", "F", "functional", "math", "np", "numpy"})
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A statement that computes a name from the constants by a call, and its place in the tuple that the call gives."""
+
+    statement: ast.Assign
+    item: int | None = None
+
+
+@kind("score_detached")
+def score_detached(sources: Sources, args: Args) -> list[Edit]:
+    """Compute a value once more where one of several losses uses it, on a detached input: ``loss(D(fake.detach()))``.
+
+    For a value that both losses share and that came through a network which this loss trains: cut behind that network,
+    the loss would teach it nothing.
+
+    Args:
+        places: the statements that compute the input.
+        backward: the backward call of the loss that takes the input as a constant.
+        others: places of the other backward calls, whose losses keep the gradient.
+        trained: names of the parameters that this loss is to train; where they are known, what is computed from the
+            input by a call that is none of their modules is a constant as well.
+        through: optional; the lines of this function below which the loss takes up those parameters, as the graph has
+            it. Where they are known, a call at any other line is none of their modules.
+        ways, plain: as in ``detach_between``.
+    """
+    source, made, constants = _made(sources, args)
+    edits: list[Edit] = []
+    for at, operands in entries(sources, args):
+        for name in sorted(set(operands) - constants):
+            if name not in made:
+                raise CannotFix(f"{name} is not computed from the constant in one statement")
+            if len(made[name]) > 1:
+                raise CannotFix(f"{name} is computed at several places")
+            again, item = _again(source, made[name][0], constants), made[name][0].item
+            template = "{again}" if item is None else f"{{again}}[{item}]"
+            edits += [write(source, n, template, again=again) for n in _reads_of(source, at, name)]
+    if not edits:
+        raise CannotFix("the loss takes the constant itself")
+    return edits
+
+
+def through_network(sources: Sources, args: Args) -> bool:
+    """Whether the loss takes the value up behind a call which may be that of a network."""
+    try:
+        source, made, _ = _made(sources, args)
+        taken = {name for _, operands in entries(sources, args) for name in operands}
+    except CannotFix:
+        return False
+    behind = set(made)
+    for later in _assignments_in_order(source, statement(sources, required(args, "backward"))[1]):
+        if reads(later.value) & behind:
+            behind |= binds(later)
+    return bool(taken & behind)
+
+
+def _made(sources: Sources, args: Args) -> tuple[Source, dict[str, list[_Made]], set[str]]:
+    """Of the names that a call computes from the constants, the statements that do, and all the constants."""
+    source, backward = statement(sources, required(args, "backward"))
+    seeds = [statement(sources, p)[1] for p in required(args, "places")]
+    constants = {n for s in seeds for n in binds(s)}
+    trained = {part for name in args.get("trained") or () for part in re.findall(r"\w+", str(name))}
+    lines = args.get("through")
+    found: dict[str, list[_Made]] = {}
+    first = min(s.lineno for s in seeds)
+    for node in _assignments_in_order(source, backward):
+        if node in seeds or node.lineno < first or not reads(node.value) & constants:
+            continue
+        value = node.value
+        if isinstance(value, ast.Name | ast.Attribute):  # the same tensor under another name
+            constants |= binds(node)
+            continue
+        if not isinstance(value, ast.Call) or not _may_be_network(value, constants):
+            continue
+        if trained and not (_may_train(value, trained) if lines is None else stands_at(node, lines)):
+            constants |= binds(node)
+            continue
+        for name, item in _targets(node):
+            found.setdefault(name, []).append(_Made(node, item))
+    return source, found, constants
+
+
+def _assignments_in_order(source: Source, backward: ast.stmt) -> list[ast.Assign]:
+    """Those of the function that makes the backward call, in order."""
+    function = source.node_function(backward)
+    scope = function if function is not None else source.tree or backward
+    return sorted((n for n in ast.walk(scope) if isinstance(n, ast.Assign)), key=lambda n: n.lineno)
+
+
+def _targets(node: ast.Assign) -> list[tuple[str, int | None]]:
+    """The names that a statement binds, each with its place in the one flat tuple that it takes apart."""
+    names = binds(node)
+    if len(names) == 1 and not isinstance(node.targets[0], ast.Tuple | ast.List):
+        return [(name, None) for name in names]
+    target = node.targets[0]
+    if len(node.targets) > 1 or not isinstance(target, ast.Tuple | ast.List):
+        return []
+    if not all(isinstance(e, ast.Name | ast.Attribute) for e in target.elts):
+        return []
+    return [(key(e), i) for i, e in enumerate(target.elts)]
+
+
+def _may_train(call: ast.Call, trained: set[str]) -> bool:
+    """Whether a call may be that of a module which holds any of the parameters, going by the parts of their names.
+
+    Of a module in a container, ``self.nets["critic"](x)``, the key tells which one.
+    """
+    items = [n.slice for n in ast.walk(call.func) if isinstance(n, ast.Subscript)]
+    keys = {str(i.value) for i in items if isinstance(i, ast.Constant)}
+    if keys:
+        return bool(keys & trained)
+    parts = {n.attr for n in ast.walk(call.func) if isinstance(n, ast.Attribute)}
+    parts |= {n.id for n in ast.walk(call.func) if isinstance(n, ast.Name)}
+    return bool((parts - {"self"}) & trained)
+
+
+def _may_be_network(call: ast.Call, constants: set[str]) -> bool:
+    root: ast.expr = call.func
+    while isinstance(root, ast.Attribute | ast.Subscript) and key(root) not in constants:
+        root = root.value
+    return key(root) not in constants | _LIBRARIES
+
+
+def _again(source: Source, made: _Made, constants: set[str]) -> Copied:
+    edits = detach_reads(source, made.statement, constants)
+    if not edits:
+        raise CannotFix("what is computed again does not read the constant by its name")
+    return copied(source, made.statement.value, edits)
+
+
+def _reads_of(source: Source, at: Place, name: str) -> list[ast.expr]:
+    """Where the expression at a place reads the name."""
+    value = source.node_expression(at)
+    found = [n for n in ast.walk(value) if isinstance(n, ast.Name | ast.Attribute)] if value is not None else []
+    return [n for n in found if isinstance(n.ctx, ast.Load) and key(n) == name]

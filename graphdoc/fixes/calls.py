@@ -1,0 +1,197 @@
+"""Another call, or other arguments of a call; and flags that are set."""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, kind, required, statement
+from graphdoc.source.edits import drop_arguments, drop_parameter, instead, rename, set_keyword, wrap, write, written
+from graphdoc.source.module import Function, Source
+from graphdoc.source.paths import weights_of
+from graphdoc.source.places import Edit
+from graphdoc.source.scopes import name_for
+
+
+def _records(args: Args) -> bool:
+    """A graph for a gradient, or a flag, takes nothing away; of other keywords that is not known."""
+    return args.get("name") in ("create_graph", "requires_grad") and args.get("value") in (True, "True")
+
+
+@kind("set_keyword", only_records=_records)
+def give_keyword(sources: Sources, args: Args) -> list[Edit]:
+    """Give a call a keyword argument (``create_graph=True``), in place of the value that it has.
+
+    Args:
+        place: the call.
+        name: the keyword.
+        value: its value as Python source (``"True"``), or True, False, None, a number.
+    """
+    source, node = call(sources, required(args, "place"))
+    name = str(required(args, "name"))
+    value = args.get("value", "True")
+    edits = set_keyword(source, node, name, value if isinstance(value, str) else repr(value))
+    if not edits:
+        raise CannotFix(f"the call already has {name}={value}")
+    return edits
+
+
+@kind("drop_keyword")
+def drop_keyword(sources: Sources, args: Args) -> list[Edit]:
+    """Take a keyword argument (``retain_graph=True``) out of a call.
+
+    Args:
+        place: the call.
+        name: the keyword.
+    """
+    source, node = call(sources, required(args, "place"))
+    name = str(required(args, "name"))
+    edits = drop_arguments(source, node, lambda _, keyword: keyword == name)
+    if not edits:
+        raise CannotFix(f"the call has no {name}")
+    return edits
+
+
+@kind("drop_weights")
+def drop_weights(sources: Sources, args: Args) -> list[Edit]:
+    """Leave out the weights of what is differentiated: ``torch.autograd.backward(losses, ones)`` →
+    ``backward(losses)``.
+
+    A number is then weighed with one. Where a positional argument follows, ``None`` stands in their place.
+
+    Args:
+        place: the call of ``backward`` or of ``torch.autograd.grad``.
+    """
+    source, node = call(sources, required(args, "place"))
+    name, position = weights_of(node)
+    if len(node.args) > position + 1:
+        return [write(source, node.args[position], "None")]
+    edits = drop_arguments(source, node, lambda index, keyword: keyword == name or (not keyword and index == position))
+    if not edits:
+        raise CannotFix("the call weighs nothing")
+    return edits
+
+
+@kind("set_flag")
+def set_flag(sources: Sources, args: Args) -> list[Edit]:
+    """Give a flag another value where it is set (``p.requires_grad = False`` → ``= True``), or its right name.
+
+    Args:
+        place: the assignment.
+        value: the new value as Python source; or
+        attribute: the name of the flag, where another one was set.
+    """
+    source, node = statement(sources, required(args, "place"))
+    if args.get("attribute"):
+        return _spelled(source, node, str(args["attribute"]))
+    value = str(required(args, "value"))
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Constant):
+        raise CannotFix("no flag is set there")
+    if repr(node.value.value) == value:
+        raise CannotFix(f"the flag is {value} already")
+    return [write(source, node.value, value)]
+
+
+def _spelled(source: Source, node: ast.stmt, name: str) -> list[Edit]:
+    target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+    if not isinstance(target, ast.Attribute):
+        raise CannotFix("no attribute is set there")
+    return [rename(source, target, name)]
+
+
+@kind("call_flag")
+def call_flag(sources: Sources, args: Args) -> list[Edit]:
+    """Switch a module's parameters instead of an attribute: ``m.requires_grad = False`` → ``m.requires_grad_(False)``.
+
+    Args:
+        place: the assignment.
+    """
+    source, node = statement(sources, required(args, "place"))
+    target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+    if not isinstance(node, ast.Assign) or not isinstance(target, ast.Attribute) or target.attr != "requires_grad":
+        raise CannotFix("no `requires_grad` is set there")
+    called = written(source, "{module}.requires_grad_({flag})", module=target.value, flag=node.value)
+    return instead(source, node, [called])
+
+
+@kind("rsample")
+def rsample(sources: Sources, args: Args) -> list[Edit]:
+    """Draw a sample that gradients pass: ``dist.sample()`` → ``dist.rsample()`` (distributions that have it).
+
+    Args:
+        place: the call of ``sample``.
+    """
+    source, node = call(sources, required(args, "place"))
+    if not isinstance(node.func, ast.Attribute) or node.func.attr != "sample":
+        raise CannotFix("no sample is drawn there")
+    return [rename(source, node.func, "rsample")]
+
+
+_RENAMED = {
+    "register_forward_hook": "register_forward_pre_hook",
+    "register_module_forward_hook": "register_module_forward_pre_hook",
+}
+
+
+@kind("forward_pre_hook")
+def forward_pre_hook(sources: Sources, args: Args) -> list[Edit]:
+    """Run a forward hook before the forward instead of behind it: ``register_forward_pre_hook``.
+
+    The hook loses its third parameter, the output (or takes what comes as ``*args``), which it must not use, nor may it
+    return anything.
+
+    Args:
+        places: every call that registers it, ``layer.register_forward_hook(hook)``.
+        hook: anything in the function that is the hook (or in the ``__call__`` of its class).
+    """
+    edits = [e for at in required(args, "places") for e in _renamed(*call(sources, at))]
+    source, node = statement(sources, required(args, "hook"))
+    function = node if isinstance(node, Function) else source.node_function(node)
+    if function is None:
+        raise CannotFix("the hook is no function of its own")
+    return [*edits, *_without_output(source, function)]
+
+
+def _renamed(source: Source, node: ast.Call) -> list[Edit]:
+    old = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+    if old not in _RENAMED:
+        raise CannotFix("the call registers no forward hook")
+    if any(k.arg not in ("hook", "prepend") for k in node.keywords):
+        raise CannotFix("the hook is registered in a way that a pre-hook does not have")
+    return [rename(source, node.func, _RENAMED[old])]
+
+
+def _without_output(source: Source, function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[Edit]:
+    a = function.args
+    given = [*a.posonlyargs, *a.args]
+    method = isinstance(source.parents.get(function), ast.ClassDef) and not any(
+        isinstance(d, ast.Name) and d.id == "staticmethod" for d in function.decorator_list
+    )
+    own = given[1:] if method else given
+    rest = a.vararg.arg if a.vararg is not None and len(own) in (1, 2) else None
+    if ((len(own) != 3 or a.vararg) and rest is None) or a.kwarg or a.kwonlyargs or a.defaults:
+        raise CannotFix("the hook does not take exactly a module, its inputs and its output")
+    output = rest or own[2].arg
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name) and node.id == output:
+            raise CannotFix(f"the hook uses {output}, which a pre-hook is not given")
+        if isinstance(node, ast.Return) and node.value is not None:
+            raise CannotFix("the hook returns something, which a pre-hook would put in the place of the inputs")
+    return [] if rest else drop_parameter(source, function, given.index(own[2]))
+
+
+_IMPORT = "from torch.nn.attention import SDPBackend, sdpa_kernel"
+
+
+@kind("sdpa_math")
+def sdpa_math(sources: Sources, args: Args) -> list[Edit]:
+    """Use the attention that has a second derivative: ``with sdpa_kernel(SDPBackend.MATH):`` around a forward.
+
+    Args:
+        place: the statement that calls the attention or the module that holds it.
+    """
+    source, node = statement(sources, required(args, "place"))
+    if any(isinstance(a, ast.With) and "sdpa_kernel" in ast.unparse(a.items[0]) for a in source.node_ancestors(node)):
+        raise CannotFix("the attention already runs under sdpa_kernel")
+    kernel = name_for(source, "torch.nn.attention.sdpa_kernel", node, _IMPORT)
+    backend = name_for(source, "torch.nn.attention.SDPBackend", node, _IMPORT)
+    return [*wrap(source, [node], f"with {kernel.text}({backend.text}.MATH):"), *kernel.edits, *backend.edits]

@@ -1,0 +1,325 @@
+"""Numbers, NumPy and tensors: take out a conversion that cuts the graph, or compute and join in torch."""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.fixes.fix_kind import (
+    Args,
+    CannotFix,
+    Sources,
+    call,
+    expression,
+    kind,
+    last_name,
+    place,
+    required,
+    statement,
+)
+from graphdoc.fixes.structures import convert_expression
+from graphdoc.source.edits import delete, drop_arguments, insert_after, rename, write
+from graphdoc.source.module import Source
+from graphdoc.source.paths import key, last_word
+from graphdoc.source.places import Edit
+from graphdoc.source.scopes import imported_as, name_for
+
+_WRAPPERS = frozenset(
+    {"float", "int", "Variable", "tensor", "as_tensor", "from_numpy", "asarray", "array", "Tensor", "FloatTensor"}
+    | {"stop_gradient"}
+)
+_METHODS = frozenset(
+    {"item", "detach", "detach_", "numpy", "tolist", "cpu", "data", "requires_grad_", "long", "int", "round", "bool"}
+)
+# Only a step on the way out of the graph: dropped together with the step beside it.
+_ALONG = frozenset({"detach", "cpu", "numpy", "data", "item", "tolist"})
+
+
+@kind("drop_call")
+def drop_call(sources: Sources, args: Args) -> list[Edit]:
+    """Take out what cuts the chain: ``.item()``, ``.detach()``, ``.data``, ``.cpu().numpy()``, ``float(x)``,
+    ``Variable``.
+
+    A conversion that only makes sense with the other goes along (``torch.tensor(x.item())`` → ``x``). A statement
+    ``loss.requires_grad = True`` or ``loss.requires_grad_()`` is removed. What was made a leaf for its gradient, and
+    has that read, retains it. A statement that would bind a name to itself goes.
+
+    Args:
+        place: the call, the attribute access, or the statement.
+    """
+    source, owner = statement(sources, required(args, "place"))
+    if _cover_up(owner):
+        return delete(source, owner)
+    node = source.node_expression(place(args["place"]))
+    if node is None and isinstance(getattr(owner, "value", None), ast.Call):
+        node = owner.value  # type: ignore[attr-defined]
+    core = _inside(node) if node is not None else None
+    if node is None or core is None:
+        raise CannotFix("no call that can be dropped stands exactly there")
+    top = node
+    while (deeper := _inside(core)) is not None and _is_step(core):
+        core = deeper
+    while (wider := _outside(source, top)) is not None:
+        top = wider
+    if isinstance(owner, ast.Expr) and owner.value is top:
+        return delete(source, owner)  # ``h.detach_()`` alone: nothing else was done there
+    kept = _gradient_kept(sources, source, owner, top)
+    bound = [key(t) for t in owner.targets] if isinstance(owner, ast.Assign) and owner.value is top else []
+    if bound == [key(core)] and not kept:
+        return delete(source, owner)
+    return [write(source, top, "{core}", core=core), *kept]
+
+
+def _gradient_kept(sources: Sources, source: Source, owner: ast.stmt, top: ast.expr) -> list[Edit]:
+    """``retain_grad()`` for what was made a leaf so that its ``.grad`` can be read: a result keeps none by itself, and
+    refuses to where nothing is recorded."""
+    flag = [k.value for k in top.keywords if k.arg == "requires_grad"] if isinstance(top, ast.Call) else []
+    asked = any(isinstance(v, ast.Constant) and v.value is True for v in flag)
+    if not asked or not isinstance(owner, ast.Assign) or owner.value is not top or len(owner.targets) != 1:
+        return []
+    name = ast.unparse(owner.targets[0])
+    reads = (
+        n
+        for s in (sources.values() if isinstance(owner.targets[0], ast.Attribute) else [source])
+        for n in (ast.walk(s.tree) if s.tree is not None else ())
+        if isinstance(n, ast.Attribute) and n.attr == "grad" and isinstance(n.ctx, ast.Load)
+    )
+    if not any(ast.unparse(n.value) == name for n in reads):
+        return []
+    return insert_after(source, owner, [f"if {name}.requires_grad:\n    {name}.retain_grad()"])
+
+
+def _cover_up(owner: ast.stmt) -> bool:
+    if isinstance(owner, ast.Assign) and len(owner.targets) == 1:
+        target = owner.targets[0]
+        return isinstance(target, ast.Attribute) and target.attr == "requires_grad"
+    return (
+        isinstance(owner, ast.Expr) and isinstance(owner.value, ast.Call) and last_name(owner.value) == "requires_grad_"
+    )
+
+
+def _inside(node: ast.expr) -> ast.expr | None:
+    """What stays when this call or attribute access is dropped."""
+    if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS:
+            return node.func.value
+        if last_name(node) in _WRAPPERS and node.args and not isinstance(node.args[0], ast.Starred):
+            return node.args[0]
+        return None
+    return node.value if isinstance(node, ast.Attribute) and node.attr == "data" else None
+
+
+def _is_step(node: ast.expr) -> bool:
+    return last_name(node) in _ALONG
+
+
+def _outside(source: Source, node: ast.expr) -> ast.expr | None:
+    """The conversion around this one that would fail or cut again without it."""
+    above = source.parents.get(node)
+    if isinstance(above, ast.Attribute):
+        outer = source.parents.get(above)
+        called = isinstance(outer, ast.Call) and outer.func is above
+        if above.attr == "data" and not called:
+            return above
+        if (
+            called
+            and isinstance(outer, ast.Call)
+            and above.attr in _ALONG
+            and not (above.attr == "cpu" and not _leads_out(source, outer))
+        ):
+            return outer
+    if isinstance(above, ast.Call) and above.args and above.args[0] is node and last_name(above) in _WRAPPERS:
+        return above if last_name(above) not in ("int", "array", "asarray") else None
+    return None
+
+
+def _leads_out(source: Source, node: ast.expr) -> bool:
+    above = source.parents.get(node)
+    return isinstance(above, ast.Attribute) and above.attr in ("numpy", "tolist", "item", "detach", "data")
+
+
+@kind("to_numpy")
+def to_numpy(sources: Sources, args: Args) -> list[Edit]:
+    """Take a tensor out of the graph before it becomes an array: ``x.numpy()`` → ``x.detach().cpu().numpy()``.
+
+    Args:
+        place: the call of ``numpy()``, of ``np.asarray(x)`` (``float(x)`` …), or the tensor expression itself.
+        mode: ``"numpy"`` (default) or ``"item"`` for a number.
+    """
+    source, node = expression(sources, required(args, "place"))
+    if args.get("mode") == "item":
+        return convert_expression(source, node, "tensor", "item")
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "numpy":
+        inner = node.func.value
+        methods = []
+        step: ast.expr = inner
+        while isinstance(step, ast.Call) and isinstance(step.func, ast.Attribute):
+            methods.append(step.func.attr)
+            step = step.func.value
+        if "detach" in methods:
+            raise CannotFix("the tensor is already detached there")
+        if methods[:1] == ["cpu"] and isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
+            tensor = inner.func.value
+            return [write(source, tensor, "{it}.detach()", it=tensor)]
+        return [write(source, inner, "{it}.detach().cpu()", it=inner)]
+    if isinstance(node, ast.Call) and last_name(node) in ("asarray", "array", "from_dlpack") and node.args:
+        node = node.args[0]
+    return convert_expression(source, node, "tensor", "detach().cpu().numpy")
+
+
+_ELEMENTWISE = frozenset(
+    ("exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "square", "abs", "sign")
+    + ("sin", "cos", "tan", "sinh", "cosh", "tanh", "clip")
+)
+"""One tensor in, one of its shape out, under the same name and with the same arguments by position."""
+
+_REDUCTIONS = {"sum": "sum", "mean": "mean", "prod": "prod"} | dict.fromkeys(("max", "amax"), "amax")
+_REDUCTIONS |= dict.fromkeys(("min", "amin"), "amin")
+_JOINS = {"stack": "stack", "vstack": "vstack", "hstack": "hstack", "concatenate": "cat", "concat": "cat"}
+
+
+@kind("torch_instead_of_numpy")
+def torch_instead_of_numpy(sources: Sources, args: Args) -> list[Edit]:
+    """Compute in torch what NumPy was asked for: ``np.sum(layers, 0)`` → ``torch.stack(layers).sum(0)``, ``np.exp(x)``
+    → ``torch.exp(x)``.
+
+    The numbers are the same, and the graph goes on. Reductions of a list are those that both libraries define alike:
+    the standard deviation and the median are not among them.
+
+    Args:
+        place: the call of NumPy's function.
+        structure: ``"list"`` where its argument is a variable that holds several tensors.
+    """
+    source, node = call(sources, required(args, "place"))
+    name = last_name(node)
+    numpy = imported_as(source, f"numpy.{name}", node) == ast.unparse(node.func)
+    if not numpy or not node.args or isinstance(node.args[0], ast.Starred):
+        raise CannotFix("the call is no function of NumPy's that torch has too")
+    if any(k.arg != "axis" for k in node.keywords):
+        raise CannotFix("the call has arguments that torch writes in another way")
+    several = args.get("structure") == "list" or isinstance(node.args[0], ast.List | ast.ListComp)
+    if name in _ELEMENTWISE and not several and not node.keywords:
+        return _renamed(source, node, name)
+    if name in _JOINS and several and not node.keywords:
+        return _renamed(source, node, _JOINS[name])
+    if name in _REDUCTIONS and several:
+        return _reduced(source, node, _REDUCTIONS[name])
+    raise CannotFix(f"torch has no {name} that does the same")
+
+
+def _renamed(source: Source, node: ast.Call, name: str) -> list[Edit]:
+    torch = name_for(source, f"torch.{name}", node, "import torch")
+    return [write(source, node.func, torch.text), *torch.edits]
+
+
+def _reduced(source: Source, node: ast.Call, method: str) -> list[Edit]:
+    """``torch.stack(elements).sum(axis)``: the axis that NumPy counts in the array of the whole list is the same."""
+    given = node.args[0]
+    axis = node.args[1] if len(node.args) == 2 else next((k.value for k in node.keywords), None)
+    if len(node.args) > 2 or (len(node.args) == 2 and node.keywords):
+        raise CannotFix("the call has arguments that torch writes in another way")
+    if method in ("prod", "amax", "amin") and axis is not None and not isinstance(axis, ast.Constant):
+        raise CannotFix("the axes of the reduction are not written at the call")
+    stack = name_for(source, "torch.stack", node, "import torch")
+    several = "{given}" if isinstance(given, ast.List | ast.ListComp) else "list({given})"
+    over = {"axis": axis} if axis is not None and ast.unparse(axis) != "None" else {}
+    template = f"{stack.text}({several}).{method}({'{axis}' if over else ''})"
+    return [write(source, node, template, given=given, **over), *stack.edits]
+
+
+_MAKERS = ("tensor", "as_tensor", "Tensor", "FloatTensor", "DoubleTensor", "from_numpy")
+_LISTS = ("list", "tuple", "sorted")
+
+
+@kind("stack_instead_of_tensor", keeps_loss=True)
+def stack_instead_of_tensor(sources: Sources, args: Args) -> list[Edit]:
+    """Join tensors with their graphs: ``torch.tensor([a, b])`` → ``torch.stack([a, b])``; ``torch.tensor(x)`` → ``x``.
+
+    ``.item()`` and ``float()`` on the elements go too.
+
+    Args:
+        place: the call of ``torch.tensor`` (``as_tensor``, ``Tensor``, ``FloatTensor``).
+        structure: ``"list"`` where the argument is a variable that holds a list; ``"tensor"`` by default.
+        flat: True where the tensors have dimensions, of one element each: ``torch.tensor`` makes numbers of them.
+        nested: True where it is a list of lists: each is joined by itself, where it is written.
+    """
+    source, node = call(sources, required(args, "place"))
+    if last_name(node) not in _MAKERS or not node.args:
+        raise CannotFix("the call does not make a tensor from a list")
+    given = node.args[0]
+    several = isinstance(given, ast.List | ast.Tuple | ast.ListComp | ast.GeneratorExp)
+    several = several or (isinstance(given, ast.Call) and last_name(given) in _LISTS)
+    structure = args.get("structure")
+    if not several and not (structure == "list" or (isinstance(structure, dict) and "list" in structure)):
+        return [write(source, node, "{given}", given=given)]
+    name = name_for(source, "torch.stack", node, "import torch")
+    flat = bool(args.get("flat"))
+    rows = [e for e in getattr(given, "elts", ()) if isinstance(e, ast.List)]
+    if (args.get("nested") and not rows) or (rows and (len(rows) != len(getattr(given, "elts", ())) or flat)):
+        widths = {len(row.elts) for row in rows}
+        if len(widths) != 1 or any(isinstance(e, ast.List | ast.Starred) for row in rows for e in row.elts):
+            raise CannotFix("the lists of tensors that stand in the list are not written as rows of one length")
+    shape = f"{len(rows)}, -1" if rows else "-1"
+    return [
+        write(source, node.func, name.text),
+        *drop_arguments(source, node, lambda index, keyword: index > 0 or keyword is not None),
+        *([write(source, node, f"{{it}}.reshape({shape})", it=node)] if flat else ()),
+        *_elements(source, given, name.text),
+        *name.edits,
+    ]
+
+
+def _elements(source: Source, given: ast.expr, stack: str) -> list[Edit]:
+    if isinstance(given, ast.GeneratorExp | ast.ListComp):
+        edits = _element(source, given.elt, stack)
+        if isinstance(given, ast.GeneratorExp):
+            raise CannotFix("torch.stack takes a list, not a generator")
+        return edits
+    if isinstance(given, ast.List | ast.Tuple):
+        if not given.elts:
+            raise CannotFix("the list is empty")
+        return [e for element in given.elts for e in _element(source, element, stack)]
+    return []
+
+
+def _element(source: Source, node: ast.expr, stack: str) -> list[Edit]:
+    if isinstance(node, ast.Constant | ast.UnaryOp) and isinstance(getattr(node, "operand", node), ast.Constant):
+        raise CannotFix("plain numbers stand among the elements")
+    if isinstance(node, ast.List | ast.ListComp):
+        return [write(source, node, f"{stack}({{it}})", it=node), *_elements(source, node, stack)]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item":
+        return [write(source, node, "{it}", it=node.func.value)]
+    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "float" and len(node.args) == 1:
+        return [write(source, node, "{it}", it=node.args[0])]
+    return []
+
+
+MAKERS = frozenset({"Tensor", "FloatTensor", "tensor"})
+"""``torch.Tensor`` and ``torch.FloatTensor`` make numbers of the default type of a list; ``torch.tensor`` keeps its."""
+SIZED = frozenset({"ones", "zeros"})
+
+
+@kind("number_for_one")
+def number_for_one(sources: Sources, args: Args) -> list[Edit]:
+    """Make a number in place of a tensor of one element: ``torch.Tensor([1])`` → ``torch.tensor(1.0)``.
+
+    A tensor without dimensions is made of the same number: ``torch.ones(1)`` → ``torch.ones(())``.
+
+    Args:
+        place: the call that makes the tensor.
+    """
+    source, node = call(sources, required(args, "place"))
+    name, given = last_word(node.func), node.args[0] if node.args else None
+    if len(node.args) != 1 or not isinstance(node.func, ast.Attribute) or given is None:
+        raise CannotFix("what makes the tensor is none of torch's own functions with one argument")
+    if name in SIZED and isinstance(given, ast.Constant) and given.value == 1:
+        return [write(source, given, "()")]
+    if name not in MAKERS or not isinstance(given, ast.List) or len(given.elts) != 1:
+        raise CannotFix("the tensor is not made of a list of one number")
+    number = given.elts[0]
+    if name == "tensor":
+        return [write(source, given, "{number}", number=number)]
+    try:
+        plain = repr(float(ast.literal_eval(number)))
+    except (ValueError, TypeError, SyntaxError):
+        raise CannotFix("the list holds more than a plain number") from None
+    return [rename(source, node.func, "tensor"), write(source, given, plain)]

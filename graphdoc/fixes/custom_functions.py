@@ -1,0 +1,407 @@
+"""Custom Functions: what their backward returns, and those of the old style made into today's."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, kind, required, statement
+from graphdoc.source.edits import (
+    Piece,
+    add_members,
+    below,
+    copied,
+    decorate,
+    delete,
+    insert_after,
+    insert_before,
+    instead,
+    rename,
+    write,
+    written,
+)
+from graphdoc.source.layout import first_statement
+from graphdoc.source.module import Function, Source
+from graphdoc.source.paths import key, last_word, targets_of
+from graphdoc.source.places import Below, Copied, Edit, Text
+from graphdoc.source.scopes import bound_names, own_nodes
+
+
+@kind("return_values")
+def return_values(sources: Sources, args: Args) -> list[Edit]:
+    """Return these values: ``return g`` → ``return g, grad_w``; where a function ends without a return, one is added.
+
+    Args:
+        place: the ``return`` statement, or the function at whose end it is missing.
+        values: the source of each value.
+    """
+    source, node = statement(sources, required(args, "place"))
+    text = ", ".join(str(v) for v in required(args, "values"))
+    if isinstance(node, Function):
+        return insert_after(source, node.body[-1], [f"return {text}"])
+    if not isinstance(node, ast.Return):
+        raise CannotFix("no return stands there")
+    return instead(source, node, [f"return {text}"])
+
+
+@kind("pad_return")
+def pad_return(sources: Sources, args: Args) -> list[Edit]:
+    """A custom Function's backward returns one gradient for each input: ``return g`` → ``return g, None``.
+
+    Args:
+        place: the ``return`` statement, or the backward function (then every return in it).
+        count: how many values are to be returned.
+    """
+    source, node = statement(sources, required(args, "place"))
+    count = int(required(args, "count"))
+    returns = [node] if isinstance(node, ast.Return) else []
+    if isinstance(node, Function):
+        returns = [n for n in own_nodes(node) if isinstance(n, ast.Return)]
+    edits = [e for r in returns if isinstance(r, ast.Return) for e in _pad(source, r, count)]
+    if not edits:
+        raise CannotFix("no return there has fewer values than the inputs")
+    return edits
+
+
+def _pad(source: Source, node: ast.Return, count: int) -> list[Edit]:
+    value = node.value
+    if value is None:
+        return instead(source, node, ["return " + ", ".join(["None"] * count)])
+    if not isinstance(value, ast.Tuple):
+        return [write(source, value, "{it}" + ", None" * (count - 1), it=value)] if count > 1 else []
+    if any(isinstance(e, ast.Starred) for e in value.elts) or not value.elts:
+        raise CannotFix("the number of returned values cannot be read here")
+    return add_members(source, value, ["None"] * (count - len(value.elts)))
+
+
+_PRODUCTS = frozenset({"mm", "matmul", "bmm"})
+
+
+@kind("fit_gradient")
+def fit_gradient(sources: Sources, args: Args) -> list[Edit]:
+    """Give a gradient that a custom Function returns the shape of its input: ``return w`` → ``return w.unsqueeze(0)``.
+
+    Args:
+        place: the ``return`` statement of the backward.
+        index: which of the returned values, from 0.
+        steps: the method calls that follow it, such as ``["squeeze(1)"]`` or ``["t()"]``.
+        product: optional; True where the value has to be a product with a transposed factor, whose order the shape
+            shows.
+    """
+    source, node = statement(sources, required(args, "place"))
+    index = int(required(args, "index"))
+    value = _returned(node, index)
+    written = _written(source, node, value)
+    if args.get("product") and not _is_product(written):
+        raise CannotFix("the shape alone does not tell how the gradient is to be turned")
+    calls = "".join(f".{step}" for step in required(args, "steps"))
+    return [write(source, value, f"{{gradient}}{calls}", gradient=value)]
+
+
+def _returned(node: ast.AST, index: int) -> ast.expr:
+    value = node.value if isinstance(node, ast.Return) else None
+    if isinstance(value, ast.Tuple) and not any(isinstance(e, ast.Starred) for e in value.elts):
+        found = value.elts[index] if index < len(value.elts) else None
+    else:
+        found = value if index == 0 and not isinstance(value, ast.Tuple) else None
+    if found is None or isinstance(found, ast.IfExp | ast.Constant):
+        raise CannotFix("the gradient of this input cannot be read in the return statement")
+    return found
+
+
+def _written(source: Source, node: ast.AST, value: ast.expr) -> ast.expr:
+    """What computes the value: itself, or the one assignment to its name; never one that may be None."""
+    function = source.node_function(node)
+    if not isinstance(value, ast.Name) or function is None:
+        return value
+    bound = [
+        n.value
+        for n in ast.walk(function)
+        if isinstance(n, ast.Assign) and any(isinstance(t, ast.Name) and t.id == value.id for t in n.targets)
+    ]
+    if any(isinstance(b, ast.Constant | ast.IfExp) for b in bound):
+        raise CannotFix(f"{value.id} may be None here")
+    return bound[0] if len(bound) == 1 else value
+
+
+def _is_product(value: ast.expr) -> bool:
+    """Whether it multiplies matrices and turns one of the factors: ``x.t() @ g``, ``torch.mm(x.T, g)``."""
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.MatMult):
+        factors = [value.left, value.right]
+    elif isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _PRODUCTS:
+        factors = [value.func.value, *value.args]
+    else:
+        return False
+    return any(_turned(f) for f in factors)
+
+
+def _turned(value: ast.expr) -> bool:
+    called = value.func if isinstance(value, ast.Call) else value
+    return isinstance(called, ast.Attribute) and called.attr in ("t", "T", "mT", "transpose")
+
+
+@kind("static_function")
+def static_function(sources: Sources, args: Args) -> list[Edit]:
+    """A custom Function of the old style becomes one of today's: static methods, `apply`, what the object held in
+    `ctx`.
+
+    ``Scale(k)(x)`` becomes ``Scale.apply(x, k)``; what ``__init__`` kept is kept at the head of ``forward``, whose
+    ``backward`` returns None for each of its arguments.
+
+    Args:
+        place: the call of the object, ``Scale(k)(x)``.
+    """
+    _, outer = call(sources, required(args, "place"))
+    name = last_word(outer.func.func) if isinstance(outer.func, ast.Call) else ""
+    source, function = class_named(sources, name)
+    methods = {n.name: n for n in function.body if isinstance(n, ast.FunctionDef)}
+    forward, backward, start = (methods.get(n) for n in ("forward", "backward", "__init__"))
+    if forward is None:
+        raise CannotFix("the class has no forward of its own")
+    # What nothing is differentiated through needs no backward.
+    both = [forward] if backward is None else [forward, backward]
+    for method in methods.values():
+        if method.decorator_list or takes_any_number(method.args):
+            raise CannotFix(f"{method.name} is decorated, or takes a free number of arguments")
+    given = [a.arg for a in start.args.args[1:]] if start is not None else []
+    if set(given) & bound_names(forward) or forward.args.defaults:
+        raise CannotFix("the arguments of forward and __init__ would get into each other's way")
+    kept = [_kept(source, n) for n in start.body if _keeps(n)] if start is not None else []
+    edits = [e for m in both for e in _with_context(source, m)]
+    edits += [e for m in both for e in decorate(source, m, "staticmethod")]
+    edits += add_members(source, forward, given)
+    edits += insert_before(source, first_statement(forward), kept)
+    edits += delete(source, start) if start is not None else []
+    if given and backward is not None:
+        count = len(forward.args.args) - 1 + len(given)
+        edits += pad_return(sources, {"place": source.place(backward), "count": count})
+    return edits + _applied(sources, name, start, function)
+
+
+def class_named(sources: Sources, name: str) -> tuple[Source, ast.ClassDef]:
+    """The one class of this name."""
+    found = [
+        (s, n)
+        for s in sources.values()
+        if s.tree is not None
+        for n in ast.walk(s.tree)
+        if isinstance(n, ast.ClassDef) and n.name == name
+    ]
+    if not name or len(found) != 1:
+        raise CannotFix("the class is not in sight")
+    return found[0]
+
+
+def takes_any_number(arguments: ast.arguments) -> bool:
+    """Whether these arguments are not one for one those that ``apply`` hands over."""
+    return bool(arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.posonlyargs)
+
+
+def _keeps(node: ast.stmt) -> bool:
+    """Whether a statement of ``__init__`` has a place in ``forward``."""
+    if isinstance(node, ast.Expr):
+        return not isinstance(node.value, ast.Constant) and "__init__" not in ast.unparse(node.value)
+    return not isinstance(node, ast.Pass)
+
+
+def _kept(source: Source, node: ast.stmt) -> Copied:
+    """A statement of ``__init__`` as it stands in ``forward``."""
+    if isinstance(node, ast.Assign) and all(
+        isinstance(t, ast.Attribute) and isinstance(t.value, ast.Name) and t.value.id == "self" for t in node.targets
+    ):
+        own = [n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == "self"]
+        return copied(source, node, [rename(source, n, "ctx") for n in own])
+    raise CannotFix("__init__ does more than to keep its arguments")
+
+
+def _with_context(source: Source, method: ast.FunctionDef) -> list[Edit]:
+    """``self`` becomes ``ctx`` throughout a method."""
+    if not method.args.args or method.args.args[0].arg != "self":
+        raise CannotFix(f"{method.name} does not take self")
+    names = [n for n in ast.walk(method) if isinstance(n, ast.Name) and n.id in ("self", "ctx")]
+    if any(n.id == "ctx" for n in names):
+        raise CannotFix("ctx means something else there")
+    return [rename(source, method.args.args[0], "ctx"), *(rename(source, n, "ctx") for n in names)]
+
+
+def _applied(sources: Sources, name: str, start: ast.FunctionDef | None, function: ast.ClassDef) -> list[Edit]:
+    """Every ``Name(a)(x)`` as ``Name.apply(x, a)``."""
+    edits: list[Edit] = []
+    for source, node in uses_of(sources, function):
+        inner = source.parents.get(node)
+        outer = source.parents.get(inner) if isinstance(inner, ast.Call) and inner.func is node else None
+        if not isinstance(inner, ast.Call) or not isinstance(outer, ast.Call) or outer.func is not inner:
+            raise CannotFix(f"{name} is used in another way at line {node.lineno}")
+        if outer.keywords or any(isinstance(a, ast.Starred) for a in (*outer.args, *inner.args)):
+            raise CannotFix("the arguments of a call cannot be put in order")
+        edits.append(applied(source, outer, node, [*outer.args, *_in_order(inner, start)]))
+    return edits
+
+
+def applied(source: Source, node: ast.Call, function: Piece, given: list[Piece]) -> Edit:
+    """A call that becomes ``function.apply(…)``."""
+    parts = {f"input{i}": value for i, value in enumerate(given)}
+    inputs = ", ".join(f"{{{name}}}" for name in parts)
+    return write(source, node, f"{{function}}.apply({inputs})", function=function, **parts)
+
+
+def uses_of(sources: Sources, function: ast.ClassDef) -> Iterator[tuple[Source, ast.expr]]:
+    """Where the name of a class is read outside of it, by itself or as an attribute of a module."""
+    own = {id(n) for n in ast.walk(function)}
+    for source in sources.values():
+        for node in ast.walk(source.tree) if source.tree is not None else ():
+            name = isinstance(node, ast.Name) and node.id == function.name and isinstance(node.ctx, ast.Load)
+            attribute = isinstance(node, ast.Attribute) and node.attr == function.name
+            if isinstance(node, ast.Name | ast.Attribute) and (name or attribute) and id(node) not in own:
+                yield source, node
+
+
+def _in_order(node: ast.Call, start: ast.FunctionDef | None) -> list[ast.expr | str]:
+    """What a call gives to ``__init__``, one for each of its arguments."""
+    wanted = start.args.args[1:] if start is not None else []
+    defaults = start.args.defaults if start is not None else []
+    named = {k.arg: k.value for k in node.keywords}
+    if len(node.args) > len(wanted) or None in named:
+        raise CannotFix("the arguments of a call cannot be put in order")
+    out: list[ast.expr | str] = []
+    for i, argument in enumerate(wanted):
+        fallback = i - (len(wanted) - len(defaults))
+        value = node.args[i] if i < len(node.args) else named.get(argument.arg)
+        if value is not None:
+            out.append(value)
+        elif fallback >= 0 and isinstance(defaults[fallback], ast.Constant):
+            out.append(ast.unparse(defaults[fallback]))
+        else:
+            raise CannotFix(f"a call leaves out {argument.arg}")
+    return out
+
+
+_OF_CONTEXT = frozenset(
+    ("save_for_backward", "saved_tensors", "needs_input_grad", "mark_dirty", "mark_non_differentiable")
+)
+
+
+@kind("static_function_kept")
+def static_function_kept(sources: Sources, args: Args) -> list[Edit]:
+    """A custom Function of the old style whose object is kept, `self.reverse = Reverse(0.1)`, becomes one of today's.
+
+    Without a state of its own the object was only there to be called: ``self.reverse = Reverse.apply``. What an object
+    keeps between its calls goes into a plain class, ``self.reverse = ReverseState(0.1)``, and is handed to ``apply``.
+
+    Args:
+        place: the call of the kept object, ``self.reverse(x)``.
+        name: the Function's name.
+    """
+    source, outer = call(sources, required(args, "place"))
+    name = str(required(args, "name"))
+    where, function = class_named(sources, name)
+    if where is not source:
+        raise CannotFix("the class stands in another file than the call")
+    methods = {n.name: n for n in function.body if isinstance(n, ast.FunctionDef)}
+    forward, backward = methods.pop("forward", None), methods.pop("backward", None)
+    if forward is None or backward is None:
+        raise CannotFix("the class has no forward and backward of its own")
+    for method in (forward, backward, *methods.values()):
+        if method.decorator_list or (method in (forward, backward) and takes_any_number(method.args)):
+            raise CannotFix(f"{method.name} is decorated, or takes a free number of arguments")
+    held = _held(methods.values())
+    edits = [e for m in (forward, backward) for e in decorate(source, m, "staticmethod")]
+    edits += _renamed(source, forward, "kept", held)
+    edits += _renamed(source, backward, "ctx.kept", held)
+    built = _built(sources, function, ast.unparse(outer.func))
+    calls = _calls(source, outer, built)
+    if not methods:
+        if any(n.args or n.keywords for n in built):
+            raise CannotFix("the object is given something that nothing in sight keeps")
+        return edits + [write(source, node, f"{name}.apply") for node in built]
+    state = f"{name}State"
+    if any(
+        isinstance(n, ast.Name | ast.ClassDef) and state in (getattr(n, "id", ""), getattr(n, "name", ""))
+        for n in ast.walk(source.tree or ast.Module([], []))
+    ):
+        raise CannotFix(f"{state} means something else there")
+    edits += add_members(source, forward, ["kept"])
+    edits += insert_before(source, first_statement(forward), ["ctx.kept = kept"])
+    edits += pad_return(sources, {"place": source.place(backward), "count": len(forward.args.args)})
+    edits += insert_before(source, function, [_plain_class(source, state, name, list(methods.values())), "", ""])
+    edits += [e for m in methods.values() for e in delete(source, m)]
+    edits += [write(source, node.func, state) for node in built]
+    return edits + [applied(source, node, name, [*node.args, node.func]) for node in calls]
+
+
+def _held(methods: Iterable[ast.FunctionDef]) -> set[str]:
+    """What an object of the class has of its own: its further methods, and what they set."""
+    found: set[str] = set()
+    for method in methods:
+        found |= {method.name, *_set_by(method)}
+    return found
+
+
+def _set_by(method: ast.FunctionDef) -> set[str]:
+    paths = (key(t) for n in ast.walk(method) for t in targets_of(n))
+    return {k.removeprefix("self.") for k in paths if k.startswith("self.")}
+
+
+def _renamed(source: Source, method: ast.FunctionDef, keeper: str, held: set[str]) -> list[Edit]:
+    """``self`` becomes ``ctx``, and the one that keeps the state where an attribute is the object's."""
+    if not method.args.args or method.args.args[0].arg != "self" or method.args.defaults:
+        raise CannotFix(f"{method.name} does not take self and its inputs")
+    names = [n for n in ast.walk(method) if isinstance(n, ast.Name) and n.id in ("self", "ctx", "kept")]
+    own = _set_by(method)
+    edits = [rename(source, method.args.args[0], "ctx")]
+    for node in names:
+        parent = source.parents.get(node)
+        attribute = parent.attr if isinstance(parent, ast.Attribute) else ""
+        if node.id != "self" or not attribute:
+            raise CannotFix(f"{node.id} means something else in {method.name}")
+        if attribute not in held | own | _OF_CONTEXT and method.name == "forward":
+            raise CannotFix(f"nothing in sight sets self.{attribute}")
+        edits.append(write(source, node, keeper if attribute in held else "ctx"))
+    return edits
+
+
+def _plain_class(source: Source, state: str, name: str, methods: list[ast.FunctionDef]) -> Below:
+    """The class that keeps what the object kept, without the call of the Function's own constructor."""
+    texts: list[Text] = []
+    for method in methods:
+        gone = [s for s in method.body if isinstance(s, ast.Expr) and _constructs(s)]
+        if gone and len(method.body) == 1:
+            raise CannotFix("__init__ keeps nothing")
+        left = [n for s in method.body if s not in gone for n in ast.walk(s)]
+        if any(isinstance(n, ast.Name) and n.id == name for n in left):
+            raise CannotFix(f"{method.name} names the class itself")
+        texts += ["", copied(source, method, [e for s in gone for e in delete(source, s)])]
+    return below(written(source, f"class {state}:"), texts[1:])
+
+
+def _constructs(node: ast.Expr) -> bool:
+    text = ast.unparse(node)
+    return "super(" in text and "__init__" in text
+
+
+def _built(sources: Sources, function: ast.ClassDef, path: str) -> list[ast.Call]:
+    """Every ``Name(...)``; each has to be what this path is bound to."""
+    out: list[ast.Call] = []
+    for source, node in uses_of(sources, function):
+        made = source.parents.get(node)
+        bound = source.parents.get(made) if isinstance(made, ast.Call) and made.func is node else None
+        kept = isinstance(bound, ast.Assign) and bound.value is made and [key(t) for t in bound.targets] == [path]
+        if not isinstance(made, ast.Call) or not kept:
+            raise CannotFix(f"{function.name} is used in another way at line {node.lineno}")
+        out.append(made)
+    return out
+
+
+def _calls(source: Source, outer: ast.Call, built: list[ast.Call]) -> list[ast.Call]:
+    """Every call of the kept object: in the classes that keep one, or in the file."""
+    path = ast.unparse(outer.func)
+    scopes = {_class_around(source, n) for n in built} if path.startswith("self.") else set()
+    found = [n for n in ast.walk(source.tree or ast.Module([], [])) if isinstance(n, ast.Call)]
+    calls = [n for n in found if ast.unparse(n.func) == path and (not scopes or _class_around(source, n) in scopes)]
+    if any(n.keywords or any(isinstance(a, ast.Starred) for a in n.args) for n in calls):
+        raise CannotFix("the arguments of a call cannot be put in order")
+    return calls
+
+
+def _class_around(source: Source, node: ast.AST) -> ast.ClassDef | None:
+    return next((a for a in source.node_ancestors(node) if isinstance(a, ast.ClassDef)), None)

@@ -1,0 +1,388 @@
+"""Cut a graph: at a use, behind or at an assignment, in what is kept; or keep a copy in its place."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from graphdoc.fixes.aliases import refuse_lost, view_binding
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, anchored, expression, kind, required, statement
+from graphdoc.fixes.structures import convert_expression, rebinding
+from graphdoc.source.edits import copied, delete, insert_after, insert_before, instead, write, written
+from graphdoc.source.effects import method_of
+from graphdoc.source.loop_variables import iterated
+from graphdoc.source.module import Source
+from graphdoc.source.paths import key, parse_expression, same, targets_of
+from graphdoc.source.places import Edit
+from graphdoc.source.scopes import fresh_name, imported_as, is_rebindable, own_nodes, scope_of, torch_name
+
+# Reading these takes no gradient along.
+_METADATA = frozenset(
+    {"shape", "dtype", "device", "ndim", "size", "dim", "numel", "layout", "is_cuda", "requires_grad", "grad"}
+    | {"data", "detach"}
+)
+
+
+@kind("detach_expression")
+def detach_expression(sources: Sources, args: Args) -> list[Edit]:
+    """Detach at the use: ``.detach()`` on an expression, or on operands inside it.
+
+    Args:
+        place: the expression.
+        operands: optional; texts of the operands inside it that are detached instead, each a string such as
+            ``"self.hidden"`` or a pair ``[text, structure]``.
+        structure: of the expression or of the operands given as strings; ``"tensor"`` by default
+            (``fixes.structures``).
+    """
+    return convert(sources, args, "detach")
+
+
+def convert(sources: Sources, args: Args, method: str) -> list[Edit]:
+    """The same edit with any method that takes no argument (``detach``, ``clone``)."""
+    source, node = expression(sources, required(args, "place"))
+    structure = args.get("structure") or "tensor"
+    operands = args.get("operands")
+    if not operands:
+        if not args.get("structure") and _taken_apart(source, node):
+            raise CannotFix("its value is taken apart there, and may be no tensor")
+        return convert_expression(source, node, structure, method)
+    edits: list[Edit] = []
+    for operand in operands:
+        text, own = (operand, structure) if isinstance(operand, str) else (operand[0], operand[1])
+        edits += _operand(source, node, text, own, method)
+    return edits
+
+
+def _taken_apart(source: Source, node: ast.expr) -> bool:
+    """Whether the statement gives each part of the value a name of its own."""
+    above = source.parents.get(node)
+    if not isinstance(above, ast.Assign) or above.value is not node:
+        return False
+    return any(isinstance(t, ast.Tuple | ast.List) for t in above.targets)
+
+
+def _operand(source: Source, node: ast.expr, text: str, structure: Any, method: str) -> list[Edit]:
+    wanted = parse_expression(text)
+    if wanted is None:
+        raise CannotFix(f"{text} is not an expression")
+    spelling = key(wanted)
+    found: list[ast.expr] = []
+    spared = False
+
+    def visit(n: ast.AST, above: ast.AST | None) -> None:
+        nonlocal spared
+        if isinstance(n, type(wanted)) and isinstance(n, ast.expr) and key(n) == spelling:
+            if isinstance(above, ast.Attribute) and above.attr in _METADATA:
+                spared = True
+            elif isinstance(getattr(n, "ctx", ast.Load()), ast.Load):
+                found.append(n)
+            return
+        for child in ast.iter_child_nodes(n):
+            visit(child, n)
+
+    visit(node, source.parents.get(node))
+    if not found:
+        raise CannotFix(f"{text} is already detached there" if spared else f"{text} does not occur in the expression")
+    return [e for n in found for e in convert_expression(source, n, structure, method)]
+
+
+@kind("clone_expression", keeps_numbers=True, only_records=True)
+def clone_expression(sources: Sources, args: Args) -> list[Edit]:
+    """Clone at the use: ``.clone()`` on an expression, or on operands inside it.
+
+    Args:
+        place: the expression.
+        operands: optional; texts of the operands inside it that are cloned instead, as for ``detach_expression``.
+        structure: of the expression or of the operands given as strings, as for ``detach_expression``.
+    """
+    return convert(sources, args, "clone")
+
+
+@kind("detach_after")
+def detach_after(sources: Sources, args: Args) -> list[Edit]:
+    """Detach where state is carried: behind a statement, or in front of one, give each carried path its detached value.
+
+    Args:
+        after: the place of the statement (``loss.backward()``, ``optimizer.step()``).
+        before: in place of it, the statement in front of which it is done (the forward that takes the value up).
+        paths: list of ``[path, structure]`` (or of paths alone, for tensors), such as ``["self.state", {"tuple":
+            ["tensor", "tensor"]}]``. The statements come in this order, in the block of the statement. A third element
+            that is true keeps the list or dictionary: others hold the same one.
+    """
+    source, anchor, behind = anchored(sources, args)
+    texts: list[str] = []
+    edits: list[Edit] = []
+    for entry in required(args, "paths"):
+        path, structure, *kept = (entry, "tensor") if isinstance(entry, str) else entry
+        more, needed = rebinding(source, anchor, path, structure, same=bool(kept and kept[0]))
+        texts += [t for t in more if t not in texts]
+        edits += needed
+    if not texts:
+        raise CannotFix("no carried value was named")
+    found = source.node_block(anchor)
+    if found is not None:
+        block, at = found
+        near = block[at + 1 : at + 1 + len(texts)] if behind else block[max(at - len(texts), 0) : at]
+        following = {key(s) for s in near}
+        texts = [t for t in texts if t not in following]
+    if not texts:
+        raise CannotFix("the values are already detached there")
+    return [*(insert_after if behind else insert_before)(source, anchor, texts), *edits]
+
+
+@kind("detach_assigned")
+def detach_assigned(sources: Sources, args: Args) -> list[Edit]:
+    """Detach where state is assigned: in the assignment itself, or in a statement behind it.
+
+    Args:
+        place: an expression inside the assignment, or the assignment.
+        targets: list of ``[path, structure]`` (or paths alone, for tensors) of the assigned values to detach.
+    """
+    source, anchor = statement(sources, required(args, "place"))
+    edits: list[Edit] = []
+    behind: list[str] = []
+    for entry in required(args, "targets"):
+        path, structure = (entry, "tensor") if isinstance(entry, str) else (entry[0], entry[1])
+        wanted = parse_expression(path)
+        if wanted is None or not any(same(t, wanted) for t in targets_of(anchor)):
+            raise CannotFix(f"{path} is not assigned at {source.file}:{anchor.lineno}")
+        value = _value_of(anchor, wanted)
+        if value is not None:
+            edits += convert_expression(source, value, structure)
+        else:
+            texts, needed = rebinding(source, anchor, path, structure)
+            behind += texts
+            edits += needed
+    return [*edits, *(_behind(source, anchor, behind) if behind else [])]
+
+
+def _value_of(anchor: ast.stmt, wanted: ast.expr) -> ast.expr | None:
+    """The expression that is assigned to this target and to no other, if there is one."""
+    for node in ast.walk(anchor):
+        if isinstance(node, ast.NamedExpr) and same(node.target, wanted):
+            return node.value
+    if isinstance(anchor, ast.AnnAssign):
+        return anchor.value
+    if not isinstance(anchor, ast.Assign) or len(anchor.targets) != 1:
+        return None
+    return _matched(anchor.targets[0], anchor.value, wanted)
+
+
+def _matched(target: ast.expr, value: Any, wanted: ast.expr) -> ast.expr | None:
+    if same(target, wanted):
+        return value  # type: ignore[no-any-return]
+    if isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
+        if len(target.elts) != len(value.elts) or any(isinstance(e, ast.Starred) for e in target.elts + value.elts):
+            return None
+        for inner, its_value in zip(target.elts, value.elts, strict=True):
+            found = _matched(inner, its_value, wanted)
+            if found is not None:
+                return found
+    return None
+
+
+def _behind(source: Source, anchor: ast.stmt, texts: list[str]) -> list[Edit]:
+    if isinstance(anchor, ast.For | ast.AsyncFor | ast.With | ast.AsyncWith):
+        return insert_before(source, anchor.body[0], texts)
+    return insert_after(source, anchor, texts)
+
+
+@kind("detach_stored")
+def detach_stored(sources: Sources, args: Args) -> list[Edit]:
+    """Keep only a detached copy of a result in an attribute; the function itself goes on with the live one.
+
+    ``self.map = f(x)`` … ``return x * self.map`` becomes ``map_ = f(x)``, ``self.map = map_.detach()`` … ``return x *
+    map_``. What has a name already (``self.map = h``) keeps it: ``self.map = h.detach()`` … ``return x * h``.
+
+    Args:
+        place: the assignment ``self.name = …``, or an expression in it.
+    """
+    source, anchor = statement(sources, required(args, "place"))
+    if not isinstance(anchor, ast.Assign) or len(anchor.targets) != 1:
+        raise CannotFix("the result is not stored by a plain assignment")
+    target = anchor.targets[0]
+    if not isinstance(target, ast.Attribute):
+        raise CannotFix("the result is not stored in an attribute")
+    function = source.node_function(anchor)
+    if function is None:
+        raise CannotFix("the result is stored outside of a function")
+    if ".detach()" in source.segment(anchor.value):
+        raise CannotFix("what is stored is detached already")
+    end = source.span(anchor)[1]
+    reads = [
+        n
+        for n in ast.walk(function)
+        if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load) and same(n, target) and source.span(n)[0] > end
+    ]
+    block, index = source.node_block(anchor) or ([anchor], 0)
+    behind = {n for s in block[index:] for n in ast.walk(s)}
+    if not behind.issuperset(reads):
+        raise CannotFix("the function reads the attribute where another branch may have set it")
+    if isinstance(anchor.value, ast.Name) and not _bound_again(function, anchor.value.id, anchor.lineno):
+        name = anchor.value.id
+        return [write(source, anchor.value, f"{name}.detach()"), *(write(source, read, name) for read in reads)]
+    name = fresh_name(source, target.attr, f"{target.attr}_")
+    return [
+        write(source, target, name),
+        *insert_after(
+            source, anchor, [written(source, f"{{stored}} = {name}.detach()", stored=copied(source, target))]
+        ),
+        *(write(source, read, name) for read in reads),
+    ]
+
+
+def _bound_again(function: ast.AST, name: str, line: int) -> bool:
+    """Whether the name may stand for something else behind this line."""
+    stores = [
+        n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Load)
+    ]
+    loops = [
+        n for n in ast.walk(function) if isinstance(n, ast.For | ast.While) and n.lineno < line <= (n.end_lineno or 0)
+    ]
+    return any(n.lineno >= line for n in stores) or bool(loops and stores)
+
+
+@kind("detach_in_entries")
+def detach_in_entries(sources: Sources, args: Args) -> list[Edit]:
+    """Detach what the entries of a list keep on attributes: one loop behind a statement.
+
+    ``for layer in cache.layers: layer.keys = layer.keys.detach()`` gives each of them its detached value.
+
+    Args:
+        after: the place of the statement behind which it is done.
+        entries: the list, as the code there spells it.
+        kept: the attributes of each entry.
+    """
+    source, anchor, _ = anchored(sources, args)
+    entries = required(args, "entries")
+    last = entries.rpartition(".")[2]
+    one = fresh_name(source, last.removesuffix("s") if last.endswith("s") and last.isidentifier() else "entry", "kept")
+    lines = [f"for {one} in {entries}:", *(f"    {one}.{k} = {one}.{k}.detach()" for k in required(args, "kept"))]
+    return insert_after(source, anchor, ["\n".join(lines)])
+
+
+@kind("detach_in_modules")
+def detach_in_modules(sources: Sources, args: Args) -> list[Edit]:
+    """Detach what the modules of a model keep, wherever below it they stand: one loop behind (or in front of) a
+    statement.
+
+    ``for module in model.modules(): …`` gives each state of these names that has a graph its detached value. Parameters
+    and plain values of the same name have none and are left alone.
+
+    Args:
+        after: the place of the statement behind which it is done.
+        before: in place of it, the statement in front of which it is done.
+        model: the module, as the code there spells it.
+        kept: list of ``[attribute, "tensor" | "dict"]``: what the attribute of such a module holds.
+    """
+    source, anchor, behind = anchored(sources, args)
+    torch = torch_name(source, anchor)
+    module = fresh_name(source, "module", "one_module")
+    value = fresh_name(source, "kept", "kept_value")
+    name = fresh_name(source, "name", "its_name")
+    lines = [f"for {module} in {required(args, 'model')}.modules():"]
+    graph = f"if {torch.text}.is_tensor({value}) and {value}.grad_fn is not None:"
+    for attribute, sort in required(args, "kept"):
+        if sort == "dict":
+            lines += [
+                f'    for {name}, {value} in getattr({module}, "{attribute}", {{}}).items():',
+                f"        {graph}",
+                f"            {module}.{attribute}[{name}] = {value}.detach()",
+            ]
+        else:
+            lines += [
+                f'    {value} = getattr({module}, "{attribute}", None)',
+                f"    {graph}",
+                f"        {module}.{attribute} = {value}.detach()",
+            ]
+    if len(lines) < 2:
+        raise CannotFix("no carried value was named")
+    text = "\n".join(lines)
+    return [*(insert_after if behind else insert_before)(source, anchor, [text]), *torch.edits]
+
+
+_SEVERAL = frozenset({"unbind", "chunk", "split", "tensor_split", "hsplit", "vsplit", "dsplit"})
+"""Functions and methods that return a tuple of views."""
+
+
+@kind("detach_instead", keeps_numbers=True)
+def detach_instead(sources: Sources, args: Args) -> list[Edit]:
+    """Use what ``detach()`` returns where ``detach_()`` cannot cut in place: ``h.detach_()`` → ``h = h.detach()``.
+
+    A loop variable over a list or tuple of tensors would lose the new one, so the list is made anew before the loop:
+    ``grads = [grad.detach() for grad in grads]``.
+
+    Args:
+        place: the call of ``detach_``; a statement of its own.
+    """
+    source, owner = statement(sources, required(args, "place"))
+    method, target = method_of(owner)
+    if method != "detach_" or target is None:
+        raise CannotFix("`detach_()` is part of a larger statement there")
+    if not _is_plain(target):
+        raise CannotFix("the tensor is the item of a container or the result of a call: a new one would be lost")
+    if isinstance(target, ast.Name):
+        if not is_rebindable(source, target.id, owner):
+            raise CannotFix(f"{target.id} belongs to an enclosing scope and cannot be bound anew here")
+        bound = view_binding(source, owner, target.id)
+        if bound is not None and bound.looped and isinstance(bound.statement, ast.For):
+            return _list_anew(source, owner, bound.statement, target.id)
+        refuse_lost(source, owner, target)
+    return instead(source, owner, [written(source, "{cut} = {cut}.detach()", cut=target)])
+
+
+def _is_plain(node: ast.expr) -> bool:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
+def _list_anew(source: Source, owner: ast.stmt, loop: ast.For, name: str) -> list[Edit]:
+    """A list of cut tensors before the loop, in the place of what the loop goes through."""
+    given = iterated(loop.target, loop.iter, name)
+    if not isinstance(given, ast.Name) or not is_rebindable(source, given.id, loop):
+        raise CannotFix(f"{name} is bound by a loop over what has no name of its own: a new tensor would be lost")
+    if not _is_sequence(source, loop, given.id):
+        raise CannotFix(f"{given.id} may be one tensor, and not a list of them")
+    if owner not in loop.body or any(_binds(s, name) for s in loop.body):
+        raise CannotFix(f"not each {name} of the loop is detached")
+    at = loop.body.index(owner)
+    if any(_named(s, name) for s in loop.body[:at]):
+        raise CannotFix(f"{name} is used before it is detached")
+    cut = insert_before(source, loop, [f"{given.id} = [{name}.detach() for {name} in {given.id}]"])
+    if len(loop.body) == 1:
+        return [*cut, *delete(source, loop)] if not loop.orelse else _refuse(name)
+    return [*cut, *delete(source, owner)]
+
+
+def _refuse(name: str) -> list[Edit]:
+    raise CannotFix(f"the loop over {name} does something else when it ends")
+
+
+def _is_sequence(source: Source, at: ast.stmt, name: str) -> bool:
+    """Whether all that a function binds to a name is a list or tuple."""
+    scope = scope_of(source, at)
+    nodes = own_nodes(scope) if scope is not None else []
+    bound = [n for n in nodes if isinstance(n, ast.stmt) and any(key(t) == name for t in targets_of(n))]
+    values = [n.value for n in bound if isinstance(n, ast.Assign | ast.AnnAssign) and n.value is not None]
+    return bool(bound) and len(values) == len(bound) and all(_is_list(source, v) for v in values)
+
+
+def _is_list(source: Source, value: ast.expr) -> bool:
+    if isinstance(value, ast.List | ast.Tuple | ast.ListComp):
+        return True
+    if not isinstance(value, ast.Call):
+        return False
+    if isinstance(value.func, ast.Name) and value.func.id in ("list", "tuple", "sorted"):
+        return True
+    if key(value.func) in ("torch.autograd.grad", imported_as(source, "torch.autograd.grad", value)):
+        return True
+    return isinstance(value.func, ast.Attribute) and value.func.attr in _SEVERAL
+
+
+def _binds(node: ast.stmt, name: str) -> bool:
+    return any(key(t) == name for n in ast.walk(node) if isinstance(n, ast.stmt) for t in targets_of(n))
+
+
+def _named(node: ast.stmt, name: str) -> bool:
+    return any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node))

@@ -1,0 +1,256 @@
+"""Switch recording on or off: for statements, for a block that does so, for a function."""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.fixes.fix_kind import (
+    Args,
+    CannotFix,
+    Sources,
+    kind,
+    last_name,
+    place,
+    required,
+    source_of,
+    statement,
+    statements,
+)
+from graphdoc.source.edits import (
+    decorate,
+    delete,
+    drop_arguments,
+    drop_decorator,
+    drop_item,
+    instead,
+    rename,
+    unwrap,
+    wrap,
+    write,
+    written,
+)
+from graphdoc.source.layout import is_compound
+from graphdoc.source.module import Function, Source
+from graphdoc.source.paths import SYMBOLS, same
+from graphdoc.source.places import Edit
+from graphdoc.source.scopes import name_for
+
+With = ast.With | ast.AsyncWith
+SWITCHES = ("no_grad", "inference_mode", "set_grad_enabled")
+
+
+def decorator_at(sources: Sources, at: object, name: str | None) -> tuple[Source, Function, ast.expr]:
+    """The decorator at a place, or the one of this name on the function around it.
+
+    Raises:
+        CannotFix: there is none.
+    """
+    source, node = statement(sources, at)
+    exact = source.node_expression(place(at))
+    for above in (node, *source.node_ancestors(node)):
+        if not isinstance(above, Function):
+            continue
+        for decorator in above.decorator_list:
+            if exact is not None and any(n is exact for n in ast.walk(decorator)):
+                return source, above, decorator
+        for decorator in above.decorator_list:
+            if last_name(decorator) in ((name,) if name else SWITCHES):
+                return source, above, decorator
+    raise CannotFix(f"no decorator {name or ''} stands there".replace("  ", " "))
+
+
+def item_at(sources: Sources, at: object, name: str | None) -> tuple[Source, ast.With | ast.AsyncWith, ast.withitem]:
+    """The item of a ``with`` statement at a place, or the innermost one of this name around it.
+
+    Raises:
+        CannotFix: there is none.
+    """
+    spot = place(at)
+    source = source_of(sources, spot)
+    exact = source.node_expression(spot)
+    node = source.node_statement(spot)
+    for above in (node, *source.node_ancestors(node)) if node is not None else ():
+        if not isinstance(above, With):
+            continue
+        for item in above.items:
+            if exact is not None and any(n is exact for n in ast.walk(item.context_expr)):
+                return source, above, item
+        for item in above.items:
+            if last_name(item.context_expr) in ((name,) if name else SWITCHES):
+                return source, above, item
+    raise CannotFix(f"no with statement {name or ''} stands there".replace("  ", " "))
+
+
+def renamed(source: Source, node: ast.expr, new: str) -> list[Edit]:
+    """The edits that turn ``torch.inference_mode(...)`` into ``torch.<new>()``."""
+    function = node.func if isinstance(node, ast.Call) else node
+    if last_name(function) == new:
+        raise CannotFix(f"it is {new} already")
+    edits: list[Edit] = []
+    if isinstance(node, ast.Call):
+        given = [*node.args, *(k.value for k in node.keywords)]
+        if any(isinstance(g, ast.Constant) and g.value is False for g in given):
+            raise CannotFix("the mode is switched off there")
+        if new == "no_grad":
+            edits += drop_arguments(source, node, lambda *_: True)
+    if isinstance(function, ast.Attribute):
+        return [rename(source, function, new), *edits]
+    name = name_for(source, f"torch.{new}", node, "import torch")
+    return [write(source, function, name.text), *name.edits, *edits]
+
+
+@kind("no_grad_block")
+def no_grad_block(sources: Sources, args: Args) -> list[Edit]:
+    """Run statements under ``with torch.no_grad():``.
+
+    Args:
+        place: the statement, or an expression in it.
+        last: optional; the last statement of the range, in the same block.
+    """
+    source, chosen = statements(sources, args)
+    return under_no_grad(source, chosen)
+
+
+def under_no_grad(source: Source, chosen: list[ast.stmt]) -> list[Edit]:
+    """The edits; refuses where the statements already run without gradients."""
+    if any(isinstance(a, ast.With) and _is_no_grad(a) for a in (*source.node_ancestors(chosen[0]), *chosen)):
+        raise CannotFix("the statements already run under no_grad")
+    name = name_for(source, "torch.no_grad", chosen[0], "import torch")
+    return [*wrap(source, chosen, f"with {name.text}():"), *name.edits]
+
+
+def _is_no_grad(node: ast.With) -> bool:
+    calls = [i.context_expr.func for i in node.items if isinstance(i.context_expr, ast.Call)]
+    return any(getattr(f, "attr", getattr(f, "id", "")) in ("no_grad", "inference_mode") for f in calls)
+
+
+@kind("no_grad_decorator")
+def no_grad_decorator(sources: Sources, args: Args) -> list[Edit]:
+    """Run a whole function without gradients: ``@torch.no_grad()`` directly above its ``def``.
+
+    Args:
+        place: the function, or anything in it.
+    """
+    source, node = statement(sources, required(args, "place"))
+    function = node if isinstance(node, Function) else source.node_function(node)
+    if function is None:
+        raise CannotFix("no function stands around that place")
+    if any("no_grad" in ast.unparse(d) for d in function.decorator_list):
+        raise CannotFix(f"{function.name} already runs without gradients")
+    if any(isinstance(n, ast.Yield | ast.YieldFrom) for n in ast.walk(function)):
+        raise CannotFix(f"{function.name} is a generator")
+    name = name_for(source, "torch.no_grad", function, "import torch")
+    return [*decorate(source, function, f"{name.text}()"), *name.edits]
+
+
+@kind("enable_grad_block", only_records=True)
+def enable_grad_block(sources: Sources, args: Args) -> list[Edit]:
+    """Record one statement where recording is switched off around it: ``with torch.enable_grad(): loss = closure()``.
+
+    Args:
+        place: the statement, or an expression in it.
+        last: optional; the last statement of the range, in the same block.
+    """
+    source, chosen = statements(sources, args)
+    node = chosen[0]
+    if is_compound(node):
+        raise CannotFix("it stands in the head of a block")
+    around = [a for a in source.node_ancestors(node) if isinstance(a, ast.With)]
+    if any(last_name(item.context_expr) == "enable_grad" for a in around for item in a.items):
+        raise CannotFix("the statement runs under enable_grad already")
+    name = name_for(source, "torch.enable_grad", node, "import torch")
+    return [*wrap(source, chosen, f"with {name.text}():"), *name.edits]
+
+
+@kind("under_no_grad_update")
+def under_no_grad_update(sources: Sources, args: Args) -> list[Edit]:
+    """A hand-written update of a parameter goes under no_grad: ``w -= lr * w.grad``, ``w = w - lr * w.grad``.
+
+    The second form makes a new tensor, which is no parameter any more; under no_grad it becomes the first.
+
+    Args:
+        place: the update, or an expression in it.
+        last: optional; the last of several updates in one block.
+    """
+    source, node = statement(sources, required(args, "place"))
+    edits = no_grad_block(sources, args)
+    value = node.value if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+    if isinstance(node, ast.Assign) and isinstance(value, ast.BinOp) and same(value.left, node.targets[0]):
+        template = f"{{target}} {SYMBOLS[type(value.op)]}= {{value}}"
+        edits += instead(source, node, [written(source, template, target=node.targets[0], value=value.right)])
+    return edits
+
+
+@kind("remove_context")
+def remove_context(sources: Sources, args: Args) -> list[Edit]:
+    """Take statements out of a ``with torch.no_grad():`` block; of several items only the one goes.
+
+    Args:
+        place: the expression of the ``with`` statement, or anything in its body.
+        name: the last name of the item (``no_grad``), where ``place`` is not the item itself.
+    """
+    source, node, item = item_at(sources, required(args, "place"), args.get("name"))
+    if len(node.items) == 1:
+        return unwrap(source, node)
+    if item.optional_vars is not None:
+        raise CannotFix("the block uses what the item gives it")
+    return drop_item(source, node, item)
+
+
+@kind("remove_decorator")
+def remove_decorator(sources: Sources, args: Args) -> list[Edit]:
+    """Take a decorator off a function.
+
+    Args:
+        place: the decorator, or the function (or anything in it) together with ``name``.
+        name: the decorator's last name (``no_grad``), where ``place`` is not the decorator itself.
+    """
+    source, function, decorator = decorator_at(sources, required(args, "place"), args.get("name"))
+    return drop_decorator(source, function, decorator)
+
+
+@kind("remove_switch")
+def remove_switch(sources: Sources, args: Args) -> list[Edit]:
+    """Record gradients again: remove whatever switches them off at a place.
+
+    A decorator line goes, a ``with`` block is dissolved, ``torch.set_grad_enabled(False)`` as a statement is removed.
+
+    Args:
+        place: the decorator, the expression of the ``with``, or the call of ``set_grad_enabled``.
+    """
+    source, node = statement(sources, required(args, "place"))
+    if isinstance(node, ast.Expr) and last_name(node.value) in (*SWITCHES, "_set_grad_enabled"):
+        return delete(source, node)
+    only_place = {"place": args["place"]}
+    for remove in (remove_decorator, remove_context):
+        try:
+            return remove(sources, only_place)
+        except CannotFix as e:
+            reason = e
+    raise reason
+
+
+@kind("swap_context")
+def swap_context(sources: Sources, args: Args) -> list[Edit]:
+    """Put another grad mode on a block: ``with torch.inference_mode():`` → ``with torch.no_grad():``.
+
+    Args:
+        place: the expression of the ``with`` statement, or anything in its body.
+        old: the last name of what is there, ``inference_mode`` by default.
+        new: its replacement in ``torch``, ``no_grad`` by default.
+    """
+    source, _, item = item_at(sources, required(args, "place"), args.get("old", "inference_mode"))
+    return renamed(source, item.context_expr, str(args.get("new", "no_grad")))
+
+
+@kind("swap_decorator")
+def swap_decorator(sources: Sources, args: Args) -> list[Edit]:
+    """Put another grad mode on a function: ``@torch.inference_mode()`` → ``@torch.no_grad()``.
+
+    Args:
+        place: the decorator, or the function or anything in it.
+        old: the decorator's last name, ``inference_mode`` by default.
+        new: its replacement in ``torch``, ``no_grad`` by default.
+    """
+    source, _, decorator = decorator_at(sources, required(args, "place"), args.get("old", "inference_mode"))
+    return renamed(source, decorator, str(args.get("new", "no_grad")))

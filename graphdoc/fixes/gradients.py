@@ -1,0 +1,274 @@
+"""Which gradients there are: what requires or keeps one, what one is asked for, what is done where there is none."""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.fixes.fix_kind import (
+    Args,
+    CannotFix,
+    Sources,
+    call,
+    expression,
+    kind,
+    last_name,
+    place,
+    required,
+    source_of,
+    statement,
+)
+from graphdoc.fixes.structures import convert_expression
+from graphdoc.source.edits import (
+    copied,
+    drop_arguments,
+    insert_after,
+    insert_before,
+    instead,
+    rename,
+    without_flag,
+    wrap,
+    write,
+    written,
+)
+from graphdoc.source.gradient_uses import Use, use_of
+from graphdoc.source.layout import first_statement
+from graphdoc.source.module import Function, Source
+from graphdoc.source.paths import is_path, parse_expression, same, targets_of
+from graphdoc.source.places import Edit
+from graphdoc.source.scopes import fresh_name, name_for, parameters
+
+
+@kind("make_leaf")
+def make_leaf(sources: Sources, args: Args) -> list[Edit]:
+    """The tensor that is trained becomes a leaf: it requires gradients after the operation, not before it.
+
+    ``torch.randn(3, requires_grad=True) * 0.1`` → ``(torch.randn(3) * 0.1).requires_grad_(True)``;
+    ``nn.Parameter(x).to(device)`` → ``nn.Parameter(x.to(device))``.
+
+    Args:
+        place: the whole expression that is bound to the name.
+    """
+    source, whole = expression(sources, required(args, "place"))
+    inner = [n for n in ast.walk(whole) if isinstance(n, ast.Call) and n is not whole and _requires(n)]
+    if len(inner) != 1:
+        raise CannotFix("no single tensor inside the expression is made with requires_grad")
+    made = inner[0]
+    if last_name(made) in ("Parameter", "Buffer"):
+        if len(made.args) != 1 or made.keywords:
+            raise CannotFix("the parameter is made with further arguments")
+        around = write(source, whole, "{parameter}({whole})", parameter=copied(source, made.func), whole=whole)
+        return [write(source, made, "{value}", value=made.args[0]), around]
+    edits = drop_arguments(source, made, lambda _, k: k == "requires_grad")
+    if isinstance(made.func, ast.Attribute) and made.func.attr == "requires_grad_":
+        edits = [write(source, made, "{tensor}", tensor=made.func.value)]
+    return [*edits, write(source, whole, "{whole}.requires_grad_(True)", whole=whole)]
+
+
+def _requires(node: ast.Call) -> bool:
+    if last_name(node) in ("Parameter", "requires_grad_"):
+        return True
+    flag = next((k.value for k in node.keywords if k.arg == "requires_grad"), None)
+    return isinstance(flag, ast.Constant) and flag.value is True
+
+
+@kind("require_input_grad", only_records=True)
+def require_input_grad(sources: Sources, args: Args) -> list[Edit]:
+    """Let an input require gradients: ``x.requires_grad_()``.
+
+    Args:
+        place: the statement that binds the name (it comes behind), a function with that parameter (it comes first in
+            the body), any other statement (it comes before), or, without ``name``, the expression that makes the
+            tensor.
+        name: the tensor's name or path.
+    """
+    name = args.get("name")
+    if not name:
+        source, node = expression(sources, required(args, "place"))
+        return convert_expression(source, node, "tensor", "requires_grad_")
+    source, owner = statement(sources, required(args, "place"))
+    wanted = parse_expression(str(name))
+    if wanted is None or not is_path(wanted):
+        raise CannotFix(f"{name} is no name or attribute")
+    text = f"{name}.requires_grad_()"
+    if any(text in ast.unparse(s) for s in (source.node_block(owner) or ([], 0))[0] if not hasattr(s, "body")):
+        raise CannotFix(f"{name} already requires gradients there")
+    if isinstance(owner, Function) and str(name) in parameters(owner):
+        return insert_before(source, first_statement(owner), [text])
+    if any(same(t, wanted) for t in targets_of(owner)):
+        if isinstance(owner, ast.For | ast.AsyncFor | ast.With | ast.AsyncWith):
+            return insert_before(source, owner.body[0], [text])
+        return insert_after(source, owner, [text])
+    return insert_before(source, owner, [text])
+
+
+@kind("retain_grad", only_records=True)
+def retain_grad(sources: Sources, args: Args) -> list[Edit]:
+    """Keep the gradient of a tensor that is no leaf: ``h.retain_grad()`` behind the statement that makes it.
+
+    Args:
+        place: the statement that binds the name, or an expression in it.
+        name: the tensor's name or path.
+    """
+    source, owner = statement(sources, required(args, "place"))
+    name = str(required(args, "name"))
+    wanted = parse_expression(name)
+    if wanted is None or not is_path(wanted):
+        raise CannotFix(f"{name} is no name or attribute")
+    if isinstance(owner, ast.Return | ast.Raise):
+        raise CannotFix("nothing behind that statement is ever reached")
+    text = f"{name}.retain_grad()"
+    block, index = source.node_block(owner) or ([], 0)
+    if index + 1 < len(block) and ast.unparse(block[index + 1]) == text:
+        raise CannotFix(f"the gradient of {name} is already kept there")
+    if isinstance(owner, ast.For | ast.AsyncFor | ast.With | ast.AsyncWith):
+        return insert_before(source, owner.body[0], [text])
+    return insert_after(source, owner, [text])
+
+
+@kind("grad_if_any", only_records=True)
+def grad_if_any(sources: Sources, args: Args) -> list[Edit]:
+    """Use a gradient only where there is one.
+
+    ``total += p.grad.norm()`` becomes ``total += (torch.zeros_like(p) if p.grad is None else p.grad).norm()``;
+    ``p.grad.clamp_(-1, 1)`` is put under ``if p.grad is not None:``; in front of ``p.grad.data = g`` and ``p.grad +=
+    g`` zeros are set where there is none.
+
+    Args:
+        place: the expression ``p.grad``.
+    """
+    at = place(required(args, "place"))
+    source = source_of(sources, at)
+    node = source.node_expression(at)
+    use = use_of(source, node) if node is not None else None
+    owner = source.node_statement(at)
+    if use is None or owner is None or not isinstance(node, ast.Attribute):
+        raise CannotFix("what is done there with the gradient cannot be done to some of them only")
+    if use is Use.SCALED:
+        return wrap(source, [owner], f"if {source.segment(node)} is not None:")
+    zeros = name_for(source, "torch.zeros_like", node, "import torch")
+    if use is Use.GIVEN:
+        lines = f"if {{grad}} is None:\n    {{grad}} = {zeros.text}({{tensor}})"
+        return [*insert_before(source, owner, [written(source, lines, grad=node, tensor=node.value)]), *zeros.edits]
+    either = f"{zeros.text}({{tensor}}) if {{grad}} is None else {{grad}}"
+    return [write(source, node, either, grad=node, tensor=node.value), *zeros.edits]
+
+
+@kind("grad_of_all", only_records=True)
+def grad_of_all(sources: Sources, args: Args) -> list[Edit]:
+    """Ask for the gradients of all inputs in one ``torch.autograd.grad`` call instead of one call for each.
+
+    ``grads = []`` … ``for x in xs: grads.append(torch.autograd.grad(y, x)[0])`` becomes
+    ``grads.extend(torch.autograd.grad(y, list(xs)))``; a comprehension becomes ``list(torch.autograd.grad(y, xs))``.
+
+    Args:
+        place: the call of ``torch.autograd.grad`` in the loop or comprehension.
+    """
+    source, node = call(sources, required(args, "place"))
+    if last_name(node) != "grad" or len(node.args) < 2:
+        raise CannotFix("no torch.autograd.grad with its inputs stands there")
+    element = _first_of(source, node)
+    above = source.parents.get(element)
+    if isinstance(above, ast.ListComp) and above.elt is element and len(above.generators) == 1:
+        generator = above.generators[0]
+        if generator.ifs or not _is(node.args[1], generator.target):
+            raise CannotFix("the inputs are not simply those that are gone through")
+        _check_output(node, generator.target)
+        return [write(source, above, "list({call})", call=node), *_asked(source, node, generator.iter)]
+    loop, appending, append = _appending_loop(source, element, node)
+    _check_output(node, loop.target)
+    asked = [write(source, element, "{call}", call=node), *_asked(source, node, loop.iter)]
+    return instead(source, loop, [copied(source, appending, [rename(source, append.func, "extend"), *asked])])
+
+
+def _check_output(node: ast.Call, target: ast.expr) -> None:
+    """What is differentiated has to be the same for every input."""
+    if any(_is(n, target) for n in ast.walk(node.args[0]) if isinstance(n, ast.expr)):
+        raise CannotFix("another result is differentiated for each input")
+
+
+def _first_of(source: Source, node: ast.Call) -> ast.expr:
+    """The ``[0]`` around the call: the gradient itself rather than the tuple of one."""
+    above = source.parents.get(node)
+    if isinstance(above, ast.Subscript) and isinstance(above.slice, ast.Constant) and above.slice.value == 0:
+        return above
+    raise CannotFix("the result is not taken as a single gradient")
+
+
+def _appending_loop(source: Source, element: ast.expr, node: ast.Call) -> tuple[ast.For, ast.Expr, ast.Call]:
+    append = source.parents.get(element)
+    statement = source.parents.get(append) if append is not None else None
+    loop = source.parents.get(statement) if statement is not None else None
+    if (
+        isinstance(append, ast.Call)
+        and isinstance(append.func, ast.Attribute)
+        and append.func.attr == "append"
+        and isinstance(statement, ast.Expr)
+        and isinstance(loop, ast.For)
+        and len(loop.body) == 1
+        and not loop.orelse
+        and _is(node.args[1], loop.target)
+    ):
+        return loop, statement, append
+    raise CannotFix("the gradients are not collected in a plain loop")
+
+
+def _is(argument: ast.expr, target: ast.expr) -> bool:
+    return isinstance(argument, ast.Name) and isinstance(target, ast.Name) and argument.id == target.id
+
+
+def _asked(source: Source, node: ast.Call, inputs: ast.expr) -> list[Edit]:
+    """The call with all inputs in the place of one."""
+    return [write(source, node.args[1], "{inputs}", inputs=inputs), *without_flag(source, node)]
+
+
+@kind("grad_of_flagged", only_records=True)
+def grad_of_flagged(sources: Sources, args: Args) -> list[Edit]:
+    """Ask only for the gradients of those inputs that require them; the others keep their place in the result, as None.
+
+    ``grads = torch.autograd.grad(y, xs)`` becomes ``asked = list(xs)``, ``grads = torch.autograd.grad(y, [x for x in
+    asked if x.requires_grad])``, and behind it each gradient is put back where its input stands.
+
+    Args:
+        place: the call of ``torch.autograd.grad``, whose result a plain assignment takes.
+    """
+    source, node = call(sources, required(args, "place"))
+    given = node.args[1] if len(node.args) > 1 else next((k.value for k in node.keywords if k.arg == "inputs"), None)
+    if last_name(node) != "grad" or given is None:
+        raise CannotFix("no torch.autograd.grad with its inputs stands there")
+    owner = source.parents.get(node)
+    if not isinstance(owner, ast.Assign) or len(owner.targets) != 1 or not is_path(owner.targets[0]):
+        raise CannotFix("its result is not simply assigned to one name")
+    if isinstance(given, ast.ListComp | ast.GeneratorExp) and any(g.ifs for g in given.generators):
+        raise CannotFix("the inputs are chosen already")
+    asked, each = fresh_name(source, "asked", "asked_for"), fresh_name(source, "each", "one_asked")
+    found, grads = fresh_name(source, "found", "found_grads"), owner.targets[0]
+    back = f"{{grads}} = tuple(next({found}) if {each}.requires_grad else None for {each} in {asked})"
+    taken = [written(source, f"{found} = iter({{grads}})", grads=grads), written(source, back, grads=grads)]
+    return [
+        *insert_before(source, owner, [written(source, f"{asked} = list({{given}})", given=copied(source, given))]),
+        write(source, given, f"[{each} for {each} in {asked} if {each}.requires_grad]"),
+        *insert_after(source, owner, taken),
+    ]
+
+
+@kind("grad_of_whole", only_records=True)
+def grad_of_whole(sources: Sources, args: Args) -> list[Edit]:
+    """Ask for the gradient of the whole tensor and take the part of it that is wanted.
+
+    ``torch.autograd.grad(u, x[:, 0:1])[0]`` becomes ``torch.autograd.grad(u, x)[0][:, 0:1]``: the part is a new tensor,
+    of which nothing was computed.
+
+    Args:
+        place: the call of ``torch.autograd.grad``.
+    """
+    source, node = call(sources, required(args, "place"))
+    given = node.args[1] if len(node.args) > 1 else next((k.value for k in node.keywords if k.arg == "inputs"), None)
+    if last_name(node) != "grad" or not isinstance(given, ast.Subscript) or not is_path(given.value):
+        raise CannotFix("no torch.autograd.grad by a part of a tensor stands there")
+    above = source.parents.get(node)
+    first = above.slice if isinstance(above, ast.Subscript) and above.value is node else None
+    if not isinstance(above, ast.Subscript) or not isinstance(first, ast.Constant) or first.value != 0:
+        raise CannotFix("the gradient is not taken out of the result where it is asked for")
+    whole = copied(source, above, [write(source, given, "{tensor}", tensor=given.value)])
+    part = copied(source, given, [write(source, given.value, "{whole}", whole=whole)])
+    return [write(source, above, "{part}", part=part)]

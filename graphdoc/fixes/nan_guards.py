@@ -1,0 +1,406 @@
+"""Keep a computation, or its gradient, finite: guard what a function is given, or choose another form."""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, kind, required, statement
+from graphdoc.source.edits import Piece, insert_before, rename, set_keyword, write
+from graphdoc.source.module import Source
+from graphdoc.source.operands import operand_of
+from graphdoc.source.paths import last_word
+from graphdoc.source.places import Edit
+
+
+@kind("guard_operand")
+def guard_operand(sources: Sources, args: Args) -> list[Edit]:
+    """Keep what a function is given inside of its domain: ``torch.log(p)`` → ``torch.log(p.clamp_min(1e-12))``.
+
+    Args:
+        place: the expression: a call, a division (its divisor is meant) or a power (its base).
+        guard: the method call to put behind the operand: ``clamp_min(1e-12)``. A ``clamp(a, b)`` of numbers that the
+            operand already ends in is exchanged for one that is given as ``clamp(…)``.
+        function: the function of PyTorch's that runs there, where its operand is a later argument.
+    """
+    source, node = expression(sources, required(args, "place"))
+    guard = str(required(args, "guard"))
+    operand = operand_of(node, str(args.get("function", "")))
+    if operand is None:
+        raise CannotFix("what the function is given does not stand in its own words there")
+    if guard.startswith("clamp(") and _clamped_by_numbers(operand):
+        assert isinstance(operand, ast.Call) and isinstance(operand.func, ast.Attribute)
+        inner = operand.func.value if not _from_torch(operand) else operand.args[0]
+        return [write(source, operand, f"{{inner}}.{guard}", inner=inner)]
+    return [write(source, operand, f"{{operand}}.{guard}", operand=operand)]
+
+
+def _clamped_by_numbers(node: ast.expr) -> bool:
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    bounds = [*node.args[_from_torch(node) :], *(k.value for k in node.keywords)]
+    return node.func.attr in ("clamp", "clip") and len(bounds) == 2 and all(_is_number(b) for b in bounds)
+
+
+def _from_torch(node: ast.Call) -> bool:
+    function = node.func
+    return isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == "torch"
+
+
+def _is_number(node: ast.expr) -> bool:
+    if isinstance(node, ast.UnaryOp):
+        node = node.operand
+    return isinstance(node, ast.Constant) and isinstance(node.value, int | float)
+
+
+@kind("where_twice")
+def where_twice(sources: Sources, args: Args) -> list[Edit]:
+    """Give the branch that a ``torch.where`` does not take a harmless input: ``where(c, log(x), 0)`` →
+    ``where(c, log(where(c, x, 1.0)), 0)``.
+
+    Args:
+        branches: list of ``{"place": the function that has no value there, "safe": a value that it has one for}``.
+    """
+    branches = required(args, "branches")
+    by_input = _by_input(sources, branches)
+    if by_input:
+        return by_input
+    edits: list[Edit] = []
+    for branch in branches:
+        source, node = expression(sources, branch["place"])
+        operand = operand_of(node, str(branch.get("function", "")))
+        if operand is None:
+            raise CannotFix("what the branch is given does not stand in its own words there")
+        where, taken = _choice(source, node)
+        condition = where.args[0]
+        if any(isinstance(n, ast.Call) and ast.dump(n) == ast.dump(where) for n in ast.walk(operand)):
+            raise CannotFix("the branch has a choice of its own")
+        template = f"torch.where({'{condition}' if taken else '~{condition}'}, {{operand}}, {branch['safe']})"
+        new = write(source, operand, template, condition=condition, operand=operand)
+        if not any(new.at and e.at and (e.at.holds(new.at) or new.at.holds(e.at)) for e in edits if e.file == new.file):
+            edits.append(new)
+    return edits
+
+
+def _by_input(sources: Sources, branches: list[Args]) -> list[Edit]:
+    """Where the condition compares one name with a number: that name gets a harmless value of its own in each branch.
+
+    So everything in the branch is safe, and the name's gradient is added up as without the choice.
+    """
+    edits: dict[Edit, None] = {}
+    regions: dict[str, ast.AST] = {}
+    """By the line that gives a branch its own input: what reads that."""
+    behind: dict[ast.stmt, tuple[Source, list[str]]] = {}
+    for branch in branches:
+        source, node = expression(sources, branch["place"])
+        where, taken = _choice(source, node)
+        condition, argument = where.args[0], where.args[1 if taken else 2]
+        owner = source.node_owner(node)
+        safe = _satisfying(condition, taken)
+        region: ast.AST = argument if any(n is node for n in ast.walk(argument)) else getattr(owner, "value", node)
+        if owner is None or not safe or not isinstance(condition, ast.Compare):
+            return []
+        name = ast.unparse(condition.left)
+        chosen = (f"{name}, {safe}", f"{safe}, {name}")[not taken]
+        value = f"torch.where({source.segment(condition)}, {chosen})"
+        own = _own_name(name, argument, value, regions)
+        line = f"{own} = {value}"
+        if any(line != other and _overlap(region, r) for other, r in regions.items()):
+            return []
+        regions.setdefault(line, region)
+        lines = behind.setdefault(owner, (source, []))[1]
+        lines += [line] if line not in lines else []
+        for n in ast.walk(region):
+            if isinstance(n, ast.Name) and n.id == name:
+                edits[write(source, n, own)] = None
+    placed = [e for owner, (source, lines) in behind.items() for e in insert_before(source, owner, lines)]
+    return [*placed, *edits]
+
+
+def _own_name(name: str, argument: ast.expr, value: str, lines: dict[str, ast.AST]) -> str:
+    """How a branch calls its own input: ``x_inside``, and ``x_inside2`` where that name has another value."""
+    base = f"{name}_{argument.id if isinstance(argument, ast.Name) else 'inside'}"
+    own, number = base, 1
+    while any(line.startswith(f"{own} = ") and line != f"{own} = {value}" for line in lines):
+        number += 1
+        own = f"{base}{number}"
+    return own
+
+
+def _overlap(one: ast.AST, other: ast.AST) -> bool:
+    return any(n is other for n in ast.walk(one)) or any(n is one for n in ast.walk(other))
+
+
+def _satisfying(condition: ast.expr, taken: bool) -> str:
+    """A number for which ``x < 1`` and its like are true, or false; empty for any other condition."""
+    if not isinstance(condition, ast.Compare) or len(condition.ops) != 1 or not isinstance(condition.left, ast.Name):
+        return ""
+    try:
+        bound = float(ast.literal_eval(condition.comparators[0]))
+    except (ValueError, TypeError, SyntaxError):
+        return ""
+    below, above = (bound - abs(bound) / 2, bound + abs(bound)) if bound else (-1.0, 1.0)
+    operator = condition.ops[0]
+    if isinstance(operator, ast.Lt | ast.LtE):
+        return str(below if taken else above)
+    if isinstance(operator, ast.Gt | ast.GtE):
+        return str(above if taken else below)
+    differs = isinstance(operator, ast.NotEq) == taken
+    return str(above) if isinstance(operator, ast.Eq | ast.NotEq) and differs else ""
+
+
+def _choice(source: Source, node: ast.expr) -> tuple[ast.Call, bool]:
+    """The ``torch.where`` that chooses between this expression and another, the innermost of several, and whether it
+    takes it where true."""
+    function = source.node_function(node)
+    owner = source.node_owner(node)
+    bound = {t.id for t in getattr(owner, "targets", ()) if isinstance(t, ast.Name)}
+    around: list[tuple[ast.Call, bool]] = []
+    named: list[tuple[ast.Call, bool]] = []
+    for chosen in ast.walk(function or source.tree or ast.Module([], [])):
+        if not isinstance(chosen, ast.Call) or ast.unparse(chosen.func) != "torch.where" or len(chosen.args) != 3:
+            continue
+        for number, argument in enumerate(chosen.args[1:]):
+            if any(n is node for n in ast.walk(argument)):
+                around.append((chosen, number == 0))
+            elif isinstance(argument, ast.Name) and argument.id in bound and chosen.lineno >= node.lineno:
+                named.append((chosen, number == 0))
+    if not around and not named:
+        raise CannotFix("the choice and its branch do not stand in one function")
+    return around[-1] if around else named[0]  # ast.walk comes to what is inside later
+
+
+@kind("log_sum_exp")
+def log_sum_exp(sources: Sources, args: Args) -> list[Edit]:
+    """Take the logarithm of a sum of exponentials in one function, which leaves no range.
+
+    ``s = (w * x.exp()).sum(1)`` with ``torch.log(s)`` behind it → ``s = torch.logsumexp(torch.log(w) + x, dim=1)``,
+    ``s``.
+
+    Args:
+        place: the exponential.
+    """
+    source, node = expression(sources, required(args, "place"))
+    inner = operand_of(node)
+    total, dim = _sum_around(source, node)
+    if inner is None or total is None or dim is None:
+        raise CannotFix("the exponentials are not summed in the same expression")
+    summed = total.func.value if isinstance(total.func, ast.Attribute) else node
+    if ast.unparse(summed) == "torch":
+        summed = total.args[0]
+    weight = _weight(summed, node)
+    exponent, parts = "{inner}", dict[str, Piece](inner=inner, dim=dim)
+    softmax: ast.expr | None = None
+    if summed is not node:
+        if weight is None:
+            raise CannotFix("the exponential is not simply weighted and summed")
+        softmax = _softmax_behind(source, weight)
+        # The logarithm of a softmax has a function of its own, which does not underflow.
+        exponent = ("torch.log({weight})" if softmax is None else "{weight}") + " + {inner}"
+        parts["weight"] = weight
+    new = f"torch.logsumexp({exponent}, dim={{dim}})"
+    outer = source.parents.get(total)
+    logarithm = _logarithm(outer, total)
+    also = [rename(source, softmax, "log_softmax")] if softmax is not None else []
+    if logarithm is not None:
+        return [write(source, logarithm, new, **parts), *also]
+    if not isinstance(outer, ast.Assign) or len(outer.targets) != 1 or not isinstance(outer.targets[0], ast.Name):
+        raise CannotFix("the logarithm of the sum is not taken where it can be seen")
+    name = outer.targets[0].id
+    function = source.node_function(outer) or source.tree
+    uses = [
+        n for n in ast.walk(function or outer) if isinstance(n, ast.Name) and n.id == name and n is not outer.targets[0]
+    ]
+    logs = [_logarithm_of_name(source, n) for n in uses]
+    if not uses or any(log is None for log in logs):
+        raise CannotFix(f"`{name}` is used for something else than its logarithm")
+    logged = [write(source, log, name) for log in logs if log is not None]
+    return [write(source, total, new, **parts), *also, *logged]
+
+
+def _softmax_behind(source: Source, weight: ast.expr) -> ast.expr | None:
+    """The function of ``w = F.softmax(…)``, where ``w`` is read nowhere else."""
+    function = source.node_function(weight)
+    if not isinstance(weight, ast.Name) or function is None:
+        return None
+    named = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == weight.id and n is not weight]
+    owner = source.parents.get(named[0]) if len(named) == 1 else None
+    value = owner.value if isinstance(owner, ast.Assign) and len(owner.targets) == 1 else None
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "softmax":
+        return value.func
+    return None
+
+
+def _sum_around(source: Source, node: ast.expr) -> tuple[ast.Call | None, ast.expr | None]:
+    """The sum over one dimension around the exponential, with at most a product between them."""
+    at: ast.AST | None = source.parents.get(node)
+    for _ in range(4):
+        if isinstance(at, ast.Call) and isinstance(at.func, ast.Attribute) and at.func.attr == "sum":
+            given = [a for a in at.args if ast.unparse(at.func.value) != "torch"] or at.args[1:]
+            given += [k.value for k in at.keywords if k.arg == "dim"]
+            return (at, given[0]) if len(given) == 1 and len(at.keywords) <= 1 else (None, None)
+        if not isinstance(at, ast.BinOp | ast.Attribute):
+            break
+        at = source.parents.get(at)
+    return None, None
+
+
+def _weight(summed: ast.expr, node: ast.expr) -> ast.expr | None:
+    if not isinstance(summed, ast.BinOp) or not isinstance(summed.op, ast.Mult):
+        return None
+    return summed.left if summed.right is node else summed.right if summed.left is node else None
+
+
+def _logarithm(outer: ast.AST | None, inner: ast.AST) -> ast.Call | None:
+    """``outer`` where it is ``torch.log(inner)``."""
+    good = isinstance(outer, ast.Call) and ast.unparse(outer.func) == "torch.log" and outer.args == [inner]
+    return outer if good and isinstance(outer, ast.Call) else None
+
+
+def _logarithm_of_name(source: Source, name: ast.Name) -> ast.Call | None:
+    outer = source.parents.get(name)
+    if isinstance(outer, ast.Attribute) and outer.attr == "log":
+        call = source.parents.get(outer)
+        return call if isinstance(call, ast.Call) and not call.args else None
+    return _logarithm(outer, name)
+
+
+_COUNTED = ("cross_entropy", "nll_loss")
+
+
+@kind("mean_of_some")
+def mean_of_some(sources: Sources, args: Args) -> list[Edit]:
+    """Let the mean of nothing be zero: ``F.cross_entropy`` over at least one target, any other mean by ``nan_to_num``.
+
+    Args:
+        place: the call that takes the mean.
+    """
+    source, node = expression(sources, required(args, "place"))
+    if not isinstance(node, ast.Call):
+        raise CannotFix("the mean is not taken by a call there")
+    if "nan_to_num" in source.segment(node):
+        raise CannotFix("it already counts as zero there")
+    name = last_word(node.func)
+    given = {k.arg for k in node.keywords}
+    plain = len(node.args) == 2 and not given & {"weight", "reduction", "label_smoothing", None}
+    if name not in _COUNTED or not plain:
+        return [write(source, node, "{mean}.nan_to_num(0.0)", mean=node)]
+    ignored = next((k.value for k in node.keywords if k.arg == "ignore_index"), "-100")
+    counted = "{sum} / ({target} != {ignored}).sum().clamp(min=1)"
+    mean = write(source, node, counted, sum=node, target=node.args[1], ignored=ignored)
+    return [*set_keyword(source, node, "reduction", '"sum"'), mean]
+
+
+@kind("select_known")
+def select_known(sources: Sources, args: Args) -> list[Edit]:
+    """Leave out what is nan in the data before computing: ``torch.nanmean((x - y) ** 2)`` → the mean of what is known.
+
+    Args:
+        place: any expression of the statement that takes the ``nanmean`` or ``nansum``.
+        side: which side of the difference or product has nan: 0 or 1.
+    """
+    source, owner = statement(sources, required(args, "place"))
+    side = args.get("side")
+    for node in ast.walk(owner):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        if (
+            node.func.attr not in ("nanmean", "nansum")
+            or ast.unparse(node.func.value) != "torch"
+            or len(node.args) != 1
+        ):
+            continue
+        differences = [
+            n for n in ast.walk(node.args[0]) if isinstance(n, ast.BinOp) and isinstance(n.left, n.right.__class__)
+        ]
+        pair = next(
+            (
+                (n.left, n.right)
+                for n in differences
+                if isinstance(n.left, ast.Name)
+                and isinstance(n.right, ast.Name)
+                and isinstance(n.op, ast.Sub | ast.Mult)
+            ),
+            None,
+        )
+        if pair is None or side not in (0, 1):
+            break
+        known = f"[~torch.isnan({pair[side].id})]"
+        edits = [write(source, n, f"{{values}}{known}", values=n) for n in pair]
+        return [*edits, rename(source, node.func, node.func.attr.removeprefix("nan"))]
+    raise CannotFix("which elements are to take part cannot be read off the expression")
+
+
+@kind("finite_fill")
+def finite_fill(sources: Sources, args: Args) -> list[Edit]:
+    """Mask with the smallest finite number instead of ``-inf``, so that a row that is masked out entirely has a
+    softmax.
+
+    Args:
+        place: the call that writes ``-inf``.
+    """
+    source, node = call(sources, required(args, "place"))
+    given = [*node.args, *(k.value for k in node.keywords)]
+    wanted = next((a for a in given if _is_minus_inf(a)), None)
+    if wanted is None:
+        raise CannotFix("-inf does not stand in the call itself")
+    filled = node.func.value if isinstance(node.func, ast.Attribute) else None
+    of_tensor = filled is not None and isinstance(node.func, ast.Attribute) and node.func.attr.startswith("masked_fill")
+    if of_tensor and isinstance(filled, ast.Name | ast.Attribute) and source.segment(filled) != "torch":
+        return [write(source, wanted, "torch.finfo({filled}.dtype).min", filled=filled)]
+    return [write(source, wanted, "-1e9")]
+
+
+def _is_minus_inf(node: ast.expr) -> bool:
+    text = ast.unparse(node).replace('"', "'")
+    return text in ("float('-inf')", "-float('inf')", "-torch.inf", "-math.inf", "-np.inf", "-numpy.inf", "-inf")
+
+
+@kind("ctc_zero_infinity")
+def ctc_zero_infinity(sources: Sources, args: Args) -> list[Edit]:
+    """Leave out samples without a path: ``zero_infinity=True`` for ``F.ctc_loss``, or where ``nn.CTCLoss`` is made.
+
+    Args:
+        place: the call of the loss.
+    """
+    source, node = call(sources, required(args, "place"))
+    if not _named(node, "ctc_loss"):
+        made = [
+            (s, n)
+            for s in sources.values()
+            for n in ast.walk(s.tree or ast.Module([], []))
+            if isinstance(n, ast.Call) and _named(n, "CTCLoss")
+        ]
+        if len(made) != 1:
+            raise CannotFix("the loss is not made in one place")
+        source, node = made[0]
+    edits = set_keyword(source, node, "zero_infinity", "True")
+    if not edits:
+        raise CannotFix("the loss already leaves them out")
+    return edits
+
+
+def _named(node: ast.Call, name: str) -> bool:
+    return last_word(node.func) == name
+
+
+_NAMES = {
+    "empty": "zeros",
+    "empty_like": "zeros_like",
+    "new_empty": "new_zeros",
+    "Tensor": "zeros",
+    "FloatTensor": "zeros",
+}
+
+
+@kind("zeros_for_empty")
+def zeros_for_empty(sources: Sources, args: Args) -> list[Edit]:
+    """Ask for zeros instead of memory as it is found: ``torch.empty(n)`` → ``torch.zeros(n)``.
+
+    Args:
+        place: the call.
+    """
+    source, node = call(sources, required(args, "place"))
+    function = node.func
+    if not isinstance(function, ast.Attribute) or function.attr not in _NAMES:
+        raise CannotFix("what asks for the memory is none of torch's own functions")
+    return [rename(source, function, _NAMES[function.attr])]

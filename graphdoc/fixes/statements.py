@@ -1,0 +1,227 @@
+"""Add, remove, move or repeat a statement."""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, statement
+from graphdoc.fixes.program_slices import changes
+from graphdoc.source.edits import copied, delete, insert_after, insert_before
+from graphdoc.source.effects import binds_any, method_of
+from graphdoc.source.in_place_names import NOT_A_WRITE
+from graphdoc.source.layout import is_compound
+from graphdoc.source.module import Source
+from graphdoc.source.paths import is_path, key, names_read, parse_expression, targets_of
+from graphdoc.source.places import Edit
+
+
+def only_forgets(args: Args) -> bool:
+    """Whether the statement only lets go of a value that the next forward sets anew (``model.hidden = None``).
+
+    No graph is cut by that; a gradient is lost only where it is ``.grad`` itself that is let go of.
+    """
+    try:
+        (node,) = ast.parse(str(args.get("statement", ""))).body
+    except (SyntaxError, ValueError):
+        return False
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Constant) or node.value.value is not None:
+        return False
+    return all(isinstance(t, ast.Attribute) and t.attr != "grad" for t in node.targets)
+
+
+def clears(args: Args) -> bool:
+    """Whether the statement clears gradients."""
+    return str(args.get("statement", "")).endswith(".zero_grad()")
+
+
+@kind("add_statement", only_forgets=only_forgets, clears=clears)
+def add_statement(sources: Sources, args: Args) -> list[Edit]:
+    """Add a statement beside another one: ``optimizer.step()`` behind ``loss.backward()``.
+
+    Args:
+        place: the statement beside which it is put.
+        statement: its Python source, one line.
+        before: True to put it in front instead of behind.
+    """
+    source, node = statement(sources, required(args, "place"))
+    text = str(required(args, "statement"))
+    try:
+        parsed = ast.parse(text).body
+    except SyntaxError as e:
+        raise CannotFix(f"{text} is no statement") from e
+    if len(parsed) != 1:
+        raise CannotFix(f"{text} is not one statement")
+    return (insert_before if args.get("before") else insert_after)(source, node, [text])
+
+
+def _did_nothing(args: Args) -> bool:
+    """As who asks for it says: the statement did nothing but raise."""
+    return bool(args.get("refused"))
+
+
+@kind("delete_statement", only_records=_did_nothing)
+def delete_statement(sources: Sources, args: Args) -> list[Edit]:
+    """Remove a statement: a repeated backward, ``loss.requires_grad = True``, a forgotten ``set_grad_enabled(False)``.
+
+    Args:
+        place: the statement, or an expression in it.
+        refused: True where PyTorch refuses the statement, so that the program has never had its effect.
+    """
+    source, node = statement(sources, required(args, "place"))
+    if is_compound(node):
+        raise CannotFix("a whole block is not removed")
+    return delete(source, node)
+
+
+def _same_loss(args: Args) -> bool:
+    return bool(args.get("same_loss"))
+
+
+@kind("move_statement", keeps_loss=_same_loss)
+def move_statement(sources: Sources, args: Args) -> list[Edit]:
+    """Move a statement to right behind or before another one of the same block, or of one around its ``with``.
+
+    Out of an ``if`` or a loop nothing is moved: it would run at other times. Name the place of the ``if`` to move it
+    whole.
+
+    Args:
+        place: the statement to move; the innermost one there.
+        after, before: the place of the other statement; exactly one of the two.
+        same_loss: True where the failing loss is to keep its value: nothing that it is made of waits for the statement.
+    """
+    source, node = statement(sources, required(args, "place"))
+    after = args.get("after") is not None
+    other, anchor = statement(sources, args["after"] if after else required(args, "before"))
+    if other is not source or source.node_function(anchor) is not source.node_function(node):
+        raise CannotFix("the two statements stand in different functions")
+    if anchor is node or any(a is node for a in source.node_ancestors(anchor)):
+        raise CannotFix("a statement cannot move to its own place")
+    found = source.node_block(anchor)
+    if found is None or not _reaches(source, node, found[0]):
+        raise CannotFix("the other statement stands in another block")
+    block, index = found
+    neighbour = index + 1 if after else index - 1
+    if 0 <= neighbour < len(block) and block[neighbour] is node:
+        raise CannotFix("the statement already stands there")
+    _check(node, _crossed(source, node, block, index, after))
+    insert = insert_after if after else insert_before
+    return [*delete(source, node), *insert(source, anchor, [copied(source, node)])]
+
+
+def _crossed(source: Source, node: ast.stmt, block: list[ast.stmt], index: int, after: bool) -> list[ast.stmt]:
+    """The statements of the block that the moved one changes places with."""
+    own = next((i for i, s in enumerate(block) if s is node or node in ast.walk(s)), None)
+    if own is None:
+        return []
+    crossed = block[own + 1 : index + 1] if after else block[index:own]
+    inside = source.node_block(node)
+    behind = inside[0][inside[1] + 1 :] if inside is not None and inside[0] is not block and after else []
+    return [*behind, *crossed]
+
+
+def _check(node: ast.stmt, crossed: list[ast.stmt]) -> None:
+    """Nothing with effects changes places with what it reads or writes."""
+    bound = {key(t).split("[")[0] for n in (node, *ast.walk(node)) for t in targets_of(n)} | _written(node)
+    used = names_read(node)
+    if name := binds_any(crossed, used):
+        raise CannotFix(f"{name}, which the statement uses, is bound in between")
+    for other in crossed:
+        if taken := _written(other) & used:
+            raise CannotFix(f"{min(taken)}, which the statement uses, is written in between")
+        read = {key(n) for n in ast.walk(other) if isinstance(n, ast.Name | ast.Attribute)}
+        if taken := bound & read:
+            raise CannotFix(f"{min(taken)}, which the statement binds or writes, is used in between")
+        if _updates(node) and _updates(other):
+            raise CannotFix("a step or a clearing of gradients stands between, and would change places with it")
+
+
+def _written(node: ast.stmt) -> set[str]:
+    """What a statement may write into; one that only sets a flag (``x.requires_grad_()``) writes nothing."""
+    return set() if method_of(node)[0] in NOT_A_WRITE else changes(node)
+
+
+def _updates(node: ast.stmt) -> bool:
+    """Whether a statement steps an optimizer or clears gradients."""
+    return any(
+        isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in ("step", "zero_grad")
+        for n in ast.walk(node)
+    )
+
+
+def _reaches(source: Source, node: ast.stmt, block: list[ast.stmt]) -> bool:
+    """Whether the block is the statement's own, or one around it that runs it exactly as often."""
+    at: ast.AST = node
+    while isinstance(at, ast.stmt):
+        found = source.node_block(at)
+        if found is not None and found[0] is block:
+            return True
+        at = source.parents.get(at, block[0])
+        if not isinstance(at, ast.With | ast.AsyncWith):
+            return False
+    return False
+
+
+@kind("repeat_before")
+def repeat_before(sources: Sources, args: Args) -> list[Edit]:
+    """Make a call once more, before a statement that leaves it out: ``scaler.update()`` before a ``continue``.
+
+    Args:
+        place: the statement before which the call is made as well.
+        call: the statement that is the call, in the same function.
+    """
+    source, node = statement(sources, required(args, "place"))
+    other, repeated = statement(sources, required(args, "call"))
+    if not isinstance(repeated, ast.Expr) or not isinstance(repeated.value, ast.Call):
+        raise CannotFix("what is to be repeated is no call that stands alone")
+    if other is not source or source.node_function(node) is not source.node_function(repeated):
+        raise CannotFix("the call stands in another function")
+    found = source.node_block(node)
+    before = found[0][: found[1]] if found is not None else []
+    if any(ast.dump(b) == ast.dump(repeated) for b in before):
+        raise CannotFix("the call is made there already")
+    return insert_before(source, node, [copied(source, repeated)])
+
+
+@kind("reset_accumulator")
+def reset_accumulator(sources: Sources, args: Args) -> list[Edit]:
+    """Start an accumulator anew: ``total = 0`` before or behind a statement.
+
+    Args:
+        place: the statement (a loop) before which it is set.
+        after: instead of ``place``: the statement (a step) behind which it is set.
+        name: the accumulator's name or attribute path.
+        value: Python source of the start value, ``"0"`` by default.
+    """
+    after = args.get("after") is not None
+    source, node = statement(sources, args["after"] if after else required(args, "place"))
+    name, value = str(required(args, "name")), str(args.get("value", "0"))
+    target = parse_expression(name)
+    if target is None or not is_path(target):
+        raise CannotFix(f"{name} cannot be assigned")
+    text = f"{name} = {value}"
+    if after:
+        return insert_after(source, node, [text])
+    found = source.node_block(node)
+    before = found[0][found[1] - 1] if found is not None and found[1] else None
+    if before is not None and ast.unparse(before) == ast.unparse(ast.parse(text)):
+        raise CannotFix(f"{name} is already set there")
+    return insert_before(source, node, [text])
+
+
+@kind("clear_lists")
+def clear_lists(sources: Sources, args: Args) -> list[Edit]:
+    """Empty lists behind a statement: ``log_probs.clear()`` and ``rewards.clear()`` behind the step that has used them.
+
+    Args:
+        place: the statement behind which they are emptied.
+        paths: the lists as they are written there.
+    """
+    source, node = statement(sources, required(args, "place"))
+    paths = [str(p) for p in required(args, "paths")]
+    for path in paths:
+        parsed = parse_expression(path)
+        if parsed is None or not is_path(parsed):
+            raise CannotFix(f"{path} is no name of a list")
+    if not paths:
+        raise CannotFix("no list is named")
+    return insert_after(source, node, [f"{path}.clear()" for path in paths])

@@ -1,0 +1,454 @@
+"""When optimizers step, and how often their losses are differentiated."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, kind, required, statement
+from graphdoc.fixes.summing import repeatable
+from graphdoc.source.edits import below, copied, delete, insert_after, insert_before, set_keyword, without_flag, written
+from graphdoc.source.effects import READS_GRADIENTS, binds_any, built_objects, is_bare_call, method_of, opaque_calls
+from graphdoc.source.module import Source
+from graphdoc.source.paths import is_path, key, last_word, targets_of
+from graphdoc.source.places import Edit, Text
+from graphdoc.source.touched_names import Touching
+
+
+def refuse_weighed(call: ast.Call) -> None:
+    """Refuse a call that is given a gradient of its own.
+
+    Raises:
+        CannotFix: it is, or it is no method ``backward``.
+    """
+    if not isinstance(call.func, ast.Attribute) or call.func.attr != "backward" or call.args:
+        raise CannotFix("the backward call has a gradient of its own")
+
+
+def has_inputs(call: ast.Call) -> bool:
+    """Whether a call is told already which parameters it is for."""
+    return any(k.arg == "inputs" for k in call.keywords)
+
+
+def own_inputs(source: Source, call: ast.Call, optimizers: Sequence[str], frozen: bool) -> list[Edit]:
+    """Tell a call to give gradient to what these optimizers hold; where some of that is ``frozen``, to the rest: what
+    requires no gradient is refused as an input (torch/autograd/__init__.py)."""
+    one = len(optimizers) == 1
+    groups = f"g in {optimizers[0]}.param_groups"
+    several = f"o in ({', '.join(optimizers)}) for g in o.param_groups"
+    asked = " if p.requires_grad" if frozen else ""
+    return set_keyword(source, call, "inputs", f'[p for {groups if one else several} for p in g["params"]{asked}]')
+
+
+_ORDER = frozenset({"step", "zero_grad"})
+
+
+@kind("backward_once", keeps_numbers=True)
+def backward_once(sources: Sources, args: Args) -> list[Edit]:
+    """Differentiate a loss once for the steps of several optimizers: the second call of ``backward`` goes.
+
+    What sets gradients to zero between the two calls is moved before the first, so that each step uses what that one
+    call gave. Nothing else may stand between them that reads or changes gradients, and the loss must be the same.
+
+    Args:
+        stays: the call of ``backward`` that stays; ``retain_graph`` is taken out of it.
+        goes: the one that goes.
+    """
+    source, one = call(sources, required(args, "stays"))
+    other_source, other = call(sources, required(args, "goes"))
+    first, second = source.node_owner(one), other_source.node_owner(other)
+    if source is not other_source or first is None or second is None:
+        raise CannotFix("the two calls stand in different files")
+    losses = [_loss(node, owner) for node, owner in ((one, first), (other, second))]
+    if key(losses[0]) != key(losses[1]):
+        raise CannotFix("the two calls are of different losses")
+    found, behind = source.node_block(first), source.node_block(second)
+    if found is None or behind is None or found[0] is not behind[0] or found[1] >= behind[1]:
+        raise CannotFix("the two calls do not stand one behind the other in one block")
+    between = found[0][found[1] + 1 : behind[1]]
+    names = {key(n) for n in ast.walk(losses[0]) if isinstance(n, ast.Name | ast.Attribute)}
+    if bound := binds_any(between, names):
+        raise CannotFix(f"{bound} changes between the two calls")
+    moved = _cleared(between, first)
+    stepped = [key(on) for s in between if (named := method_of(s))[0] == "step" and (on := named[1]) is not None]
+    zeroed = {key(on) for s in moved if (on := method_of(s)[1]) is not None}
+    if again := zeroed & set(stepped):
+        raise CannotFix(f"{min(again)} steps once with each of the two gradients")
+    if not moved and not stepped:
+        raise CannotFix("the second gradient is added to the first")
+    edits = insert_before(source, first, [copied(source, s) for s in moved])
+    for each in (*moved, second):
+        edits += delete(source, each)
+    return [*edits, *without_flag(source, one)]
+
+
+def _loss(node: ast.Call, owner: ast.stmt) -> ast.expr:
+    if not isinstance(owner, ast.Expr) or owner.value is not node or not isinstance(node.func, ast.Attribute):
+        raise CannotFix("a backward call is part of a larger statement")
+    if node.func.attr != "backward" or node.args or any(k.arg not in ("retain_graph",) for k in node.keywords):
+        raise CannotFix("a backward call with its own gradient or inputs gives another gradient")
+    return node.func.value
+
+
+def _cleared(between: list[ast.stmt], first: ast.stmt) -> list[ast.stmt]:
+    """The statements that clear gradients between the calls; all the others leave gradients and parameters alone."""
+    moved: list[ast.stmt] = []
+    for each in between:
+        name, _ = method_of(each)
+        if name == "zero_grad":
+            moved.append(each)
+        elif name != "step" and (bad := _touches(each)):
+            raise CannotFix(f"what `{bad}` does between the two calls is not known")
+    assert first not in moved
+    return moved
+
+
+def _touches(each: ast.stmt) -> str:
+    for node in ast.walk(each):
+        if isinstance(node, ast.Attribute) and node.attr in READS_GRADIENTS:
+            return ast.unparse(node)
+    unknown = opaque_calls(each, frozenset())
+    return ast.unparse(unknown[0]) if unknown else ""
+
+
+_OF_UPDATES = frozenset({"zero_grad", "backward", "step"})
+
+
+@kind("steps_last", keeps_numbers=True)
+def steps_last(sources: Sources, args: Args) -> list[Edit]:
+    """Step when both losses have been differentiated: a step between two backward calls is moved behind the second.
+
+    The second call is told which parameters it is for, so that what the first one gave to the optimizer that now steps
+    later stays as it is. Both losses are then differentiated with the weights of their own forward pass.
+
+    Args:
+        step: the ``step()`` that comes too early.
+        others: more of them, of other optimizers; each stays under the condition under which it was made.
+        backward: the call of ``backward`` that needs the weights from before them.
+        behind: the statement of the steps' function that leads to that call, where it is made in a helper; each of
+            them.
+        through: the lines of the helpers that lead there, that of the call last.
+        apart: where the failing loss takes up nothing of what the steps wrote, as the graph shows: the parts of the
+            names of the stepped parameters. What names none of them, in the functions that it calls neither, may then
+            be computed before the steps.
+        optimizers: last names of the optimizers of the run, for ``apart``.
+        inputs: False leaves the second call as it is (it reaches none of the parameters that are stepped too early).
+        learners: how many optimizers step with the second call's gradient; each step has to stand behind it.
+        frozen: True where some of what the optimizers hold requires no gradient, and can be no input.
+        keepers: first names by which the stepped parameters can be reached.
+    """
+    at, node = call(sources, required(args, "backward"))
+    other, owner = statement(sources, args["behind"]) if "behind" in args else (at, at.node_owner(node))
+    found = [_early(sources, p, other, owner) for p in (required(args, "step"), *args.get("others", ()))]
+    early = sorted(found, key=lambda e: e.step.lineno)
+    assert owner is not None  # _early has refused
+    touching = None
+    if args.get("apart"):
+        trees = [s.tree for s in sources.values() if s.tree is not None]
+        touching = Touching(trees, frozenset(args["apart"]), frozenset(args.get("optimizers") or ()))
+    crossing = _Crossing(frozenset(args.get("keepers") or ()), touching)
+    helpers = [_helper(sources, p) for p in args.get("through", ())] if "behind" in args else []
+    for e in early:
+        crossing.check(other, e, owner if helpers else None)
+        for source, function in helpers:
+            crossing.check_helper(source, function, e)
+    anchor = early[0].anchor
+    if any(e.anchor is not anchor for e in early):
+        raise CannotFix("the steps stand in different blocks")
+    edits = insert_after(other, anchor, [_text(other, e) for e in early])
+    for e in early:
+        edits += delete(other, e.moved)
+    if args.get("inputs", True):
+        if helpers and not _is_of_self(owner, helpers):
+            raise CannotFix("the helper that calls backward may not know the optimizers by the same names")
+        root, learners = "self" if helpers else "", int(args.get("learners", 1))
+        edits += _inputs(at, node, other, owner, learners, root, bool(args.get("frozen")))
+    return edits
+
+
+def _helper(sources: Sources, at: object) -> tuple[Source, ast.AST]:
+    source, inside = statement(sources, at)
+    function = source.node_function(inside)
+    if function is None:
+        raise CannotFix("the helper that calls backward is not at hand")
+    return source, function
+
+
+def _is_of_self(owner: ast.stmt, helpers: list[tuple[Source, ast.AST]]) -> bool:
+    """Whether the statement calls one method on ``self``, which calls backward itself: both know ``self.optimizer``."""
+    _, on = method_of(owner)
+    return len(helpers) == 1 and isinstance(on, ast.Name) and on.id == "self"
+
+
+@dataclass(frozen=True)
+class _Early:
+    """A step that comes too early: what moves, under which condition, and the statements that it is moved over."""
+
+    step: ast.stmt
+    optimizer: ast.expr
+    moved: ast.stmt
+    under: ast.If | None
+    anchor: ast.stmt
+    crossed: list[ast.stmt]
+
+
+def _early(sources: Sources, place: object, other: Source, owner: ast.stmt | None) -> _Early:
+    source, step = statement(sources, place)
+    if other is not source or owner is None or source.node_function(owner) is not source.node_function(step):
+        raise CannotFix("the step and the backward call stand in different functions")
+    method, optimizer = method_of(step)
+    if method != "step" or optimizer is None:
+        raise CannotFix("the step is part of a larger statement")
+    moved = _whole(source, step)
+    around, crossed, under = moved, [], None
+    anchor = _in_block(source, moved, owner)
+    parent = source.parents.get(moved)
+    if anchor is None and isinstance(parent, ast.If) and moved in parent.body:
+        under, around = parent, parent
+        crossed = parent.body[parent.body.index(moved) + 1 :]
+        anchor = _in_block(source, parent, owner)
+    block = source.node_block(around)
+    if block is None or anchor is None or block[0].index(anchor) <= block[1]:
+        raise CannotFix("the step does not stand before the backward call in the block of both")
+    crossed = [*crossed, *block[0][block[1] + 1 : block[0].index(anchor) + 1]]
+    return _Early(step, optimizer, moved, under, anchor, crossed)
+
+
+def _in_block(source: Source, node: ast.stmt, owner: ast.stmt) -> ast.stmt | None:
+    """The statement around the backward call that stands in the block of a node."""
+    found = source.node_block(node)
+    above = (a for a in (owner, *source.node_ancestors(owner)) if found is not None and a in found[0])
+    return next((a for a in above if isinstance(a, ast.stmt)), None)
+
+
+def _whole(source: Source, step: ast.stmt) -> ast.stmt:
+    """The step, or the loop or branch that does nothing else than step."""
+    above = source.parents.get(step)
+    while isinstance(above, ast.For | ast.If) and len(above.body) == 1 and not above.orelse:
+        step, above = above, source.parents.get(above)
+    return step
+
+
+def _text(source: Source, early: _Early) -> Text:
+    moved = copied(source, early.moved)
+    return moved if early.under is None else below(written(source, "if {test}:", test=early.under.test), [moved])
+
+
+def _conditions(early: _Early) -> list[ast.expr]:
+    """The conditions that are asked later than they were."""
+    inside = [n.test for n in ast.walk(early.moved) if isinstance(n, ast.If)]
+    return [*inside, early.under.test] if early.under is not None else inside
+
+
+@dataclass(frozen=True)
+class _Crossing:
+    """What the steps are moved over: nothing that reads what they write, or writes what they read.
+
+    ``keepers`` as in the arguments of this kind; ``touching`` tells what else may be crossed, where that is known.
+    """
+
+    keepers: frozenset[str]
+    touching: Touching | None
+
+    def check(self, source: Source, early: _Early, leads: ast.stmt | None) -> None:
+        """``leads`` is the statement whose helper calls backward, if any: the helpers are looked at for themselves."""
+        conditions = _conditions(early)
+        if any(isinstance(n, ast.Call | ast.NamedExpr | ast.Await) for c in conditions for n in ast.walk(c)):
+            raise CannotFix("the condition of the step may have another answer behind the backward call")
+        asked = {key(n) for c in conditions for n in ast.walk(c) if isinstance(n, ast.Name | ast.Attribute)}
+        names = {key(n) for n in ast.walk(early.optimizer) if isinstance(n, ast.Name | ast.Attribute)}
+        if bound := binds_any(early.crossed, names | asked):
+            raise CannotFix(f"{bound} is another one behind the backward call")
+        for top in early.crossed:
+            for node in ast.walk(top):
+                if isinstance(node, ast.Return | ast.Break | ast.Continue | ast.Raise | ast.Yield | ast.YieldFrom):
+                    raise CannotFix("not every way leads from the step to behind the backward call")
+            self._check(source, early, top, leads)
+
+    def check_helper(self, source: Source, function: ast.AST, early: _Early) -> None:
+        """The whole of a helper, what stands behind its backward call included: all of it runs before the step now."""
+        for top in getattr(function, "body", []):
+            self._check(source, early, top, None)
+
+    def _check(self, source: Source, early: _Early, top: ast.stmt, leads: ast.stmt | None) -> None:
+        mine = key(early.optimizer)
+        for node in ast.walk(top):
+            if isinstance(node, ast.Attribute) and node.attr in READS_GRADIENTS:
+                raise CannotFix("gradients are read behind the step")
+            if isinstance(node, ast.stmt) and is_bare_call(node):
+                name, on = method_of(node)
+                if name in ("zero_grad", "step") and on is not None and key(on) == mine:
+                    raise CannotFix(f"{mine}.{name}() stands between the step and the backward call")
+        roots = self.keepers | {key(n).split(".")[0] for n in ast.walk(early.optimizer) if isinstance(n, ast.Name)}
+        unknown = self._unknown(source, top, roots, leads)
+        if unknown is not None:
+            text = ast.unparse(unknown).split("\n")[0]
+            raise CannotFix(f"`{text}` stands between, and may use what the step changes")
+
+    def _unknown(self, source: Source, top: ast.stmt, roots: frozenset[str], leads: ast.stmt | None) -> ast.AST | None:
+        """The first expression of a statement that may read or change what the step writes."""
+        free = leads.value if isinstance(leads, ast.Expr) and leads is top else None
+        objects = built_objects(source.tree) if source.tree is not None else frozenset()
+        opaque = next((c for c in opaque_calls(top, roots, _OF_UPDATES, objects) if c is not free), None)
+        if self.touching is None:
+            return opaque
+        return self.touching.update(top) or (self.touching.first(top, free) if opaque is not None else None)
+
+
+def _inputs(
+    at: Source, node: ast.Call, source: Source, owner: ast.stmt, learners: int, root: str, frozen: bool
+) -> list[Edit]:
+    """``inputs=`` with the parameters of the optimizers that step behind the statement that makes this call.
+
+    ``root`` is the one name by which the function of the call knows them, too; empty where it is the same function.
+    """
+    refuse_weighed(node)
+    if has_inputs(node):
+        return []
+    found = source.node_block(owner)
+    stepping: list[str] = []
+    for later in found[0][found[1] + 1 :] if found is not None else ():
+        method, optimizer = method_of(later)
+        if method == "backward":
+            break
+        if method == "step" and optimizer is not None and is_path(optimizer):
+            if root and key(optimizer).split(".")[0] != root:
+                break
+            stepping.append(source.segment(optimizer))
+    if len(stepping) < learners:
+        raise CannotFix("which optimizers step with this loss's gradient cannot be seen there")
+    return own_inputs(at, node, stepping[:learners], frozen)
+
+
+CLIPS = frozenset({"clip_grad_norm_", "clip_grad_value_"})
+
+
+def stepping_loop(sources: Sources, args: Args) -> tuple[Source, ast.For, ast.stmt, ast.expr, ast.Call, ast.stmt]:
+    """The loop whose body holds ``args["step"]`` behind the call ``args["backward"]``.
+
+    Returns:
+        The source, the loop, the step's statement, its optimizer, the backward call, and the statement of the loop's
+        body in which that stands.
+
+    Raises:
+        CannotFix: there is no such loop.
+    """
+    source, step = statement(sources, required(args, "step"))
+    other, node = call(sources, required(args, "backward"))
+    loop = source.parents.get(step)
+    method, optimizer = method_of(step)
+    if method != "step" or optimizer is None:
+        raise CannotFix("the step is part of a larger statement")
+    if not isinstance(loop, ast.For) or loop.orelse or other is not source or loop not in source.node_ancestors(node):
+        raise CannotFix("the step and the backward call do not stand in one loop")
+    own = next((s for s in loop.body if any(n is node for n in ast.walk(s))), None)
+    if own is None or source.node_loop(node) is not loop or loop.body.index(own) >= loop.body.index(step):
+        raise CannotFix("the step does not stand behind the backward call in the body of the loop")
+    return source, loop, step, optimizer, node, own
+
+
+@kind("step_behind_loop")
+def step_behind_loop(sources: Sources, args: Args) -> list[Edit]:
+    """Step once behind a loop that differentiates parts of one forward pass, instead of in each of its rounds.
+
+    The rounds' gradients add up, each with the weights of that forward pass; what clears them comes before the loop.
+
+    Args:
+        step: the ``step()`` in the loop's body.
+        backward: the call of ``backward`` in the same loop.
+    """
+    source, loop, step, _, _, own = stepping_loop(sources, args)
+    before = [s for s in loop.body[: loop.body.index(own)] if method_of(s)[0] == "zero_grad"]
+    behind = [s for s in loop.body[loop.body.index(own) + 1 :] if s is step or method_of(s)[0] in {"zero_grad", *CLIPS}]
+    _check_loop(source, loop, [*before, *behind], own)
+    edits = [e for s in (*before, *behind) for e in delete(source, s)]
+    edits += insert_before(source, loop, [copied(source, s) for s in before])
+    return edits + insert_after(source, loop, [copied(source, s) for s in behind])
+
+
+def _check_loop(source: Source, loop: ast.For, moved: list[ast.stmt], own: ast.stmt) -> None:
+    """What moves out of the loop means the same there, and nothing that stays reads or changes gradients or weights."""
+    used = {key(n) for s in moved for n in ast.walk(s) if isinstance(n, ast.Name | ast.Attribute)}
+    if bound := binds_any([loop], used):
+        raise CannotFix(f"{bound} is another one in each round of the loop")
+    if all(s in moved or s is own for s in loop.body) and len(loop.body) == len(moved):
+        raise CannotFix("nothing would be left in the loop")
+    gone = {n for s in moved for n in ast.walk(s)}
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Break | ast.Continue | ast.Return | ast.Raise | ast.Yield | ast.YieldFrom):
+            raise CannotFix("not every way leads from the backward call to behind the loop")
+        if not isinstance(node, ast.Attribute) or node in gone:
+            continue
+        if node.attr in READS_GRADIENTS:
+            raise CannotFix("gradients are read in the loop")
+        if node.attr in ("step", "zero_grad", "update"):
+            raise CannotFix(f"`{source.segment(node)}` is called in the loop too")
+
+
+_OF_ROUNDS = frozenset({"zero_grad", "backward", "step", "parameters", *CLIPS})
+
+
+@kind("steps_behind_rounds", keeps_numbers=True)
+def steps_behind_rounds(sources: Sources, args: Args) -> list[Edit]:
+    """Step in a loop of its own, where each round differentiates one loss and steps one optimizer, and a later round's
+    loss still needs the weights that an earlier round has stepped.
+
+    Each call is told which parameters it is for, so that no loss adds to the gradient of an optimizer that steps later.
+    All losses are then differentiated with the weights of their own forward pass.
+
+    Args:
+        step: the ``step()`` in the loop's body.
+        backward: the call of ``backward`` in the same loop.
+        inputs: False leaves the call as it is (it reaches none of the parameters that are stepped too early).
+        frozen: True where some of what the round's optimizer holds requires no gradient, and can be no input.
+        keepers: first names by which the stepped parameters can be reached.
+    """
+    source, loop, step, optimizer, node, _ = stepping_loop(sources, args)
+    targets = {key(n) for t in targets_of(loop) for n in ast.walk(t) if isinstance(n, ast.Name)}
+    if key(optimizer).split(".")[0].split("[")[0] not in targets:
+        raise CannotFix("what a round steps is no variable of its loop")
+    if not repeatable(source, loop, loop.iter):
+        raise CannotFix("what the loop goes through may not give the same a second time")
+    _check_rounds(source, loop, step, optimizer, targets, frozenset(args.get("keepers") or ()))
+    header = written(source, "for {target} in {group}:", target=loop.target, group=loop.iter)
+    edits = [*delete(source, step), *insert_after(source, loop, [below(header, [copied(source, step)])])]
+    if args.get("inputs", True):
+        refuse_weighed(node)
+        if not has_inputs(node):
+            edits += own_inputs(source, node, [source.segment(optimizer)], bool(args.get("frozen")))
+    return edits
+
+
+def limited_again(source: Source, step: ast.stmt) -> bool:
+    """Whether each round limits gradients of more than its own optimizer: those of earlier rounds are there, too."""
+    loop = source.node_loop(step)
+    if not isinstance(loop, ast.For):
+        return False
+    names = {n.id for t in targets_of(loop) for n in ast.walk(t) if isinstance(n, ast.Name)}
+    clips = [n for n in ast.walk(loop) if isinstance(n, ast.Call) and last_word(n.func) in CLIPS]
+    return any(not names & {n.id for a in c.args[:1] for n in ast.walk(a) if isinstance(n, ast.Name)} for c in clips)
+
+
+def _check_rounds(
+    source: Source, loop: ast.For, step: ast.stmt, optimizer: ast.expr, targets: set[str], keepers: frozenset[str]
+) -> None:
+    """Nothing that stays in the loop acts on what the steps of earlier rounds use or change."""
+    staying = [s for s in loop.body if s is not step]
+    if bound := binds_any(staying, {*targets, key(optimizer)}):
+        raise CannotFix(f"{bound} is bound anew in the loop")
+    objects = built_objects(source.tree) if source.tree is not None else frozenset()
+    roots = keepers | targets
+    for top in staying:
+        method, on = method_of(top)
+        if method in ("zero_grad", "step") and (on is None or key(on) != key(optimizer)):
+            raise CannotFix(f"`{source.segment(top)}` would come before the steps of earlier rounds")
+        for node in ast.walk(top):
+            if isinstance(node, ast.Return | ast.Break | ast.Continue | ast.Raise | ast.Yield | ast.YieldFrom):
+                raise CannotFix("not every way leads from the backward call to behind the loop")
+            if last_word(node) in READS_GRADIENTS - CLIPS:
+                raise CannotFix("gradients are read in the loop")
+        unknown = opaque_calls(top, roots, _OF_ROUNDS, objects)
+        if unknown:
+            text = source.segment(unknown[0]).split("\n")[0]
+            raise CannotFix(f"`{text}` is called in the loop, and may use what the steps change")
