@@ -112,7 +112,7 @@ def modules(draw: st.DrawFn) -> str:
 
 
 @pytest.mark.slow
-@settings(max_examples=150, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=500, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 @given(modules())
 def test_many_generated_modules(text):
     every_fix(text)
