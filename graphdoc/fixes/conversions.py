@@ -39,7 +39,8 @@ def drop_call(sources: Sources, args: Args) -> list[Edit]:
     """Take out what cuts the chain: ``.item()``, ``.detach()``, ``.data``, ``.cpu().numpy()``, ``float(x)``,
     ``Variable``.
 
-    A conversion that only makes sense with the other goes along (``torch.tensor(x.item())`` → ``x``). A statement
+    A conversion that only makes sense with the other goes along (``torch.tensor(x.item())`` → ``x``), and what NumPy
+    computes between the two is computed in torch. A statement
     ``loss.requires_grad = True`` or ``loss.requires_grad_()`` is removed. What was made a leaf for its gradient, and
     has that read, retains it. A statement that would bind a name to itself goes.
 
@@ -66,7 +67,31 @@ def drop_call(sources: Sources, args: Args) -> list[Edit]:
     bound = [key(t) for t in owner.targets] if isinstance(owner, ast.Assign) and owner.value is top else []
     if bound == [key(core)] and not kept:
         return delete(source, owner)
-    return [write(source, top, "{core}", core=core), *kept]
+    return [write(source, top, "{core}", core=core), *_up_to_a_tensor(source, top), *kept]
+
+
+def _up_to_a_tensor(source: Source, node: ast.expr) -> list[Edit]:
+    """What turns NumPy's functions around an array, up to the call that makes a tensor of it, into torch's; none where
+    it does not become one in the same expression, or torch has no such function."""
+    edits: list[Edit] = []
+    above = source.parents.get(node)
+    while isinstance(above, ast.expr):
+        if isinstance(above, ast.Call) and above.args[:1] == [node] and last_name(above) in _MAKERS:
+            return [*edits, write(source, above, "{it}", it=node)]
+        if isinstance(above, ast.Call) and node in above.args:
+            name = last_name(above)
+            torch = name if name in _ELEMENTWISE else _REDUCTIONS.get(name)
+            if torch is None or not _is_numpy(source, above):
+                return []
+            edits += _renamed(source, above, torch)
+        elif not isinstance(above, ast.BinOp | ast.UnaryOp):
+            return []
+        node, above = above, source.parents.get(above)
+    return []
+
+
+def _is_numpy(source: Source, node: ast.Call) -> bool:
+    return imported_as(source, f"numpy.{last_name(node)}", node) == ast.unparse(node.func)
 
 
 def _gradient_kept(sources: Sources, source: Source, owner: ast.stmt, top: ast.expr) -> list[Edit]:
@@ -191,8 +216,7 @@ def torch_instead_of_numpy(sources: Sources, args: Args) -> list[Edit]:
     """
     source, node = call(sources, required(args, "place"))
     name = last_name(node)
-    numpy = imported_as(source, f"numpy.{name}", node) == ast.unparse(node.func)
-    if not numpy or not node.args or isinstance(node.args[0], ast.Starred):
+    if not _is_numpy(source, node) or not node.args or isinstance(node.args[0], ast.Starred):
         raise CannotFix("the call is no function of NumPy's that torch has too")
     if any(k.arg != "axis" for k in node.keywords):
         raise CannotFix("the call has arguments that torch writes in another way")

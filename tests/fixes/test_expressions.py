@@ -58,6 +58,18 @@ FIXED = [
     ("drop_call", "x = «float(a + b)» * 2\n", {}, "x = (a + b) * 2\n"),
     ("drop_call", "x = «float(a + b)»\n", {}, "x = a + b\n"),
     ("drop_call", "x = torch.tensor(«y.item()», dtype=d)\n", {}, "x = y\n"),
+    (
+        "drop_call",
+        "import numpy as np\nimport torch\nx = torch.from_numpy(np.exp(-np.clip(«y.detach()».numpy(), 0, 3)) + 1)\n",
+        {},
+        "import numpy as np\nimport torch\nx = torch.exp(-torch.clip(y, 0, 3)) + 1\n",
+    ),
+    (
+        "drop_call",
+        "import numpy as np\nx = torch.tensor(np.median(«y.numpy()», 0))\n",
+        {},
+        "import numpy as np\nx = torch.tensor(np.median(y, 0))\n",
+    ),
     ("drop_call", "«Variable(loss, requires_grad=True)».backward()\n", {}, "loss.backward()\n"),
     ("drop_call", "loss = f(x)\nloss = «Variable(loss, requires_grad=True)»\n", {}, "loss = f(x)\n"),
     (
