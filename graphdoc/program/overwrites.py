@@ -177,6 +177,8 @@ class Overwrite(OverwrittenTensor):
         belong here if it was carried over from before that call, or if this loss is not meant to train any of it; but
         not where this loss learns through it alone.
         """
+        if self._made_once_for_all:
+            return True
         if self.needed:
             return False
         if self.slices is not None:
@@ -185,6 +187,17 @@ class Overwrite(OverwrittenTensor):
         if stored and kept_for_its_round(self._journal, self.keeping_calls, self._named_behind):
             return False  # the flags serve the pass itself: it is the store that brings the old graph back
         return (self._carried or self.constant) and bool(self.keeping_calls)
+
+    @cached_property
+    def _made_once_for_all(self) -> bool:
+        """Whether one line walks, each time it runs, what was made once, and a call of it has kept that with the flag.
+
+        That this loss learns through it alone makes no order of steps right: each call but the first has old values.
+        """
+        reuse = self.reuse
+        if reuse is None or not reuse.same_line or reuse.lifetime is not Lifetime.MADE_ONCE:
+            return False
+        return self._carried and not self.same_loss and bool(self.keeping_calls)
 
     @cached_property
     def one_of_several(self) -> bool:
