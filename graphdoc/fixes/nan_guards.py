@@ -12,7 +12,7 @@ from graphdoc.source.paths import last_word
 from graphdoc.source.places import Edit
 
 
-@kind("guard_operand")
+@kind("guard_operand", keeps_finite=True)
 def guard_operand(sources: Sources, args: Args) -> list[Edit]:
     """Keep what a function is given inside of its domain: ``torch.log(p)`` → ``torch.log(p.clamp_min(1e-12))``.
 

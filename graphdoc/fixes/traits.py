@@ -18,6 +18,7 @@ class Traits:
     Args:
         keeps_numbers: it leaves every number of the forward pass as the program has it.
         keeps_loss: it gives the loss its graph back, or takes a write out of its way, and leaves its value alone.
+        keeps_finite: it bounds what is not finite, and leaves every step before that as it is.
         only_records: it lets more be recorded or differentiated, and nothing less.
         only_forgets: it lets go of a value that is set anew; it can take no gradient away.
         clears: it, or a part of it, clears gradients on purpose.
@@ -28,6 +29,7 @@ class Traits:
 
     keeps_numbers: bool = False
     keeps_loss: bool = False
+    keeps_finite: bool = False
     only_records: bool = False
     only_forgets: bool = False
     clears: bool = False

@@ -40,6 +40,8 @@ def kind_of(trouble: Trouble) -> str:
         return "nan-where-branch"
     if born.facts.get("in_step") and not _in_own_code(born):
         return "exploding-gradients" if _exploded(born) else "nan-optimizer-update"
+    if trouble.grew_steadily:
+        return "exploding-gradients"  # no value at what was given to it, which had grown out of all bounds
     if born.group in _SINGULAR and not _of_nothing(born):
         return _SINGULAR[born.group]
     if point is not None and not _of_nothing(born) and not (point.cause == POINT and _largest(born) >= HUGE):

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from graphdoc.evidence import Frame, Package, Raised, Sign, SourceTexts
+from graphdoc.growth import grew_steadily
 from graphdoc.program.bad_numbers import Numbers, base, frame_of, number_of
 from graphdoc.program.installed import Deed, deed_of
 from graphdoc.program.singular_points import Singular, singular_point
@@ -177,10 +178,28 @@ class Birth:
         """Whether it is a result too large for its type, of numbers that were large already."""
         if self.shows != "inf" and not self.node:
             return False
-        if self.group in ("log", "division", "sqrt", "arc", "std", "ctc", "eigen"):
+        if self.group in ("log", "sqrt", "arc", "std", "ctc", "eigen"):
+            return False
+        if self.group == "division" and not self._is_divided_by_much:
             return False
         limit = 100.0 if self.output.dtype == "float16" else HUGE
         return any(i.largest >= limit for i in self.inputs)
+
+
+    @property
+    def _is_divided_by_much(self) -> bool:
+        """Whether a quotient is infinite by what was divided, more than by the divisor: by their sum, of an average."""
+        if self.node or any(not i.n for i in self.inputs):
+            return False
+        if self.op.startswith(("mean", "nll_loss")):
+            return True
+        if self.op.strip("_") not in ("div", "true_divide") or not self.inputs:
+            return False
+        if len(self.inputs) == 1:
+            return self.inputs[0].largest >= HUGE  # by a number
+        low, high = self.inputs[1].bounds or (0.0, 0.0)
+        least = max(low, -high)  # of a divisor that has no zero between its bounds
+        return least > 0 and self.inputs[0].largest * least > 1
 
 
 @dataclass(frozen=True)
@@ -261,6 +280,11 @@ class Trouble:
         mine = (h for h in self.look.get("history") or () if whose in (None, h.get("optimizer")))
         known = ((int(h.get("call", 0)), number_of(h.get("norm"))) for h in mine)
         return [(call, norm) for call, norm in known if 0 <= norm < float("inf")]
+
+    @cached_property
+    def grew_steadily(self) -> bool:
+        """Whether the loss had grown out of all bounds in many steps, each by about the same factor."""
+        return grew_steadily([loss for _, loss, _ in self.history if loss >= 0 and loss < float("inf")])
 
     @property
     def grown(self) -> list[tuple[str, float]]:

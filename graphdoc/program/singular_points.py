@@ -42,7 +42,7 @@ FUNCTIONS: dict[str, Singular] = {
     "log1p": Singular(LOG, "-1", "below -1", "clamp_min(-1.0 + 1e-6)", low=-1.0),
     "xlog1py": Singular(LOG, "-1", "below -1", "clamp_min(-1.0 + 1e-6)", low=-1.0),
     "logit": Singular(LOG, "0 or 1", "outside of 0 to 1", "clamp(1e-6, 1.0 - 1e-6)", 0.0, 1.0, "0.5"),
-    "entr": Singular(LOG, "0", "below zero", "clamp_min(1e-7)", low=0.0),
+    "entr": Singular(LOG, "0", "below zero", "clamp_min(1e-12)", low=0.0),
     "acos": _UNIT,
     "asin": _UNIT,
     "atanh": _UNIT,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from math import isfinite, isnan
 
+from graphdoc.verify.gradient_sizes import difference
 from graphdoc.verify.measures import counterpart, names_of, same_call, told_place
 from graphdoc.verify.traces import Call, Line, Step, Trace
+from graphdoc.verify.verdict_words import percent
 
 
 def not_finite(base: Trace, patched: Trace, mended: bool) -> str:
@@ -31,6 +33,27 @@ def not_finite(base: Trace, patched: Trace, mended: bool) -> str:
         if told:
             return told
     return ""
+
+
+def changed_before(base: Trace, patched: Trace, tolerance: float) -> list[str]:
+    """A doubt if a step is by other gradients than in the program as it is written, although nothing of that was nan or
+    inf up to there: a bound is to leave alone what was finite.
+    """
+    for entry in base.order:
+        if isinstance(entry, Call):
+            if not _is_finite(entry):
+                break
+            continue
+        other = counterpart(base, patched, entry)
+        if other is None or not all(map(isfinite, entry.each.values())):
+            break
+        gap = difference(entry.each, other.each)
+        if gap > tolerance:
+            name, number = base.optimizer_name(entry.optimizer), base.steps_of(entry.optimizer).index(entry) + 1
+            return [
+                f"step {number} of {name}, where all was finite, is by other gradients than before (by {percent(gap)})"
+            ]
+    return []
 
 
 def _is_finite(call: Call) -> bool:

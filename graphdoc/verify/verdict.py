@@ -6,7 +6,7 @@ from typing import Any
 
 from graphdoc.story.wording import folded
 from graphdoc.verify.compared import TOLERANCE, Baseline, Outcome, Verdict
-from graphdoc.verify.finite import not_finite
+from graphdoc.verify.finite import changed_before, not_finite
 from graphdoc.verify.first_call import changed_first_call
 from graphdoc.verify.measures import (
     changed_first_loss,
@@ -171,6 +171,8 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
         doubts += changed
     if went_on and outcome.traits.keeps_loss and baseline.steady:
         doubts += changed_first_loss(base, trace, TOLERANCE * 10)
+    if baseline.unfinite and outcome.traits.keeps_finite and baseline.steady:
+        doubts += changed_before(base, trace, TOLERANCE * 10)
     redrawn = baseline.steady and not safe and not same_numbers and draws_elsewhere(base, trace)
     if redrawn:
         data["draws_elsewhere"] = True

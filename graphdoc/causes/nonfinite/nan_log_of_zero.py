@@ -12,6 +12,8 @@ from graphdoc.remedies.guarded_value import guarded
 from graphdoc.story.first_bad_value import amount, called, function, tell, trouble_with
 
 SLUG = "nan-log-of-zero"
+_BOUND = {"float16": "1e-7"}
+"""By the operand's type the bound that it can hold; as small as that, for what was finite is to stay as it is."""
 TITLE = "A logarithm is taken of zero or of something negative"
 
 PAGE = Page(
@@ -82,7 +84,7 @@ def _at_zero(trouble: Trouble, birth: Birth) -> Finding:
         or guarded(
             trouble,
             birth,
-            "clamp_min(1e-7)",
+            f"clamp_min({_BOUND.get(numbers.dtype if numbers is not None else '', '1e-12')})",
             f"Keep {operand} above zero",
             "The logarithm is bounded; an element at the bound sends no gradient.",
         ),
