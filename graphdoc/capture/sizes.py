@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from graphdoc.capture.number_facts import has_memory, numbers_of
+from graphdoc.capture.walk import VIEWS
 
 WALK_LIMIT = 20_000
 """Nodes of a graph that are counted."""
@@ -93,13 +94,16 @@ class Walked:
         self.call = -1
 
 
-def graph_behind(roots: list[Any], walked: Walked) -> tuple[int, list[Any], list[Any], set[Walked]]:
+def graph_behind(roots: list[Any], walked: Walked) -> tuple[int, list[Any], list[Any], set[Walked], dict[int, int]]:
     """How many nodes lie behind these (at most ``WALK_LIMIT``), the leaf tensors among them, those of the leaves
-    that lie behind a node which bears ``walked`` already, and what the nodes bore; now all of them bear ``walked``.
+    that lie behind a node which bears ``walked`` already, what the nodes bore, and by the id of each leaf the number of
+    the oldest node that has read its values; now all of them bear ``walked``.
     A number would not do for a mark: each thread's nodes begin at 0.
     """
     seen: set[Any] = set()
     leaves: list[Any] = []
+    oldest: dict[Any, int] = {}
+    views: list[Any] = []
     again: dict[int, Any] = {}
     borne: set[Walked] = set()
     todo = [r for r in roots if r is not None]
@@ -116,6 +120,10 @@ def graph_behind(roots: list[Any], walked: Walked) -> tuple[int, list[Any], list
             continue
         children = [n for n, _ in following if n is not None]
         todo.extend(children)
+        if node.name() in VIEWS:
+            views.append(node)
+        else:
+            _taken(oldest, children, node._sequence_nr())
         marks = node.metadata.setdefault(_WALKED, set())
         borne |= marks
         if walked in marks:
@@ -123,7 +131,16 @@ def graph_behind(roots: list[Any], walked: Walked) -> tuple[int, list[Any], list
                 if variable is not None:
                     again[id(variable)] = variable
         marks.add(walked)
-    return len(seen), leaves, list(again.values()), borne
+    for view in sorted(views, key=lambda n: int(n._sequence_nr()), reverse=True):
+        if view in oldest:  # what reads the view reads what the tensor holds by then
+            _taken(oldest, [n for n, _ in view.next_functions if n is not None], oldest[view])
+    read = {id(v): number for n, number in oldest.items() if (v := getattr(n, "variable", None)) is not None}
+    return len(seen), leaves, list(again.values()), borne, read
+
+
+def _taken(oldest: dict[Any, int], nodes: list[Any], number: int) -> None:
+    for node in nodes:
+        oldest[node] = min(oldest.get(node, number), number)
 
 
 def resident() -> int:

@@ -11,6 +11,8 @@ import atexit
 import sys
 import time
 import warnings
+from collections.abc import Iterable
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import sizes
@@ -66,9 +68,12 @@ class StepTrace:
         self.occurrences: dict[tuple[str, int], int] = {}
         self.walked: dict[tuple[str, int], sizes.Walked] = {}
         self.stepped: dict[int, int] = {}
+        self.versions: dict[int, tuple[int, int]] = {}  # of a parameter within a step: its version, when it was seen
+        self.written: dict[int, int] = {}  # up to which node its values were others than now
         self.within: Any = None  # the optimizer that runs a closure within its step
         self.given: dict[str, Any] = {}  # what it was given there: it may let go of it before the end
         self.named = 0
+        self.thread = 0  # which steps, as far as one thread does
         self.write = TraceFile(witness.out, witness.trouble).write
 
     @classmethod
@@ -184,6 +189,7 @@ class StepTrace:
 
     def _before(self, outputs: Any, kwargs: dict[str, Any]) -> tuple[dict[str, Any], Any]:
         index = self.witness.journal.count
+        self._look_at_writes()
         if not self.calls:
             self._write_rank()
         place = self._place()
@@ -203,7 +209,7 @@ class StepTrace:
             return record, None
         roots = [getattr(t, "node", None) or grad_fn_of(t) for t in outputs]
         walked = self.walked.setdefault(place, sizes.Walked(place))
-        record["nodes"], leaves, again, borne = sizes.graph_behind(roots, walked)
+        record["nodes"], leaves, again, borne, read = sizes.graph_behind(roots, walked)
         record["shares"] = sorted(w.place for w in borne)[:20]
         # What an earlier call from this line has walked too, and what was stepped since: gradients of older values.
         since = [id(t) for t in again if self.stepped.get(id(t), -1) >= walked.call > 0]
@@ -211,6 +217,12 @@ class StepTrace:
         if old:
             record["old"] = old[:20]
         walked.call = self.calls
+        known = [(self.parameters[i][0], i) for i in read if i in self.parameters]
+        stale = [key for key, i in known if self._is_stale(i, read[i])]
+        if stale:
+            record["stale"] = stale
+        if self.within is not None:
+            record["within"] = self.optimizers[id(self.within)][0]
         value = sum(self._sum(t) for t in outputs if isinstance(t, self.torch.Tensor))
         if value - value == 0 or not self.witness.scaled():
             record["value"] = value  # a loss that a GradScaler has multiplied may overflow, and its gradients need not
@@ -248,6 +260,32 @@ class StepTrace:
         if ended == closure:
             self._stepping(optimizer)
         self.within, self.given = (optimizer if closure and not ended else None), {}
+        self.versions = {}
+        if self.within is not None:
+            self._made(optimizer)
+            self._look_at_writes()
+        elif ended:
+            self._note_written(p for group in optimizer.param_groups for p in group["params"] if p.grad is not None)
+
+    def _look_at_writes(self) -> None:
+        """Which parameters an optimizer has written since the last look, while its step calls a closure."""
+        now = self.torch.autograd._get_sequence_nr()
+        for p in (p for group in (self.within.param_groups if self.within else ()) for p in group["params"]):
+            version, seen = self.versions.get(id(p), (p._version, now))
+            if version != p._version:
+                self.stepped[id(p)] = self.calls
+                self.written[id(p)] = seen
+            self.versions[id(p)] = p._version, now
+
+    def _note_written(self, parameters: Iterable[Any]) -> None:
+        """A step has written these; of another thread's the nodes have numbers of their own, and tell nothing."""
+        if self.thread in (0, get_ident()):
+            self.thread = get_ident()
+            self.written.update((id(p), self.torch.autograd._get_sequence_nr()) for p in parameters)
+
+    def _is_stale(self, parameter: int, first: int) -> bool:
+        """Whether the oldest node that has read a parameter did so before it was written."""
+        return self.thread in (0, get_ident()) and first < self.written.get(parameter, 0)
 
     def _stepping(self, optimizer: Any) -> None:
         self._made(optimizer)

@@ -15,6 +15,10 @@ from graphdoc.capture.saved_contents import contents
 _VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
 _RELEASED = ("a second time", "already been freed", "after they have already")
 """What every PyTorch says of a saved tensor that a backward call has released."""
+VIEWS = {"ViewBackward0", "UnsafeViewBackward0", "ReshapeAliasBackward0", "AliasBackward0", "TBackward0"}
+VIEWS |= {"PermuteBackward0", "TransposeBackward0", "SqueezeBackward0", "SqueezeBackward1", "UnsqueezeBackward0"}
+VIEWS |= {"SliceBackward0", "SelectBackward0", "ExpandBackward0"}
+"""Nodes of operations that copy nothing."""
 
 
 class Found:

@@ -185,7 +185,6 @@ class Birth:
         limit = 100.0 if self.output.dtype == "float16" else HUGE
         return any(i.largest >= limit for i in self.inputs)
 
-
     @property
     def _is_divided_by_much(self) -> bool:
         """Whether a quotient is infinite by what was divided, more than by the divisor: by their sum, of an average."""

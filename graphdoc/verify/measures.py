@@ -238,10 +238,31 @@ def walks_old_graph(base: Trace, patched: Trace, failing: int, gone: str) -> str
     )
 
 
+def steps_by_old_values(base: Trace, patched: Trace, failing: int) -> list[str]:
+    """A doubt: a step goes by a gradient that belongs to other values of its own parameters than those from which it
+    steps, as no step of the program before the failure does.
+    """
+    known = {(c.place, key) for c in base.backwards if c.index < failing for key in c.stale}
+    for number, entry in enumerate(patched.order):
+        if not isinstance(entry, Call) or entry.inner or entry.kind != "backward":
+            continue
+        own = [key for key in entry.stale if entry.gained.get(key) and (entry.place, key) not in known]
+        rest = patched.order[number + 1 :]
+        used = [k for k in own if entry.within in patched.holders(k) or _first_use(rest, k)]
+        if used:
+            return [
+                f"the backward at {told_place(entry.place)} gives {names_of(patched, used)} the gradient of values "
+                "that a step has changed since the forward pass"
+            ]
+    return []
+
+
 def _fate(trace: Trace, call: Call) -> bool | None:
     """Whether a step used what this call gave to what had been stepped; False: all of it was cleared before; None: it
     was neither used nor all cleared up to the end of the trace.
     """
+    if any(call.within in trace.holders(key) for key in call.old):
+        return True  # the step that runs the closure goes by what it gives, whatever is cleared later
     rest = trace.order[trace.order.index(call) + 1 :]
     fates = [_first_use(rest, key) for key in call.old]
     return True if True in fates else None if None in fates else False

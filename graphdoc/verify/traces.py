@@ -26,6 +26,8 @@ class Call:
     ``fresh`` are those that had no gradient before. ``measured`` is False for calls that were only counted. ``index``
     is the place in the order of all journal events. ``value`` is the sum of |root|, None where it was not measured.
     ``old`` are parameters behind nodes that an earlier call from this place had walked, stepped since then.
+    ``stale`` are parameters that its graph has read before an optimizer wrote them. ``within`` is the optimizer that
+    calls for it within its step, to step by it; -1 for none.
     ``loose`` counts the leaves of no optimizer that the call gave gradients, of ``loose_sum`` together. ``shares`` are
     the places of the earlier calls that had walked some of its nodes. ``drawn`` is how far the random numbers had come;
     empty for calls far from the failure.
@@ -45,6 +47,8 @@ class Call:
     inner: bool = False
     value: float | None = None
     old: list[str] = field(default_factory=list)
+    stale: list[str] = field(default_factory=list)
+    within: int = -1
     shares: frozenset[Line] = frozenset()
     drawn: str = ""
 
@@ -214,6 +218,7 @@ class Trace:
                 entry.gained = {table.get(k, k): v for k, v in entry.gained.items()}
                 entry.fresh = frozenset(table.get(k, k) for k in entry.fresh)
                 entry.old = [table.get(k, k) for k in entry.old]
+                entry.stale = [table.get(k, k) for k in entry.stale]
             else:
                 entry.each = {table.get(k, k): v for k, v in entry.each.items()}
         self.names = {table.get(k, k): v for k, v in self.names.items()}
@@ -301,6 +306,8 @@ def _call(record: dict[str, Any]) -> Call:
         bool(record.get("inner")),
         record.get("value"),
         record.get("old", []),
+        record.get("stale", []),
+        record.get("within", -1),
         frozenset((str(file), int(line)) for file, line in record.get("shares", ())),
         record.get("drawn", ""),
     )

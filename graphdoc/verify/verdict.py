@@ -17,6 +17,7 @@ from graphdoc.verify.measures import (
     new_warnings,
     reference_difference,
     silent_afterwards,
+    steps_by_old_values,
     stopped_flows,
     stopped_steps,
     walks_old_graph,
@@ -216,6 +217,7 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
         doubts += cut_from_leaves(base, trace, TOLERANCE * 10)
     elif went_on and baseline.steady and not redrawn:
         doubts += cut_elsewhere(base, trace, baseline.failing, TOLERANCE * 10, baseline.meant)
+    doubts += steps_by_old_values(base, trace, baseline.failing)
     doubts += graph_grows(trace)
     doubts += new_warnings(base, trace)
     if doubts:

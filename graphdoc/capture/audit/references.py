@@ -14,6 +14,7 @@ from graphdoc.capture import event_stacks, node_stacks, stacks, walk
 from graphdoc.capture.facts import grad_fn_of
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.quiet import Unseen
+from graphdoc.capture.walk import VIEWS
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
@@ -29,9 +30,6 @@ WIDEST = 4000
 """Values in one concatenation."""
 
 COPIES = {"CloneBackward0", "ToCopyBackward0", "CatBackward0", "StackBackward0"}
-VIEWS = {"ViewBackward0", "UnsafeViewBackward0", "ReshapeAliasBackward0", "AliasBackward0", "TBackward0"}
-VIEWS |= {"PermuteBackward0", "TransposeBackward0", "SqueezeBackward0", "SqueezeBackward1", "UnsqueezeBackward0"}
-VIEWS |= {"SliceBackward0", "SelectBackward0", "ExpandBackward0"}
 _SAME = {"CloneBackward0", "ToCopyBackward0", "AliasBackward0"}
 """Their result has the elements of their operand, each at its place."""
 _DIFFERENCES = {"SubBackward0": 1, "AddBackward0": -1}
