@@ -18,6 +18,7 @@ from graphdoc.program.roles import Role
 from graphdoc.program.saved_tensors import Saved
 from graphdoc.program.sliced_buffers import SlicedBuffer
 from graphdoc.program.stack_levels import level_of
+from graphdoc.program.step_closures import is_optimizers
 
 
 class Fault(Enum):
@@ -190,12 +191,14 @@ class Overwrite(OverwrittenTensor):
 
     @cached_property
     def _made_once_for_all(self) -> bool:
-        """Whether one line walks, each time it runs, what was made once, and a call of it has kept that with the flag.
+        """Whether a closure walks, each time the step runs it, what was made once, and has kept that with the flag.
 
-        That this loss learns through it alone makes no order of steps right: each call but the first has old values.
+        That this loss learns through it alone makes no order of steps right: it is one step that moves the parameters.
         """
-        reuse = self.reuse
+        reuse, failing = self.reuse, self.failing
         if reuse is None or not reuse.same_line or reuse.lifetime is not Lifetime.MADE_ONCE:
+            return False
+        if failing is None or not any(is_optimizers(f) for f in failing.stack):
             return False
         return self._carried and not self.same_loss and bool(self.keeping_calls)
 
