@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphdoc.growth import took_off
+from graphdoc.growth import grew_steadily, took_off
 from graphdoc.story.small_plot import WIDTH, plot
 
 LEVEL = [1.0, 1.4, 0.7, 1.1, 0.9, 1.2]
@@ -38,3 +38,19 @@ def test_a_long_history_is_drawn_on_one_line_with_its_peaks() -> None:
 
 def test_what_never_changes_is_flat() -> None:
     assert "▁▁▁ 2 to 2" in plot("norm", [(i, 2.0) for i in range(3)])
+
+
+@pytest.mark.parametrize(
+    ("values", "steady"),
+    [
+        pytest.param([3.0**i for i in range(30)], True, id="by one factor from the first step on"),
+        pytest.param([5.0, 2.0, *(0.5 * 7.0**i for i in range(14))], True, id="after it fell"),
+        pytest.param([3.0**i for i in range(12)], False, id="not out of all bounds"),
+        pytest.param([*(1.0 + 0.1 * i for i in range(20)), 1e9], False, id="in one step"),
+        pytest.param([*(3.0**i for i in range(30)), 1.0], False, id="it came down"),
+        pytest.param([1.0, 1e5, 1e10], False, id="in a few steps"),
+        pytest.param([], False, id="nothing is known"),
+    ],
+)
+def test_what_grows_without_bounds_in_many_steps(values: list[float], steady: bool) -> None:
+    assert grew_steadily(values) is steady

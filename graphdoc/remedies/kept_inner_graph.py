@@ -5,6 +5,7 @@ from __future__ import annotations
 from graphdoc.evidence import Event, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.inner_gradient import Entered, entered
+from graphdoc.program.inner_steps import is_inner_step
 from graphdoc.program.spans import innermost_user, place, where
 
 
@@ -14,7 +15,8 @@ def keep_inner_graph(sources: SourceTexts, failing: Event, freeing: Event) -> tu
     if frame is None:
         return ()
     way = entered(sources, freeing, failing, None)
-    left = failing.kind == "backward" and not freeing.create_graph
+    step = is_inner_step(sources, freeing)
+    left = failing.kind == "backward" and not freeing.create_graph and not step
     first_order = Remedy(
         "retain_graph",
         f"keep the graph in the autograd.grad call at {where(frame)}",
@@ -26,7 +28,7 @@ def keep_inner_graph(sources: SourceTexts, failing: Event, freeing: Event) -> tu
         {"place": place(frame)},
         "whether the loss is to be differentiated through its result as well, no run tells" if left else "",
     )
-    if freeing.create_graph or way is not Entered.AS_TENSOR:
+    if freeing.create_graph or (way is not Entered.AS_TENSOR and not step):
         return (first_order,)
     second_order = Remedy(
         "set_keyword",
@@ -35,5 +37,6 @@ def keep_inner_graph(sources: SourceTexts, failing: Event, freeing: Event) -> tu
         "The result gets a graph, so the loss is differentiated through it as well (second order), and the graph stays "
         "for whatever else needs it.",
         {"place": place(frame), "name": "create_graph", "value": "True"},
+        "whether the inner step is to be differentiated as well (second order), no run tells" if step else "",
     )
-    return (second_order, first_order)
+    return (first_order, second_order) if step else (second_order, first_order)

@@ -103,9 +103,10 @@ def test_the_result_of_an_inner_step_may_have_a_graph_or_stay_a_number(tmp_path:
     assert "grads = torch.autograd.grad(support, params)" in seen.lines("cause")
     call = "grads = torch.autograd.grad(support, params, {}=True)"
     assert offered(seen) == [
-        ("set_keyword", call.format("create_graph")),
         ("retain_graph", call.format("retain_graph")),
+        ("set_keyword", call.format("create_graph")),
     ]
+    assert [bool(r.open) for r in seen.found[0].finding.remedies] == [False, True]
     assert "add the losses" not in seen.found[0].finding.explanation
     for _, new in seen.patches():
         assert observe(tmp_path / str(len(list(tmp_path.iterdir()))), new["train.py"]).mended

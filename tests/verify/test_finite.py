@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tracing import traced
 
+from graphdoc.fixes.traits import Traits
 from graphdoc.verify.compared import Baseline, Outcome
 from graphdoc.verify.verdict import judge
 
@@ -116,3 +117,27 @@ def test_a_step_that_had_nan_may_have_zeros(tmp_path):
     """Nothing of this batch is chosen: the right gradient is zero."""
     verdict = verdict_on(tmp_path, CHOSEN, ("valid.sum()", "valid.sum().clamp_min(1)"))
     assert verdict.verified is True, verdict.summary
+
+
+NEAR_ZERO = """\
+import torch
+
+weight = torch.ones(2, requires_grad=True)
+optimizer = torch.optim.SGD([weight], lr=0.1)
+for share in (0.5, 1e-9, 0.25, 0.0, 0.5):
+    loss = -(torch.tensor([share, 0.5]) * weight).log().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("bound", "verified"), [("1e-12", True), ("1e-7", None)])
+def test_a_bound_leaves_alone_what_was_finite(tmp_path, bound, verified):
+    bounded = NEAR_ZERO.replace(".log()", f".clamp_min({bound}).log()")
+    original = traced(tmp_path / "original", NEAR_ZERO, "verify:-1")
+    patched = traced(tmp_path / "patched", bounded, "verify:-1")
+    baseline = Baseline(original.trace, gone="what was found is gone", sound=False, unfinite=True)
+    verdict = judge(Outcome(0, False, 1.0, traits=Traits(keeps_finite=True)), patched.trace, baseline, False)
+    assert verdict.verified is verified, verdict.summary
+    assert verified or "step 2 of `optimizer`, where all was finite, is by other gradients" in verdict.summary

@@ -17,6 +17,7 @@ from graphdoc.program.exception import (
 from graphdoc.program.flows import Flow, flow
 from graphdoc.program.gradient_reads import bare_read
 from graphdoc.program.inner_gradient import Entered, entered
+from graphdoc.program.inner_steps import is_inner_step
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.signs import first_sign
@@ -267,7 +268,7 @@ def _freed(program: Program) -> Finding | None:
     again = innermost_user(failing.stack) if failing is not None else None
     if again is not None and again.extent == frame.extent:
         return None  # one call in a loop: the same graph is walked again, for another input perhaps
-    if entered(program.sources, event, failing, loss) is Entered.UNSEEN:
+    if is_inner_step(program.sources, event) or entered(program.sources, event, failing, loss) is Entered.UNSEEN:
         return None
     return _finding(program, frame, None, 0.94, False)
 
