@@ -250,7 +250,13 @@ def _was_their_turn_later(first: Evidence, second: Evidence) -> bool:
     sign = second.as_if
     if sign is None or not sign.facts.get("measured"):
         return False
-    return all(s.kind != "suspect-unreached" or s.optimizer != sign.optimizer for s in first.signs)
+    still = {
+        i
+        for s in first.signs
+        if s.kind == "suspect-unreached" and s.optimizer == sign.optimizer
+        for i in s.facts.get("positions", ())
+    }
+    return not still.issuperset(sign.facts.get("positions", ()))
 
 
 class _FailedAgain:

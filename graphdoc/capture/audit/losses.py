@@ -121,8 +121,8 @@ class Losses:
                 self._suspect_zero(optimizer, seen)
             if seen.steps == LATER:
                 self._suspect_unreached(optimizer, seen, reached)
-            elif ("unreached", seen.id) in self._suspects and not self._missed(optimizer, reached):
-                del self._suspects["unreached", seen.id]  # their turn has come
+            elif ("unreached", seen.id) in self._suspects:
+                self._keep_unreached(optimizer, seen, reached)
             return
         missed = self._missed(optimizer, reached)
         if self._measured:
@@ -192,7 +192,17 @@ class Losses:
             sign = Sign("suspect-unreached", frames_of(last.raw, self._witness.cwd), optimizer=seen.id, weak=True)
             sign.event, sign.count = last.index, OFTEN
             sign.facts = {"forwards": forwards_of(self._audit.torch, missed, self._witness.cwd)}
+            sign.facts["positions"] = [i for i, p in enumerate(parameters_of(optimizer)) if id(p) in missed]
             self._suspects["unreached", seen.id] = sign
+
+    def _keep_unreached(self, optimizer: Any, seen: Seen, reached: dict[int, int]) -> None:
+        """Forget those whose turn has come: a memory has filled up, a second network begins to learn."""
+        sign = self._suspects["unreached", seen.id]
+        missed = self._missed(optimizer, reached)
+        held = parameters_of(optimizer)
+        sign.facts["positions"] = [i for i in sign.facts["positions"] if i < len(held) and id(held[i]) in missed]
+        if not sign.facts["positions"]:
+            del self._suspects["unreached", seen.id]
 
     # -- telling -------------------------------------------------------------------------------------------------
 

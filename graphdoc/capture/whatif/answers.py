@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.deadends import ZERO
 from graphdoc.capture.code_places import shown_file
+from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.switches import is_users
 from graphdoc.capture.whatif.measure import MISSING, ZEROS, Result
 from graphdoc.evidence import GRADIENTS, Frame, Sign
@@ -90,6 +91,7 @@ class Answers:
                 "measured": _strongest(look, MISSING),
                 "said": all(_is_said(rs[-1]) for rs in places),
                 "apart": self._apart(target, never),
+                "positions": self._positions(target, never),
             },
         )
 
@@ -137,6 +139,12 @@ class Answers:
         """Those that have never been given any gradient, as far as steps were looked at."""
         had = self._probe.witness.journal.with_grad
         return chosen if zero else {i for i in chosen if not had.get(id(target.parameters[i]))}
+
+    @staticmethod
+    def _positions(target: Target, chosen: set[int]) -> list[int]:
+        """Where they stand among all that the optimizer holds: the same in another run."""
+        ids = {id(target.parameters[i]) for i in chosen}
+        return [i for i, p in enumerate(parameters_of(target.optimizer)) if id(p) in ids]
 
     @staticmethod
     def _apart(target: Target, never: set[int]) -> bool:
