@@ -247,9 +247,8 @@ def _made(sources: Sources, args: Args) -> tuple[Source, dict[str, list[_Made]],
 
 def _assignments_in_order(source: Source, backward: ast.stmt) -> list[ast.Assign]:
     """Those of the function that makes the backward call, in order."""
-    function = source.node_function(backward)
-    scope = function if function is not None else source.tree or backward
-    return sorted((n for n in ast.walk(scope) if isinstance(n, ast.Assign)), key=lambda n: n.lineno)
+    plain = (n for n in _assignments(source, backward) if isinstance(n, ast.Assign))
+    return sorted(plain, key=lambda n: n.lineno)
 
 
 def _targets(node: ast.Assign) -> list[tuple[str, int | None]]:
