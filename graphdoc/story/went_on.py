@@ -49,6 +49,8 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
         because = f"{their} optimizer steps, and no backward call that was looked at has reached {them}"
         if slope := sign.facts.get("measured"):
             because += f"; the loss depends on {them} all the same: {moved_by(slope)}"
+        if sign.facts.get("before"):
+            because = f"{their} optimizer found gradients in earlier steps, and none at all in {sign.count} in a row"
         if sign.facts.get("at_steps"):
             has = "has" if len(sign.parameters) == 1 else "have"
             title = (
@@ -59,7 +61,8 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
     explanation = f"{_ended_by(told)}Nothing fails, because the rest of the loss goes on with its graph."
     told_now = replace(finding, title=title, explanation=explanation, because=because, spans=tuple(spans))
     said = term and told is not None and told.reason == "detach"  # the author wrote so, of all of the term
-    said = said or bool(sign.facts.get("said"))
+    # What NumPy and Python have computed in between was not seen, so that this cut is the one is not proven.
+    said = said or bool(sign.facts.get("said") or sign.facts.get("before"))
     if (sign.kind == "cut-term" or said) and finding.confidence == "certain":
         return replace(told_now, confidence="likely")  # that it was meant to is not in the graph
     return told_now

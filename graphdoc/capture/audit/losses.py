@@ -14,7 +14,7 @@ from graphdoc.capture.audit.bypassed import Bypassed, forwards_of
 from graphdoc.capture.audit.terms import TermWatch
 from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.calls import Glimpse
-from graphdoc.capture.cut_recorder import COPIES
+from graphdoc.capture.cut_recorder import CONVERSIONS, COPIES
 from graphdoc.capture.facts import grad_fn_of, is_leaf, parameters_of, user_frames
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.number_facts import numbers_of
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 MOST_SUSPECTS = 20
 LATER = 4
 """The step after which parameters that were never reached are noted."""
+HUNGRY = 5
+"""Steps in a row without any gradient of an optimizer that had some before, until that is noted."""
 OFTEN = 2
 """Calls in which the same is seen before it is told."""
 
@@ -52,6 +54,11 @@ class Losses:
         self._evidence: Evidence | None = None
         self._asked: set[Any] = set()
         """By operation and place: what made leaves that backward calls have reached."""
+        self._hungry: dict[int, tuple[int, int]] = {}
+        """By optimizer: how many steps in a row found no gradient at all, each behind another backward call, and the
+        index of the latest."""
+        self._trains = True
+        """Whether the latest call that was looked at has reached what an optimizer holds."""
         self._bypassed = Bypassed(audit)
         words = audit.witness.mode.split(":")
         self._measured = "whatif" in words and "cuts" not in words
@@ -63,6 +70,7 @@ class Losses:
         """A backward call is about to run."""
         audit, torch = self._audit, self._audit.torch
         first = outputs[0] if len(outputs) == 1 else None
+        self._trains = any(i in leaves for seen in audit.journal.optimizers.values() for i in seen.parameters)
         if not leaves and isinstance(first, torch.Tensor) and first.numel() == 1 and self._is_covered(first):
             if self._often("covered") and self._stepped:
                 self._tell(noted, outputs, Sign("covered-loss"))
@@ -116,6 +124,7 @@ class Losses:
         self._stepped += 1
         if seen.steps <= OFTEN or self._evidence is not None:
             return
+        hungry = self._without(optimizer, seen)
         if self.watch is None:
             if seen.steps in (LATER - 1, LATER):
                 self._suspect_zero(optimizer, seen)
@@ -124,19 +133,47 @@ class Losses:
             elif ("unreached", seen.id) in self._suspects:
                 self._keep_unreached(optimizer, seen, reached)
             return
-        missed = self._missed(optimizer, reached)
+        missed = self._missed(optimizer, reached) | hungry
         if self._measured:
             self.watch.stepped()
             return
         if self.watch.leaves or self.watch.switched_off:
             self._bypassed.stepped(optimizer, seen, missed, self.watch.estimators)
-            self._tell_missed(self._cut_off(missed), missed)
+            self._tell_missed(self._cut_off(missed, hungry), missed, bool(hungry))
         if missed and self._evidence is None:
             drawn = [(record, record.behind) for record in reversed(self.watch.drawn())]
             self._tell_missed([(record, behind) for record, behind in drawn if behind & missed], missed)
         self.watch.stepped()
 
-    def _cut_off(self, missed: set[int]) -> list[tuple[Record, frozenset[int]]]:
+    def _without(self, optimizer: Any, seen: Seen) -> set[int]:
+        """The ids of what this optimizer is to train, where it has found a gradient before and now finds none at all,
+        although a backward call, which reached nothing that is trained, stands before each of its steps."""
+        every = parameters_of(optimizer)
+        steps, before = self._hungry.get(seen.id, (0, -1))
+        if any(p.grad is not None for p in every):  # nearly always the first
+            self._hungry[seen.id] = 0, before
+            return set()
+        mine = [p for p in every if p.requires_grad]
+        last = self._audit.journal.latest("backward")
+        had = self._audit.journal.with_grad
+        if (
+            last is None
+            or last.index == before
+            or not any(had.get(id(p)) or id(p) in self._audit.reached for p in mine)
+        ):
+            return set()
+        self._hungry[seen.id] = steps + 1, last.index
+        if steps == 0:
+            self._witness.looking = True  # at what the next calls reach
+            if self.watch is not None:
+                self.watch.look_again()
+        elif steps + 1 == HUNGRY and self.watch is None and not self._trains:
+            sign = Sign("suspect-hungry", frames_of(last.raw, self._witness.cwd), optimizer=seen.id, weak=True)
+            sign.event, sign.count = last.index, HUNGRY
+            self._suspects["hungry", seen.id] = sign
+        return set() if self._trains or steps < OFTEN else {id(p) for p in mine}
+
+    def _cut_off(self, missed: set[int], hungry: set[int]) -> list[tuple[Record, frozenset[int]]]:
         """The cuts behind which such parameters lie and whose numbers have been used, those that were written as cuts
         before what was not recorded."""
         assert self.watch is not None
@@ -147,6 +184,9 @@ class Losses:
         used = self.watch.used() if leaves or off else set()
         cut = [(r, b) for r, b in leaves if id(r) in used or not r.recording]  # the rest is looked at by people
         cut = [(r, b) for r, b in cut if not self.watch.goes_on(r)]
+        if hungry and not cut:
+            # NumPy's and Python's arithmetic is not seen; that nothing of it has a graph in the end, is.
+            cut = [(r, b) for r, b in leaves if r.op in CONVERSIONS or r.converted]
         # A leaf that no backward call has reached is in no loss.
         cut = [(r, b) for r, b in cut if r.op != COPIES or r.place in self._asked]
         if cut and not cut[-1][0].recording:  # a block ran unrecorded, and with it all of its operations
@@ -154,9 +194,9 @@ class Losses:
             cut[-1] = cut[-1][0], cut[-1][1] | whole
         return cut or [(r, b) for r, b in off if id(r) in used]
 
-    def _tell_missed(self, cut: list[tuple[Record, frozenset[int]]], missed: set[int]) -> None:
+    def _tell_missed(self, cut: list[tuple[Record, frozenset[int]]], missed: set[int], before: bool = False) -> None:
         """Tell of these parameters, which are stepped and never reached, where such cuts, each with the leaves behind
-        it, are seen again and again."""
+        it, are seen again and again. ``before``: they had gradients in an earlier phase."""
         last = self._audit.journal.latest("backward")
         if len(cut) < OFTEN or last is None or self._around:
             return
@@ -165,7 +205,8 @@ class Losses:
         # Each leaf that numbers were copied into asks for a gradient of its own: one of several is a part of it.
         leaves = {r.place: r for r, _ in cut if r.recording and r.op == record.op == COPIES}
         leaves.pop(record.place, None)
-        self._tell(noted, (), Sign("cut-off"), [record, *leaves.values()], None, behind & frozenset(missed))
+        sign = Sign("cut-off", facts={"before": True} if before else {})
+        self._tell(noted, (), sign, [record, *leaves.values()], None, behind & frozenset(missed))
 
     def _missed(self, optimizer: Any, reached: dict[int, int]) -> set[int]:
         """Ids of an optimizer's parameters that never had a gradient and were reached by no backward call."""

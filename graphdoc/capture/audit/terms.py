@@ -100,6 +100,14 @@ class TermWatch(CutWatch):
         if self.entered and (self._steps >= MOST_STEPS or self._operations >= MOST_OPERATIONS):
             self.end()
 
+    def look_again(self) -> None:
+        """Begin anew with the next backward call: what is to be seen comes in a later phase of the program."""
+        if self.over:
+            self.over, self._steps = False, 0
+            self.leaves.clear()
+            self.switched_off.clear()
+            self._into_leaves.clear()
+
     def end(self) -> None:
         """Look no more. Where a mode of the program's lies on top, ours stays below it and does nothing."""
         self.over = True
