@@ -23,16 +23,28 @@ def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
         *span_of("cause", sign.stack, "its derivative is zero everywhere: no gradient passes", sources),
         *span_of("related", sign.other, f"sends zeros to {whose}", sources),
     )
-    scale = frame_of(sign.facts.get("scale"))
+    scale, single = frame_of(sign.facts.get("scale")), sign.facts.get("single")
     if scale is not None:
         return _scale_alone(sources, sign, code, whose, scale)
+    why = (
+        "Rounding and signs are flat between their jumps, so PyTorch defines their derivative as zero. The graph goes "
+        "on through them, which is why nothing fails. A straight-through estimator sends the gradient past them: "
+        "`x + (torch.round(x) - x).detach()`."
+    )
+    if single is not None:
+        why = (
+            f"Dimension {single} has size 1: a softmax over it is 1 for every input, so its derivative is zero. Take "
+            "it over the dimension that is to be weighed, or use a sigmoid for a single gate."
+        )
+        spans = (
+            span_of("cause", sign.stack, f"dimension {single} has size 1: constant for every input", sources)
+            + spans[1:]
+        )
     return Finding(
         0.93,
         Proof.STEPS.confidence,
         f"`{code}` stops every gradient: {whose} only receive zeros",
-        "Rounding and signs are flat between their jumps, so PyTorch defines their derivative as zero. The graph goes "
-        "on through them, which is why nothing fails. A straight-through estimator sends the gradient past them: "
-        "`x + (torch.round(x) - x).detach()`.",
+        why,
         distinct(spans),
         remedies=_straight_through(sign, code, whose),
         because=f"every way from the loss to {whose} leads through it, and in {sign.count} steps their gradients were "

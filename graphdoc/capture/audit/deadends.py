@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 ZERO = {"RoundBackward0", "RoundBackward1", "SignBackward0", "SgnBackward0", "FloorBackward0", "CeilBackward0"}
 ZERO |= {"TruncBackward0"}
 """Nodes that give zeros (derivatives.yaml), as the types are called."""
+_SHARES = ("SoftmaxBackward0", "LogSoftmaxBackward0")
+"""Nodes that give zeros along a dimension of size one, where a share is 1 whatever it is made of."""
 _SUMS = {"AddBackward0": 1, "SubBackward0": -1}
 MOST_LOOKS = 6
 MOST_NODES = 4000
@@ -40,8 +42,9 @@ Key = tuple[Any, int]
 class DeadEnds:
     """``zero-derivative`` and ``cancelled``: ``stack`` is the operation through which no gradient passes, ``other`` the
     backward call, ``parameters`` those behind it that an optimizer steps; ``facts["inner"]`` is the place of the
-    difference in which the value is taken away. ``scale-alone``: the gradient of the parameters is that of a scale,
-    made at ``facts["scale"]``; at least ``facts["zeros"]`` of it were exactly zero in each step."""
+    difference in which the value is taken away, ``facts["single"]`` the dimension of size one that a softmax is over.
+    ``scale-alone``: the gradient of the parameters is that of a scale, made at ``facts["scale"]``; at least
+    ``facts["zeros"]`` of it were exactly zero in each step."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
@@ -95,6 +98,8 @@ class DeadEnds:
         self._sign.event = noted[0]
         place = frames_of(kept_inner, cwd) if isinstance(kept_inner, stacks.Stack) else []
         self._sign.facts = {"op": type(order[nearest].node).__name__, "inner": [vars(f) for f in place if f.user][-1:]}
+        if type(order[nearest].node).__name__ in _SHARES:
+            self._sign.facts["single"] = _single(order[nearest].node)
         self._refs = {id(p): weakref.ref(p) for p in missed.values()}
 
     def _look_for_scales(self, noted: Noted, order: list[walk.Found], zero: list[int]) -> bool:
@@ -154,7 +159,7 @@ class DeadEnds:
 def _blocks(node: Any) -> Any:
     """True for a node that gives zeros; the inner difference of a sum that cancels (or the node itself); else None."""
     name = type(node).__name__
-    if name in ZERO:
+    if name in ZERO or (name in _SHARES and _single(node) is not None):
         return True
     if name not in _SUMS:
         return None
@@ -166,6 +171,16 @@ def _blocks(node: Any) -> Any:
     if not cancelled or any(type(n).__name__ not in ZERO for n, _ in rest):
         return None
     return inner[0] if name == "AddBackward0" and len(inner) == 1 else node
+
+
+def _single(node: Any) -> int | None:
+    """The dimension of size one that shares are taken over; None where it is larger."""
+    try:
+        shape, dim = node._input_metadata[0].shape, int(node._saved_dim)
+    except (AttributeError, IndexError, TypeError, RuntimeError):
+        return None
+    dim -= 2**64 if dim >= 2**63 else 0  # a negative number comes as the unsigned one of its bits
+    return dim if -len(shape) <= dim < len(shape) and shape[dim] == 1 else None
 
 
 def _expand(node: Any, factor: float, terms: dict[Key, float], inner: list[Any], depth: int) -> None:
