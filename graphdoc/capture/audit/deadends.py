@@ -152,6 +152,11 @@ class DeadEnds:
             self._found.append(sign)
             audit.tell_early()
 
+    @property
+    def told(self) -> set[int]:
+        """Ids of the parameters of which it is known why their gradient is zero."""
+        return set(self._refs) if self._found else set()
+
     def signs(self) -> list[Sign]:
         return self._found
 

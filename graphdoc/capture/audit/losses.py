@@ -312,4 +312,7 @@ class Losses:
     def signs(self) -> list[Sign]:
         if self._evidence is not None:
             return self._evidence.signs[:1]
-        return [*self._bypassed.found, *(s for s in self._suspects.values() if s.count >= OFTEN)]
+        zeros = {i for ids in self._zero.values() for i in ids}
+        known = zeros <= self._audit.deadends.told
+        suspects = [s for s in self._suspects.values() if s.count >= OFTEN]
+        return [*self._bypassed.found, *(s for s in suspects if s.kind != "suspect-zero" or not known)]
