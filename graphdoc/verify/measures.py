@@ -239,22 +239,30 @@ def walks_old_graph(base: Trace, patched: Trace, failing: int, gone: str) -> str
 
 
 def steps_by_old_values(base: Trace, patched: Trace, failing: int) -> list[str]:
-    """A doubt: a step goes by a gradient that belongs to other values of its own parameters than those from which it
-    steps, as no step of the program before the failure does.
+    """A doubt: an optimizer goes by a gradient that belongs to values which its own last step has changed, as no step
+    of the program before the failure does. Where another optimizer's step has, the two update at once, which may be
+    meant.
     """
     known = {(c.place, key) for c in base.backwards if c.index < failing for key in c.stale}
     for number, entry in enumerate(patched.order):
         if not isinstance(entry, Call) or entry.inner or entry.kind != "backward":
             continue
         own = [key for key in entry.stale if entry.gained.get(key) and (entry.place, key) not in known]
-        rest = patched.order[number + 1 :]
-        used = [k for k in own if entry.within in patched.holders(k) or _first_use(rest, k)]
+        used = [k for k in own if entry.within in patched.holders(k) or _steps_again(patched, number, k)]
         if used:
             return [
                 f"the backward at {told_place(entry.place)} gives {names_of(patched, used)} the gradient of values "
                 "that a step has changed since the forward pass"
             ]
     return []
+
+
+def _steps_again(trace: Trace, number: int, key: str) -> bool:
+    """Whether the step that uses what this call gives to a parameter is by the optimizer that moved it last."""
+    rest = trace.order[number + 1 :]
+    mine = next((e for e in rest if isinstance(e, Step) and key in e.each), None)
+    last = next((e for e in reversed(trace.order[:number]) if isinstance(e, Step) and key in e.each), None)
+    return bool(mine and last and mine.optimizer == last.optimizer) and _first_use(rest, key) is True
 
 
 def _fate(trace: Trace, call: Call) -> bool | None:
