@@ -125,6 +125,7 @@ class Audit:
     def asked(self, noted: Noted, outputs: Any, leaves: dict[int, Any], args: tuple[Any, ...]) -> None:
         """A grad call that is looked at is about to run; ``args`` are those of the engine."""
         self.products.asked(noted, outputs, args)
+        self.unheld.asked(args[3] if len(args) > 3 else ())
         self.inner.asked(noted, leaves, len(args) > 2 and bool(args[2]), args[3] if len(args) > 3 else ())
 
     def loaded(self, module: Any, state: Any) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import event_stacks
 from graphdoc.capture.audit.converted import converted
+from graphdoc.capture.audit.flagged_buffers import flagged_buffers
 from graphdoc.capture.audit.hidden import unregistered
 from graphdoc.capture.code_places import is_users, shown_file
 from graphdoc.capture.facts import grad_fn_of, parameters_of, user_frames
@@ -32,6 +33,8 @@ MOST_JUDGED = 4
 MOST_LOOKS = 2
 """Times that the look at backward calls is taken up again for one optimizer."""
 MOST_CANDIDATES = 400
+MOST_PLAIN = 60
+"""Leaves that are no parameters and are followed at a time."""
 MOST_NUMBERS = 200
 """Single numbers that a loss is followed through."""
 FIRST_VALUES = 8
@@ -69,8 +72,9 @@ class Unheld:
     """``held-stale``: an optimizer's parameters belong to no module any more. ``unheld-weight``: what weighs the terms
     of the loss (``facts["weights"]``) is in no optimizer. ``parameters`` are those that nobody steps, ``stack`` a
     backward call that reaches them, ``optimizer`` the one that steps meanwhile. ``unregistered``: they lie in a plain
-    list or dict that is an attribute of a module. ``kept-result``: see ``converted``. ``empty-group``: ``optimizer``
-    steps and has a group of parameters with nothing in it (``facts["empty"]`` of ``facts["groups"]``); whether that is
+    list or dict that is an attribute of a module. ``kept-result``, ``flagged-buffer``: see ``converted`` and
+    ``flagged_buffers``. ``empty-group``: ``optimizer`` steps and has a group of parameters with nothing in it
+    (``facts["empty"]`` of ``facts["groups"]``); whether that is
     meant, the source has to tell.
     ``suspect-untied``: parameters of the shape of one that ``optimizer`` steps; weak, a second network has such.
     ``suspect-ungiven``: all that get gradients beside ``optimizer``; weak, a network may be left alone on purpose.
@@ -79,6 +83,10 @@ class Unheld:
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
         self._candidates: dict[int, _Candidate] = {}
+        self._plain: dict[int, _Candidate] = {}
+        """Leaves that are no parameters."""
+        self._asked: set[int] = set()
+        """Leaves of which a grad call was asked the gradient, by id."""
         self._reached: set[int] = set()
         self._had: dict[int, int] = {}
         """By optimizer: how often the look has been taken up since both ends of its parameters had gradients."""
@@ -110,6 +118,7 @@ class Unheld:
         if not held or self._judged >= MOST_JUDGED or self._found:
             return
         kind = audit.torch.nn.Parameter
+        self._follow_plain({i: t for i, t in leaves.items() if type(t) is audit.torch.Tensor and i not in held}, noted)
         unheld = [p for ident, p in leaves.items() if ident not in held and type(p) is kind]
         if not unheld or audit.torch._C._len_torch_dispatch_stack():
             return
@@ -128,6 +137,26 @@ class Unheld:
                         candidate.is_weight = id(p) in numbers
                 candidate.count += 1
                 self._ready |= candidate.count == ENOUGH
+
+    def asked(self, inputs: Any) -> None:
+        """A grad call is about to run that was asked the gradients of these."""
+        if len(self._asked) < MOST_CANDIDATES:
+            self._asked.update(id(t) for t in inputs if t is not None)
+
+    def _follow_plain(self, leaves: dict[int, Any], noted: Noted) -> None:
+        """Leaves that are no parameters: most are made anew for each call, and those are let go."""
+        if not leaves and not self._plain:
+            return
+        with Unseen(self._audit.torch, self._audit.witness.anomaly, None):
+            self._plain = {i: c for i, c in self._plain.items() if c.ref() is not None}
+            for ident, leaf in leaves.items():
+                candidate = self._plain.get(ident)
+                if candidate is None and len(self._plain) < MOST_PLAIN:
+                    candidate = self._plain[ident] = _Candidate(leaf)
+                if candidate is not None:
+                    candidate.count += 1
+                    if candidate.count == ENOUGH:
+                        self._ready, self._noted = True, noted
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
@@ -169,7 +198,8 @@ class Unheld:
                 for i, c in self._candidates.items()
                 if c.count >= ENOUGH and i not in held and (p := c.stands(audit.torch)) is not None
             }
-            if not mine:
+            self._judge_plain(held)
+            if not mine or self._found:
                 return
             loose, mine = mine, {i: p for i, p in mine.items() if i in owners}
             live = [(seen, o) for seen in audit.journal.optimizers.values() if (o := seen.ref()) is not None]
@@ -214,6 +244,26 @@ class Unheld:
                 if not whole.keys() & held:
                     audit.snapshot()
                     self._tell("unheld-weight", steps[0], weights, {i: p for i, p in whole.items() if p.requires_grad})
+
+    def _judge_plain(self, held: set[int]) -> None:
+        """Whether any of the leaves that are no parameters are buffers of what an optimizer trains."""
+        audit = self._audit
+        enough = {i: c.stands(audit.torch) for i, c in self._plain.items() if c.count >= ENOUGH}
+        loose = {i: t for i, t in enough.items() if t is not None and i not in self._asked and not t._backward_hooks}
+        live = [(seen, o) for seen in audit.journal.optimizers.values() if (o := seen.ref()) is not None]
+        known = flagged_buffers(audit.torch, loose, held, audit.witness.cwd) if loose and live else None
+        if known is None or self._noted is None:
+            return
+        mine, sign = known
+        stepping = next((s for s, o in live if not mine.keys() & {id(p) for p in parameters_of(o)}), None)
+        if stepping is None:
+            return
+        audit.snapshot()
+        sign.stack = frames_of(event_stacks.stack_of_seen(self._noted[3]), audit.witness.cwd)
+        sign.optimizer, sign.event, sign.count = stepping.id, self._noted[0], ENOUGH
+        self._found.append(sign)
+        self._told = list(mine)
+        audit.tell_early()
 
     def _suspect(self, seen: Seen, optimizer: Any, mine: dict[int, Any]) -> None:
         """Note those of ``mine`` that may have been one with a parameter which the optimizer steps."""

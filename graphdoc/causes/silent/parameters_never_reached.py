@@ -16,6 +16,7 @@ from graphdoc.program.signs import name_of
 from graphdoc.program.spans import place
 from graphdoc.story.detached_part import bypassed
 from graphdoc.story.first_told import first_told
+from graphdoc.story.flagged_buffer import flagged_buffer
 from graphdoc.story.in_no_optimizer import in_no_optimizer, ungiven_places, unused_gradients
 from graphdoc.story.kept_result import kept_result
 from graphdoc.story.never_handed import never_handed
@@ -35,6 +36,8 @@ gradients. The optimizer was made from `model.parameters()` alone, so they keep 
 
 An iterator of parameters that was used up, by a sum for the log perhaps, leaves a group of the optimizer empty. Or a
 group was filled with parameters, and the line that hands it over is missing.
+
+Or a tensor that requires gradients was registered as a buffer, which `parameters()` does not list.
 
 Or a codebook is looked up, `q = codebook(z)`, and used only as `z + (q - z).detach()`: a loss on that sum trains `z`.
 """,
@@ -70,6 +73,7 @@ def recognise(program: Program) -> Finding | None:
     return first_told(
         program.signs,
         ("unregistered", lambda s: not_registered(sources, optimizers, s)),
+        ("flagged-buffer", lambda s: flagged_buffer(sources, optimizers, s)),
         ("kept-result", lambda s: kept_result(sources, optimizers, s)),
         ("empty-group", lambda s: _used_up(sources, optimizers, parameters, s)),
         (BYPASSED, lambda s: bypassed(sources, optimizers, s)),
