@@ -67,6 +67,14 @@ def own_step(sources: SourceTexts, stack: Sequence[Frame]) -> int:
     return -1 if any(_calls_argument(sources, f) for f in users) else start
 
 
+def without_step(stack: Sequence[Frame]) -> list[Frame]:
+    """A stack without the frame of a ``step`` of the user's own, where it runs within PyTorch's wrapper of it."""
+    wrapped = [i for i, f in enumerate(stack) if _is_wrapper(f)]
+    inner = next((i for i in range(wrapped[-1] + 1, len(stack)) if not is_around(stack[i])), -1) if wrapped else -1
+    own = inner > 0 and stack[inner].user and stack[inner].function.rpartition(".")[2] == "step"
+    return [f for i, f in enumerate(stack) if not (own and i == inner)]
+
+
 def unrecorded_call(sources: SourceTexts, stack: Sequence[Frame], switch: Frame) -> Frame | None:
     """Where a step of the user's own calls its closure, if the switch that turned recording off is the step's own."""
     start = next((i for i in range(len(stack) - 1, -1, -1) if _is_wrapper(stack[i])), len(stack))

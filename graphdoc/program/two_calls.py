@@ -8,6 +8,7 @@ from graphdoc.evidence import Event, SourceTexts
 from graphdoc.program.calls_in_order import Journal, Site, site
 from graphdoc.program.custom_functions import runs_backward
 from graphdoc.program.head_optimizers import only_heads_stepped
+from graphdoc.program.step_closures import without_step
 
 
 class TwoCalls:
@@ -48,8 +49,12 @@ class TwoCalls:
 
     @cached_property
     def same_line(self) -> bool:
-        """Whether both calls were made at one place, reached in the same way."""
-        return self.calls is not None and site(self.calls[0].stack) == site(self.calls[1].stack)
+        """Whether both calls were made at one place, reached in the same way; a step may call its closure from several
+        lines of its own."""
+        if self.calls is None:
+            return False
+        first, second = (site(without_step(c.stack)) for c in self.calls)
+        return first == second
 
     @property
     def of_one_node(self) -> bool:

@@ -200,3 +200,49 @@ def test_state_carried_from_one_closures_call_to_the_next_step(tmp_path: Path) -
 def test_state_carried_out_of_a_function_that_steps(tmp_path: Path) -> None:
     told = observe(tmp_path, CARRIED)
     assert told.slugs[0] == "carried-state"
+
+
+OUTSIDE = (
+    HEAD
+    + """\
+class Sharp(torch.optim.Optimizer):
+    def __init__(self, params):
+        super().__init__(params, {})
+
+    @torch.no_grad()
+    def step(self, closure):
+        with torch.enable_grad():
+            closure()
+        away = [0.05 * p.grad for p in self.param_groups[0]["params"]]
+        for p, a in zip(self.param_groups[0]["params"], away):
+            p.add_(a)
+        with torch.enable_grad():
+            loss = closure()
+        for p, a in zip(self.param_groups[0]["params"], away):
+            p.sub_(a + 0.1 * p.grad)
+        return loss
+
+
+net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+optimizer = Sharp(net.parameters())
+for _ in range(3):
+    x = torch.randn(16, 4)
+    guess = net(x)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (guess - x.sum(1, keepdim=True)).square().mean()
+        loss.backward(retain_graph=True)
+        return loss
+
+    optimizer.step(closure)
+"""
+)
+
+
+def test_a_forward_outside_of_a_closure_that_an_optimizer_of_ones_own_calls_twice(tmp_path: Path) -> None:
+    told = observe(tmp_path, OUTSIDE)
+    assert told.slugs[0] == "retain-graph-cover-up"
+    assert "guess = net(x)" in told.lines("cause")
+    assert [kind for kind, _ in told.patches()][:1] == ["several"]
+    assert "clone_parameters" not in {kind for kind, _ in told.patches()}
