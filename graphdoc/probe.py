@@ -246,14 +246,15 @@ def _tells_more(as_if: object, signs: list[Sign]) -> bool:
 
 
 def _was_their_turn_later(first: Evidence, second: Evidence) -> bool:
-    """Whether parameters that were measured to be cut off in the first steps got gradients later in the whole run."""
+    """Whether parameters that were cut off in the first steps got gradients later in the whole run."""
     sign = second.as_if
-    if sign is None or not sign.facts.get("measured"):
+    if sign is None or "positions" not in sign.facts:
         return False
+    optimizer = sign.facts.get("optimizer", sign.optimizer)
     still = {
         i
         for s in first.signs
-        if s.kind == "suspect-unreached" and s.optimizer == sign.optimizer
+        if s.kind == "suspect-unreached" and s.optimizer == optimizer
         for i in s.facts.get("positions", ())
     }
     return not still.issuperset(sign.facts.get("positions", ()))

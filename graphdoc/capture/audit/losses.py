@@ -139,10 +139,10 @@ class Losses:
             return
         if self.watch.leaves or self.watch.switched_off:
             self._bypassed.stepped(optimizer, seen, missed, self.watch.estimators)
-            self._tell_missed(self._cut_off(missed, hungry), missed, bool(hungry))
+            self._tell_missed(self._cut_off(missed, hungry), missed, optimizer, seen, bool(hungry))
         if missed and self._evidence is None:
             drawn = [(record, record.behind) for record in reversed(self.watch.drawn())]
-            self._tell_missed([(record, behind) for record, behind in drawn if behind & missed], missed)
+            self._tell_missed([(r, behind) for r, behind in drawn if behind & missed], missed, optimizer, seen)
         self.watch.stepped()
 
     def _without(self, optimizer: Any, seen: Seen) -> set[int]:
@@ -194,7 +194,14 @@ class Losses:
             cut[-1] = cut[-1][0], cut[-1][1] | whole
         return cut or [(r, b) for r, b in off if id(r) in used]
 
-    def _tell_missed(self, cut: list[tuple[Record, frozenset[int]]], missed: set[int], before: bool = False) -> None:
+    def _tell_missed(
+        self,
+        cut: list[tuple[Record, frozenset[int]]],
+        missed: set[int],
+        optimizer: Any,
+        seen: Seen,
+        before: bool = False,
+    ) -> None:
         """Tell of these parameters, which are stepped and never reached, where such cuts, each with the leaves behind
         it, are seen again and again. ``before``: they had gradients in an earlier phase."""
         last = self._audit.journal.latest("backward")
@@ -206,6 +213,9 @@ class Losses:
         leaves = {r.place: r for r, _ in cut if r.recording and r.op == record.op == COPIES}
         leaves.pop(record.place, None)
         sign = Sign("cut-off", facts={"before": True} if before else {})
+        if not before:  # the first run knows whether their turn came later
+            held = enumerate(parameters_of(optimizer))
+            sign.facts |= {"optimizer": seen.id, "positions": [i for i, p in held if id(p) in behind & missed]}
         self._tell(noted, (), sign, [record, *leaves.values()], None, behind & frozenset(missed))
 
     def _missed(self, optimizer: Any, reached: dict[int, int]) -> set[int]:
