@@ -264,6 +264,11 @@ class Losses:
             # Another call may give them gradients, which are cleared: what was seen is that no step has one.
             self._tell(noted, (), Sign(kind, facts={"at_steps": True}), [record], None, behind)
 
+    def is_wanted_as_number(self, place: Any) -> bool:
+        """Whether what is converted at this place goes on with its graph beside."""
+        watch = self.watch
+        return watch is not None and any(r.place == place and watch.goes_on(r) for r, _ in watch.leaves.values())
+
     def tell_measured(
         self, records: list[Record], behind: frozenset[int], optimizer: int, facts: dict[str, Any]
     ) -> None:

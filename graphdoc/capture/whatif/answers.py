@@ -80,6 +80,7 @@ class Answers:
             not places
             or not never
             or audit is None
+            or any(audit.losses.is_wanted_as_number(rs[-1].place) for rs in places)
             or not self._again((target.number, *(rs[0].place for rs in places)))
         ):
             return
