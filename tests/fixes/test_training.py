@@ -25,6 +25,29 @@ h = torch.zeros(2, 3)
 # (kind, args, the sick program with its places marked, the right program, how it differs from the usual case)
 PROGRAMS: list[tuple[Any, ...]] = [
     (
+        "straight_through",
+        {},
+        "for i in range(3):\n    opt.zero_grad()\n    w = «torch.round(net.weight)»\n    (net.bias + x @ w.T).pow(2).sum().backward()\n    opt.step()\n",
+        "for i in range(3):\n    opt.zero_grad()\n    w = net.weight + (torch.round(net.weight) - net.weight).detach()\n    (net.bias + x @ w.T).pow(2).sum().backward()\n    opt.step()\n",
+        {"silent": True},
+    ),
+    (
+        "make_once",
+        {},
+        "for i in range(3):\n    «opt = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)»\n    opt.zero_grad()\n    net(x).pow(2).sum().backward()\n    opt.step()\n",
+        "opt = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)\nfor i in range(3):\n    opt.zero_grad()\n    net(x).pow(2).sum().backward()\n    opt.step()\n",
+        {"silent": True},
+    ),
+    (
+        "register_parameter",
+        {"first": "made", "place": "@1"},
+        "table = «torch.zeros(3, requires_grad=True)»\n«net.register_buffer('table', table)»\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+        "for i in range(3):\n    opt.zero_grad()\n    (net(x) + net.table).pow(2).sum().backward()\n    opt.step()\n",
+        "net.table = nn.Parameter(torch.zeros(3))\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+        "for i in range(3):\n    opt.zero_grad()\n    (net(x) + net.table).pow(2).sum().backward()\n    opt.step()\n",
+        {"silent": True},
+    ),
+    (
         "detach_after",
         {"paths": ["h"], "first": "after"},
         "for i in range(3):\n    h = torch.tanh(net(x) + h)\n    opt.zero_grad()\n    «h.sum().backward()»\n    opt.step()\n",
