@@ -95,6 +95,8 @@ def question(evidence: Evidence) -> str:
 def _of_one_that_went_on(evidence: Evidence) -> str:
     """The mode for a run without an exception."""
     sources, signs = evidence.sources, evidence.signs
+    # The other ranks would wait for a fork of one: it is not measured there.
+    measurable = evidence.process.world_size <= 1 and first_sign(signs, *_MEASURED) is not None
     mode = ""
     if suspicious(sources, signs) or left_unrecorded(evidence.warnings, signs):
         mode = "probe:cuts"
@@ -106,10 +108,10 @@ def _of_one_that_went_on(evidence: Evidence) -> str:
         mode = "probe:cuts"
     elif first_sign(signs, "suspect-product") is not None:
         mode = "probe:product"
-    elif first_sign(signs, *_MEASURED) is not None:
+    elif measurable:
         mode = "probe:whatif"
     asked = first_sign(signs, GRADIENTS_ASKED) is not None
-    if not asked and (mode != "probe:cuts" or first_sign(signs, *_MEASURED) is None):
+    if not asked and (mode != "probe:cuts" or not measurable):
         return mode
     cuts = mode.removeprefix("probe") if mode.startswith("probe:cuts") else ""
     return f"probe:whatif{':all' if asked else ''}{cuts}"
