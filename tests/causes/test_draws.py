@@ -56,7 +56,7 @@ def offered(tmp_path: Path, code: str) -> dict[str, str]:
             "dist = D.Normal(net(x), 1.0)\naction = dist.sample()\n"
             "def shot(a):\n    return -(a - 1).abs().sum(-1)\nreward = shot(action)\n(-reward).mean().backward()\n",
             ["rsample", "log_prob_surrogate"],
-            "(dist.log_prob(action) * (-reward)).mean().backward()",
+            "(dist.log_prob(action) * -reward).mean().backward()",
         ),
         (
             "dist = D.Normal(net(x), 1.0)\naction = dist.sample()\n"

@@ -187,7 +187,7 @@ def _untold(program: Program) -> Finding | None:
     whose = folded(sign.parameters) or "what it is applied to"
     return Finding(
         0.9,
-        "certain" if nothing else "likely",  # that None was not meant is read off a value that nobody reads
+        Proof.SOURCE.where(nothing),  # that None was not meant is read off a value that nobody reads
         f"`{function.name}.backward` returns {what}: {whose} never gets a gradient",
         f"PyTorch takes None for the gradient of an input as zero and raises no error. `{function.name}.backward` "
         "computes a gradient and does not return it.",

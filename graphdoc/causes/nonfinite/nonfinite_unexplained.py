@@ -8,6 +8,7 @@ from graphdoc.finding import Finding
 from graphdoc.program.bad_value_kind import kind_of
 from graphdoc.program.bad_values import KIND, Birth, Trouble
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.signs import first_sign
 from graphdoc.program.spans import innermost_user, span, where
 from graphdoc.story.every_value import what_went_in
@@ -85,7 +86,7 @@ def _overflow(trouble: Trouble, birth: Birth, of: str) -> Finding:
         f"larger than {birth.output.dtype} can hold",
         f"what goes in is as large as {largest:.4g}",
         "the result has no place in its type and is infinite.",
-        confidence="certain" if birth.shows == "inf" and not birth.node else "likely",
+        confidence=Proof.BIRTH.where(birth.shows == "inf" and not birth.node),
     )
 
 
