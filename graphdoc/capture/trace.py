@@ -12,6 +12,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +75,7 @@ class StepTrace:
         self.given: dict[str, Any] = {}  # what it was given there: it may let go of it before the end
         self.named = 0
         self.thread = 0  # which steps, as far as one thread does
+        self.threads: set[int] = set()  # all that the program has had: each counts its nodes by itself
         self.write = TraceFile(witness.out, witness.trouble).write
 
     @classmethod
@@ -130,6 +132,7 @@ class StepTrace:
             shown(message, *args, **kwargs)
 
         warnings.showwarning = showwarning
+        in_each_thread(self.witness, self._entered)
         if self.reference:
             from graphdoc.capture.reference import Copying
 
@@ -278,14 +281,19 @@ class StepTrace:
             self.versions[id(p)] = p._version, now
 
     def _note_written(self, parameters: Iterable[Any]) -> None:
-        """A step has written these; of another thread's the nodes have numbers of their own, and tell nothing."""
+        """A step has written these; of another thread's nothing is told."""
         if self.thread in (0, get_ident()):
             self.thread = get_ident()
             self.written.update((id(p), self.torch.autograd._get_sequence_nr()) for p in parameters)
 
+    def _entered(self) -> AbstractContextManager[None]:
+        self.threads.add(get_ident())
+        return nullcontext()
+
     def _is_stale(self, parameter: int, first: int) -> bool:
-        """Whether the oldest node that has read a parameter did so before it was written."""
-        return self.thread in (0, get_ident()) and first < self.written.get(parameter, 0)
+        """Whether the oldest node that has read a parameter did so before it was written; where the program has other
+        threads, whose nodes have numbers of their own, that is not known."""
+        return len(self.threads) <= 1 and first < self.written.get(parameter, 0)
 
     def _stepping(self, optimizer: Any) -> None:
         self._made(optimizer)
