@@ -369,9 +369,10 @@ class _Maker(cst.CSTTransformer):
 
     def on_leave(self, original: cst.CSTNode, updated: Any) -> Any:
         if isinstance(original, cst.Module | cst.IndentedBlock):
-            updated = _Block(self, original, updated).made()
+            rows = [_Row(self, o, u) for o, u in zip(original.body, updated.body, strict=True)]
+            updated = _Block(self, rows, updated).made()
         elif isinstance(original, cst.SimpleStatementSuite):
-            updated = _Suite(self, original, updated).made()
+            updated = _Block(self, [_Row(self, original, updated)], updated).on_the_line_of_its_header()
         elif isinstance(original, cst.BaseCompoundStatement):
             updated = self._listed(original, updated)
         elif isinstance(original, cst.BaseExpression):
@@ -441,7 +442,7 @@ class _Maker(cst.CSTTransformer):
             elif isinstance(text, Below):
                 header = Written(f"{text.header.template}\n    pass", text.header.parts)
                 body = _spaced(self.lines(text.texts, unit))
-                block = cst.IndentedBlock(body, indent=unit if unit != self.tree.module.default_indent else None)
+                block = self.block(body, unit)
                 found += [made.with_changes(body=block) for made in self.lines([header], unit)]
             elif isinstance(text, Written):
                 made = _fill(parse_template_module, text.template + "\n", self.parts(text))
@@ -451,6 +452,11 @@ class _Maker(cst.CSTTransformer):
             else:
                 found.append(cst.EmptyLine(indent=False))
         return found
+
+    def block(self, lines: Sequence[_Node], unit: str, footer: Sequence[_Node] = ()) -> cst.IndentedBlock:
+        """Lines below a header, indented by this much."""
+        own = unit if unit != self.tree.module.default_indent else None
+        return cst.IndentedBlock(list(lines), indent=own, footer=list(footer))
 
 
 def _code(node: _Node) -> str:
@@ -766,9 +772,8 @@ def _spaced(lines: Sequence[_Node]) -> list[_Node]:
 class _Block:
     """A block's lines: with new ones, without some, some of them below a header of their own."""
 
-    def __init__(self, maker: _Maker, original: _Node, updated: _Node) -> None:
-        self.maker, self.updated = maker, updated
-        self.rows = [_Row(maker, o, u) for o, u in zip(original.body, updated.body, strict=True)]
+    def __init__(self, maker: _Maker, rows: list[_Row], updated: _Node) -> None:
+        self.maker, self.rows, self.updated = maker, rows, updated
 
     def made(self) -> _Node:
         if not any(r.touched for r in self.rows):
@@ -789,6 +794,18 @@ class _Block:
         if not body and not footer:
             return cst.Module([], has_trailing_newline=False)
         return self.updated.with_changes(body=body, footer=footer)
+
+    def on_the_line_of_its_header(self) -> _Node:
+        """The same of the one row that stands behind the colon; lines of its own where some go below a header."""
+        (row,) = self.rows
+        if not row.touched:
+            return self.updated
+        if not any(row.edits(n, Under) for n in row.originals):
+            return row.lines(True)[0]
+        body, _ = self._joined(self._below([([n], made, []) for n, made in row.apart()]))
+        spot = next(e.at for n in row.originals for e in self.maker.edits.get(n, ()))
+        assert spot is not None
+        return self.maker.block(body, self.maker.files.unit(spot))
 
     def _whole(self, row: _Row) -> bool:
         """Whether what goes below a header are whole lines, this one among them."""
@@ -819,8 +836,7 @@ class _Block:
         assert spot is not None
         unit = self.maker.files.unit(spot)
         header = cst.parse_module(f"{change.header}\n    pass\n").body[0]
-        own = unit if unit != self.maker.tree.module.default_indent else None
-        block = cst.IndentedBlock([inner[0].with_changes(leading_lines=[]), *inner[1:]], indent=own, footer=rest)
+        block = self.maker.block([inner[0].with_changes(leading_lines=[]), *inner[1:]], unit, rest)
         row = next(r for r in self.rows if first in r.originals)
         made = [*row.above_header(first), header.with_changes(body=block, leading_lines=[])]
         nodes = [n for u in units[low : high + 1] for n in u[0]]
@@ -838,27 +854,3 @@ class _Block:
             found += [lines[0].with_changes(leading_lines=[*carried, *lines[0].leading_lines]), *lines[1:]]
             carried = []
         return found, carried
-
-
-class _Suite:
-    """The body of a compound statement on the line of its header."""
-
-    def __init__(self, maker: _Maker, original: _Node, updated: _Node) -> None:
-        self.maker, self.updated = maker, updated
-        self.row = _Row(maker, original, updated)
-
-    def made(self) -> _Node:
-        row = self.row
-        if not row.touched:
-            return self.updated
-        if not any(row.edits(n, Under) for n in row.originals):
-            return row.lines(True)[0]
-        lines: list[Any] = [([n], made, []) for n, made in row.apart()]
-        block = _Block.__new__(_Block)
-        block.maker, block.updated, block.rows = self.maker, self.updated, [row]
-        body, _ = block._joined(block._below(lines))
-        spot = next(e.at for n in row.originals for e in self.maker.edits.get(n, ()))
-        assert spot is not None
-        unit = self.maker.files.unit(spot)
-        own = unit if unit != self.maker.tree.module.default_indent else None
-        return cst.IndentedBlock(body, indent=own)
