@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -56,7 +57,7 @@ def test_every_page_is_in_the_site_and_on_its_first_page() -> None:
 
     pages = {page.name for page in (ROOT / "docs").glob("*.md")}
     assert set(files(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"])) == pages
-    assert {*links(ROOT / "docs" / "index.md"), "index.md"} == pages
+    assert {*(link.partition("#")[0] for link in links(ROOT / "docs" / "index.md")), "index.md"} == pages
 
 
 @pytest.mark.parametrize("command", ["run", "fix", "show"])
@@ -66,6 +67,20 @@ def test_the_options_of_a_command_are_told(command: str) -> None:
     told = (ROOT / "docs" / "commands.md").read_text()
     options = set(re.findall(r"(?m)^ +(?:-h, )?(--[a-z-]+)", said)) - {"--help"}
     assert options and not {o for o in options if o not in told and not o.startswith("--no-")}
+
+
+def test_the_problem_matcher_reads_a_finding() -> None:
+    task = json.loads(re.findall(r"```json\n(.*?)```", (ROOT / "docs" / "editors.md").read_text(), re.DOTALL)[0])[
+        "tasks"
+    ][0]
+    pattern = task["problemMatcher"]["pattern"]
+    said = (ROOT / "tests/render/golden/files-github.txt").read_text().splitlines()
+    found = re.match(pattern["regexp"], said[0])
+    assert found
+    told = {part: found[number] for part, number in pattern.items() if part != "regexp"}
+    assert told["code"].startswith("GD") and told["file"].endswith(".py") and not told["message"].endswith(":")
+    assert int(told["line"]) <= int(told["endLine"]) and int(told["column"]) < int(told["endColumn"])
+    assert not re.match(pattern["regexp"], "::notice title=graphdoc::no graph")
 
 
 @pytest.mark.slow
