@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from graphdoc.address import page_address
 from graphdoc.shapes import Picture
 
 if TYPE_CHECKING:
@@ -130,9 +131,11 @@ class Diagnosis:
     remedies: tuple[Remedy, ...] = field(default=(), compare=False, repr=False)
 
     def to_json(self) -> dict[str, Any]:
+        page = page_address(self.code, self.cause)
         return {
             "code": self.code,
             "cause": self.cause,
+            **({"page": page} if page else {}),
             "confidence": self.confidence,
             "title": self.title,
             "explanation": self.explanation,

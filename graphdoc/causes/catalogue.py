@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from graphdoc.address import anchor
 from graphdoc.causes.base import Cause
 
 GROUPS = {
@@ -27,8 +28,7 @@ _HEAD = """\
 Every way of failing that graphdoc knows, with what happened, why, and what to write instead.
 `graphdoc explain CODE` shows one of these pages; `graphdoc causes` lists them.
 
-This file is generated from the causes themselves. Change `graphdoc/causes/*/*.py`, then run
-`GRAPHDOC_BLESS=1 pytest tests/causes/test_catalogue.py`.
+<!-- Made from graphdoc/causes/*/*.py by GRAPHDOC_BLESS=1 pytest tests/causes/test_catalogue.py -->
 """
 
 
@@ -88,15 +88,10 @@ def as_markdown(causes: Iterable[Cause]) -> str:
     for heading in dict.fromkeys(group(c) for c in every):
         table = [f"## {heading}\n", "| code | cause | in one line |", "|---|---|---|"]
         table += [
-            f"| [{c.code}](#{_anchor(c)}) | `{c.slug}` | {c.title.replace('|', chr(92) + '|')} |"
+            f"| [{c.code}](#{anchor(c.code, c.slug)}) | `{c.slug}` | {c.title.replace('|', chr(92) + '|')} |"
             for c in every
             if group(c) == heading
         ]
         parts.append("\n".join(table) + "\n")
     parts += [page_as_markdown(c, level=2) for c in every]
     return "\n".join(parts)
-
-
-def _anchor(cause: Cause) -> str:
-    """The anchor that Markdown viewers give the heading ``CODE `slug```."""
-    return f"{cause.code}-{cause.slug}".lower()

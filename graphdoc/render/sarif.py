@@ -7,6 +7,7 @@ import re
 from typing import Any
 from urllib.parse import quote
 
+from graphdoc.address import page_address
 from graphdoc.model import Diagnosis, Fix, Report, Span
 from graphdoc.render import story
 from graphdoc.render.json import document
@@ -75,16 +76,17 @@ def _rule(diagnosis: Diagnosis) -> dict[str, Any]:
             f"{page.what_happened.strip()}\n\n{page.why.strip()}\n\n```python\n{page.example.strip()}\n```\n\n"
             f"Use instead:\n\n```python\n{page.use_instead.strip()}\n```\n\n{page.fix_safety.strip()}\n"
         )
-    rule: dict[str, Any] = {
+    address = page_address(diagnosis.code, diagnosis.cause)
+    return {
         "id": diagnosis.code,
         "name": "".join(word.capitalize() for word in diagnosis.cause.split("-")),
         "shortDescription": {"text": clip(flat(title), _LONGEST)},
         "fullDescription": {"text": clip(flat(full), _LONGEST)},
+        **({"helpUri": address} if address else {}),
         "help": {"text": help_text, **({"markdown": markdown} if markdown else {})},
         "defaultConfiguration": {"level": "error"},
         "properties": {"tags": ["pytorch", "autograd"]},
     }
-    return rule
 
 
 def _result(report: Report, diagnosis: Diagnosis, index: int, seen: dict[str, int]) -> dict[str, Any]:

@@ -1,0 +1,46 @@
+"""The address of a cause's page: where this installation's own documents lie, as far as it knows.
+
+A release names its documents in pyproject's ``Documentation``. An installation from a repository
+(``pip install git+https://…@COMMIT``) has left where it came from, and the same commit has the page that belongs to it.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+_NAME = "torch-graphdoc"
+
+
+def anchor(code: str, slug: str) -> str:
+    """The anchor that Markdown viewers give a page's heading, ``CODE `slug```."""
+    return f"{code}-{slug}".lower()
+
+
+def page_address(code: str, slug: str) -> str:
+    """The address of a cause's page; empty where this installation knows none."""
+    return f"{_pages()}#{anchor(code, slug)}" if _pages() else ""
+
+
+@cache
+def _pages() -> str:
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        ours = distribution(_NAME)
+    except PackageNotFoundError:  # a folder on the path
+        return ""
+    named = [value.split(", ", 1) for value in ours.metadata.get_all("Project-URL") or ()]
+    site = next((url for label, url in named if label == "Documentation"), "")
+    return f"{site.rstrip('/')}/causes.html" if site else pages_of(ours.read_text("direct_url.json") or "{}")
+
+
+def pages_of(direct_url: str) -> str:
+    """The page of the causes in the repository that pip's ``direct_url.json`` names, at the very commit."""
+    try:
+        origin = json.loads(direct_url)
+        url, commit = origin["url"], origin["vcs_info"]["commit_id"]
+    except (ValueError, KeyError, TypeError):
+        return ""
+    public = isinstance(url, str) and url.startswith("https://") and "@" not in url
+    return f"{url.removesuffix('/').removesuffix('.git')}/blob/{commit}/docs/causes.md" if public else ""
