@@ -184,6 +184,12 @@ def test_what_an_author_cuts_is_no_difference(tmp_path: Path, name: str) -> None
     assert not told(evidence)
 
 
+@pytest.mark.parametrize(("name", "most"), [("dropout, and several calls in a step", 2), ("an advantage", 3)])
+def test_a_step_that_agrees_is_run_two_or_three_times_more(tmp_path: Path, name: str, most: int) -> None:
+    looks = [look for s in measured(tmp_path, MEANT[name]).signs for look in s.facts.get("looks", ())]
+    assert looks and all(look["cost"][0] <= most for look in looks)
+
+
 RESTS = """
 from torch import nn
 class Net(nn.Module):

@@ -7,9 +7,10 @@ it depends by way of that value, whatever became of it between: a number in Pyth
 from __future__ import annotations
 
 import ctypes
+import itertools
 import sys
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -26,10 +27,11 @@ from graphdoc.capture.whatif.moves import anywhere, steps_for
 from graphdoc.capture.whatif.window import Move, Target
 
 if TYPE_CHECKING:
+    from graphdoc.capture.whatif.measure import Result
     from graphdoc.capture.witness import Witness
 
-MOST_PLACES = 12
-"""Places at which the values of one round are held one by one."""
+MOST_FORKS = 24
+"""That look for the places among all by which a loss depends on parameters."""
 MOST_HELD = 1_000
 """Places that are held all at once."""
 MOST_OF_PLACE = 20
@@ -58,9 +60,11 @@ class CutLook(CutWatch):
             self.found.setdefault(record.place, deque(maxlen=MOST_OF_PLACE)).append(record)
         return record
 
-    def holding(self, kept: Any) -> Held:
-        """A watch that keeps what all these places give, or that holds it."""
-        return Held(self, list(self.found)[:MOST_HELD], kept)
+    def holding(self, kept: Any, only: Collection[Any] | None = None) -> Held | None:
+        """A watch that keeps what all, or ``only`` some, of these places give, or that holds it; None for no place."""
+        numbers = {place: n for n, place in enumerate(self.found) if n < MOST_HELD}
+        places = {place: n for place, n in numbers.items() if only is None or place in only}
+        return Held(self, places, kept) if places else None
 
     def behind(self, parameters: set[int]) -> list[list[Record]]:
         """The records of each place behind which one of these parameters (ids) lies, in the order of the program."""
@@ -75,13 +79,12 @@ def _within_function(record: Record) -> bool:
 class Held(TorchFunctionMode):
     """In a fork: keeps what the operations at these places give, or holds it at what was kept."""
 
-    def __init__(self, look: CutRecorder, places: list[Any], kept: dict[Any, Any] | None = None, but: int = -1) -> None:
+    def __init__(self, look: CutRecorder, places: dict[Any, int], kept: dict[Any, Any] | None) -> None:
         super().__init__()
         self._look = look
         self._names = {op for op, _ in places}
-        self._places = {place: n for n, place in enumerate(places)}
+        self._places = places
         self._kept = kept
-        self._but = but
         self._values: dict[Any, Any] = {}
         self._counts: dict[int, int] = {}
         self._size = 0
@@ -107,7 +110,7 @@ class Held(TorchFunctionMode):
         if self._kept is None:
             self._values[number, count] = self._frozen(whole)
             return result
-        if number == self._but or (number, count) not in self._kept:
+        if (number, count) not in self._kept:
             return result
         written = name == "__setitem__" or (name.endswith("_") and not name.endswith("__"))
         with torch.no_grad():
@@ -163,36 +166,46 @@ def _thawed(value: Any, kept: Any, written: bool) -> Any:
 
 
 def locate(
-    target: Target, chosen: set[int], base: Any, look: CutLook
+    target: Target, chosen: set[int], result: Result, look: CutLook
 ) -> Generator[Move, Any, tuple[list[list[Record]], str]]:
     """The places by which the losses depend on the chosen parameters, the strongest first; or why none are known."""
-    mine = {id(target.parameters[i]) for i in chosen}
-    places = look.behind(mine)
+    places = look.behind({id(target.parameters[i]) for i in chosen})
     if not places:
         return [], "no operation was seen by which their values leave the graph"
-    if len(places) > MOST_PLACES:
-        return [], f"their values leave the graph at {len(places)} places, too many to look at one by one"
-    keys = [rs[0].place for rs in places]
-    first = yield Move(watch=Held(look, keys))
-    if isinstance(first, str):
-        return [], first
-    kept = dict(first["watch"])
     step = max(steps_for(target.parameters))
     directions = anywhere(target.torch, target.parameters, chosen, 2)
-    moved = _change((yield Move(step, directions)), base)
-    held = _change((yield Move(step, directions, watch=Held(look, keys, kept))), base)
-    if moved is None or held is None or not moved:
+    moved = _change((yield Move(step, directions)), result.base)
+
+    def change_by(group: list[int]) -> Generator[Move, Any, float | None]:
+        """How much the losses change by way of these places alone: all others are held."""
+        free = [rs[0].place for n, rs in enumerate(places) if n in group]
+        held = [rs[0].place for rs in places if rs[0].place not in free]
+        return _change((yield Move(step, directions, watch=look.holding(result.kept, held))), result.base)
+
+    rest = yield from change_by([])
+    if not moved or rest is None:
         return [], "the places where their values leave the graph could not be held"
-    if held > STAYS * moved:
+    if rest > STAYS * moved:
         return [], "the loss depends on them by another way than by the operations that were seen"
-    if len(places) == 1:
-        return places, ""
-    effects = []
-    for n in range(len(places)):
-        one = _change((yield Move(step, directions, watch=Held(look, keys, kept, n))), base)
-        effects.append(one if one is not None else 0.0)
-    found = sorted((n for n, e in enumerate(effects) if e > CARRIES * moved), key=lambda n: -effects[n])
-    return [places[n] for n in found], "" if found else "no single place carries what the loss depends on"
+    found: dict[int, float] = {0: moved} if len(places) == 1 else {}
+    pending = _halves(list(range(len(places))))
+    for forks in itertools.count():
+        if not pending:
+            break
+        if forks >= MOST_FORKS:
+            return [], f"their values leave the graph at {len(places)} places, too many to look at one by one"
+        group = pending.pop(0)
+        effect = yield from change_by(group)
+        if effect is not None and effect > CARRIES * moved:
+            pending += _halves(group)
+            found.update({group[0]: effect} if len(group) == 1 else {})
+    strongest = sorted(found, key=lambda n: -found[n])
+    return [places[n] for n in strongest], "" if found else "no single place carries what the loss depends on"
+
+
+def _halves(group: list[int]) -> list[list[int]]:
+    middle = len(group) // 2
+    return [group[:middle], group[middle:]] if middle else []
 
 
 def _change(told: Any, base: Any) -> float | None:

@@ -5,9 +5,9 @@ A generator asks for forks and is sent what each has told, so that the same line
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from graphdoc.capture.whatif.moves import along, anywhere, slope_by, steps_for
 from graphdoc.capture.whatif.window import Move, Target
@@ -48,25 +48,34 @@ class Answer:
 @dataclass
 class Result:
     """What was measured between two steps; ``why`` says why nothing was, if so. ``alone``: the gradients of every call
-    go to parameters of other optimizers."""
+    go to parameters of other optimizers. ``kept`` is what left the graph meanwhile, ``ends`` where the gradient of what
+    is given none ends, or why that is not known."""
 
     answers: list[Answer] = field(default_factory=list)
     why: str = ""
     alone: bool = False
     base: dict[str, Any] | None = None
+    kept: dict[Any, Any] = field(default_factory=dict)
+    ends: Any = "nothing is missing"
 
 
-Holding = Callable[[Any], Any]
-"""Makes a watch that keeps what leaves the graph (of None), or that holds it at what was kept."""
+class Watches(Protocol):
+    """What a fork can be made to see or to hold."""
+
+    def holding(self, kept: Any) -> Any:
+        """Keep what leaves the graph (of None), or hold it at what was kept."""
+
+    def dying(self, chosen: set[int]) -> Any:
+        """See at which nodes the gradient of these parameters ends."""
 
 
-def measure(target: Target, owners: list[list[int]], holding: Holding) -> Plan:
+def measure(target: Target, owners: list[list[int]], watches: Watches) -> Plan:
     """Ask for the forks that answer for one optimizer.
 
     Args:
         owners: the positions of its parameters, by the module that they belong to.
     """
-    base = yield Move(first=True)
+    base = yield Move(first=True, watch=watches.holding(None))
     if isinstance(base, str):
         return Result(why=base)
     calls = base["calls"]
@@ -80,149 +89,151 @@ def measure(target: Target, owners: list[list[int]], holding: Holding) -> Plan:
         return Result(why="the program writes to the parameters between the steps")
     fed = [i for i, c in enumerate(calls) if c["some"]]
     had = [i for i, c in enumerate(calls) if c["had"]]
-    told = Result(alone=not had, base=base)
+    told = Result(alone=not had, base=base, kept=dict(base.get("watch", ())))
     of_interest = fed or had or list(range(len(calls)))
     moved = {i for c in calls for i in c["some"]}
     silent, moved = measured - moved, measured & moved
+    look = _Look(target, base, watches, told)
     if silent:
-        yield from _silent(target, owners, base, of_interest, silent, told)
-        if told.why:
-            return told
-    if moved:
-        yield from _moved(target, owners, base, of_interest, moved, told, holding)
+        yield from look.silent(owners, of_interest, silent)
+    if moved and not told.why:
+        yield from look.moved(owners, of_interest, moved)
     return told
 
 
-def _silent(
-    target: Target, owners: list[list[int]], base: Any, calls: list[int], silent: set[int], told: Result
-) -> Generator[Move, Any, None]:
-    """Parameters that no call has given anything to: does a loss depend on them all the same?"""
-    parameters = target.parameters
-    step = max(steps_for(parameters))
-    far = yield Move(step, anywhere(target.torch, parameters, silent, 1))
-    values = _values(far, base)
-    if values is None or all(values[i] == base["calls"][i]["value"] for i in calls):
-        told.answers.append(Answer(sorted(silent), INDEPENDENT if values is not None else NOISE))
-        return
-    again = yield Move()
-    same = _values(again, base)
-    if same is None or any(same[i] != base["calls"][i]["value"] for i in calls):
-        told.why = "the same step gives another loss when it is run again, so no difference can be measured"
-        return
-    known = {i for c in base["calls"] for i in c["had"]}
-    for owner in [o for o in owners if silent.intersection(o)][:MOST_OWNERS]:
-        chosen = silent.intersection(owner)
-        directions = anywhere(target.torch, parameters, chosen, 2)
-        slopes = yield from _slopes(target, base, directions, calls)
-        if any(_steady(slopes, i) is None for i in calls):
-            for far in FAR:  # a loss that moves in steps
-                slopes.append((yield from _slope(base, directions, far)))
+class _Look:
+    """One optimizer between two of its steps. Each fork moves along one direction, to one side: how much of the change
+    of the loss is its curve is known from the gradients at both ends."""
+
+    def __init__(self, target: Target, base: Any, watches: Watches, told: Result) -> None:
+        self._target = target
+        self._base = base
+        self._watches = watches
+        self._told = told
+        self._steps = steps_for(target.parameters)
+
+    def silent(self, owners: list[list[int]], calls: list[int], silent: set[int]) -> Generator[Move, Any, None]:
+        """Parameters that no call has given anything to: does a loss depend on them all the same?"""
+        told, far = self._told, max(self._steps)
+        whole = anywhere(self._target.torch, self._target.parameters, silent, 2)
+        first = yield from self._slope(whole, far)
+        if first is None or all(first[i][0] == 0.0 for i in calls):
+            told.answers.append(Answer(sorted(silent), INDEPENDENT if first is not None else NOISE))
+            return
+        again = yield Move(watch=self._watches.dying(silent))
+        same = _values(again, self._base)
+        if same is None or any(same[i] != self._base["calls"][i]["value"] for i in calls):
+            told.why = "the same step gives another loss when it is run again, so no difference can be measured"
+            return
+        told.ends = again["watch"]
+        mine = [chosen for o in owners if (chosen := silent.intersection(o))][:MOST_OWNERS]
+        for chosen in mine:
+            directions = [d if i in chosen else None for i, d in enumerate(whole)]
+            slopes = [first] if chosen == silent else [(yield from self._slope(directions, far))]
+            yield from self._one_by_one(chosen, directions, slopes, calls)
+
+    def _one_by_one(
+        self, chosen: set[int], directions: list[Any], slopes: list[Any], calls: list[int]
+    ) -> Generator[Move, Any, None]:
+        """The answers for one module, of which the slopes by the widest step are known."""
+        if slopes[0] is None or any(slopes[0][i][0] for i in calls):
+            for step in (*self._steps[:2], *FAR):  # the last two for a loss that moves in steps
+                slopes.append((yield from self._slope(directions, step)))
+                if all(_steady(slopes, i) is not None for i in calls):
+                    break
+        known = {i for c in self._base["calls"] for i in c["had"]}
         for i in calls:
-            call = base["calls"][i]
+            call = self._base["calls"][i]
             answer = Answer(sorted(chosen), NOISE, file=call["file"], line=call["line"])
-            told.answers.append(answer)
+            self._told.answers.append(answer)
             steady = _steady(slopes, i)
-            if steady is not None or all(_clear(s, i) for s in slopes[-2:]):
+            if steady is not None or (len(slopes) > 1 and all(_clear(s, i) for s in slopes[-2:])):
                 answer.slope = steady if steady is not None else slopes[-1][i][0]
                 answer.answer = ZEROS if chosen & known else MISSING
-            elif all(s[i][0] == 0.0 for s in slopes if s is not None):
+            elif all(s is not None and s[i][0] == 0.0 for s in slopes):
                 answer.answer = INDEPENDENT
 
+    def moved(self, owners: list[list[int]], calls: list[int], moved: set[int]) -> Generator[Move, Any, None]:
+        """Parameters that were given a gradient: is it that of the loss? All of them at once first; then with what
+        leaves the graph held, which is what a gradient is defined by; then module by module."""
+        parameters, kept = self._target.parameters, self._told.kept
+        rows = {i: [g.clone() for g in self._target.given.read(i)] for i in calls}
+        whole = along(parameters, [sum(parts) for parts in zip(*rows.values(), strict=True)], moved)
+        every = sorted(moved)
+        open_ = calls
+        if kept:  # one look is enough where a cut may be the reason
+            open_ = yield from self._agreeing(rows, open_, whole, every, False, self._steps[:1])
+        still = yield from self._compare(rows, open_, whole, every)
+        if not still:
+            return
+        several = [chosen for o in owners if (chosen := moved.intersection(o))][:MOST_OWNERS]
+        if len(several) == 1:
+            return
+        self._told.answers = [a for a in self._told.answers if a.parameters != every or a.answer == AGREES]
+        for chosen in several:
+            for i in still:
+                yield from self._compare(rows, [i], along(parameters, rows[i], chosen), sorted(chosen))
 
-def _moved(
-    target: Target,
-    owners: list[list[int]],
-    base: Any,
-    calls: list[int],
-    moved: set[int],
-    told: Result,
-    holding: Holding,
-) -> Generator[Move, Any, None]:
-    """Parameters that were given a gradient: is it that of the loss? All of them at once first; then with what leaves
-    the graph held, which is what a gradient is defined by; then module by module."""
-    rows = {i: [g.clone() for g in target.given.read(i)] for i in calls}
-    total = [sum(parts) for parts in zip(*rows.values(), strict=True)]
-    whole = along(target.parameters, total, moved)
-    wrong = yield from _compare(target, base, rows, calls, whole, sorted(moved), told, None)
-    if not wrong:
-        return
-    first = yield Move(watch=holding(None))
-    kept = dict(first["watch"]) if not isinstance(first, str) else {}
-    plain = {a.line: a for a in told.answers if a.parameters == sorted(moved) and a.answer != AGREES}
-    told.answers = [a for a in told.answers if a not in plain.values()]
-    still = wrong
-    if kept:
-        still = yield from _compare(target, base, rows, wrong, whole, sorted(moved), told, lambda: holding(kept))
-    if not still:
-        return
-    told.answers = [a for a in told.answers if a.parameters != sorted(moved) or a.answer == AGREES]
-    for owner in [o for o in owners if moved.intersection(o)][:MOST_OWNERS]:
-        chosen = moved.intersection(owner)
-        for i in still:
-            directions = along(target.parameters, rows[i], chosen)
-            watch = (lambda: holding(kept)) if kept else None
-            yield from _compare(target, base, rows, [i], directions, sorted(chosen), told, watch)
-
-
-def _compare(
-    target: Target,
-    base: Any,
-    rows: dict[int, list[Any]],
-    calls: list[int],
-    directions: list[Any],
-    chosen: list[int],
-    told: Result,
-    watch: Callable[[], Any] | None,
-) -> Generator[Move, Any, list[int]]:
-    """Measure along a direction; gives back the calls at which the gradient is not seen to be that of the loss."""
-    if all(d is None for d in directions):
-        return []
-    open_ = list(calls)
-    slopes: list[Any] = []
-    expected = {i: slope_by(rows[i], directions) for i in calls}
-
-    def answer(i: int, kind: str, slope: float) -> None:
-        call = base["calls"][i]
-        told.answers.append(Answer(chosen, kind, slope, expected[i], call["file"], call["line"], watch is not None))
-
-    for step in steps_for(target.parameters)[:3]:
-        slopes.append((yield from _slope(base, directions, step, watch)))
-        for i in list(open_):
-            if slopes[-1] is None:
-                continue
-            slope, rounding = slopes[-1][i]
-            if abs(slope - expected[i]) <= CLOSE * max(abs(slope), abs(expected[i])) + CLEAR * rounding:
-                open_.remove(i)
-                answer(i, AGREES, slope)
-        if not open_:
+    def _compare(
+        self, rows: dict[int, list[Any]], calls: list[int], directions: list[Any], chosen: list[int]
+    ) -> Generator[Move, Any, list[int]]:
+        """Measure along a direction; gives back the calls at which the gradient is not seen to be that of the loss."""
+        if not calls or all(d is None for d in directions):
             return []
-    for i in open_:
-        steady = _steady(slopes, i)
-        flat = steady is None and all(s is not None and abs(s[i][0]) <= s[i][1] for s in slopes)
-        answer(i, ANOTHER if steady is not None or flat else NOISE, steady or 0.0)
-    return open_
+        slopes: list[Any] = []
+        held = bool(self._told.kept)
+        open_ = yield from self._agreeing(rows, calls, directions, chosen, held, self._steps[:3], slopes)
+        for i in open_:
+            steady = _steady(slopes, i)
+            flat = all(s is not None and abs(s[i][2]) <= s[i][1] for s in slopes)
+            kind = ANOTHER if steady is not None or flat else NOISE
+            self._answer(i, kind, chosen, 0.0 if flat else steady or 0.0, slope_by(rows[i], directions), held)
+        return open_
 
+    def _agreeing(
+        self,
+        rows: dict[int, list[Any]],
+        calls: list[int],
+        directions: list[Any],
+        chosen: list[int],
+        held: bool,
+        steps: tuple[float, ...],
+        slopes: list[Any] | None = None,
+    ) -> Generator[Move, Any, list[int]]:
+        """Move by one step after the other as long as some slope is not that of the gradient, and is not known to be
+        another one; gives back the calls of which none was."""
+        open_, slopes = list(calls), [] if slopes is None else slopes
+        expected = {i: slope_by(rows[i], directions) for i in calls}
+        for step in steps:
+            slopes.append((yield from self._slope(directions, step, held, expected)))
+            for i in list(open_) if slopes[-1] is not None else ():
+                slope, rounding, _ = slopes[-1][i]
+                if abs(slope - expected[i]) <= CLOSE * max(abs(slope), abs(expected[i])) + CLEAR * rounding:
+                    open_.remove(i)
+                    self._answer(i, AGREES, chosen, slope, expected[i], held)
+            if all(_steady(slopes, i) is not None for i in open_):
+                break
+        return open_
 
-def _slopes(target: Target, base: Any, directions: list[Any], calls: list[int]) -> Generator[Move, Any, list[Any]]:
-    """The slopes by steps of two sizes; None where a fork has told nothing that compares."""
-    slopes = []
-    for step in steps_for(target.parameters)[:3]:
-        slopes.append((yield from _slope(base, directions, step)))
-        if len(slopes) > 1 and all(_steady(slopes, i) is not None for i in calls):
-            break
-    return slopes
+    def _answer(self, call: int, kind: str, chosen: list[int], slope: float, expected: float, held: bool) -> None:
+        at = self._base["calls"][call]
+        self._told.answers.append(Answer(chosen, kind, slope, expected, at["file"], at["line"], held))
 
-
-def _slope(
-    base: Any, directions: list[Any], step: float, watch: Callable[[], Any] | None = None
-) -> Generator[Move, Any, Any]:
-    """By two sided difference: of each call the slope, and how much of it may be rounding."""
-    up = _values((yield Move(step, directions, watch=watch() if watch else None)), base)
-    down = _values((yield Move(-step, directions, watch=watch() if watch else None)), base)
-    if up is None or down is None:
-        return None
-    rounding = [EPS * c["size"] / step for c in base["calls"]]
-    return [((u - d) / (2 * step), r) for u, d, r in zip(up, down, rounding, strict=True)]
+    def _slope(
+        self, directions: list[Any], step: float, held: bool = False, expected: dict[int, float] | None = None
+    ) -> Generator[Move, Any, Any]:
+        """Of each call the slope, how much of it may be rounding, and how much the loss has risen by itself; None where
+        the fork has told nothing that compares."""
+        told = yield Move(step, directions, watch=self._watches.holding(self._told.kept) if held else None)
+        values = _values(told, self._base)
+        if values is None:
+            return None
+        found = []
+        for i, (value, call) in enumerate(zip(values, self._base["calls"], strict=True)):
+            curve = (told["calls"][i]["along"] - (expected or {}).get(i, 0.0)) / 2
+            rise = (value - call["value"]) / step
+            found.append((rise - curve, EPS * call["size"] / step, rise))
+        return found
 
 
 def _clear(slopes: Any, call: int) -> bool:
@@ -230,11 +241,11 @@ def _clear(slopes: Any, call: int) -> bool:
     return slopes is not None and abs(slopes[call][0]) > CLEAR * slopes[call][1]
 
 
-def _steady(slopes: list[list[tuple[float, float]] | None], call: int) -> float | None:
+def _steady(slopes: list[Any], call: int) -> float | None:
     """The slope that two step sizes agree on, clear of rounding."""
-    good = [s[call] for s in slopes if s is not None and abs(s[call][0]) > CLEAR * s[call][1]]
-    for n, (first, _) in enumerate(good):
-        for second, _ in good[n + 1 :]:
+    good: list[float] = [s[call][0] for s in slopes if _clear(s, call)]
+    for n, first in enumerate(good):
+        for second in good[n + 1 :]:
             if abs(first - second) <= 0.2 * max(abs(first), abs(second)):
                 return second
     return None

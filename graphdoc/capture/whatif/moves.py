@@ -49,4 +49,5 @@ def along(parameters: list[Any], given: list[Any], chosen: set[int]) -> list[Any
 
 def slope_by(given: list[Any], directions: list[Any]) -> float:
     """What the gradient says that the loss does, per step in these directions."""
-    return sum(float((g.double() * d.double()).sum()) for g, d in zip(given, directions, strict=True) if d is not None)
+    pairs = zip(given, directions, strict=True)
+    return sum(float((g.double() * d.double()).sum()) for g, d in pairs if d is not None and g is not None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture.whatif.cut_places import locate
+from graphdoc.capture.whatif.cut_places import Held, locate
 from graphdoc.capture.whatif.dying import Dying
 from graphdoc.capture.whatif.functions import FunctionCheck
 from graphdoc.capture.whatif.measure import ANOTHER, MISSING, ZEROS, measure
@@ -15,10 +15,26 @@ if TYPE_CHECKING:
     from graphdoc.capture.whatif import WhatIf
 
 
+class Watching:
+    """What the forks of one look can be made to see or to hold."""
+
+    def __init__(self, probe: WhatIf, target: Target) -> None:
+        self._probe = probe
+        self._target = target
+
+    def holding(self, kept: Any) -> Held | None:
+        """Keep what leaves the graph (of None), or hold it at what was kept; None where nothing does."""
+        return self._probe.look.holding(kept)
+
+    def dying(self, chosen: set[int]) -> Dying:
+        """See at which nodes the gradient of these parameters ends."""
+        return Dying(self._target, chosen, self._probe.witness.cwd)
+
+
 def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
     """The whole plan; what it finds is handed to ``probe.answers``."""
     owners = _owners(probe, target)
-    result = yield from measure(target, owners, probe.look.holding)
+    result = yield from measure(target, owners, Watching(probe, target))
     answers = probe.answers
     look = answers.measured(target, steps, result)
     if result.why or result.base is None:
@@ -28,17 +44,15 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
         look["functions"] = [] if isinstance(told, str) else told["watch"]
     missing = {i for a in result.answers if a.answer == MISSING for i in a.parameters}
     zero = {i for a in result.answers if a.answer == ZEROS for i in a.parameters}
-    ends: Any = "nothing is missing"
+    ends = result.ends
     if missing or zero:
-        told = yield Move(watch=Dying(target, missing | zero, probe.witness.cwd))
-        ends = told if isinstance(told, str) else told["watch"]
         answers.ended(target, look, missing | zero, ends)
         if not isinstance(ends, str):
             missing -= set(ends["reached"])
     if missing and not isinstance(ends, str) and ends["shares"]:
         answers.cut(target, look, missing, [], "the loss is computed from another leaf with their memory")
     elif missing:
-        places, why = yield from locate(target, missing, result.base, probe.look)
+        places, why = yield from locate(target, missing, result, probe.look)
         answers.cut(target, look, missing, places, why)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.code_places import is_user_file
 from graphdoc.capture.facts import parameters_of
+from graphdoc.capture.whatif.moves import slope_by
 from graphdoc.capture.whatif.shared import Shared
 
 if TYPE_CHECKING:
@@ -115,6 +116,7 @@ class Window:
                 "weights": 0.0,
                 "size": 0.0,
                 "times": 0,
+                "along": 0.0,
                 "had": [],
                 "some": [],
             }
@@ -132,7 +134,7 @@ class Window:
         if self._totals:  # what the program itself puts there takes the place of any move
             self._written |= {i for i, (a, b) in enumerate(zip(self._totals, self._sums(), strict=True)) if a != b}
         self._before = []
-        if self._move.first and inputs is None:
+        if self._looks_at_gains and inputs is None:
             self._before = [None if p.grad is None else p.grad.detach().clone() for p in target.parameters]
         watch = self._move.watch
         if watch is not None:
@@ -144,13 +146,13 @@ class Window:
         inputs, self._inputs = self._inputs, None
         if row is None:
             return
-        if self._move.first:
-            self._leave(row, inputs, result)
+        if self._looks_at_gains:
+            self._leave(row, self._gains(inputs, result))
         if self._within:
             self._tell()
 
-    def _leave(self, row: dict[str, Any], inputs: list[int] | None, result: Any) -> None:
-        """Leave what the call has given to the parameters, added to what calls of the same line have given."""
+    def _gains(self, inputs: list[int] | None, result: Any) -> list[Any]:
+        """What the call has given to each parameter; None where nothing."""
         target = self._target
         gains: list[Any] = [None] * len(target.parameters)
         if inputs is not None:
@@ -164,13 +166,21 @@ class Window:
                     gains[i] = now if before is None else now - before
                     if before is not None and not bool(gains[i].any()):
                         gains[i] = None  # it was there before, and nothing has come
+        return [g if g is None or g.layout is self._torch.strided else g.to_dense() for g in gains]
+
+    def _leave(self, row: dict[str, Any], gains: list[Any]) -> None:
+        """Leave it, added to what calls of the same line have given; where something was moved, how much of it points
+        that way."""
+        target, directions = self._target, self._move.directions
+        if directions is not None:
+            row["along"] += slope_by([g if g is None else g.reshape(-1) for g in gains], directions)
+            return
         number = list(self._calls.values()).index(row)
         old = target.given.read(number)
         had, some = set(row["had"]), set(row["some"])
         for i, gain in enumerate(gains):
             if gain is None:
                 continue
-            gain = gain.to_dense() if gain.layout is not self._torch.strided else gain
             gains[i] = gain.reshape(-1).float() + (old[i] if i in had else 0.0)
             had.add(i)
             if bool(gains[i].any()):
@@ -178,6 +188,10 @@ class Window:
         kept = [gains[i] if gains[i] is not None else (old[i].clone() if i in had else None) for i in range(len(gains))]
         target.given.write(number, kept)
         row["had"], row["some"] = sorted(had), sorted(some)
+
+    @property
+    def _looks_at_gains(self) -> bool:
+        return self._move.first or self._move.directions is not None
 
     # -- steps ---------------------------------------------------------------------------------------------------
 
