@@ -47,7 +47,7 @@ def fill(evidence: Evidence, autopsy: Autopsy, roots: list[Any]) -> None:
                 continue
             told[cls] = known
         count_inputs(known, node)
-    for cls in _subclasses(autopsy.torch.autograd.Function):
+    for cls in subclasses(autopsy.torch.autograd.Function):
         # The gradient of a marked backward leads nowhere, so that its node may be in no graph that is still there.
         marked = (
             _describe(cls, None, evidence, autopsy) if cls not in told and len(told) < MOST and _once(cls) else None
@@ -64,7 +64,8 @@ def _nodes_behind(autopsy: Autopsy) -> set[Any]:
     return {f.node for f in walk.walk(starts, MOST_NODES)}
 
 
-def _subclasses(cls: type) -> list[type]:
+def subclasses(cls: type) -> list[type]:
+    """The classes that are made from this one."""
     found: list[type] = []
     todo = [cls]
     while todo:
@@ -106,7 +107,7 @@ def described(cls: type, code: CodeType, node: Any, file: str, made: list[Frame]
         # A function's code begins at its first decorator.
         "backward": int(code.co_firstlineno),
         "once": _once(cls),
-        "made": [vars(f) for f in made],
+        "made": [dict(vars(f)) for f in made],
         "calls": 0,
         "needs": [],
         "tensors": 0,

@@ -31,8 +31,11 @@ def gradients(evidence: Evidence) -> tuple[str, ...]:
 
 
 def moved_by(slope: list[float]) -> str:
-    """``a move by 1 % changes it by 0.35 %``; ``slope`` is per whole size of the parameters, beside the loss."""
-    by, loss = slope
+    """``a move by 1 % changes it by 0.35 %``; ``slope`` is per whole size of the parameters, beside the loss, and
+    whether it depends on them in steps alone."""
+    by, loss, *steps = slope
+    if any(steps):
+        return "in steps alone, so no slope is there"
     share = abs(by * _PART / loss) if loss else 0.0
     return f"a move by 1 % changes it by {100 * share:.2g} %" if share else f"its slope there is {by:.3g}"
 
@@ -71,7 +74,7 @@ def _differences(looks: Iterable[Look]) -> Iterable[str]:
         kind = answer["answer"]
         if kind in ("missing", "zero"):
             given = "no gradient" if kind == "missing" else "zeros alone"
-            moved = moved_by([answer["slope"], answer.get("loss", 0.0)])
+            moved = moved_by([answer["slope"], answer.get("loss", 0.0), answer.get("jumps", False)])
             yield f"the loss at {at} depends on {whose} ({moved}), and they are given {given}{_where(look)}"
         elif kind == "another":
             functions = _functions(look)
@@ -95,14 +98,15 @@ def _ratio(answer: Answer) -> str:
 def _functions(look: Look) -> str:
     """The Functions on the way whose backward does not give the derivative of their forward."""
     found = [
-        f"the backward of `{f['name']}`, called at {_at(f['frames'])}, gives {_times(f)}"
+        f"the backward of `{f['name']}`, called at {_at(f['made'])}, gives {times(f)}"
         for f in look.get("functions", ())
-        if f["frames"]
+        if f["made"]
     ]
     return f"; {listing(found)} the derivative of its forward" if found else ""
 
 
-def _times(function: dict[str, Any]) -> str:
+def times(function: dict[str, Any]) -> str:
+    """What the backward of a Function gives, beside the derivative of its forward."""
     ratio = function["gradient"] / function["slope"]
     return "the opposite of" if abs(ratio + 1.0) < 0.05 else "another gradient than"
 

@@ -72,6 +72,7 @@ CUTS: dict[str, tuple[str, str, str]] = {
         "",
         "cut-by-conversion",
     ),
+    "a decision": ("z = nn.functional.one_hot(enc(x).argmax(1), 6).float()", "", "nondifferentiable-op"),
     "a round": ("z = (enc(x) * 8).round() / 8", "", "nondifferentiable-op"),
     "a cancelling sum": (
         "a = enc(x)\nz = a + ((a * 4).round() / 4 - a)",
@@ -254,7 +255,16 @@ def test_a_function_with_a_wrong_backward_is_named(tmp_path: Path, sign: str) ->
     assert answers(evidence)["enc.weight"] == "another"
     said = " ".join(gradients(evidence))
     assert ("the backward of `Cube`" in said) == (sign == "-")
+    assert told(evidence) == (["custom-function-bad-gradient"] if sign else [])
     assert "`Reversed`" not in said and "`Spike`" not in said
+
+
+def test_what_a_loss_depends_on_in_steps_has_no_slope(tmp_path: Path) -> None:
+    evidence = measured(tmp_path, program("z = nn.functional.one_hot(enc(x).argmax(1), 6).float()"))
+    looks = [k for s in evidence.signs for k in s.facts.get("looks", ())]
+    assert any(a["jumps"] for k in looks for a in k["answers"] if "enc.weight" in a["parameters"])
+    assert not any(a["jumps"] for k in looks for a in k["answers"] if "head.weight" in a["parameters"])
+    assert "in steps alone" in findings_for(evidence)[0][0].finding.because
 
 
 def test_a_function_that_returns_nothing_is_where_the_gradient_ends(tmp_path: Path) -> None:

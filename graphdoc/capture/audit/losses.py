@@ -9,7 +9,7 @@ from __future__ import annotations
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import event_stacks, node_stacks, stacks
+from graphdoc.capture import event_stacks, functions, node_stacks, stacks
 from graphdoc.capture.audit.bypassed import Bypassed, forwards_of
 from graphdoc.capture.audit.terms import TermWatch
 from graphdoc.capture.autopsy import Autopsy
@@ -39,8 +39,8 @@ OFTEN = 2
 class Losses:
     """``covered-loss``: backward was called on a tensor that is its own beginning. ``constant-term``: one term of the
     loss has lost its graph; ``other`` is where it is added. ``cut-off``: parameters that are stepped and never reached,
-    because what is computed from them is converted. ``suspect-term``, ``suspect-unreached`` and
-    ``suspect-zero`` ask for a second run."""
+    because what is computed from them is converted. ``suspect-term``, ``suspect-unreached``, ``suspect-zero``
+    and, of a program with a backward of its own, ``suspect-function`` ask for a second run."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
@@ -330,4 +330,8 @@ class Losses:
         zeros = {i for ids in self._zero.values() for i in ids}
         known = zeros <= self._audit.deadends.told
         suspects = [s for s in self._suspects.values() if s.count >= OFTEN]
+        if self.watch is None and any(seen.steps > LATER for seen in self._audit.journal.optimizers.values()):
+            every = functions.subclasses(self._audit.torch.autograd.Function)
+            if any(functions.backward_code(cls) is not None for cls in every):
+                suspects.append(Sign("suspect-function", weak=True))
         return [*self._bypassed.found, *(s for s in suspects if s.kind != "suspect-zero" or not known)]

@@ -8,7 +8,7 @@ from graphdoc.capture.audit.deadends import ZERO
 from graphdoc.capture.code_places import shown_file
 from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.switches import is_users
-from graphdoc.capture.whatif.measure import MISSING, ZEROS, Result
+from graphdoc.capture.whatif.measure import ANOTHER, MISSING, ZEROS, Result
 from graphdoc.evidence import GRADIENTS, Frame, Sign
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class Answers:
         """At how many steps the same places were met."""
         self._totals: dict[int, float] = {}
         self._dead: Sign | None = None
+        self._functions: dict[str, Sign] = {}
         self.complete = False
 
     def refused(self, why: str) -> None:
@@ -55,6 +56,19 @@ class Answers:
         sign.facts.setdefault("looks", []).append(look)
         sign.count += 1
         return look
+
+    def others(self, target: Target, look: dict[str, Any], functions: list[dict[str, Any]]) -> None:
+        """The gradient is another one, and the backward of these Functions gives another than their derivative."""
+        look["functions"] = functions
+        for function in functions:
+            name, ratio = str(function["name"]), function["gradient"] / function["slope"]
+            if self._again((target.number, name, round(ratio, 1))) and name not in self._functions:
+                last = self._probe.witness.journal.latest("backward")
+                sign = self._functions[name] = Sign("other-derivative", [Frame(**f) for f in function["made"]])
+                sign.other = self._probe.frames(last.raw) if last is not None else []
+                every = [n for a in look["answers"] if a["answer"] == ANOTHER for n in a["parameters"]]
+                sign.facts = {"functions": [function]}
+                sign.parameters, sign.optimizer, sign.count = sorted(set(every)), target.number, ENOUGH
 
     def cost(self, number: int, forks: int, seconds: float, step: float) -> None:
         """What the latest look has cost: forks, their seconds, and those of the program's own step before it."""
@@ -161,7 +175,7 @@ class Answers:
             signs = [Sign(GRADIENTS, weak=True, facts={"why": self._why, "looks": []})]
         for sign in signs:
             sign.facts["complete"] = self.complete
-        return [*signs, *([self._dead] if self._dead is not None else [])]
+        return [*signs, *([self._dead] if self._dead is not None else []), *self._functions.values()]
 
 
 def _is_of_the_program(record: Record, frames: list[dict[str, Any]]) -> bool:
@@ -178,6 +192,6 @@ def _is_said(record: Record) -> bool:
 
 
 def _strongest(look: dict[str, Any], kind: str) -> list[float]:
-    """The slope of the loss that depends most on them, and the loss."""
-    found = [(a["slope"], a["loss"]) for a in look["answers"] if a["answer"] == kind]
-    return list(max(found, key=lambda f: abs(f[0]), default=(0.0, 0.0)))
+    """The slope of the loss that depends most on them, the loss, and whether it moves in steps alone."""
+    found = [(a["slope"], a["loss"], a["jumps"]) for a in look["answers"] if a["answer"] == kind]
+    return list(max(found, key=lambda f: abs(f[0]), default=(0.0, 0.0, False)))

@@ -23,7 +23,7 @@ from graphdoc.capture.cut_records import Record
 from graphdoc.capture.cuts import CutWatch
 from graphdoc.capture.frames import site_of
 from graphdoc.capture.number_facts import numbers_of
-from graphdoc.capture.whatif.moves import anywhere, steps_for
+from graphdoc.capture.whatif.moves import FAR, anywhere, steps_for
 from graphdoc.capture.whatif.window import Move, Target
 
 if TYPE_CHECKING:
@@ -172,9 +172,12 @@ def locate(
     places = look.behind({id(target.parameters[i]) for i in chosen})
     if not places:
         return [], "no operation was seen by which their values leave the graph"
-    step = max(steps_for(target.parameters))
     directions = anywhere(target.torch, target.parameters, chosen, 2)
-    moved = _change((yield Move(step, directions)), result.base)
+    step, moved = 0.0, None
+    for step in (max(steps_for(target.parameters)), *FAR):
+        moved = _change((yield Move(step, directions)), result.base)
+        if moved != 0.0:
+            break
 
     def change_by(group: list[int]) -> Generator[Move, Any, float | None]:
         """How much the losses change by way of these places alone: all others are held."""

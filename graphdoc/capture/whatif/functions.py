@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from torch.autograd import Function
 
-from graphdoc.capture import stacks
-from graphdoc.capture.code_places import is_user_file
+from graphdoc.capture import functions, stacks
+from graphdoc.capture.code_places import shown_file
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.whatif.moves import SMALLEST
 
@@ -24,7 +24,7 @@ MOST = 20
 class FunctionCheck:
     """A watch of one fork. A Function whose forward gives back what it is given, or moves in steps, has another
     gradient on purpose (a gradient that is reversed, scaled or passed straight through), and is never told; so are
-    single elements at which it does."""
+    single elements at which it does, and inputs that get None or zeros: what an author says of them."""
 
     def __init__(self, torch: Any, cwd: str) -> None:
         self._torch = torch
@@ -35,13 +35,9 @@ class FunctionCheck:
         self._wrong: list[dict[str, Any]] = []
 
     def __enter__(self) -> FunctionCheck:
-        for cls in _below(Function):
-            code = getattr(cls.backward, "__code__", None)
-            if (
-                code is not None
-                and is_user_file(code.co_filename)
-                and isinstance(cls.__dict__.get("forward"), staticmethod)
-            ):
+        every: list[Any] = functions.subclasses(Function)
+        for cls in every:
+            if functions.backward_code(cls) is not None and isinstance(cls.__dict__.get("forward"), staticmethod):
                 cls.forward = staticmethod(self._watching(cls, cls.forward))
         return self
 
@@ -116,8 +112,8 @@ class FunctionCheck:
             outs = call(leaves)
             us = [like(o) for o in outs]
             grads = torch.autograd.grad(outs, leaves, us, allow_unused=True)
-        vs = [like(x) for x in xs]
         given = [torch.zeros_like(x) if g is None else g for x, g in zip(xs, grads, strict=True)]
+        vs = [like(x) * bool(g.any()) for x, g in zip(xs, given, strict=True)]
         if any(o.shape == x.shape and torch.equal(o.detach(), x) for o in outs for x in xs):
             return
         found = []
@@ -149,10 +145,8 @@ class FunctionCheck:
         (first, _), (measured, said) = found[0], found[-1]
         steady = abs(first - measured) <= CLOSE * max(abs(first), abs(measured))
         if measured and steady and abs(said - measured) > CLOSE * max(abs(said), abs(measured)):
-            frames = [dict(vars(f)) for f in frames_of(at, self._cwd)]
-            self._wrong.append({"name": cls.__name__, "slope": measured, "gradient": said, "frames": frames})
-
-
-def _below(cls: Any) -> list[Any]:
-    """The classes that are made from this one."""
-    return [one for sub in cls.__subclasses__() for one in (sub, *_below(sub))]
+            code = functions.backward_code(cls)
+            assert code is not None
+            file = shown_file(code.co_filename, self._cwd)
+            whose = functions.described(cls, code, None, file, frames_of(at, self._cwd))
+            self._wrong.append({**whose, "slope": measured, "gradient": said})

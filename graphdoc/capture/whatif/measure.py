@@ -9,7 +9,7 @@ from collections.abc import Generator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-from graphdoc.capture.whatif.moves import along, anywhere, slope_by, steps_for
+from graphdoc.capture.whatif.moves import FAR, along, anywhere, slope_by, steps_for
 from graphdoc.capture.whatif.window import Move, Target
 
 AGREES, MISSING, ZEROS, ANOTHER, INDEPENDENT, NOISE = "agrees", "missing", "zero", "another", "independent", "noise"
@@ -17,8 +17,6 @@ CLOSE = 0.05
 """How far a measured slope and that of the gradient may lie apart and be called the same: kinks and curves."""
 CLEAR = 20.0
 """A difference counts from so many roundings of the loss on."""
-FAR = (3e-2, 1e-1)
-"""Steps by which what is rounded to whole numbers moves as well."""
 MOST_OWNERS = 10
 """Modules of one optimizer that are looked at one by one."""
 EPS = 1.2e-7
@@ -39,6 +37,8 @@ class Answer:
     line: int = 0
     held: bool = False
     """What leaves the graph was held meanwhile: the author's own cuts are no difference."""
+    jumps: bool = False
+    """The loss has no slope there: it depends on them, but only in steps."""
 
     def told(self) -> dict[str, Any]:
         """As it is kept in a sign."""
@@ -114,9 +114,12 @@ class _Look:
 
     def silent(self, owners: list[list[int]], calls: list[int], silent: set[int]) -> Generator[Move, Any, None]:
         """Parameters that no call has given anything to: does a loss depend on them all the same?"""
-        told, far = self._told, max(self._steps)
+        told, far, first = self._told, 0.0, None
         whole = anywhere(self._target.torch, self._target.parameters, silent, 2)
-        first = yield from self._slope(whole, far)
+        for far in (max(self._steps), *FAR):
+            first = yield from self._slope(whole, far)
+            if first is None or any(first[i][0] != 0.0 for i in calls):
+                break
         if first is None or all(first[i][0] == 0.0 for i in calls):
             told.answers.append(Answer(sorted(silent), INDEPENDENT if first is not None else NOISE))
             return
@@ -147,8 +150,10 @@ class _Look:
             answer = Answer(sorted(chosen), NOISE, file=call["file"], line=call["line"])
             self._told.answers.append(answer)
             steady = _steady(slopes, i)
-            if steady is not None or (len(slopes) > 1 and all(_clear(s, i) for s in slopes[-2:])):
-                answer.slope = steady if steady is not None else slopes[-1][i][0]
+            clear = [s[i][0] for s in slopes if _clear(s, i)]
+            if clear:
+                answer.slope = clear[-1] if steady is None else steady
+                answer.jumps = steady is None or any(s is not None and s[i][0] == 0.0 for s in slopes)
                 answer.answer = ZEROS if chosen & known else MISSING
             elif all(s is not None and s[i][0] == 0.0 for s in slopes):
                 answer.answer = INDEPENDENT

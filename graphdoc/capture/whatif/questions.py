@@ -41,7 +41,7 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
         return
     if any(a.answer == ANOTHER for a in result.answers):
         told = yield Move(watch=FunctionCheck(target.torch, probe.witness.cwd))
-        look["functions"] = [] if isinstance(told, str) else told["watch"]
+        answers.others(target, look, [] if isinstance(told, str) else told["watch"])
     missing = {i for a in result.answers if a.answer == MISSING for i in a.parameters}
     zero = {i for a in result.answers if a.answer == ZEROS for i in a.parameters}
     ends = result.ends

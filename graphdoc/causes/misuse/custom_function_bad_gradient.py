@@ -20,6 +20,7 @@ from graphdoc.program.signs import first_sign
 from graphdoc.program.spans import distinct, span, span_of
 from graphdoc.remedies.fitted_gradient import fitted_gradient
 from graphdoc.remedies.returned_gradients import Returned, padded, returned_gradients
+from graphdoc.story.gradients import times
 from graphdoc.story.wording import folded
 
 TITLE = "The backward of a custom Function returned gradients that do not fit its inputs"
@@ -50,7 +51,9 @@ is wanted or possible (numbers, flags, constant tensors). PyTorch checks this wh
 A backward that returns nothing, or None for an input that is to learn, raises no error where one value is expected:
 `.grad` stays None.
 
-A wrong *value* of the right shape is not noticed. `torch.autograd.gradcheck` in double precision finds it.
+PyTorch does not notice a wrong *value* of the right shape. graphdoc measures it in a second run, and
+`torch.autograd.gradcheck` in double precision finds it. A Function that reverses, scales or clips a gradient, or that
+passes it through steps, does so on purpose.
 """,
     example="""\
 class Scale(torch.autograd.Function):
@@ -117,7 +120,7 @@ def recognise(program: Program) -> Finding | None:
     """PyTorch names the Function's node, ``AddPriorBackward``: the place is the return in ``AddPrior.backward``."""
     said = _said(program)
     if said is None:
-        return _untold(program)
+        return _untold(program) or _measured(program)
     if re.search(r"Backward\d+$", _function(said)):
         return None  # a node of PyTorch's own, whose classes are numbered
     return _told(program, said)
@@ -201,6 +204,31 @@ def _untold(program: Program) -> Finding | None:
         remedies=remedies,
         because=f"this loss reaches {whose} through `{function.name}` alone, and after each backward call `.grad` was "
         "None",
+    )
+
+
+def _measured(program: Program) -> Finding | None:
+    """No error: the gradient of the loss is another one, and so is the derivative of this Function's forward."""
+    sign = first_sign(program.signs, "other-derivative")
+    function = next(custom_functions.used(sign.facts), None) if sign is not None else None
+    at = custom_functions.backward_of(program.sources, function) if function is not None else None
+    if sign is None or function is None or at is None:
+        return None
+    gives, whose = times(sign.facts["functions"][0]), folded(sign.parameters)
+    returns = _returns(program.sources, at, 0)
+    return Finding(
+        0.85,
+        "likely",  # that it is another gradient is measured; that it is none on purpose is not
+        f"`{function.name}.backward` gives {gives} the derivative of its forward",
+        f"At {sign.count} steps its inputs were moved, and its outputs did not change as its backward says: the "
+        f"gradient of {whose or 'what lies behind'} is not that of the loss.",
+        distinct(
+            (
+                *(span("cause", f, "returns another gradient", program.sources) for f in returns[:3]),
+                *((span("created", function.apply, "is applied here", program.sources),) if function.apply else ()),
+                *span_of("related", sign.other, "takes it for the gradient of the loss", program.sources),
+            )
+        ),
     )
 
 
