@@ -54,7 +54,7 @@ def refuse_lost(source: Source, at: ast.stmt, target: ast.expr) -> None:
     if read_after(source, at, name, bound.statement if bound.looped else None):
         return
     if bound.looped:
-        raise CannotFix(f"{name} is bound by a loop and not read again in it: a new tensor under this name is lost")
+        raise CannotFix(f"{name} is a loop's own name: a new tensor under it would be lost")
     if bound.base is not None and (not isinstance(bound.base, ast.Name) or read_after(source, at, bound.base.id, None)):
         base = source.segment(bound.base)
         raise CannotFix(f"{name} is a view of {base}, which is what is used afterwards: a new tensor is lost")

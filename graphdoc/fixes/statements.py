@@ -132,7 +132,7 @@ def _check(node: ast.stmt, crossed: list[ast.stmt]) -> None:
         if taken := bound & read:
             raise CannotFix(f"{min(taken)}, which the statement binds or writes, is used in between")
         if _updates(node) and _updates(other):
-            raise CannotFix("a step or a clearing of gradients stands between, and would change places with it")
+            raise CannotFix("a step or a `zero_grad()` in between would change places with it")
 
 
 def _written(node: ast.stmt) -> set[str]:

@@ -28,10 +28,7 @@ SAME = (
 )
 CALLER = "The function works on a tensor of its own; what its caller passed keeps its numbers, which the write changed."
 
-CUT = (
-    "A new tensor that is made where nothing is recorded has no graph: what is computed from it later sends no "
-    "gradient to what came before."
-)
+CUT = "A new tensor that is made under `no_grad` has no graph. What is computed from it sends no gradient further back."
 OTHER = "`{}`, which was the same tensor, keeps its numbers, which the write changed."
 
 

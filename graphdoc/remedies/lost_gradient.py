@@ -19,7 +19,7 @@ def through_it_alone(fresh_reaches: list[str], reuse: Reuse) -> bool:
 
 def stops_there(fresh_reaches: list[str], reuse: Reuse, which: str = "", unit: str = "iteration") -> str:
     """The effect of a cut between two iterations on those that are trained, as far as the graph of the loss tells."""
-    text = f"The values go on into the next {unit}; gradients stop there{which}"
+    text = f"The values are carried into the next {unit}, gradients are not{which}"
     missing = lost(fresh_reaches, reuse)
     # Where this pass has made its own anew, they may well learn through that: its use is not told apart from the old's.
     anew = any(c.remade or c.recurrent for c in reuse.carries)
@@ -27,4 +27,4 @@ def stops_there(fresh_reaches: list[str], reuse: Reuse, which: str = "", unit: s
         return f"{text}: {folded(missing, 2)} {'gets' if len(missing) == 1 else 'get'} none through anything else."
     if reuse.own - set(fresh_reaches) or not reuse.meant_known:
         return f"{text}."
-    return f"{text}, and what this loss is to train still gets its gradient from the current {unit}."
+    return f"{text}; what this loss trains still gets its gradient from the current {unit}."

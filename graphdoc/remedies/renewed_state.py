@@ -18,7 +18,7 @@ from graphdoc.remedies.lost_gradient import stops_there
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
 
-_RENEWED = ", also those through whatever else renews them between two updates"
+_RENEWED = " (also those through other passes between two updates)"
 
 
 def renewed_outside(nodes: list[Node], reuse: Reuse, call: Frame) -> bool:
@@ -109,6 +109,6 @@ def detach_behind_renewal(
         together(
             edits,
             f"detach {shown} after the call at {' and '.join(where(f) for f in places)}",
-            stops_there(program.evidence.fresh_reaches, reuse, ", also those through the pass between two updates"),
+            stops_there(program.evidence.fresh_reaches, reuse, " (also those through the pass between two updates)"),
         )
     ]

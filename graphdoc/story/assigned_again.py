@@ -15,9 +15,9 @@ def told_written_back(sources: SourceTexts, write: RefusedWrite) -> Finding:
     return Finding(
         0.96,
         Proof.RAISED.confidence,
-        f"a part of {what} is assigned to itself once more through `[:]`, and PyTorch takes that for a leaf",
-        f"{what} is no leaf: it was computed. An augmented assignment through `[:]` adds to what the slice gives, and "
-        "then assigns the sum to the slice once more: this second write PyTorch refuses. Write without the `[:]`.",
+        f"a slice of {what} is assigned to itself, which PyTorch refuses",
+        f"{what} is no leaf: it was computed. `+=` through `[:]` adds to the slice, and then assigns the "
+        "sum to the slice again. PyTorch refuses this second write: leave out the `[:]`.",
         (span("cause", write.frame, f"adds through `[:]` to a part of {what}, and assigns it back", sources),),
         remedies=(
             Remedy(

@@ -30,7 +30,7 @@ def bypassed(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> F
     return Finding(
         0.9,
         "likely",
-        f"no gradient reaches {whose}: the only way into the loss is the `detach()` of a straight-through sum",
+        f"no gradient reaches {whose}: only its detached value is in the loss",
         f"The sum has the value of {value} and passes the gradient to the other side. A loss that is computed from the "
         f"sum trains nothing that {value} was made of: such a term has to be computed from {value} itself.",
         distinct(

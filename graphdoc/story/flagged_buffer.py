@@ -43,8 +43,7 @@ def flagged_buffer(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
     return Finding(
         0.92,
         "likely",  # that they get gradients nobody uses is seen; that they are to learn is not
-        f"{whose} of `{cls}` {'requires gradients and is a buffer' if one else 'require gradients and are buffers'}: "
-        "no optimizer is given buffers",
+        f"{whose} of `{cls}` {'is a buffer' if one else 'are buffers'} with gradients, in no optimizer",
         "`parameters()` does not list buffers. They are moved and saved with the module and keep their values, and "
         "their `.grad` grows, as no `zero_grad()` clears it.",
         distinct(

@@ -50,7 +50,7 @@ def frozen_throughout(sources: SourceTexts, optimizers: list[Optimizer], sign: S
     return Finding(
         0.92,
         "likely",  # as above
-        f"{whose} were unfrozen, and `{override.cls.name}.train()` freezes them again before the first step",
+        f"{whose} were unfrozen, but `{override.cls.name}.train()` freezes them before the first step",
         "`model.train()` calls `train()` of every module in it. This one freezes parameters each time, so what another "
         "part of the program unfreezes does not last.",
         distinct(

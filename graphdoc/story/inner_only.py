@@ -32,9 +32,9 @@ def inner_only(program: Program, sign: Sign) -> Finding | None:
     return Finding(
         0.93,
         Proof.STEPS.confidence,
-        f"`{code}` runs without `create_graph=True`: {whose} {get} no gradient from the outer loss",
-        f"What {they} give{'s' if one else ''} to the inner loss goes into the outer one by this gradient alone, and "
-        "without `create_graph=True` it is a plain tensor without history.",
+        f"`{code}` lacks `create_graph=True`: {whose} {get} no gradient from the outer loss",
+        f"Only through this gradient {'does it' if one else 'do they'} enter the outer loss, and without "
+        "`create_graph=True` the gradient has no graph.",
         distinct(
             (
                 span("cause", frame, "this gradient has no graph", program.sources),

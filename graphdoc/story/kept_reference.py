@@ -15,7 +15,6 @@ def kept_reference(sources: SourceTexts, sign: Sign) -> Finding | None:
     if frame is None:
         return None
     whose = folded(sign.parameters) or "the parameters"
-    one = len(sign.parameters) == 1
     names = bound_names(sources, frame)
     kept = f"`{names[0]}`" if len(names) == 1 else "a copy"
     code = short_code(sources, frame)
@@ -23,9 +22,9 @@ def kept_reference(sources: SourceTexts, sign: Sign) -> Finding | None:
     return Finding(
         0.95,
         "likely",  # that the derivatives cancel is seen; that they were not meant to is not
-        f"{kept} has kept the graph of {whose}: the distance from it sends {'it' if one else 'them'} no gradient",
-        "The copy was made before a step and is still differentiated. The derivative by the parameter and the one "
-        "through its copy are each other's opposites, so this part of the loss trains nothing, whatever its value is.",
+        f"{kept} is not detached: the distance to it gives {whose} no gradient",
+        "The copy was made before a step and still has its graph. The gradient through the parameter and the one "
+        "through its copy cancel, so this part of the loss trains nothing.",
         distinct(
             (
                 span("cause", frame, "copies the values together with their graph", sources),

@@ -22,7 +22,7 @@ def kept_result(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -
     return Finding(
         0.93,
         "likely",  # what is kept, and that no optimizer has what it came from, is seen; not that it is to be trained
-        f"`self.{attribute}` of `{cls}` is the result of an operation on a parameter, which no optimizer holds",
+        f"`self.{attribute}` of `{cls}` is computed from a parameter that no optimizer holds",
         f"A module registers a `Parameter` that is assigned to an attribute. The operation behind it gives a plain "
         f"tensor, so `{cls}.parameters()` does not find it. Gradients go to the parameter that was thrown away.",
         distinct(

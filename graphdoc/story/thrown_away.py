@@ -33,8 +33,7 @@ def thrown_away(sources: SourceTexts, optimizers: list[Optimizer], signs: list[S
     return Finding(
         0.94,
         "likely",  # what is thrown away is seen; that the calls were to add up the source alone suggests
-        f"{names} {'is' if one else 'are'} cleared before each of the {many} backward calls of a step: only the last "
-        "one counts",
+        f"{names} {'is' if one else 'are'} cleared before each of {many} backward calls: only the last one counts",
         f"`backward()` adds to `.grad`, and a step every {many} calls is to use the sum. `zero_grad()` before each "
         "call throws away what the calls before it have added.",
         distinct(

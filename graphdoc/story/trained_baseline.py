@@ -31,10 +31,9 @@ def trained_baseline(sources: SourceTexts, sign: Sign) -> Finding | None:
     return Finding(
         0.9,
         "likely",  # whom the loss trains is seen; what was meant as a constant is not
-        f"{named} is not detached: the loss of the log-probability trains {whose} as well",
+        f"{named} is not detached: the policy loss trains {whose} as well",
         "How much a policy learns from an action is a constant of its loss. Here that number still has the graph of "
-        "the value that it was computed from, so its part of the loss moves this value too, against the part that "
-        "fits it.",
+        "the value it was computed from. So the policy loss trains this value too, against the loss that fits it.",
         distinct(
             (
                 *(span("cause" if n < MOST_CAUSES else "related", f, label, sources) for n, f in enumerate(frames)),

@@ -28,9 +28,9 @@ def told_of(sources: SourceTexts, name: str, reason: Reason) -> Told:
             label = f"{name} is a new tensor, made of what the output depends on"
             return Told(
                 (span("cause", made, label, sources),),
-                f"At {where(made)} it is made of a tensor that the output depends on, and it stands beside the output: "
-                "the output was computed from that tensor, not from this one. Ask for the gradient of that tensor and "
-                "take the same part of it; or compute the output from this one.",
+                f"At {where(made)} it is computed from a tensor that the output depends on. The output was computed "
+                "from that tensor, not from this one. Ask for the gradient of that tensor and take the same part of "
+                "it; or compute the output from this one.",
                 f"the output was computed from what {name} is made of, and not from {name}",
             )
         case TakenOut(cut, place) if cut.reason == "no-grad":

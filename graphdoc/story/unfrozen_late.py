@@ -22,8 +22,8 @@ def unfrozen_late(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign)
         0.92,
         "likely",  # that nobody trains them is seen; that somebody should is the reading of the source
         f"no optimizer holds {whose}: they were frozen when `{name}` was made",
-        f"`{name}` was given only what required gradients then. What is unfrozen behind it gets gradients that nobody "
-        "uses: make the optimizer of all parameters, as what has no gradient is left alone, or hand these over with "
+        f"`{name}` was given only what required gradients then. What is unfrozen later gets gradients that nobody "
+        "uses. Give the optimizer all parameters: it leaves alone what has no gradient. Or add these with "
         "`add_param_group` where they are unfrozen.",
         distinct(
             (

@@ -79,7 +79,7 @@ for _ in range(2):
 def test_a_call_below_the_one_on_its_way_has_freed_it(tmp_path: Path) -> None:
     seen = observe(tmp_path / "sick", ADJOINT)
     assert seen.slugs == ["shared-subgraph-losses"]
-    assert "two calls inside one backward call share the graph behind `context`" in seen.said
+    assert "two calls in one backward share the graph of `context`" in seen.said
     assert "both losses" not in seen.said
     assert seen.lines("cause")[0].startswith("step, *_ = derivative(")
     kind, texts = seen.patches()[0]

@@ -154,7 +154,7 @@ def test_steps_of_heads_do_not_part_the_losses(code: str, tmp_path: Path) -> Non
     finding = seen.found[0].finding
     # What one optimizer holds with the one head may be meant as data for the other.
     assert finding.confidence == ("likely" if code is WITH_ONE_HEAD else "certain")
-    assert "differentiate once" in finding.explanation
+    assert "call `backward()` once" in finding.explanation
     assert "behind `body.*`" in finding.explanation and "tops" not in finding.explanation
     kind, new = seen.patches()[0]
     assert kind == "merge_backward" and finding.remedies[0].safety == "unsafe"
@@ -166,7 +166,7 @@ def test_where_no_function_sees_both_losses_no_impossible_sum_is_advised(tmp_pat
     seen = observe(tmp_path / "sick", HEAD + IN_A_HELPER)
     assert seen.slugs[0] == "shared-subgraph-losses"
     assert "merge_backward" not in [kind for kind, _ in seen.patches()]
-    assert "where both are at hand" in seen.found[0].finding.explanation
+    assert "return the losses, add them" in seen.found[0].finding.explanation
 
 
 @pytest.mark.parametrize(

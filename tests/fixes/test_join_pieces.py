@@ -9,11 +9,11 @@ from graphdoc.fixes.fix_kind import CannotFix
 
 # What binds the name anew only for itself. Each has a look-alike below that is rewritten.
 LOST = [
-    ("for t, m in zip(image, mean):\n    «t.sub_(m)»\nprint(image)\n", "bound by a loop"),
-    ("for t in image:\n    «t += 1»\nprint(image)\n", "bound by a loop"),
-    ("for t in image:\n    «F.relu(t, inplace=True)»\n", "bound by a loop"),
-    ("for t in image:\n    «t[0]» = 1\n", "bound by a loop"),
-    ("for p in net.parameters():\n    «p.clamp_(0)»\n", "bound by a loop"),
+    ("for t, m in zip(image, mean):\n    «t.sub_(m)»\nprint(image)\n", "a loop's own name"),
+    ("for t in image:\n    «t += 1»\nprint(image)\n", "a loop's own name"),
+    ("for t in image:\n    «F.relu(t, inplace=True)»\n", "a loop's own name"),
+    ("for t in image:\n    «t[0]» = 1\n", "a loop's own name"),
+    ("for p in net.parameters():\n    «p.clamp_(0)»\n", "a loop's own name"),
     ("a = self.table[0]\n«a *= 2»\n", "a view of self.table"),
     ("def f(x):\n    «x.add_(1)»\n    return 1\n", "called for what it writes"),
 ]
@@ -96,7 +96,7 @@ NOT_JOINED = [
     ("for t in x:\n    «t.sub_(x.mean())»\nprint(x)\n", "while it writes"),
     ("for t in f(y):\n    «t += 1»\n", "no loop over the pieces"),
     ("for k in range(3):\n    «t += 1»\n", "no loop over the pieces"),
-    ("for x in xs:\n    for t in x:\n        «t += 1»\nprint(xs)\n", "bound by a loop"),
+    ("for x in xs:\n    for t in x:\n        «t += 1»\nprint(xs)\n", "a loop's own name"),
     ("def f(x):\n    for t in x:\n        «t += 1»\n", "called for what it writes"),
     ("for t in x:\n    for k in range(2):\n        «t += k»\nprint(x)\n", "of their own"),
 ]

@@ -13,7 +13,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost_user, span
 
-TITLE = "A checkpointed function computed something else when it was run again for backward"
+TITLE = "A checkpointed function computed something else when it was run again"
 
 PAGE = Page(
     what_happened="""\
@@ -102,9 +102,7 @@ def _told(program: Program, shapes: bool) -> Finding:
     return Finding(
         strength,
         confidence,
-        f"`{name}`, which is checkpointed, computed something else when it was run again for backward"
-        if name
-        else TITLE,
+        f"`{name}`, which is checkpointed, computed something else when it was run again" if name else TITLE,
         f"The checkpointed function was run again for this backward, and {why} than in the forward. It depends on "
         "something that has changed in between: a cache or counter that it writes itself, what an argument holds, or a "
         "setting outside.",

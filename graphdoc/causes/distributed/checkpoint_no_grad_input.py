@@ -18,7 +18,7 @@ from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.package_feature import checkpointing_remedies, checkpointing_switch
 from graphdoc.story.missing_graph import is_learned, without_graph
 
-TITLE = "A reentrant checkpoint cuts the graph, because none of its inputs requires gradients"
+TITLE = "A reentrant checkpoint cuts the graph: none of its inputs requires gradients"
 
 PAGE = Page(
     what_happened="""\

@@ -147,13 +147,13 @@ def _partial(program: Program, partial: Partial) -> Finding:
     """The backward of the iteration before was kept from some leaves: that is what left the reduction unfinished."""
     strength, confidence = program.weight(0.95, Proof.RAISED.where(partial.alone))
     noticed, sources = program.raised_at, program.sources
-    how = "failed and was caught" if partial.failed else "was told by `inputs=` which parameters it may reach"
+    how = "failed and was caught" if partial.failed else "was limited by `inputs=`"
     mark = "this backward failed: not every parameter had its gradient" if partial.failed else "reaches `inputs` alone"
     later = () if noticed is None else (span("failed", noticed, "noticed at the next forward", sources),)
     return Finding(
         strength,
         confidence,
-        f"The backward before this forward {how}, and DistributedDataParallel still waits for the other gradients",
+        f"the backward before {how}: DDP still waits for gradients",
         "Every parameter of the wrapped module has to report its gradient in each backward. The ones that this call "
         "did not get to never did, so the next forward finds the reduction unfinished. "
         + (
@@ -175,7 +175,7 @@ def _title(idle: list[str]) -> str:
     """The parameters by name, where they are known."""
     if not idle:
         return TITLE
-    return f"{_shown(idle)} took no part in the loss, and DistributedDataParallel waits for {_gradients(idle)}"
+    return f"{_shown(idle)} took no part in the loss, and DDP waits for {_gradients(idle)}"
 
 
 def _idle(program: Program) -> tuple[list[str], list[str]]:

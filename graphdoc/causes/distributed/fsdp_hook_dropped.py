@@ -90,7 +90,7 @@ def _told(program: Program, found: DroppedHook) -> Finding | None:
     return Finding(
         0.97,
         Proof.NODE.confidence,
-        f"writing into {what} in place drops the hook that gathers the parameters of `{found.module}` for backward",
+        f"changing {what} in place drops the hook that gathers `{found.module}` for backward",
         f"{where(frame)} writes into a view that `{found.module}`, wrapped by `fully_shard`, had returned. The view "
         "got a new `grad_fn`; FSDP2's pre-backward hook stayed with the old one. So the parameters were not gathered "
         "when backward reached the module.",

@@ -116,7 +116,7 @@ def _told(program: Program, op: str) -> Finding:
     return Finding(
         strength,
         confidence,
-        f"The gradient of `{name}` is differentiated again, and it has no derivative",
+        f"`{name}` has no second derivative, and its gradient is differentiated",
         f"The backward of one operation ({op}) is a single kernel without a derivative of its own. The first gradient "
         "could be computed; its derivative cannot." + _instead(op),
         distinct((*marks, *_twice(program))),

@@ -124,8 +124,7 @@ _MISUSES = (
         "mark_dirty",
         "changes an input in place and does not return it",
         "marks what is not returned",
-        "An input that is changed in place has to be returned as it is, so that its new version takes the old one's "
-        "place in the graph.",
+        "Return an input that is changed in place: so its new version takes the place of the old one in the graph.",
     ),
     _Misuse(
         ("function-mark-dirty-type",),

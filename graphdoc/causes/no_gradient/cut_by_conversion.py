@@ -113,9 +113,9 @@ def _told(program: Program, cut: Cut) -> Finding:
     return Finding(
         strength,
         confidence,
-        f"`{cut.op}` takes the loss's values out of the graph, so nothing behind it can learn",
+        f"`{cut.op}` takes the loss out of the graph, so backward reaches no parameter",
         f"At {same_line(cut)} `{cut.op}` copies the values out of the graph. What is computed from them has "
-        "the same numbers and no history, so the loss does not depend on any parameter as far as autograd can see.",
+        "the same numbers and no graph, so autograd sees no parameter that the loss depends on.",
         story(program, cut, f"{cut.op} takes the values and leaves the graph here"),
         facts_of(program.cuts, cut),
         for_each_term([_remedies(program.sources, c) for c in together]),

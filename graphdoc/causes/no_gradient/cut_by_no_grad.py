@@ -156,7 +156,7 @@ def _told(program: Program, cut: Cut) -> Finding:
     strength, confidence = weigh(program, cut)
     off = _off(program.sources, cut)
     runs = f"`{cut.op}` runs" if off.closure is None else f"`{off.closure.function}` runs its closure"
-    so = "so the loss that is built from it has no graph" if off.closure is None else "so the loss has no graph"
+    so = "so the loss has no graph"
     useless = bindings.contexts_named(program.sources, cut.stack, "enable_grad") if cut.grad_mode else []
     earlier = _earlier(program, cut)
     if earlier is not None:
@@ -223,8 +223,8 @@ _INFERENCE = (
     "that mode ends. Inside `torch.no_grad()` it would have."
 )
 _CLOSURE = (
-    "An optimizer's step writes its parameters without recording, which is right, but the closure that it is given "
-    "computes the loss and calls `backward()`: PyTorch's own optimizers run it under `torch.enable_grad()`."
+    "An optimizer's step rightly changes its parameters without recording. But its closure computes the loss and calls "
+    "`backward()`: PyTorch's own optimizers run it under `torch.enable_grad()`."
 )
 
 

@@ -124,7 +124,7 @@ def _told(program: Program, frame: Frame, result: _Result) -> Finding:
     return Finding(
         result.strength,
         Proof.NODE.where(result.seen),
-        f"`{name}.grad` is None: `{name}` is the result of an operation, and backward stores nothing there",
+        f"`{name}.grad` is None: `{name}` is no leaf, so backward stores no gradient there",
         f"`{name}` is the result of an operation. Backward passes its gradient on and keeps it only in leaves, so "
         f"`{name}.grad` is None. Read the leaf's gradient, call `{name}.retain_grad()` before the backward, or use "
         f"`torch.autograd.grad(loss, {name})`.",

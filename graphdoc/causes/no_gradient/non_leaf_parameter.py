@@ -126,7 +126,7 @@ def _converted(program: Program, frame: Frame, name: str) -> Finding | None:
     return Finding(
         0.95,
         Proof.NODE.confidence,
-        f"`{name}` is the result of an operation on a leaf, and backward stores its gradient in that leaf",
+        f"`{name}` is computed from a leaf: backward stores the gradient in that leaf",
         f"The leaf that requires gradients is made inside the expression at {where(whole)} and has no name; `{name}` "
         "is what the operation behind it gave. No optimizer can train it, and its `.grad` stays None.",
         distinct(
@@ -197,7 +197,7 @@ def _refused(program: Program, frame: Frame | None) -> Finding:
     return Finding(
         strength,
         confidence,
-        f"{what} is the result of an operation, not a leaf, so no optimizer can train it",
+        f"{what} is computed, not a leaf, so no optimizer can train it",
         "Gradients are kept in `.grad` of leaves only, and the optimizer was given the result of an operation. The "
         f"leaf is {_quoted(behind)}, before that operation.",
         distinct((*spans, *(program.raised_span("refused here") if at or not frame else ()))),

@@ -187,7 +187,7 @@ def _named(program: Program, named: Match) -> Finding | None:
     return Finding(
         strength,
         confidence,
-        f"`{op}` has no derivative{by}, and the loss is built from its result",
+        f"`{op}` has no derivative{by}, which this loss needs",
         text + _standin(op).instead,
         (*marks, *program.raised_span(""))[:1],
     )
@@ -211,7 +211,7 @@ def _from_cut(program: Program, cut: Cut) -> Finding:
     return Finding(
         strength,
         confidence,
-        f"`{cut.op}` has no derivative, and the loss is built from its result",
+        f"`{cut.op}` has no derivative, which this loss needs",
         f"`{cut.op}` at {same_line(cut)} gives {known.what}, which has no derivative with respect to what "
         "it was "
         f"computed from. {known.instead}",

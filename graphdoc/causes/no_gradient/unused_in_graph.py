@@ -202,17 +202,17 @@ def _why(program: Program, idle: Idle | None, cut: list[Frame]) -> tuple[tuple[S
     if cut:
         label = "a write through `.data` takes the numbers and leaves the graph behind"
         return tuple(span("cause", f, label, program.sources) for f in cut), (
-            f"What is computed from it is written through `.data` at {where(cut[0])}, which autograd does not record: "
-            "the tensors written to hold the new numbers, and nothing tells from what these came."
+            f"What is computed from it is stored through `.data` at {where(cut[0])}. Autograd does not record that, so "
+            "the tensors that get the numbers have no graph that leads back."
         )
     step = step_between(program)
     frame = innermost_user(step.stack) if step else None
     if frame:
         return (
             (span("cause", frame, "the step writes new parameters in place and carries no graph", program.sources),),
-            "Before the call an optimizer has stepped. A step is an in-place write under `no_grad`: the new parameters "
-            "do not know from which gradients they came, so nothing behind those gradients is reached. A step that is "
-            "to be differentiated has to be written out, with `create_graph=True`.",
+            "An optimizer stepped before this call. A step changes the parameters in place under `no_grad`, so they "
+            "have no graph that leads back to the gradients. Write out a step that is to be differentiated, with "
+            "`create_graph=True`.",
         )
     if idle is not None:
         function, argument, place = idle

@@ -49,7 +49,7 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
     return tell(
         trouble,
         birth,
-        "A target of the CTC loss is longer than its input allows, and the loss is infinite",
+        "a CTC target is longer than its input allows, so the loss is infinite",
         "no path leads from the input to the target",
         amount(birth.output, "inf", "the loss by sample"),
         f"{function(trouble, birth)} sums over no path at all for some sample.",

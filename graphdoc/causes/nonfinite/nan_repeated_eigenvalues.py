@@ -66,7 +66,7 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
     return tell(
         trouble,
         birth,
-        f"{operand} has {told}, where the {vectors} have no derivative",
+        f"{operand} has {told}: the {vectors} have no derivative",
         "divides by the values and their differences in backward"
         if zeros
         else "divides by the differences of the values in backward",

@@ -68,7 +68,7 @@ def _told(trouble: Trouble, birth: Birth, point: Singular) -> Finding:
     return tell(
         trouble,
         birth,
-        f"`{name}` is given {point.ends}, where it has no finite {value}",
+        f"`{name}` is given {point.ends}: no finite {value} there",
         f"no finite {value} at {point.ends}{beyond}" if not is_matrix else f"no finite {value} for {point.ends}",
         f"finite numbers went in, and {birth.shows} came out" if not point.guard else seen,
         f"{function(trouble, birth)} has no finite {value} there.",

@@ -91,7 +91,7 @@ def recognise(program: Program) -> Finding | None:
 def _told(program: Program, found: Overwrite) -> Finding:
     strength, confidence = trust(found, 0.95)
     what, itself = called(found.stale), f"{saved_by(found.node)} saved {called(found.stale)} itself, not a copy"
-    title = f"{quoted(found)} is updated in place between the forward that uses it and its backward"
+    title = f"{quoted(found)} is updated in place between forward and backward"
     explanation = (
         f"{itself}, and {first_writer(found)} changed it before this backward. Use a clone of it in the forward pass, "
         "or update it after backward."

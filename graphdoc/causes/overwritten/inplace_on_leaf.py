@@ -113,7 +113,7 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
     through = write.message == "leaf-view-inplace" and not part
     leaf = "a view of a leaf that requires grad" if through else "a leaf that requires grad"
     if through and target.sliced:  # the slice alone makes a view of it
-        leaf = "a leaf that requires grad, or a view of one"
+        leaf = "a leaf that requires grad (or a view)"
     causes = [span("cause", frame, f"writes into {what}, {leaf}", program.sources)]
     causes += [span("cause", b, "built to write in place", program.sources) for b in write.built[:2]]
     training = bool(program.optimizers or program.evidence.events)  # else nothing in sight learns through anything
@@ -136,9 +136,7 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
     return Finding(
         0.96,
         Proof.RAISED.confidence,
-        f"{what} is {leaf}, and {'a part of it ' if part else ''}is written in place while autograd records"
-        if target.path
-        else TITLE,
+        f"{what} is {leaf}, and {'a part of it ' if part else ''}is changed in place" if target.path else TITLE,
         f"{where(frame)} writes into {what}, {leaf}, while autograd records. A leaf has no history, "
         f"so there is nowhere to record what it was before. {advice}",
         distinct((*causes, span("mutated", frame, f"{what} is written here", program.sources))),

@@ -126,12 +126,12 @@ def _words(found: Overwrite) -> tuple[str, str]:
     saver = saved_by(found.node)
     if part := found.shares_memory:
         return (
-            f"`{part}` is written in place, and shares its memory with what the backward of {saver} needs",
+            f"`{part}` is changed in place, and {saver}'s backward needs its memory",
             f"`{part}`, which shares its memory with a tensor that {saver} had saved for backward. A write to any part "
             "of it counts for all.",
         )
     return (
-        f"{quoted(found)} is overwritten in place, and the backward of {saver} still needs it",
+        f"{quoted(found)} is changed in place, but {saver}'s backward needs it",
         f"{called(found.stale)}, which {saver} had saved for backward. The numbers that its gradient needs are gone.",
     )
 

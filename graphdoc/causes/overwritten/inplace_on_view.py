@@ -20,7 +20,7 @@ from graphdoc.story.message_alone import from_message
 from graphdoc.story.unpacked_view import told_unpacked
 
 TITLE = "An in-place operation on a view whose writes autograd does not track"
-_NEEDED_SINCE = "one of several views of a tensor is needed after that tensor has been written in place"
+_NEEDED_SINCE = "one of several views of a tensor is used after that tensor was changed in place"
 
 WRITTEN_SINCE = ("view-base-modified-multi-output",)
 UNDER_INFERENCE = ("view-of-view-inference-mode-inplace", "view-inference-mode-inplace")
@@ -138,7 +138,7 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
     return Finding(
         0.96,
         Proof.RAISED.where(shown),
-        f"{what} is written in place, and {_brief(program.raised)}",
+        f"{what} is changed in place: {_brief(program.raised)}",
         f"{where(frame)} writes into {what}, {_kind(program.raised)}. "
         "Write into a clone of it, or compute a new tensor.",
         distinct((*spans, span("mutated", frame, f"{what} is written here", program.sources), *_switch(program))),
@@ -194,29 +194,21 @@ def _cut_from_text(program: Program) -> Finding | None:
 def _brief(raised: Raised | None) -> str:
     """The same for a title."""
     if message_of(raised, *OVERLAP):
-        return "several of its elements are one place in memory"
-    return "it is a view whose writes autograd does not track"
+        return "some of its elements share memory"
+    return "a view whose writes autograd does not track"
 
 
 def _kind(raised: Raised | None) -> str:
     """What is special about the view, as far as the message tells."""
     if _of_several(raised):
-        return (
-            "one of several views that one call has returned, or a view of one, unrecorded (the tensor required no "
-            "gradients then, or recording was off): autograd does not track writes into those"
-        )
+        return "one of several views that a call returned without gradients, which autograd does not track"
     if message_of(raised, *UNDER_NO_GRAD):
-        return (
-            "a view that was made while gradients were switched off: autograd cannot tell whether the write is to be "
-            "recorded, and recording it would write into the tensor that it is a view of"
-        )
+        return "a view that was made under `no_grad`, so autograd cannot tell whether to record the write"
     if message_of(raised, *OVERLAP):
         return "an expanded tensor, several elements of which are one place in memory"
     if message_of(raised, *CUSTOM):
         return "a view that a custom Function has returned: its backward knows nothing of the write"
-    return (
-        "one of several views that one call has returned, or a view of one: autograd does not track writes into those"
-    )
+    return "one of several views that one call returned (or a view of one): autograd does not track writes into it"
 
 
 def _of_several(raised: Raised | None) -> bool:

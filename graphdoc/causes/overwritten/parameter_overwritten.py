@@ -108,7 +108,7 @@ def _told(program: Program, found: Overwrite) -> Finding:
     return Finding(
         strength,
         confidence,
-        f"{quoted(found)} is overwritten between the forward that uses it and its backward",
+        f"{quoted(found)} is overwritten between forward and backward",
         _explain(found, hook),
         story(program.sources, program.raised, found, _causes(program, found, hook)),
         facts_of(program, found),

@@ -30,7 +30,7 @@ from graphdoc.story.overwrite import (
 )
 from graphdoc.story.wording import folded
 
-TITLE = "retain_graph=True keeps an old graph alive, and the weights it needs have been stepped since"
+TITLE = "retain_graph=True keeps an old graph, whose weights have been updated since"
 
 PAGE = Page(
     what_happened="""\
@@ -108,7 +108,7 @@ def _told(program: Program, found: Overwrite) -> Finding:
     return Finding(
         strength,
         confidence,
-        f"{what} this loss to a graph that `retain_graph=True` kept and a step has made stale" if names else TITLE,
+        f"{what} this loss to a graph from before a step, kept by `retain_graph=True`" if names else TITLE,
         f"{what} this loss to a graph that an earlier backward has walked. Without retain_graph=True that call would "
         f"have freed it, and the message would be *second time*. Kept, the graph needs {called(found.stale)} as it was "
         "before the step. The fault is the connection: part it and drop the flag.",

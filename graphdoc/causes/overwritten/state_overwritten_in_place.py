@@ -88,7 +88,7 @@ def _told(program: Program, found: Overwrite) -> Finding:
     return Finding(
         strength,
         confidence,
-        f"{what} is written in place step after step, and backward needs its earlier states",
+        f"{what} is changed in place at every step, and backward needs its old values",
         f"{what} is one tensor, written anew in every step; {times} operation{'s' if times > 1 else ''} of this graph "
         "saved it, or a part of it, before a later write. All parts of a tensor share one version. Give each step a "
         "tensor of its own.",

@@ -94,9 +94,9 @@ def _told(program: Program, reuse: Reuse) -> Finding:
     return Finding(
         0.97,
         Proof.OLDER_EDGE.confidence,
-        f"{named} adds up the losses with their graphs, which an earlier backward has walked" if named else TITLE,
-        "The loss of an earlier backward call is still a term of this one, so this call walks the earlier graph again, "
-        "which is used up. Start each sum anew, and keep numbers where only the total is wanted.",
+        f"{named} still contains losses that an earlier `backward()` has differentiated" if named else TITLE,
+        "The loss of an earlier backward call is still a term of this one, and the graph of that term has been freed. "
+        "Start each sum again from zero, and add up numbers (`.item()`) where only the total is wanted.",
         distinct(
             (*accumulators(program, reuse), *flow(program.sources, program.nodes, reuse), *calls_of(program, reuse))
         ),

@@ -24,7 +24,7 @@ from graphdoc.story.older_graph import call_name, calls_of, facts_of, flow, name
 from graphdoc.story.optimizers import all_told
 from graphdoc.story.wording import folded, listing
 
-TITLE = "Two losses share a part of the forward pass, and the first backward frees it for the second"
+TITLE = "Two losses share a part of the forward pass, and the first backward frees it"
 
 PAGE = Page(
     what_happened="""\
@@ -120,10 +120,10 @@ def _of_compiled_step(program: Program, reuse: Reuse) -> Finding:
         0.8,
         "likely",
         "two losses come out of one compiled part, and the first backward frees all of it",
-        "`torch.compile` was given a function that calls backward itself. What it compiles together, up to such a "
-        "call, is one node of the graph, and the first call frees it whole: also what the second loss needs"
-        f"{f' behind {named}' if named else ''}, and even where the program detaches one from the other. Uncompiled, "
-        "only what both losses lead to would be freed.",
+        "`torch.compile` was given a function that calls backward itself. What it compiles together is one node of the "
+        "graph, and the first backward frees all of it: also what the second loss needs"
+        f"{f' below {named}' if named else ''}. Detaching one from the other does not help. Uncompiled, only what both "
+        "losses lead to would be freed.",
         distinct(
             (
                 *(
@@ -148,14 +148,14 @@ def _told(program: Program, reuse: Reuse) -> Finding:
     return Finding(
         0.92 if exact else 0.8,
         Proof.OLDER_EDGE.where(exact and for_both),
-        f"{_WITHIN if reuse.within_one_call else 'two losses'} share the graph behind {named}, and the first "
-        f"{'call' if reuse.within_one_call else 'backward'} frees it for the second"
+        f"{_WITHIN if reuse.within_one_call else 'two losses'} share the graph of {named}, and the first "
+        f"{'' if reuse.within_one_call else 'backward '}frees it"
         if named
-        else "two losses are outputs of one operation, and the first backward frees its graph for the second"
+        else "two losses come from one operation, and the first backward frees its graph"
         if reuse.of_one_node and reuse.joined is None
         else TITLE,
         f"{_both(reuse)} share the part behind {folded(_common(reuse), 3)}. "
-        "The first call frees what it has walked, so the second finds nothing there. "
+        "The first call frees it, so nothing is left for the second. "
         f"{_advice(program, reuse)}",
         distinct((*_meeting(program, reuse), *flow(program.sources, program.nodes, reuse), *calls_of(program, reuse))),
         facts_of(program, reuse),
@@ -169,8 +169,8 @@ def _both(reuse: Reuse) -> str:
         return "One backward call runs both, below a custom Function, and what they differentiate"
     if reuse.joined is not None:
         return (
-            "`DistributedDataParallel` gives out all that one forward call returns through one node of the graph "
-            f"({reuse.joined.op}), so a backward from any of it walks all of it. Both losses"
+            "All outputs of a forward call of `DistributedDataParallel` share one node "
+            f"({reuse.joined.op}). A backward from one of them frees it for all. Both losses"
         )
     if reuse.of_one_node and reuse.failing is not None:
         return f"Both losses are outputs of one operation ({reuse.failing.root_op}) and"
@@ -256,10 +256,10 @@ def _advice(program: Program, reuse: Reuse) -> str:
     if reuse.only_heads_stepped:
         meant += ", and what has stepped in between is in neither's way"
     if reuse.stepped and not reuse.only_heads_stepped:
-        return f"{meant}: run the part that they share again for the second loss, behind the step in between."
+        return f"{meant}. Compute the shared part again for the second loss, after the step in between."
     if can_merge(program.sources, reuse):
-        return f"{meant}: add the losses and differentiate once."
-    return f"{meant}: give the losses back to where both are at hand, add them there and call backward once."
+        return f"{meant}: add the losses and call `backward()` once."
+    return f"{meant}: return the losses, add them and call `backward()` once."
 
 
 def _meant(owners: Owners, reuse: Reuse) -> str:
@@ -273,7 +273,7 @@ def _meant(owners: Owners, reuse: Reuse) -> str:
     return f"The first trains its part of them with {first}, the second with {second}"
 
 
-_WITHIN = "two calls inside one backward call"
+_WITHIN = "two calls in one backward"
 _COMPILE_NETWORKS = Remedy(
     "compile_networks",
     "compile the networks instead of the function that calls backward",

@@ -125,8 +125,8 @@ def _stored(program: Program, reuse: Reuse) -> Finding:
         0.9,
         "likely",
         title,
-        f"{what} stored earlier together with the graph that made {'it' if one else 'them'}, and "
-        f"{'an earlier update has used that graph up' if reuse.used_up else STEPPED}. {advice}",
+        f"{what} stored earlier with {'its' if one else 'their'} graph. "
+        f"{'An earlier update has freed that graph' if reuse.used_up else STEPPED[0].upper() + STEPPED[1:]}. {advice}",
         distinct(
             (
                 *cause_places(program, reuse, "stored here with its graph"),

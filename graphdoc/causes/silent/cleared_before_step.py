@@ -80,11 +80,11 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
         0.96,
         Proof.STEPS.confidence,
         f"{name} steps without gradients: they are cleared between backward and step",
-        "A step leaves parameters as they are whose `.grad` is None.",
+        "A step skips every parameter whose `.grad` is None.",
         distinct(spans),
         remedies=tuple(remedies),
-        because=f"in {sign.count} steps from the first on, none of its parameters had a gradient, and each time "
-        "`zero_grad()` had thrown some away after the backward call",
+        because=f"in all of the first {sign.count} steps no parameter had a gradient: each time `zero_grad()` had "
+        "cleared them after the backward call",
     )
 
 
@@ -95,18 +95,18 @@ def _step_first(sources: SourceTexts, name: str, sign: Sign, step: Frame, backwa
     return Finding(
         0.96,
         Proof.STEPS.confidence,
-        f"{name} steps before the backward call, and its gradients are cleared before the next step",
-        "A step leaves parameters as they are whose `.grad` is None.",
+        f"{name} steps before backward, and is cleared before the next step",
+        "A step skips every parameter whose `.grad` is None.",
         distinct(
             (
                 span("cause", step, "steps before there are gradients", sources),
                 *span_of("related", sign.other, "computes them", sources),
-                *span_of("related", sign.stack, "throws them away in the next pass", sources),
+                *span_of("related", sign.stack, "clears them in the next pass", sources),
             )
         ),
-        remedies=(Remedy("move_statement", "step behind the backward call", "unsafe", note, args),),
-        because=f"the first step came before any backward call, and in {sign.count} steps since none of its parameters "
-        "had a gradient: each time `zero_grad()` had thrown it away",
+        remedies=(Remedy("move_statement", "step after the backward call", "unsafe", note, args),),
+        because=f"the first step came before any backward call; in {sign.count} steps since, no parameter had a "
+        "gradient: `zero_grad()` had cleared it",
     )
 
 

@@ -60,9 +60,9 @@ Unsafe, because steps become smaller (or, behind `unscale_`, as large as the bou
 )
 
 _TITLES = {
-    "after-step": "gradients are clipped behind the step that uses them, and cleared next: the clipping has no effect",
-    "before-backward": "gradients are clipped before backward has computed them: the clipping has no effect",
-    "before-unscale": "gradients are clipped while the scaler's factor is in them: the bound is far too small",
+    "after-step": "gradients are clipped after the step that uses them: this has no effect",
+    "before-backward": "gradients are clipped before backward computes them: this has no effect",
+    "before-unscale": "gradients are clipped while they are scaled: the bound is far too small",
 }
 _LABELS = {
     "after-step": ("the step has used these gradients already", "uses the gradients as they are"),

@@ -83,7 +83,7 @@ def _told(sources: SourceTexts, sign: Sign, kept: KeptGradients) -> Finding:
     return Finding(
         0.94,
         "likely",  # that they share their memory is seen; that copies were meant is not
-        f"`{name}` keeps the gradients themselves, not copies: a later backward changes them",
+        f"`{name}` keeps `.grad` itself, not a copy: a later backward changes it",
         "What is kept shares its memory with `.grad`. Clearing in place and every further `backward()` write into it.",
         distinct(spans),
         remedies=(remedy,),

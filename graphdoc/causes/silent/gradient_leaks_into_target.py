@@ -123,7 +123,7 @@ def _itself(sources: SourceTexts, sign: Sign) -> Finding | None:
     return Finding(
         0.95,
         "likely",  # that nothing is left of the second derivative is measured; which side is meant as a constant is not
-        f"`{code}` is meant as a constant, but moves with what it is compared with: the second derivative is zero",
+        f"`{code}` is compared with itself, not detached: the second derivative is zero",
         "Both sides of the comparison are the same function of the same parameters, so it is zero whatever they are.",
         distinct(
             (
@@ -165,7 +165,7 @@ def _same(sources: SourceTexts, sign: Sign) -> Finding | None:
     return Finding(
         0.95,
         "likely",  # whom the loss trains is seen; what was meant as a goal is not
-        f"`{name}` and `{source}` are one network: the copy does nothing, and the loss trains its own target",
+        f"`{name}` and `{source}` are one network: the loss trains its own target",
         "Loading the network's own state changes nothing. The value that should be a constant goal has the graph of "
         "the network that is trained.",
         distinct(

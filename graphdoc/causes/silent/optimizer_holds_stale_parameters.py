@@ -87,7 +87,7 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
     return Finding(
         0.94,
         Proof.STEPS.where(change is not None),
-        f"{name} holds parameters that the model no longer has: {whose} stay as they are",
+        f"{name} holds parameters that the model no longer has: {whose} never learn",
         "The parameters that the optimizer holds were replaced after it was made. It goes on stepping the old ones, "
         "which get no gradient.",
         distinct(spans),
@@ -116,7 +116,7 @@ def _untied(
     return Finding(
         0.93,
         Proof.STEPS.confidence,
-        f"`{name}` does not hold {whose}: one with another parameter when it was made, and parted from it later",
+        f"`{name}` does not hold {whose}: when it was made, weights were tied",
         "Two parameters of the model were one tensor, and the optimizer has it once. The one that was put in the place "
         "of the other afterwards is in no optimizer and keeps its values.",
         distinct(

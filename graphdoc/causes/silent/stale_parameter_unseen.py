@@ -87,7 +87,7 @@ def _fused(program: Program, sign: Sign, found: Overwrite) -> Finding:
     return Finding(
         1.0,
         trust(found, 0.96)[1],
-        f"a fused step moves {whose or 'parameters'} between a forward and its backward, unnoticed",
+        f"a fused step changes {whose or 'parameters'} between forward and backward, unnoticed",
         "The fused optimizer writes its parameters without raising their version, so PyTorch does not "
         "refuse this backward. Its gradient combines old activations with new parameters.",
         tuple(
@@ -119,8 +119,8 @@ def _hidden(program: Program, sign: Sign) -> Finding | None:
     return Finding(
         0.97,
         Proof.STEPS.confidence,
-        f"{whose} {'is' if len(sign.parameters) == 1 else 'are'} overwritten through `.data` between a forward and its "
-        "backward, unnoticed",
+        f"{whose} {'is' if len(sign.parameters) == 1 else 'are'} overwritten through `.data` between forward and "
+        "backward",
         "`.data` has a version counter of its own, so PyTorch does not refuse this backward. Its gradient is one of "
         "neither the old parameters nor the new. Write before the forward or behind the step, and put back what was "
         "there if the write was for a measurement only.",

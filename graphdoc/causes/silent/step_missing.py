@@ -109,8 +109,8 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
         "The gradients of this loss are for this optimizer's parameters alone. They are cleared without having been "
         "used."
         if alone
-        else "No optimizer uses any gradient of this loss: each one that steps afterwards is cleared first, and this "
-        "one, whose parameters it reaches as well, is cleared without a step.",
+        else "No optimizer uses a gradient of this loss. Each one that steps afterwards is cleared first; this one is "
+        "cleared and never steps.",
         distinct(spans),
         remedies=tuple(remedies),
         because=f"{clearing} threw gradients away at least {sign.count} times, and {name} never stepped",

@@ -74,7 +74,7 @@ def _told(program: Program, sign: Sign) -> Finding:
     return Finding(
         0.95,
         Proof.STEPS.confidence,
-        f"the gradients of {name} are not cleared between its steps: each uses those of the steps before as well",
+        f"the gradients of {name} are not cleared: each step uses the earlier ones too",
         "`backward()` adds to `.grad`. Between those steps nothing sets its gradients to None or zero.",
         distinct(spans),
         remedies=tuple(_remedies(program, sign)),
