@@ -131,8 +131,9 @@ def _same_value(at: Call, now: Call) -> bool:
 
 
 def _told(base: Trace, at: Call, now: Call, keys: set[str], tolerance: float) -> list[str]:
-    """The doubt that one call gives other gradients to these parameters than the other does."""
-    mine = {k: g for k, g in at.gained.items() if k in keys}
+    """The doubt that one call gives other gradients to these parameters than the other does; a nan of the original says
+    nothing of what a right one is."""
+    mine = {k: g for k, g in at.gained.items() if k in keys and math.isfinite(g)}
     others = {k: now.gained.get(k, 0.0) for k in mine}
     if difference(mine, others) <= tolerance:
         return []

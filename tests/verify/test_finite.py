@@ -141,3 +141,30 @@ def test_a_bound_leaves_alone_what_was_finite(tmp_path, bound, verified):
     verdict = judge(Outcome(0, False, 1.0, traits=Traits(keeps_finite=True)), patched.trace, baseline, False)
     assert verdict.verified is verified, verdict.summary
     assert verified or "step 2 of `optimizer`, where all was finite, is by other gradients" in verdict.summary
+
+
+GAPS = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step, x in enumerate(torch.randn(6, 8, 4)):
+    other = torch.randn(8, 4)
+    if step == 3:
+        other[0] = x[0]
+    gap = (model(x) - model(other)).square().sum(1)
+    loss = (9 - gap.sqrt()).relu().square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_a_gradient_that_was_nan_is_no_reference_where_the_loss_stays_the_same(tmp_path):
+    bound = ("gap.sqrt()", "gap.clamp_min(1e-12).sqrt()")
+    bounded = verdict_on(tmp_path / "bounded", GAPS, bound)
+    assert bounded.verified is True, bounded.summary
+    cut = verdict_on(tmp_path / "cut", GAPS, bound, ("model(other)", "model(other).detach()"))
+    assert cut.verified is None and "gives other gradients to `model.weight`" in cut.summary
