@@ -1,10 +1,11 @@
 """How often graphdoc names the fault that was put into a healthy program, its line, and a patch that trains as before.
 
-python benchmarks/mutants.py [--most N] [PROGRAM.py ...]
+python benchmarks/mutants.py [--most N] [--seed N] [--only KIND,KIND] [PROGRAM.py ...]
 
 The programs are the healthy examples of the causes by default. One fault at a time (benchmarks/mutations.py) is put
 into each; the truth is the program as it was. A mutant counts where autograd raises an error or it trains otherwise;
-of one that trains in the same way nothing should be told.
+of one that trains in the same way nothing should be told. Of each program ``--most`` mutants are drawn, of as many
+kinds as there are.
 """
 
 from __future__ import annotations
@@ -12,11 +13,20 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
+import random
+import runpy
+import signal
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections import Counter
 from pathlib import Path
+
+import numpy
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -24,23 +34,6 @@ from mutated import Mutant
 from mutations import kept_graphs, mutants
 
 EXAMPLES = Path(__file__).parent.parent / "tests" / "causes" / "examples"
-TRACER = """\
-import atexit, json, runpy, sys
-import torch
-from torch.optim.optimizer import register_optimizer_step_post_hook
-torch.manual_seed(0)
-steps, ids = [], {}
-def note(optimizer, args, kwargs):
-    kept = ids.setdefault(id(optimizer), (len(ids), optimizer))
-    parameters = [p for g in optimizer.param_groups for p in g["params"]]
-    gradients = [p.grad for p in parameters if p.grad is not None]
-    total = lambda tensors: sum(float(t.detach().double().abs().sum()) for t in tensors)
-    steps.append([kept[0], len(gradients), total(parameters), total(gradients)])
-register_optimizer_step_post_hook(note)
-atexit.register(lambda: json.dump(steps, open("steps.json", "w")))
-runpy.run_path("train.py", run_name="__main__")
-"""
-"""Writes of each optimizer step who stepped, how many gradients there were, and the sizes of weights and gradients."""
 ORDINARY = ("TypeError", "NameError", "AttributeError", "UnboundLocalError", "ValueError", "IndexError", "KeyError")
 LIMIT = 300
 
@@ -48,13 +41,52 @@ Steps = list[list[float]]
 
 
 def train(folder: Path, text: str) -> tuple[str, Steps]:
-    """Run a program alone: the last line of its error, empty where there was none, and its optimizer steps."""
+    """Run a program alone, in a fork: the last line of its error, empty where there was none, and its steps."""
     (folder / "train.py").write_text(text)
-    (folder / "steps.json").unlink(missing_ok=True)
-    done = _python(folder, "-c", TRACER)
-    kept = folder / "steps.json"
-    last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-    return (last if done.returncode else ""), json.loads(kept.read_text()) if kept.exists() else []
+    (folder / "steps.json").write_text("[]")
+    process = os.fork()
+    if process == 0:
+        os.chdir(folder)
+        with open("train.err", "w") as errors, open(os.devnull) as nothing:
+            os.dup2(nothing.fileno(), 0)
+            os.dup2(errors.fileno(), 1)
+            os.dup2(errors.fileno(), 2)
+            signal.alarm(LIMIT)
+            os._exit(_train())
+    _, status = os.waitpid(process, 0)
+    last = ((folder / "train.err").read_text(errors="replace").strip().splitlines() or ["no message"])[-1]
+    return (last if status else ""), json.loads((folder / "steps.json").read_text())
+
+
+def _train() -> int:
+    """Run ``train.py`` in this process; leave who stepped at each step, how many gradients there were, and the sizes of
+    weights and gradients."""
+    steps: Steps = []
+    ids: dict[int, tuple[int, object]] = {}
+
+    def total(tensors: list[torch.Tensor]) -> float:
+        return sum(float(t.detach().double().abs().sum()) for t in tensors)
+
+    def note(optimizer: torch.optim.Optimizer, *_: object) -> None:
+        kept = ids.setdefault(id(optimizer), (len(ids), optimizer))
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        steps.append([kept[0], len(gradients), total(parameters), total(gradients)])
+
+    torch.manual_seed(0)
+    numpy.random.seed(0)
+    random.seed(0)
+    register_optimizer_step_post_hook(note)
+    sys.argv, status = ["train.py"], 0
+    sys.path.insert(0, os.getcwd())
+    try:
+        runpy.run_path("train.py", run_name="__main__")
+    except BaseException as e:
+        status = not isinstance(e, SystemExit) or bool(e.code)
+        sys.stderr.write("".join(traceback.format_exception_only(e)))
+    Path("steps.json").write_text(json.dumps(steps))
+    sys.stdout.flush()
+    return int(status)
 
 
 def alike(one: Steps, other: Steps) -> bool:
@@ -84,14 +116,27 @@ def examine(folder: Path, mutant: Mutant, wanted: Steps) -> dict[str, str]:
     return {"cause": found[0]["cause"], "line": line, "fix": fix, "verified": verified}
 
 
-def judge(program: Path, folder: Path, most: int, table: dict[str, Counter[str]]) -> None:
+def drawn(found: list[Mutant], most: int, chance: random.Random) -> list[Mutant]:
+    """Some of the mutants of a program: one of a kind before a second of any."""
+    chance.shuffle(found)
+    seen: Counter[str] = Counter()
+    order = []
+    for mutant in found:
+        order.append(seen[mutant.kind])
+        seen[mutant.kind] += 1
+    return [m for _, m in sorted(zip(order, found, strict=True), key=lambda pair: pair[0])][:most]
+
+
+def judge(program: Path, folder: Path, most: int, seed: int, only: list[str], table: dict[str, Counter[str]]) -> None:
     """Try up to ``most`` mutants of one program and count what was said of them."""
     text = program.read_text()
     error, wanted = train(folder, text)
     if error or not wanted or not alike(train(folder, text)[1], wanted):
         print(f"{program}: not usable ({error or 'no steps, or not the same twice'})", flush=True)
         return
-    waiting = mutants(text)[:most]
+    waiting = drawn(
+        [m for m in mutants(text) if not only or m.kind in only], most, random.Random(f"{seed} {program.name}")
+    )
     while waiting:
         mutant = waiting.pop(0)
         error, steps = train(folder, mutant.text)
@@ -118,12 +163,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", nargs="*", type=Path)
     parser.add_argument("--most", type=int, default=8, help="mutants of one program")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", type=lambda words: words.split(","), default=[], help="kinds of mutants")
     given = parser.parse_args()
     healthy = [p for p in sorted(EXAMPLES.glob("*/*.py")) if "\n# told at:" not in p.read_text()]
     table: dict[str, Counter[str]] = {}
     for program in given.programs or healthy:
         with tempfile.TemporaryDirectory() as folder:
-            judge(program.resolve(), Path(folder), given.most, table)
+            judge(program.resolve(), Path(folder), given.most, given.seed, given.only, table)
     columns = ("crash", "changed", "same", "told", "line", "right", "verified, not right", "false alarm")
     print(f"\n{'fault':28}" + "".join(f"{c:>{max(9, len(c) + 2)}}" for c in columns))
     for kind, counts in sorted(table.items()):

@@ -1,4 +1,5 @@
-"""One fault at a time, put into the source of a healthy program: the faults that users write into training code."""
+"""One fault at a time, put into the source of a healthy program: the faults that users write into training code, and a
+few changes that are none."""
 
 from __future__ import annotations
 
@@ -230,8 +231,86 @@ def built_once(source: Source) -> Iterator[Mutant]:
                 yield Mutant("built-once", (node.lineno, node.lineno + 1), "".join(lines))
 
 
+CUTS = {
+    "cut-detach": "({}).detach()",
+    "cut-data": "({}).data",
+    "cut-numpy": "torch.from_numpy(({}).detach().numpy())",
+    "cut-list": "torch.tensor(({}).tolist())",
+    "cut-round": "torch.round({})",
+    "cut-argmax": "torch.nn.functional.one_hot(({0}).argmax(-1), ({0}).shape[-1]).float()",
+    "zeroed": "({}) * 0",
+    "cloned": "({}).clone()",
+}
+"""What becomes of a computed value. The last changes nothing."""
+
+
+def cut_values(source: Source) -> Iterator[Mutant]:
+    """A value that is computed from others loses its graph, or its gradient, where it is assigned or handed on."""
+    for node in ast.walk(source.tree):
+        value = node.value if isinstance(node, ast.Assign | ast.Return) else None
+        if not isinstance(value, ast.Call | ast.BinOp) or "\n" in source.of(value):
+            continue
+        text = source.of(value)
+        if isinstance(value, ast.Call) and not value.args:
+            continue
+        if any(word in text for word in ("nn.", "optim", "torch.rand", "torch.zeros", "torch.ones", "load", "range")):
+            continue
+        for kind, template in CUTS.items():
+            yield Mutant(kind, (node.lineno,), source.replaced((value, template.format(text))))
+        if isinstance(node, ast.Assign):
+            yield Mutant(
+                "cut-no_grad", (node.lineno,), source.replaced((node, f"with torch.no_grad(): {source.of(node)}"))
+            )
+
+
+def cut_terms(source: Source) -> Iterator[Mutant]:
+    """A term of a sum is added as a number: ``loss + 0.1 * penalty`` is ``loss + (0.1 * penalty).item()``."""
+    for node in ast.walk(source.tree):
+        if not isinstance(node, ast.Assign) or "loss" not in source.of(node.targets[0]).lower():
+            continue
+        if isinstance(node.value, ast.BinOp) and isinstance(node.value.op, ast.Add):
+            term = node.value.right
+            yield Mutant("cut-item", (node.lineno,), source.replaced((term, f"({source.of(term)}).item()")))
+
+
+def held_parameters(source: Source) -> Iterator[Mutant]:
+    """An optimizer is given some of its parameters, or a copy's; a network is frozen, or made anew behind it."""
+    for node in ast.walk(source.tree):
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+            continue
+        call, name = node.value, _method(node.value)
+        if name in ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad") and call.args and "\n" not in source.of(node):
+            given = source.of(call.args[0])
+            yield Mutant("held-part", (node.lineno,), source.replaced((call.args[0], f"list({given})[:-2]")))
+            yield Mutant("held-part", (node.lineno,), source.replaced((call.args[0], f"list({given})[2:]")))
+            if given.endswith(".parameters()"):
+                model = given[: -len(".parameters()")]
+                copied = f'__import__("copy").deepcopy({model}).parameters()'
+                yield Mutant("held-copy", (node.lineno,), source.replaced((call.args[0], copied)))
+                frozen = f"{source.of(node)}; next({given}).requires_grad_(False)"
+                yield Mutant("frozen-one", (node.lineno,), source.replaced((node, frozen)))
+
+
+def calls_again(source: Source) -> Iterator[Mutant]:
+    """A backward call is made twice or keeps its graph, which may change nothing; a step is made twice."""
+    for node in ast.walk(source.tree):
+        if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call) or "\n" in source.of(node):
+            continue
+        call, text = node.value, source.of(node)
+        if _method(call) == "backward" and not call.args and not call.keywords:
+            kept = f"{source.of(call.func)}(retain_graph=True)"
+            yield Mutant("backward-twice", (node.lineno,), source.replaced((node, f"{kept}; {text}")))
+            yield Mutant("graph-kept", (node.lineno,), source.replaced((node, kept)))
+        elif _method(call) == "zero_grad" and _is_optimizer_call(source, node):
+            yield Mutant("zeroed-twice", (node.lineno,), source.replaced((node, f"{text}; {text}")))
+
+
 Kind = Callable[[Source], Iterator[Mutant]]
 KINDS: tuple[Kind, ...] = (
+    cut_values,
+    cut_terms,
+    held_parameters,
+    calls_again,
     dropped_calls,
     kept_numbers,
     data_reads,
