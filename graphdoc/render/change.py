@@ -1,4 +1,4 @@
-"""A patch as a person reads it: only the lines that change, with their numbers."""
+"""A patch as a person reads it: only the lines that change, with their numbers in the file as it is."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ MOST_ROWS = 30  # rows; the whole patch is one command away
 
 
 def highest_line(diff: str) -> int:
-    """The highest line number that ``change_rows`` prints for this diff."""
+    """The highest line number that ``change_rows`` may print for this diff."""
     changes = [c for file in parse(diff) for c in file.changes]
-    return max((max(c.old_start + len(c.old), c.new_start + len(c.new)) for c in changes), default=1)
+    return max((c.old_start + len(c.old) for c in changes), default=1)
 
 
 def change_rows(diff: str, main_file: str, width: int, gutter: int, most: int = MOST_ROWS) -> list[Row]:
@@ -45,17 +45,15 @@ def _rows(change: Change, width: int, gutter: int, *, context: bool) -> list[Row
     pairs = len(change.old) == len(change.new)
     # A line of a file with Windows line ends is drawn without its own.
     old, new = ([line.removesuffix("\r") for line in lines] for lines in (change.old, change.new))
-    for sign, start, lines, others, style in (
-        ("-", change.old_start, old, new, "removed"),
-        ("+", change.new_start, new, old, "added"),
-    ):
+    for sign, lines, others, style in (("-", old, new, "removed"), ("+", new, old, "added")):
         for i, line in enumerate(lines):
             part = _differing(line, others[i]) if pairs else (0, 0)
             code = SourceLine(line, room, [part])
             a, b = (code.cell(part[0]), code.cell(part[1])) if code.text.isascii() else (0, 0)
+            number = change.old_start + i if sign == "-" else ""  # a new line has none in the file as it is
             rows.append(
                 [
-                    (f"{start + i:>{gutter}} ", "gutter"),
+                    (f"{number:>{gutter}} ", "gutter"),
                     (f"{sign} {code.text[:a]}", style),
                     (code.text[a:b], f"{style}-part"),
                     (code.text[b:], style),

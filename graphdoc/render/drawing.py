@@ -11,7 +11,7 @@ from graphdoc.render.sourceline import SourceLine
 from graphdoc.render.text import cells, flat, split_lines, wrap
 from graphdoc.render.underlines import Row, locate
 
-HEADING = "in order of time:"
+HEADING = "how it happened:"
 
 
 def drawing(

@@ -102,7 +102,7 @@ def _rest(report: Report, diagnosis: Diagnosis, first: bool) -> str:
     gutter = gutter_width(diagnosis)
     main = story.main_place(diagnosis)
     named = " id=story aria-labelledby=story-h" if first else ""
-    parts = [f"<section{named}>", f"<h2{' id=story-h' if first else ''}>How it came, and what to do</h2>"]
+    parts = [f"<section{named}>", f"<h2{' id=story-h' if first else ''}>What happened, and how to fix it</h2>"]
     if main is not None:
         parts.append(_block(drawing(diagnosis, report.sources, _WIDTH, gutter)))
     if flat(diagnosis.explanation):
