@@ -29,27 +29,44 @@ def sums_without_graph(roots: list[Any]) -> list[Any]:
     return found
 
 
-def top_of(roots: list[Any]) -> list[Any]:
-    """The nodes that a loss is a weighted sum of, and those sums themselves, as far as they are single numbers."""
+def top_of(roots: list[Any], rows: bool = False) -> list[Any]:
+    """The nodes that a loss is a weighted sum of, and those sums themselves, as far as they are single numbers.
+    ``rows``: or one number for each row of a batch."""
     todo = [root for root in roots if root is not None]
     for node in todo:
         if len(todo) < MOST_TOP:
-            todo += summands(node)
+            todo += summands(node, rows)
     return todo
 
 
-def terms_of(roots: list[Any]) -> list[Any]:
+def terms_of(roots: list[Any], rows: bool = False) -> list[Any]:
     """The nodes that a loss is a weighted sum of; one that is no such sum is its only term."""
-    return [node for node in top_of(roots) if not summands(node)]
+    return [node for node in dict.fromkeys(top_of(roots, rows)) if not summands(node, rows)]
 
 
-def summands(node: Any) -> list[Any]:
+def summands(node: Any, rows: bool = False) -> list[Any]:
     """What a node that adds or scales single numbers takes; none for another node."""
     name = type(node).__name__
     following = [n for n, _ in node.next_functions if n is not None]
-    if name in _PLAIN or (name in _SCALING and len(following) == 1):
-        return [n for n in following if is_number(n)]
+    if name in _PLAIN or (name in _SCALING and len(following) == 1 and not (rows and factor_of(node) is None)):
+        return [n for n in following if is_number(n) or (rows and _is_row(n))]
     return []
+
+
+def factor_of(node: Any) -> float | None:
+    """The number that a product or quotient has as its constant side; None for more than one number, or if unknown."""
+    try:
+        constant = node._saved_other if node.next_functions[0][0] is not None else node._saved_self
+        return float(constant.detach()) if constant.numel() == 1 else None
+    except (AttributeError, IndexError, RuntimeError):
+        return None  # released, or written since
+
+
+def _is_row(node: Any) -> bool:
+    try:
+        return bool(sum(size != 1 for size in node._input_metadata[0].shape) <= 1)
+    except (AttributeError, IndexError, TypeError, RuntimeError):
+        return False
 
 
 def is_number(node: Any) -> bool:

@@ -27,6 +27,8 @@ def suspicious(sources: SourceTexts, signs: list[Sign]) -> bool:
         return any(_cuts(node) for node in _nodes(sources))
     if "suspect-hungry" in kinds:
         return any(_is_called(node, _ENDS) for node in _nodes(sources))
+    if "suspect-part" in kinds and any(_draws(node) for node in _nodes(sources)):
+        return True
     return "suspect-unreached" in kinds and any(_makes_leaf(node) or _draws(node) for node in _nodes(sources))
 
 

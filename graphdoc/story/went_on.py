@@ -36,6 +36,9 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
     if term:
         title = "a term of the loss is a constant for autograd: it adds nothing to any gradient"
         because = "the other terms have a graph; this one was computed from what has one, and lost it on the way"
+    elif sign.facts.get("part"):
+        title = f"a term of this loss gives {whose or 'what it was drawn from'} no gradient: what is drawn is a number"
+        because = "other terms reach them; this one takes numbers that were drawn from what they give"
     elif sign.kind == "cut-term":
         title = f"a term of this loss trains nothing: {whose or 'what it is for'} cannot be reached through it"
         because = (

@@ -18,6 +18,7 @@ from graphdoc.capture.cut_recorder import CONVERSIONS, COPIES
 from graphdoc.capture.facts import grad_fn_of, is_leaf, parameters_of, user_frames
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.number_facts import numbers_of
+from graphdoc.capture.parts import missed_by, parts_of
 from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.summands import sums_without_graph
 from graphdoc.evidence import NO_GRAPH, Evidence, Sign
@@ -32,6 +33,8 @@ LATER = 4
 """The step after which parameters that were never reached are noted."""
 HUNGRY = 5
 """Steps in a row without any gradient of an optimizer that had some before, until that is noted."""
+MOST_PARTS = 6
+"""Losses whose terms are looked at one by one."""
 OFTEN = 2
 """Calls in which the same is seen before it is told."""
 
@@ -59,6 +62,8 @@ class Losses:
         index of the latest."""
         self._trains = True
         """Whether the latest call that was looked at has reached what an optimizer holds."""
+        self._parts = 0
+        """Losses whose terms were looked at one by one."""
         self._bypassed = Bypassed(audit)
         words = audit.witness.mode.split(":")
         self._measured = "whatif" in words and "cuts" not in words
@@ -85,6 +90,9 @@ class Losses:
             for records, at in self.watch.added(roots) if self.watch is not None and not self._around else ():
                 if self._often(site_of(records[0].raw)):
                     self._tell(noted, outputs, Sign("constant-term"), records, at)
+            for record, behind in self._drawn_into(noted, roots):
+                if self._often(("drawn", record.place)):
+                    self._tell(noted, outputs, Sign("cut-term", facts={"part": True}), [record], None, behind)
         if self.watch is not None:
             self.watch.begin()
 
@@ -102,6 +110,24 @@ class Losses:
                 here[at] = here.get(at, 0) + 1
                 if here[at] > 1:  # a sum that starts from a number has one such addition, the first
                     self._suspects[at].facts["several"] = True
+
+    def _drawn_into(self, noted: Noted, roots: list[Any]) -> list[tuple[Record, frozenset[int]]]:
+        """Draws by which one term of the loss misses what others reach; the first run only notes that one does."""
+        self._parts += 1
+        if self._around or self._parts > MOST_PARTS:
+            return []
+        with Unseen(self._audit.torch, self._witness.anomaly, None), self._audit.torch.no_grad():
+            held = {i for seen in self._audit.journal.optimizers.values() for i in seen.parameters}
+            if self.watch is not None:
+                return self.watch.drawn_into(roots, held)
+            parts = parts_of(roots)
+            missed = {i for part in parts for i in missed_by(part, parts, held)}
+            if missed:
+                stack = frames_of(event_stacks.stack_of_seen(noted[3]), self._witness.cwd)
+                sign = Sign("suspect-part", stack, event=noted[0], count=OFTEN, weak=True)
+                sign.facts = {"forwards": forwards_of(self._audit.torch, missed, self._witness.cwd)}
+                self._suspects.setdefault("part", sign)
+        return []
 
     def _is_covered(self, tensor: Any) -> bool:
         """Whether this is a loss that only asks for gradients: a plain zero is what a program puts where a batch has
@@ -311,11 +337,11 @@ class Losses:
             sign.stack = evidence.raised.stack
             sign.other = frames_of(at, witness.cwd) if at is not None else []
             sign.parameters = evidence.cuts[0].behind if evidence.cuts else []
-            if sign.kind == "cut-off":  # more may lie behind the cut, and be reached in another way
+            if behind:  # more may lie behind the cut, and be reached in another way
                 sign.parameters = sorted(names[i] for i in behind if i in names)
             sign.event, sign.count = noted[0], OFTEN
             evidence.signs = [sign]
-            evidence.extras["loss_terms"] = [[i] for i in range(len(evidence.cuts))] if sign.kind == "cut-off" else []
+            evidence.extras["loss_terms"] = [[i] for i in range(len(evidence.cuts))] if behind else []
             self._audit.names.update(names)
         self._evidence = evidence
         self._audit.tell_early()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from graphdoc.capture.cuts import CutWatch, is_draw
 from graphdoc.capture.facts import grad_fn_of, is_leaf
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.journal import leaves_behind
+from graphdoc.capture.parts import constants, missed_by, parts_of
 from graphdoc.capture.summands import top_of
 from graphdoc.capture.switches import is_users
 
@@ -68,6 +69,8 @@ class TermWatch(CutWatch):
         """Records of numbers that were added to what has the same leaves behind it."""
         self._left: dict[int, int] = {}
         """By the id of the record of a conversion: the sequence number of what was converted."""
+        self._weights: dict[Any, list[float | None]] = {}
+        """By the place of a draw: what its log-probability was multiplied with when it was first looked at."""
         self._taken_up: set[int] = set()
         """Sequence numbers of what a recorded operation has taken: it goes on with its graph."""
         tensor = self._torch.Tensor
@@ -163,6 +166,25 @@ class TermWatch(CutWatch):
         entered = [r for _, r, _ in reversed(self.entered_values.latest) if not r.integral]
         behind = records_behind(entered, MOST_FOLLOWED)
         return [r for r in behind if r.origins and is_draw(r) and id(r) not in self._beside]
+
+    def drawn_into(self, roots: list[Any], held: Collection[int]) -> list[tuple[Record, frozenset[int]]]:
+        """Random draws that went as numbers into one term of this loss, which reaches nothing of what they were drawn
+        from, with the leaves among these that other terms reach. A draw whose log-probability is weighed, by another
+        number for each element or in each step, is the author's way to learn from it."""
+        parts = parts_of(roots)
+        entered = [(n, r) for n, r, _ in self.entered_values.latest if not r.integral]
+        found = []
+        for part in parts:
+            missed = missed_by(part, parts, held)
+            for draw in part.drawn(entered) if missed else ():
+                behind = draw.behind & missed
+                if not behind:
+                    continue
+                weights = [w for p in parts if p is not part for w in p.weights(draw, entered)]
+                weights += constants(top_of(roots, rows=True)) if weights else []
+                if None not in weights and self._weights.setdefault(draw.place, weights) == weights:
+                    found.append((draw, frozenset(behind)))
+        return found
 
     def goes_on(self, record: Record) -> bool:
         """Whether what was converted has also gone on with its graph: then its number may be wanted as a number."""

@@ -7,7 +7,6 @@ who steps, and from what is cleared. A second run sees where the values were cut
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import event_stacks
@@ -15,9 +14,9 @@ from graphdoc.capture.audit.terms import TermWatch
 from graphdoc.capture.facts import grad_fn_of, parameters_of
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.number_facts import numbers_of
+from graphdoc.capture.parts import Part
 from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.summands import terms_of
-from graphdoc.capture.walk import DEEP, nodes_behind
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
@@ -78,14 +77,9 @@ class Unused:
     def _terms(self, roots: list[Any]) -> list[Term]:
         found = []
         for position, node in enumerate(terms_of(roots)[:MOST_TERMS]):
-            nodes, leaves = [], set()
-            for inner, following in itertools.islice(nodes_behind([node]), DEEP - 1):
-                nodes.append(inner)
-                variable = getattr(inner, "variable", None) if not following else None
-                if variable is not None:
-                    leaves.add(id(variable))
-            cuts = self._watch.cuts_behind(nodes) if self._watch is not None else []
-            found.append(Term(position, frozenset(leaves), cuts))
+            part = Part(node)
+            cuts = self._watch.cuts_behind(part.nodes.values()) if self._watch is not None else []
+            found.append(Term(position, frozenset(part.leaves), cuts))
         return found
 
     def _settle(self, leaves: dict[int, Any]) -> None:

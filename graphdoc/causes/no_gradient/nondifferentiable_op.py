@@ -168,7 +168,8 @@ def recognise(program: Program) -> Finding | None:
         return zero_derivative(program.sources, program.optimizers, flat)
     cut = find_cut(program, "nondifferentiable")
     if cut is not None:
-        meant = program.evidence.as_if is not None and is_scored(program.sources, cut)
+        sign = program.evidence.as_if  # of a term alone, the graph has told whether the draw is scored
+        meant = sign is not None and "part" not in sign.facts and is_scored(program.sources, cut)
         return _from_cut(program, cut) if not meant else None
     named = program.message(*_UNDERIVED)
     return _named(program, named) if named is not None else unseen(program, 0.24, TITLE, _UNSEEN)
