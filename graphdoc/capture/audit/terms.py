@@ -172,14 +172,14 @@ class TermWatch(CutWatch):
         from, with the leaves among these that other terms reach. A draw whose log-probability is weighed, by another
         number for each element or in each step, is the author's way to learn from it."""
         parts = parts_of(roots)
-        entered = [(n, r) for n, r, _ in self.entered_values.latest if not r.integral]
+        entered = [(n, r) for n, r, _ in self.entered_values.latest]
         found = []
         for part in parts:
             missed = missed_by(part, parts, held)
             for draw in part.drawn(entered) if missed else ():
                 behind = draw.behind & missed
-                if not behind:
-                    continue
+                if not behind or draw.integral:
+                    continue  # whole numbers are decisions
                 weights = [w for p in parts if p is not part for w in p.weights(draw, entered)]
                 weights += constants(top_of(roots, rows=True)) if weights else []
                 if None not in weights and self._weights.setdefault(draw.place, weights) == weights:
