@@ -12,25 +12,22 @@ from graphdoc.causes.base import Cause
 from graphdoc.evidence import Evidence, Node, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.fixes.traits import safety_of
-from graphdoc.launch.keep import Kept
-from graphdoc.launch.seen import observed
+from graphdoc.launch.keep import Kept, observed
 from graphdoc.messages.recognise import Match, listed_of, recognise_exception
 from graphdoc.model import CONFIDENCE_ORDER, Diagnosis, Fix, Outcome, Report, Run
 from graphdoc.picture.portrait import picture_of
 from graphdoc.processes import Processes, read_processes
-from graphdoc.program.exception import called_by_autograd, can_go_on, message_of, met_none
+from graphdoc.program.cuts import is_meant
 from graphdoc.program.installed import package_sources
-from graphdoc.program.meant_cuts import is_meant
+from graphdoc.program.library_calls import called_by_autograd, can_go_on, message_of, met_none
 from graphdoc.program.observed import program_of
 from graphdoc.redaction import redact, redact_words
-from graphdoc.remedies.cleared_first import with_leftovers_cleared
-from graphdoc.remedies.cover_up import with_cover_ups
+from graphdoc.remedies.recomputation import with_cover_ups, with_leftovers_cleared
 from graphdoc.shapes import Picture
-from graphdoc.story.every_value import every_value, is_asked
+from graphdoc.story.first_bad_value import every_value, is_asked
 from graphdoc.story.gradients import gradients
-from graphdoc.story.in_no_optimizer import weak_signs
-from graphdoc.story.installed_code import assign
-from graphdoc.story.went_on import retold
+from graphdoc.story.installed_code import assign, retold
+from graphdoc.story.unregistered import weak_signs
 
 MOST = 3
 """Diagnoses told for one failure."""

@@ -14,14 +14,24 @@ from graphdoc.launch.isolation import CannotIsolate, Stop, check_ways, launch_ap
 from graphdoc.launch.keep import Kept
 from graphdoc.launch.scratch import scratch
 from graphdoc.processes import DEEPENED, changed_sources, read_evidence, read_processes, same_failure
-from graphdoc.program.compiled_parts import is_compiled
-from graphdoc.program.exception import INFERENCE, NO_GRAPH, SECOND_TIME, VERSION, message_of
-from graphdoc.program.idle_argument import read_besides
-from graphdoc.program.signs import first_sign
-from graphdoc.program.suspicions import goes_around, left_unrecorded, may_be_constant, suspicious, writes_through_data
-from graphdoc.program.version_counts import plausible
+from graphdoc.program.custom_functions import read_besides
+from graphdoc.program.library_calls import (
+    INFERENCE,
+    NO_GRAPH,
+    SECOND_TIME,
+    VERSION,
+    goes_around,
+    left_unrecorded,
+    may_be_constant,
+    message_of,
+    suspicious,
+    writes_through_data,
+)
+from graphdoc.program.proof import first_sign
+from graphdoc.program.spans import is_compiled
+from graphdoc.program.writers import plausible
 from graphdoc.second_run import take_over
-from graphdoc.story.every_value import NONE_MET
+from graphdoc.story.first_bad_value import NONE_MET
 
 SHORTEST_LIMIT = 30.0
 """Seconds that a second run has at least."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphdoc.growth import grew_steadily, took_off
-from graphdoc.story.small_plot import WIDTH, plot
+from graphdoc.story.first_bad_value import WIDTH, plot
 
 LEVEL = [1.0, 1.4, 0.7, 1.1, 0.9, 1.2]
 

@@ -17,7 +17,7 @@ def process_name() -> str:
 
 
 def leave(out: str, state: str) -> None:
-    """Make ``process-<name>.<state>`` in the run's folder; the states are those of ``graphdoc.launch.seen``.
+    """Make ``process-<name>.<state>`` in the run's folder; the states are those of ``graphdoc.launch.keep``.
 
     An empty file needs no room, so also a full disk takes it. Never raises.
     """

@@ -47,7 +47,7 @@ def explain(target: str | None, fmt: str = "text") -> int:
         UsageError: there is no such cause, file or format.
     """
     if fmt not in ("text", "json", "markdown"):
-        from graphdoc.cli.report_files import check_format
+        from graphdoc.cli.output import check_format
 
         check_format(fmt)
     if target is None:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphdoc.cli.output import REPORT_HELP, put, say, write_reports, writing_to
-from graphdoc.cli.report_files import parse_reports
+from graphdoc.cli.output import REPORT_HELP, parse_reports, put, say, write_reports, writing_to
 from graphdoc.errors import UsageError
 
 if TYPE_CHECKING:

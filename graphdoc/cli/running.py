@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphdoc.cli.arguments import Asked
-from graphdoc.cli.output import say, show, tell_github, write_reports
-from graphdoc.cli.report_files import Wanted, parse_reports
+from graphdoc.cli.output import Wanted, parse_reports, say, show, tell_github, write_reports
 from graphdoc.cli.settings import reports as settings_reports
 from graphdoc.errors import Interrupted, UsageError, missing_dependency
 from graphdoc.launch import Ended, Kind, Request, end_like, launch
@@ -132,8 +131,7 @@ def _tell(
     request: Request, ended: Ended, folder: Path | None, trouble: str, wanted: list[Wanted], *, rerun: bool
 ) -> bool:
     """Print and write the report; whether it has a diagnosis."""
-    from graphdoc.launch.keep import keep
-    from graphdoc.launch.seen import alone
+    from graphdoc.launch.keep import alone, keep
 
     kept = keep(folder or Path(os.devnull), request, ended, rerun=rerun)
     if folder is not None:
@@ -223,7 +221,7 @@ def bare_report(kept: Kept) -> Report:
     """What is known of a run without looking at its evidence."""
     import platform
 
-    from graphdoc.launch.seen import observed
+    from graphdoc.launch.keep import observed
     from graphdoc.model import Report, Run
     from graphdoc.redaction import redact_words
 

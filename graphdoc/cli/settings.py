@@ -27,7 +27,7 @@ from graphdoc.errors import UsageError
 from graphdoc.project import inside, settings_of
 
 if TYPE_CHECKING:
-    from graphdoc.cli.report_files import Wanted
+    from graphdoc.cli.output import Wanted
 
 _KINDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
     "report": ("run", (str, list)),
@@ -109,7 +109,7 @@ def _check_root(file: Path, root: str) -> None:
 
 
 def _reports(file: Path, settings: dict[str, Any]) -> list[Wanted]:
-    from graphdoc.cli.report_files import parse_reports
+    from graphdoc.cli.output import parse_reports
 
     value = settings.get("report", [])
     try:

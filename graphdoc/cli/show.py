@@ -9,8 +9,7 @@ from typing import Annotated
 
 import typer
 
-from graphdoc.cli.output import FORMATS_HELP, REPORT_HELP, put, show, write_reports
-from graphdoc.cli.report_files import check_format, parse_reports
+from graphdoc.cli.output import FORMATS_HELP, REPORT_HELP, check_format, parse_reports, put, show, write_reports
 
 
 def command(

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.source.edits import insert_before
-from graphdoc.source.loop_variables import iterated
 from graphdoc.source.module import Function, Loop, Source
 from graphdoc.source.paths import is_path, targets_of, without_subscripts
 from graphdoc.source.places import Edit
-from graphdoc.source.scopes import is_rebindable, parameters, scope_of
+from graphdoc.source.scopes import is_rebindable, iterated, parameters, scope_of
 
 # What gives another look at the same memory. ``contiguous`` and ``to`` may; they count, since a write may reach the
 # base through them.

@@ -10,11 +10,10 @@ from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, anchored, expressi
 from graphdoc.fixes.structures import convert_expression, rebinding
 from graphdoc.source.edits import copied, delete, insert_after, insert_before, instead, write, written
 from graphdoc.source.effects import method_of
-from graphdoc.source.loop_variables import iterated
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key, parse_expression, same, targets_of
 from graphdoc.source.places import Edit
-from graphdoc.source.scopes import fresh_name, imported_as, is_rebindable, own_nodes, scope_of, torch_name
+from graphdoc.source.scopes import fresh_name, imported_as, is_rebindable, iterated, own_nodes, scope_of, torch_name
 
 # Reading these takes no gradient along.
 _METADATA = frozenset(

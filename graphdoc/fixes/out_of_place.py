@@ -7,7 +7,6 @@ import ast
 from graphdoc.fixes.aliases import clone_whole, refuse_lost, written_name
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, place, required, statement
 from graphdoc.fixes.slice_writes import by_rows, clone_before, refuse_for_caller, rewrite, value_first
-from graphdoc.source.displays import is_list
 from graphdoc.source.edits import (
     bound,
     copied,
@@ -20,11 +19,11 @@ from graphdoc.source.edits import (
     written,
     written_out,
 )
-from graphdoc.source.in_place_names import NOT_A_WRITE, POSITIONS, REPLACEMENTS, WITHOUT_COUNTERPART, is_fresh
 from graphdoc.source.module import Loop, Source
+from graphdoc.source.operands import NOT_A_WRITE, POSITIONS, REPLACEMENTS, WITHOUT_COUNTERPART, is_fresh
 from graphdoc.source.paths import is_path, key, last_word, same, targets_of
 from graphdoc.source.places import Edit
-from graphdoc.source.scopes import imported_as, is_rebindable, scope_of, torch_name
+from graphdoc.source.scopes import imported_as, is_list, is_rebindable, scope_of, torch_name
 
 
 @kind("out_of_place", keeps_numbers=True, only_records=True)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from graphdoc.fixes.aliases import read_after, refuse_lost
 from graphdoc.fixes.fix_kind import Args, CannotFix
-from graphdoc.source.displays import is_container
 from graphdoc.source.edits import (
     bound,
     copied,
@@ -20,12 +19,11 @@ from graphdoc.source.edits import (
     written,
     written_out,
 )
-from graphdoc.source.in_place_names import NOT_A_WRITE, REPLACEMENTS, WITHOUT_COUNTERPART
 from graphdoc.source.module import Source
+from graphdoc.source.operands import NOT_A_WRITE, REPLACEMENTS, WITHOUT_COUNTERPART, is_full
 from graphdoc.source.paths import is_path, key, same, targets_of
 from graphdoc.source.places import Edit, Text
-from graphdoc.source.rows import is_full
-from graphdoc.source.scopes import fresh_name, is_rebindable, parameters, torch_name
+from graphdoc.source.scopes import fresh_name, is_container, is_rebindable, parameters, torch_name
 
 _ELEMENTWISE = frozenset({"exp", "log", "sigmoid", "tanh", "relu", "abs", "sqrt", "square", "clamp", "sin", "cos"})
 

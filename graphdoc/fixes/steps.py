@@ -9,11 +9,18 @@ from dataclasses import dataclass
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, kind, required, statement
 from graphdoc.fixes.summing import repeatable
 from graphdoc.source.edits import below, copied, delete, insert_after, insert_before, set_keyword, without_flag, written
-from graphdoc.source.effects import READS_GRADIENTS, binds_any, built_objects, is_bare_call, method_of, opaque_calls
+from graphdoc.source.effects import (
+    READS_GRADIENTS,
+    Touching,
+    binds_any,
+    built_objects,
+    is_bare_call,
+    method_of,
+    opaque_calls,
+)
 from graphdoc.source.module import Source
 from graphdoc.source.paths import is_path, key, last_word, targets_of
 from graphdoc.source.places import Edit, Text
-from graphdoc.source.touched_names import Touching
 
 
 def refuse_weighed(call: ast.Call) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from graphdoc.evidence import Event, Evidence, Frame, Node, Process, Raised, Stale, Tensor
-from graphdoc.messages.failure import Failure
+from graphdoc.messages.log import Failure
 
 _DTYPES = {
     "FloatTensor": "torch.float32",

@@ -2,14 +2,287 @@
 
 from __future__ import annotations
 
-from graphdoc.evidence import Evidence
-from graphdoc.picture.canvas import Canvas
-from graphdoc.picture.curves import curves
-from graphdoc.picture.moments import moments
-from graphdoc.picture.sketch import draw_cuts, draw_reach, draw_values
-from graphdoc.picture.whole_graph import draw_graph
-from graphdoc.program.bad_values import trouble_of
-from graphdoc.shapes import Picture
+import math
+from collections import Counter
+from collections.abc import Iterable
+
+from graphdoc.evidence import Event, Evidence, Folded, Node, OlderEdge, Stale
+from graphdoc.picture.canvas import Canvas, group, network, short
+from graphdoc.program.bad_values import Trouble, trouble_of
+from graphdoc.program.calls_in_order import Journal
+from graphdoc.program.optimizer_places import Owners
+from graphdoc.program.spans import innermost_user
+from graphdoc.shapes import Arrow, Box, Curve, Moment, Picture
+
+# The numbers of a run that grew until they were no longer finite, step by step.
+
+
+def curves(trouble: Trouble | None) -> tuple[Curve, ...]:
+    """The norm of the gradients and the loss by backward call, as far as a second run has seen them."""
+    if trouble is None:
+        return ()
+    history = trouble.history
+    found = (
+        _curve("norm of the gradients", ((call, norm) for call, _, norm in history if norm >= 0), trouble.iteration),
+        _curve("size of the loss", ((call, abs(loss)) for call, loss, _ in history), trouble.iteration),
+    )
+    return tuple(curve for curve in found if curve is not None)
+
+
+def _curve(title: str, points: Iterable[tuple[int, float]], marked: int) -> Curve | None:
+    finite = tuple((call, value) for call, value in points if math.isfinite(value))
+    return Curve(title, finite, marked) if len(finite) > 1 else None
+
+
+# The calls of a run in order, with the forward passes between them: the last ones before the failure, and what led up
+# to them in numbers.
+
+MOST = 24
+"""Calls that are told one by one."""
+
+
+def moments(evidence: Evidence) -> tuple[tuple[Moment, ...], tuple[tuple[str, int], ...]]:
+    """The moments, oldest first, and how often each kind of call was made before them."""
+    certain = [] if evidence.raised is not None else [s.event for s in evidence.signs]
+    last = _last(evidence.failing_event, certain, evidence.events)
+    events = [e for e in evidence.events if e.index <= last]
+    journal = Journal(evidence.events, Owners(evidence.optimizers), evidence.sources)
+    told = events[-MOST:]
+    found: list[Moment] = []
+    before = events[: len(events) - len(told)]
+    previous = before[-1] if before else None
+    for event in told:
+        made = event.sequence - (previous.sequence if previous else 0)
+        skipped = event.index - (previous.index + 1 if previous else 0)
+        if skipped > 0:
+            found.append(Moment("gap", skipped=skipped))
+        elif made > 0:
+            found.append(Moment("forward", made=made))
+        if event.index == last:
+            # When a write was made is known only where what it spoils was made after the call before.
+            made_before = previous.sequence if previous is not None else -1
+            found += _writes([(s, evidence.node(s.node)) for s in evidence.stale], made_before)
+        frame = innermost_user(event.stack)
+        number = journal.number(event)
+        found.append(
+            Moment(
+                event.kind,
+                frame.file if frame else "",
+                frame.line if frame else 0,
+                event.occurrence,
+                number if number is not None else -1,
+                event.optimizer,
+                text=_text(evidence.older_edges, evidence.stale, event),
+                failed=event.failed or event.index == evidence.failing_event,
+            )
+        )
+        previous = event
+    return tuple(found), tuple(Counter(e.kind for e in before).most_common())
+
+
+def _last(failing: int, told: list[int], events: list[Event]) -> int:
+    """The index of the call at which it failed, or at which the signs that are ``told`` of were certain."""
+    if failing >= 0:
+        return failing
+    return max(told) if told else max((e.index for e in events), default=-1)
+
+
+def _text(carries: list[OlderEdge], stale_tensors: list[Stale], event: Event) -> str:
+    """What a step wrote that was still needed, and what a call released."""
+    stale = [s.tensor.name or "a saved tensor" for s in stale_tensors for w in s.writes if w.event == event.index]
+    if stale:
+        more = len(set(stale)) - 1
+        return f"overwrites `{stale[0]}`" + (f" and {more} more" if more else "")
+    if any(c.freed_by == event.index and c.dead for c in carries):
+        return "releases what is needed again"
+    return ""
+
+
+def _writes(stale_tensors: list[tuple[Stale, Node | None]], since: int) -> list[Moment]:
+    """The writes of the program's own to what a node has saved that was made since this number."""
+    found: dict[tuple[str, int], Moment] = {}
+    for stale, node in stale_tensors:
+        if node is None or node.sequence < since:
+            continue
+        for write in stale.writes:
+            frame = innermost_user(write.stack)
+            if frame is not None and write.event < 0 and write.certain:
+                text = f"`{write.op}` overwrites `{stale.tensor.name or 'a saved tensor'}`"
+                found[frame.file, frame.line] = Moment("write", frame.file, frame.line, text=text)
+    return list(found.values())
+
+
+# What is drawn of a run whose graph was not kept: where a chain of gradients was cut, how a value that is not finite
+# came, or which parameters a call led to.
+
+MOST_CUTS = 3
+MOST_VALUES = 8
+_HOW = {
+    "birth": "the first {}",
+    "turn": "infinity turns into nan",
+    "given": "was given {}",
+    "constant": "the program writes {}",
+    "empty": "nothing to compute from",
+}
+
+
+def draw_cuts(canvas: Canvas) -> None:
+    """The call without a graph, the operations that cut it, and what lies behind them."""
+    call = canvas.latest_call()
+    top = canvas.call(call, "has no graph to follow", True) if call is not None else -1
+    for cut in canvas.evidence.cuts[:MOST_CUTS]:
+        at, before = innermost_user(cut.stack), innermost_user(cut.before)
+        below = canvas.place("gap", cut.op, f"ends here: {cut.reason}", at, True)
+        if top >= 0:
+            canvas.arrows.append(Arrow(top, below, "broken"))
+        if before is not None and (at is None or (before.file, before.line) != (at.file, at.line)):
+            last = canvas.place("operations", short(cut.before_op), "still had a graph", before)
+            canvas.arrows.append(Arrow(below, last, "broken"))
+            below = last
+        canvas.parameters(below, cut.behind, "broken")
+    canvas.gaps.append("There is no graph behind this call: drawn is where it was cut.")
+
+
+def draw_values(canvas: Canvas) -> bool:
+    """The operations that handed a value on which is not finite, from the first; whether there are any."""
+    seen = canvas.evidence
+    trouble = trouble_of(seen.signs, seen.sources, seen.raised, seen.packages)
+    told = [b for b in trouble.chain if b.place is not None][-MOST_VALUES:] if trouble is not None else []
+    if not told:
+        return False
+    above = -1
+    for birth in told:
+        note = _HOW.get(birth.kind, "{}").format(birth.shows or "a value that is not finite")
+        box = canvas.place("value", short(birth.node) or birth.op, note, birth.place, birth is told[0])
+        if above >= 0:
+            canvas.arrows.append(Arrow(above, box, "carries"))
+        above = box
+    if trouble is not None and trouble.call:
+        box = canvas.place("call", trouble.what, "met first here", innermost_user(trouble.call))
+        canvas.arrows.append(Arrow(above, box, "carries"))
+    canvas.gaps.append("Drawn is the way of the value that is not finite; the graph itself was not kept.")
+    return True
+
+
+def draw_reach(canvas: Canvas) -> None:
+    """What a call led to, where nothing of the graph between was kept."""
+    call = canvas.latest_call()
+    if call is None:
+        return
+    reaches = canvas.journal.reaches(call) or sorted(canvas.about)
+    if not reaches:
+        canvas.gaps.append("What lies behind the calls of this run was not recorded.")
+        return
+    failed = canvas.evidence.failing_event == call.index
+    canvas.parameters(canvas.call(call, "the call that failed" if failed else "leads to these", failed), reaches)
+    canvas.gaps.append("The operations between the call and the parameters were not recorded.")
+
+
+# The whole failing graph: operations by source line, parameters by module, the calls that spoiled it, and the edge at
+# which it failed.
+
+MOST_CALLS = 3
+"""Calls that are drawn beside the graph for what they released or overwrote: the latest."""
+
+
+def draw_graph(canvas: Canvas, folded: Folded) -> None:
+    """Put all of it on the canvas."""
+    _Drawing(canvas, folded).draw()
+
+
+class _Drawing:
+    def __init__(self, canvas: Canvas, folded: Folded) -> None:
+        self._canvas = canvas
+        self._evidence = canvas.evidence
+        self._folded = folded
+        groups = _joined(folded, group(folded.parts, folded.edges))
+        self._groups = groups
+        self._homes = {p: i for i, members in enumerate(groups) for p in members}
+
+    def draw(self) -> None:
+        canvas, folded, homes = self._canvas, self._folded, self._homes
+        fatal = {(homes[a], homes[b]) for a, b in self._fatal() if a in homes and b in homes}
+        spoiled = {b for _, b in fatal} | {homes.get(self._home(self._evidence.failing), -1)}
+        for number, members in enumerate(self._groups):
+            canvas.boxes.append(canvas.box([folded.parts[p] for p in members], number in spoiled))
+        edges: Counter[tuple[int, int]] = Counter()
+        for tail, head, count in (e for e in folded.edges if len(e) == 3):
+            if tail in homes and head in homes and homes[tail] != homes[head]:
+                edges[homes[tail], homes[head]] += count
+        for (tail, head), count in edges.items():
+            canvas.arrows.append(Arrow(tail, head, "fatal" if (tail, head) in fatal else "gradient", count))
+        call = self._evidence.failing_call
+        if call is not None and folded.root in homes:
+            canvas.arrows.append(Arrow(canvas.call(call, "the call that failed", True), homes[folded.root]))
+        self._draw_releases()
+        self._draw_writes()
+
+    def _home(self, ident: int) -> int:
+        """The part that a node of the evidence lies in, or -1."""
+        return self._folded.homes[ident] if 0 <= ident < len(self._folded.homes) else -1
+
+    def _fatal(self) -> Iterable[tuple[int, int]]:
+        """The edges between parts by which the failing call went into what is gone; else those to where it failed."""
+        parts = self._folded.parts
+        crossing = [(self._home(c.consumer), self._home(c.producer)) for c in self._evidence.older_edges if c.dead]
+        gone = [(a, b) for a, b in crossing if 0 <= b < len(parts) and (parts[b].released or parts[b].stale)]
+        newest = [(a, b) for a, b in gone if 0 <= a < len(parts) and not parts[a].older] or gone
+        if newest:
+            return newest
+        failing = self._home(self._evidence.failing)
+        return [(e[0], e[1]) for e in self._folded.edges if len(e) == 3 and e[1] == failing]
+
+    def _draw_releases(self) -> None:
+        freed: dict[tuple[str, int], dict[int, tuple[Event, set[int]]]] = {}
+        released = [(c.freed_by, self._home(c.producer)) for c in self._evidence.older_edges if c.dead]
+        index = self._evidence.extras.get("freed_by")  # the call that released the very node at which it failed
+        if isinstance(index, int):
+            released.append((index, self._home(self._evidence.failing)))
+        for index, part in released:
+            event = self._evidence.event(index)
+            if event is not None and part in self._homes and self._folded.parts[part].released:
+                frame = innermost_user(event.stack)
+                place = (frame.file, frame.line) if frame else ("", 0)
+                freed.setdefault(place, {}).setdefault(event.index, (event, set()))[1].add(self._homes[part])
+        for calls in sorted(freed.values(), key=max)[-MOST_CALLS:]:
+            note = f"frees it, as {len(calls) - 1} earlier did" if len(calls) > 1 else "releases its graph"
+            call = self._canvas.call(calls[max(calls)][0], note)
+            heads = set().union(*(heads for _, heads in calls.values()))
+            self._canvas.arrows += [Arrow(call, head, "freed") for head in sorted(heads)]
+
+    def _draw_writes(self) -> None:
+        boxes = self._canvas.boxes
+        told: dict[tuple[str, int], list[tuple[int, str, Stale]]] = {}
+        for stale in self._evidence.stale:
+            part = self._home(stale.node)
+            for write in stale.writes:
+                frame = innermost_user(write.stack)
+                if frame is not None and part in self._homes:
+                    told.setdefault((frame.file, frame.line), []).append((self._homes[part], write.op, stale))
+        for (file, line), writes in list(told.items())[:MOST_CALLS]:
+            _, op, stale = writes[0]
+            note = f"version {stale.current}, {stale.expected} expected" if stale.current != stale.expected else ""
+            names = tuple(dict.fromkeys(s.tensor.name or "a saved tensor" for _, _, s in writes))
+            boxes.append(Box(len(boxes), "write", op, note, file, line, parameters=names))
+            heads = dict.fromkeys(home for home, _, _ in writes)
+            self._canvas.arrows += [Arrow(len(boxes) - 1, head, "overwrites") for head in heads]
+
+
+def _joined(folded: Folded, groups: list[list[int]]) -> list[list[int]]:
+    """The groups, those of one owner's parameters joined that the same groups lead to: the layers of one network."""
+    homes = {p: i for i, members in enumerate(groups) for p in members}
+    above: dict[int, set[int]] = {}
+    for edge in folded.edges:
+        if len(edge) == 3 and edge[0] in homes and edge[1] in homes:
+            above.setdefault(homes[edge[1]], set()).add(homes[edge[0]])
+    joined: dict[tuple[object, ...], list[int]] = {}
+    for i, members in enumerate(groups):
+        part = folded.parts[members[0]]
+        key: tuple[object, ...] = (i,)
+        if part.parameters:
+            key = (frozenset(above.get(i, ())), *part.owners, network(part.parameters[0]))
+        joined.setdefault(key, []).extend(members)
+    return list(joined.values())
 
 
 def picture_of(evidence: Evidence) -> Picture:

@@ -4,16 +4,142 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.program.arrays_again import in_the_loss, tensor_again
-from graphdoc.program.graph_ways import with_graph
+from graphdoc.program.bindings import frame_of, function_around, text_of
 from graphdoc.program.observed import Program
-from graphdoc.program.tensors import reached
+from graphdoc.program.reuse import with_graph
+from graphdoc.program.spans import reached
+from graphdoc.source.module import Source
+from graphdoc.source.paths import covers, key, last_word, targets_of
+from graphdoc.source.places import Place
+
+# Where an array that was taken out of a tensor becomes a tensor again, and whether it goes into a loss.
+
+_MAKES = frozenset({"tensor", "as_tensor", "from_numpy", "Tensor", "FloatTensor", "DoubleTensor"})
+_CHOOSES = frozenset({"where", "nonzero", "unique", "searchsorted", "digitize", "shape", "size", "len", "dtype"})
+_Ends = Callable[[ast.AST, ast.AST], bool]
+_Passes = Callable[[ast.Call], bool]
+_DEEPEST = 3
+"""Functions, from the one that makes the array outwards, that hand it on by what they return."""
+
+
+def tensor_again(sources: SourceTexts, stack: Sequence[Frame]) -> Frame | None:
+    """The call that makes a tensor of an array, or of what NumPy's functions and operators make of it, in the function
+    that took it or in one that is given it back. Not one that is an index, nor behind a function of the program's own
+    (what an environment answers to an action is no part of the action).
+
+    Args:
+        stack: that of the conversion, the innermost frame last.
+    """
+    return _handed_on(sources, [f for f in stack if f.user][-_DEEPEST:], _made, _is_numpy)
+
+
+def in_the_loss(sources: SourceTexts, stack: Sequence[Frame]) -> Frame | None:
+    """The call of ``backward`` on what was computed with an array or number, by operators and by functions of NumPy,
+    PyTorch and Python: a detached one is a constant there. Not by what it only chooses (an index, a comparison).
+
+    Args:
+        stack: that of the conversion, the innermost frame last.
+    """
+    return _handed_on(sources, [f for f in stack if f.user], _differentiated, _computes)
+
+
+def _handed_on(sources: SourceTexts, stack: Sequence[Frame], ends: _Ends, passes: _Passes) -> Frame | None:
+    for frame in reversed(stack):
+        source = Source(frame.file, sources.get(frame.file, ""))
+        start = source.node_expression(Place.of(frame))
+        if source.tree is None or start is None:
+            return None
+        scope = function_around(source.tree, frame.line) or source.tree
+        found, returned = _follow(source, scope, start, ends, passes)
+        if found is not None:
+            return frame_of(sources, frame.file, found, frame.function)
+        if not returned:
+            return None
+    return None
+
+
+def _follow(
+    source: Source, scope: ast.AST, start: ast.expr, ends: _Ends, passes: _Passes
+) -> tuple[ast.expr | None, bool]:
+    """The call that it ends in; and whether the function returns it."""
+    todo: list[ast.expr] = [start]
+    seen: set[str] = set()
+    while todo:
+        node = todo.pop()
+        parent = source.parents.get(node)
+        while isinstance(parent, ast.expr | ast.keyword):
+            if isinstance(parent, ast.expr) and ends(parent, node):
+                return (parent, False) if not _is_index(source, parent) else (None, False)
+            if isinstance(parent, ast.Call) and node is not parent.func and not passes(parent):
+                break
+            if passes is _computes and _only_chooses(parent, node):
+                break
+            node, parent = parent, source.parents.get(parent)  # type: ignore[assignment]
+        if isinstance(parent, ast.Return):
+            return None, True
+        if not isinstance(parent, ast.Assign | ast.AugAssign | ast.AnnAssign):
+            continue
+        for name in {key(t).partition("[")[0] for t in targets_of(parent)} - seen:
+            seen.add(name)
+            todo += [
+                n
+                for n in ast.walk(scope)
+                if isinstance(n, ast.Name | ast.Attribute)
+                and isinstance(n.ctx, ast.Load)
+                and text_of(n) == name
+                and not covers(parent, n.lineno)
+            ]
+    return None, False
+
+
+def _is_numpy(call: ast.Call) -> bool:
+    """Whether a call is of NumPy, or of a built-in that makes a number or a list."""
+    text = text_of(call.func)
+    return text.partition(".")[0] in ("np", "numpy") or text in ("float", "list", "tuple", "sum", "max", "min", "abs")
+
+
+def _made(call: ast.AST, node: ast.AST) -> bool:
+    return isinstance(call, ast.Call) and node is not call.func and last_word(call.func) in _MAKES
+
+
+def _differentiated(method: ast.AST, node: ast.AST) -> bool:
+    return isinstance(method, ast.Attribute) and method.attr == "backward" and node is method.value
+
+
+def _computes(call: ast.Call) -> bool:
+    """Whether the result of a call is made of the values that it is given: one of a library of numbers, by its name."""
+    word = last_word(call.func)
+    known = text_of(call.func).partition(".")[0] in ("torch", "F", "nn", "math")
+    return (_is_numpy(call) or known) and not word.startswith("arg") and word not in _CHOOSES
+
+
+def _only_chooses(parent: ast.AST, node: ast.AST) -> bool:
+    """Whether a value is read here to decide on others, and not computed with."""
+    if isinstance(parent, ast.Attribute):
+        return parent.attr.startswith("arg") or parent.attr in _CHOOSES
+    return isinstance(parent, ast.Compare) or (
+        isinstance(parent, ast.Subscript | ast.IfExp) and not _is_value(parent, node)
+    )
+
+
+def _is_value(parent: ast.Subscript | ast.IfExp, node: ast.AST) -> bool:
+    return node is parent.value if isinstance(parent, ast.Subscript) else node is not parent.test
+
+
+def _is_index(source: Source, node: ast.expr) -> bool:
+    above: ast.AST | None = source.parents.get(node)
+    while isinstance(above, ast.expr):
+        if isinstance(above, ast.Subscript):
+            return True
+        above = source.parents.get(above)
+    return False
+
 
 _MODULE_CALL = "torch/nn/modules/module.py"
 
@@ -141,3 +267,122 @@ def _in_forward(raised: Raised | None) -> bool:
     stack = raised.stack if raised is not None else []
     called = max((i for i, f in enumerate(stack) if f.file.replace("\\", "/").endswith(_MODULE_CALL)), default=-1)
     return any(f.user for f in stack[called + 1 :]) if called >= 0 else False
+
+
+# Values that are taken out of a graph to be printed or logged: nothing goes on from them.
+
+_TELL = frozenset(
+    {"print", "debug", "info", "warning", "add_scalar", "add_scalars", "set_postfix", "set_postfix_str"}
+    | {"set_description", "set_description_str"}
+)
+
+_PLAIN = frozenset(
+    {"str", "repr", "format", "float", "int", "bool", "len", "list", "tuple", "round", "abs", "min", "max", "sum"}
+    | {"mean", "std", "var", "median", "around", "argmax", "argmin", "array", "asarray", "exp", "log", "sqrt"}
+)
+"""Functions of Python, numpy and math that give a new value and keep nothing."""
+
+
+def goes_nowhere_else(sources: SourceTexts, frame: Frame | None) -> bool:
+    """Whether the array made at a place is printed and can be kept by nothing: ``print`` gets it, or what its own
+    methods and plain functions make of it."""
+    source = Source(frame.file, sources.get(frame.file, "")) if frame is not None else None
+    node = source.node_expression(Place.of(frame)) if source is not None and frame is not None else None
+    if source is None or source.tree is None or node is None or _binds_print(source.tree):
+        return False
+    inner: ast.AST = node
+    for outer in (node, *source.node_ancestors(node)):
+        if isinstance(outer, ast.Call) and key(outer.func) == "print":
+            return isinstance(source.parents.get(outer), ast.Expr)
+        if isinstance(outer, ast.NamedExpr | ast.Lambda | ast.comprehension | ast.stmt):
+            return False
+        if isinstance(outer, ast.Call) and not _keeps_nothing(outer, inner):
+            return False
+        inner = outer
+    return False
+
+
+def _keeps_nothing(call: ast.Call, value: ast.AST) -> bool:
+    """Whether a call with a value in it gives something new and leaves the value to nobody."""
+    if call.func is value or (call is value and last_word(call.func) == "numpy"):
+        return True  # a method of the value's own
+    named = isinstance(call.func, ast.Name) or key(call.func).split(".")[0] in ("np", "numpy", "math")
+    return named and last_word(call.func) in _PLAIN and not any(k.arg == "out" for k in call.keywords)
+
+
+def _binds_print(tree: ast.AST) -> bool:
+    return any(
+        "print" in (getattr(n, "name", ""), getattr(n, "asname", ""), *(key(t) for t in targets_of(n)))
+        for n in ast.walk(tree)
+    )
+
+
+def _statement(sources: SourceTexts, frame: Frame | None) -> ast.stmt | None:
+    text = sources.get(frame.file) if frame is not None else None
+    if frame is None or text is None:
+        return None
+    return Source(frame.file, text).node_statement(Place.of(frame))
+
+
+def is_only_printed(sources: SourceTexts, frame: Frame | None) -> bool:
+    """Whether the statement at a place does nothing but print or log."""
+    statement = _statement(sources, frame)
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(call, ast.Call) and last_word(call.func) in _TELL
+
+
+# How a name came to hold a plain number where a tensor was meant: converted, or left as it began.
+
+_METHODS = ("item", "tolist", "numpy")
+_FUNCTIONS = ("float", "int")
+
+
+@dataclass(frozen=True)
+class Number:
+    """What the source tells of a plain number: each place that takes it out of a tensor, each constant that it starts
+    as. Where it is converted, the start is told only if nothing else is known; both empty: unknown."""
+
+    converted: tuple[Frame, ...] = ()
+    starts: tuple[Frame, ...] = ()
+    direct: bool = False
+    """Whether a statement that binds the name converts, and not a function that it calls."""
+
+
+def plain_number(sources: SourceTexts, frame: Frame | None, name: str, kind: str) -> Number:
+    """What the assignments to ``name`` that the code at ``frame`` can see tell of it; ``kind`` is the number's type."""
+    told = bindings.assignments(sources, frame, name) if frame is not None and name else []
+    converted = tuple(at for at, value in told if _converts(value))
+    if converted:
+        return Number(converted, direct=True)
+    within = tuple(at for _, value in told for at in _converting_functions(sources, value))
+    if within:
+        return Number(within)
+    return Number(starts=tuple(at for at, value in told if _is_number(value, kind)))
+
+
+def _converts(node: ast.AST) -> bool:
+    """Whether an expression takes numbers out of tensors by its own calls."""
+    for call in ast.walk(node):
+        if isinstance(call, ast.Call):
+            method = isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS
+            if method or (isinstance(call.func, ast.Name) and call.func.id in _FUNCTIONS):
+                return True
+    return False
+
+
+def _converting_functions(sources: SourceTexts, value: ast.expr) -> list[Frame]:
+    """The ``return`` of each function of the sources that the expression calls by name, where that converts."""
+    called = {bindings.text_of(n.func).rpartition(".")[2]: None for n in ast.walk(value) if isinstance(n, ast.Call)}
+    return [
+        bindings.frame_of(sources, file, given, node.name)
+        for file in sources
+        for node in ast.walk(bindings.tree(sources, file) or ast.Module([], []))
+        if isinstance(node, ast.FunctionDef) and node.name in called
+        for given in bindings.shallow(node)
+        if isinstance(given, ast.Return) and given.value is not None and _converts(given.value)
+    ]
+
+
+def _is_number(value: ast.expr, kind: str) -> bool:
+    number = value.value if isinstance(value, ast.Constant) else None
+    return type(number).__name__ == kind

@@ -6,10 +6,43 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from graphdoc.evidence import Frame, SourceTexts
+from graphdoc.evidence import Frame, Node, OlderEdge, Parameter, Raised, SourceTexts
+from graphdoc.evidence.lookup import node_with
 from graphdoc.program import bindings
-from graphdoc.program.name_filters import lets_through
-from graphdoc.source.paths import without_subscripts
+from graphdoc.program.bindings import call_at, is_name
+from graphdoc.program.spans import innermost_user
+from graphdoc.source.module import Source
+from graphdoc.source.paths import last_word, without_subscripts
+from graphdoc.source.places import Place
+
+# Conditions on a parameter's name that can be answered from the source: ``n.startswith("body")``, ``"body" in n``.
+
+
+def lets_through(test: ast.expr, variable: str, name: str) -> bool | None:
+    """Whether this condition on the string ``variable`` holds for ``name``; None where the source does not tell."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inner = lets_through(test.operand, variable, name)
+        return None if inner is None else not inner
+    if isinstance(test, ast.BoolOp):
+        parts = [lets_through(value, variable, name) for value in test.values]
+        if any(part is None for part in parts):
+            return None
+        return all(parts) if isinstance(test.op, ast.And) else any(parts)
+    if isinstance(test, ast.Call) and isinstance(test.func, ast.Attribute) and len(test.args) == 1:
+        text = _text(test.args[0])
+        if text is None or not is_name(test.func.value, variable) or test.func.attr not in ("startswith", "endswith"):
+            return None
+        return name.startswith(text) if test.func.attr == "startswith" else name.endswith(text)
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and is_name(test.comparators[0], variable):
+        text = _text(test.left)
+        if text is not None and isinstance(test.ops[0], ast.In | ast.NotIn):
+            return (text in name) is isinstance(test.ops[0], ast.In)
+    return None
+
+
+def _text(node: ast.expr) -> str | None:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+
 
 Scope = ast.FunctionDef | ast.AsyncFunctionDef
 Block = list[ast.stmt]
@@ -228,3 +261,168 @@ def _handed(block: Block, group: str) -> str:
     ]
     texts = {bindings.text_of(s) for s in calls}
     return texts.pop() if len(texts) == 1 else ""
+
+
+# Iterators of parameters: what can be gone through only once, and has a name by which it is used again.
+
+ITERATORS = {"parameters", "named_parameters", "modules", "named_modules", "children", "named_children"}
+"""Methods of a module that give a generator."""
+_COPIES = {"list", "tuple", "iter", "sorted"}
+
+
+@dataclass(frozen=True)
+class OneShot:
+    """``name`` is bound, by the expression at ``frame``, to an iterator over the parameters of ``module``, or over a
+    ``part`` of them that a condition on their names chooses."""
+
+    name: str
+    module: str
+    frame: Frame
+    statement: Frame
+    part: bool = False
+
+
+def one_shot(sources: SourceTexts, parameters: list[Parameter], at: Frame, given: ast.expr | None) -> OneShot | None:
+    """What this argument of a call at ``at`` names, where that is bound once, to an iterator that cannot be empty.
+
+    That is told by the module: parameters of its own that require gradients are known, and nothing else is asked of
+    them. So a list that is rightly empty (no layer of some kind, everything frozen) is not meant.
+    """
+    while isinstance(given, ast.Call) and bindings.dotted(given.func) in _COPIES and len(given.args) == 1:
+        given = given.args[0]
+    name = bindings.dotted(given) if given is not None else ""
+    found = bindings.assignments(sources, at, name)
+    if not name or len(found) != 1:
+        return None
+    statement, value = found[0]
+    module = _module(value)
+    if not module or not any(_kept(value, own) for own in _learning(parameters, module)):
+        return None
+    part = isinstance(value, ast.GeneratorExp) and not all(_asks_for_gradient(c) for c in value.generators[0].ifs)
+    return OneShot(name, module, bindings.frame_of(sources, statement.file, value), statement, part)
+
+
+def _module(value: ast.expr) -> str:
+    """The module whose parameters this iterator gives, in the program's words; empty for any other expression."""
+    if isinstance(value, ast.GeneratorExp) and len(value.generators) == 1:
+        loop = value.generators[0]
+        plain = isinstance(value.elt, ast.Name) and bindings.text_of(value.elt) in bindings.names_in(loop.target)
+        return _module(loop.iter) if plain else ""
+    if not isinstance(value, ast.Call):
+        return ""
+    function = bindings.dotted(value.func)
+    if function == "filter" and len(value.args) == 2:
+        test = value.args[0]
+        return _module(value.args[1]) if isinstance(test, ast.Lambda) and _asks_for_gradient(test.body) else ""
+    owner, _, method = function.rpartition(".")
+    return owner if method in ITERATORS else ""
+
+
+def _asks_for_gradient(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "requires_grad"
+
+
+def _kept(value: ast.expr, own: str) -> bool:
+    """Whether a generator's conditions surely let a trainable parameter through whose name in its module is ``own``."""
+    if not isinstance(value, ast.GeneratorExp):
+        return True
+    loop = value.generators[0]
+    pair = loop.target.elts if isinstance(loop.target, ast.Tuple) and len(loop.target.elts) == 2 else []
+    named = isinstance(loop.iter, ast.Call) and bindings.dotted(loop.iter.func).endswith(".named_parameters")
+    variable = pair[0].id if named and pair and isinstance(pair[0], ast.Name) else ""
+    return all(_asks_for_gradient(c) or lets_through(c, variable, own) is True for c in loop.ifs)
+
+
+def _learning(parameters: list[Parameter], module: str) -> list[str]:
+    """The names, within this module, of those of the run's parameters in it that require gradients."""
+    last = module.rpartition(".")[2]
+    found = []
+    for p in parameters:
+        if p.buffer or not p.requires_grad:
+            continue
+        if p.name.startswith(f"{module}."):
+            found.append(p.name.removeprefix(f"{module}."))
+        elif f".{last}." in f".{p.name}":
+            found.append(f".{p.name}".rpartition(f".{last}.")[2])
+    return found
+
+
+# Values that are computed from a leaf made in the same expression: ``torch.exp(nn.Parameter(...))``.
+
+
+def makes_parameter(sources: SourceTexts, nodes: list[Node], carries: list[OlderEdge]) -> bool:
+    """Whether any of the values comes straight from an operation around ``Parameter(...)``.
+
+    Such a parameter has no name and is in no optimizer, and yet it was written to be trained.
+    """
+    producers = (node_with(nodes, c.producer) for c in carries)
+    values = (_expression(sources, innermost_user(p.stack)) for p in producers if p is not None)
+    inner = (call for value in values if value is not None for call in _calls_inside(value))
+    return any(last_word(call.func) == "Parameter" for call in inner)
+
+
+def _expression(sources: SourceTexts, frame: Frame | None) -> ast.expr | None:
+    """The expression that stands exactly at a frame, else the call there."""
+    text = sources.get(frame.file) if frame is not None else None
+    if frame is None or text is None:
+        return None
+    return Source(frame.file, text).node_expression(Place.of(frame)) or call_at(sources, frame)
+
+
+def leaf_inside(value: ast.expr) -> bool:
+    """Whether an expression makes one tensor that is to learn and computes on with it: what it gives is no leaf."""
+    return sum(map(_makes_leaf, _calls_inside(value))) == 1
+
+
+def _calls_inside(value: ast.expr) -> list[ast.Call]:
+    return [n for n in ast.walk(value) if isinstance(n, ast.Call) and n is not value]
+
+
+def _makes_leaf(call: ast.Call) -> bool:
+    flagged = any(
+        k.arg == "requires_grad" and isinstance(k.value, ast.Constant) and k.value.value is True for k in call.keywords
+    )
+    return flagged or last_word(call.func) in ("Parameter", "requires_grad_")
+
+
+# Where the input of a derivative was made, and under which name: followed from callee to caller as far as is seen.
+
+_MODULE_CALLS = ("Module._call_impl", "Module._wrapped_call_impl", "Module.__call__")
+
+
+@dataclass(frozen=True)
+class MadeInput:
+    """``name`` is the tensor's own at ``frame``. ``given``: a package hands it to the function that stands there."""
+
+    name: str
+    frame: Frame
+    given: bool = False
+
+
+def made_input(sources: SourceTexts, raised: Raised | None, name: str) -> MadeInput | None:
+    """The assignment nearest to the innermost frame that has one.
+
+    A helper's own argument name (``x``) leads to the caller, where the call's argument in that position has a name. A
+    function that an installed package calls (a solver's right-hand side) is given what that package has made.
+    """
+    stack = raised.stack if raised else []
+    own = [i for i in range(len(stack) - 1, -1, -1) if stack[i].user]
+    wanted = name
+    for number, index in enumerate(own):
+        frame = stack[index]
+        found = bindings.assignments(sources, frame, wanted)
+        if found:
+            return MadeInput(wanted, found[0][0])
+        position = bindings.position_of_argument(sources, frame, wanted)
+        if position is None or number + 1 >= len(own):
+            return None
+        between = stack[own[number + 1] + 1 : index]
+        if any(not f.function.endswith(_MODULE_CALLS) for f in between):
+            head = bindings.function_head(sources, frame)
+            return MadeInput(wanted, head, given=True) if head is not None else None
+        call = bindings.call_at(sources, stack[own[number + 1]])
+        given = bindings.names_in(bindings.argument(call, position, wanted))
+        if not given:
+            return None
+        wanted = given[0]
+    return None

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.program import bindings
-from graphdoc.program.spans import innermost_user
-from graphdoc.program.tensors import frames
-from graphdoc.source.paths import covers
+from graphdoc.evidence import Frame, Raised, SourceTexts
+from graphdoc.program import bindings, name_usage
+from graphdoc.program.spans import frames, innermost_user
+from graphdoc.source.paths import covers, last_word, targets_of
 
 _READS = {"shape", "dtype", "device", "ndim", "training"}
 _CUTS = {"numpy", "item", "tolist", "detach", "data", "grad", "apply", "backward", "requires_grad", "tensor"}
@@ -193,3 +193,298 @@ def class_of_kept(sources: SourceTexts, frame: Frame, path: str) -> str:
         if isinstance(n, ast.ClassDef) and any(bindings.text_of(b).rpartition(".")[2] == "Function" for b in n.bases)
     }
     return built.pop() if len(built) == 1 and built <= functions else ""
+
+
+# Where a custom Function saves tensors in more than one call, of which only the last one counts.
+
+
+@dataclass(frozen=True)
+class SavedAgain:
+    """Two calls of ``save_for_backward`` in one forward, and where its backward unpacks what was saved."""
+
+    calls: list[Frame]
+    unpacked: Frame
+
+
+def saved_again(sources: SourceTexts) -> SavedAgain | None:
+    """The first Function of the sources that does."""
+    for file, backward in bindings.methods_named(sources, "backward", "ctx"):
+        unpacked = [
+            n for n in ast.walk(backward) if isinstance(n, ast.Assign) and "saved_tensors" in bindings.text_of(n)
+        ]
+        saves = [f for f in bindings.calls_named(sources, "save_for_backward") if f.file == file]
+        above = [f for f in saves if f.line < backward.lineno][-2:]
+        if unpacked and len(above) == 2 and len({_function_of(sources, f) for f in above}) == 1:
+            return SavedAgain(above, bindings.frame_of(sources, file, unpacked[0]))
+    return None
+
+
+def _function_of(sources: SourceTexts, frame: Frame) -> int:
+    root = bindings.tree(sources, frame.file)
+    function = bindings.function_around(root, frame.line) if root else None
+    return function.lineno if function else 0
+
+
+# What the source of a custom Function's backward computes for each input of its forward.
+
+_WORDS = ("grad", "gradient", "g", "d", "dl")
+"""What stands before or behind an input's name in that of its gradient: `grad_weight`, `weight_grad`, `dW`."""
+
+
+@dataclass(frozen=True)
+class InputGradients:
+    """One value for each input: a name or expression of backward, or ``None``. ``by_order`` are the inputs that got
+    theirs by nothing but their order; of which input such a value is the gradient, its name does not say."""
+
+    values: tuple[str, ...]
+    by_order: tuple[str, ...] = ()
+
+
+def input_gradients(
+    backward: ast.FunctionDef,
+    returned: ast.Return | None,
+    inputs: Sequence[str],
+    needs: Sequence[bool],
+    numbers: frozenset[int],
+) -> InputGradients | None:
+    """What can be returned at the place of ``returned`` (None: at the end), each value at the place of its input.
+
+    A value belongs to the input whose name it carries. The others, of what is returned already and of what backward
+    computes and never reads, are handed out in their order, where there are as many as inputs that need a gradient.
+    None where an input that needs one would be left without.
+    """
+    bound = _bound_before(backward.body, returned)
+    read = {n for s in backward.body for n in _computed_with(s)}
+    written = [bindings.text_of(v) for v in returned_values(returned)]
+    computed = [*written, *(n for n in bound if n not in written)]
+    found: dict[int, str] = {}
+    for i, name in enumerate(inputs):
+        own = [v for v in computed if name and _is_gradient_of(v, name)]
+        if own and i not in numbers:
+            found[i] = own[0]
+    left = [v for v in computed if v not in found.values() and v != "None" and (v in written or v not in read)]
+    open_ = [i for i in range(len(inputs)) if i not in found and i not in numbers]
+    wanting = [i for i in open_ if not needs or needs[i]]
+    for group in (wanting, open_):
+        if group and len(group) == len(left):
+            found.update(zip(group, left, strict=True))
+            break
+    if not found or any(i not in found for i in wanting):
+        return None
+    by_order = [inputs[i] for i in open_ if i in found]
+    values = tuple(found.get(i, "None") for i in range(len(inputs)))
+    return InputGradients(values, tuple(by_order) if len(by_order) > 1 else ())
+
+
+def returned_values(returned: ast.Return | None) -> list[ast.expr]:
+    """The values that a return statement writes out, those of a list as well; any other is one value."""
+    value = returned.value if returned is not None else None
+    if value is None:
+        return []
+    return list(value.elts) if isinstance(value, ast.Tuple | ast.List) else [value]
+
+
+def reaches_end(body: Sequence[ast.stmt]) -> bool:
+    """Whether a function may come to its end without a return."""
+    last = body[-1]
+    if isinstance(last, ast.If):
+        return not last.orelse or reaches_end(last.body) or reaches_end(last.orelse)
+    if isinstance(last, ast.With):
+        return reaches_end(last.body)
+    return not isinstance(last, ast.Return | ast.Raise)
+
+
+def _is_gradient_of(value: str, name: str) -> bool:
+    """Whether a name says that it is the gradient of an input: `grad_w`, `w_grad`, `dW` of `w`."""
+    if not value.isidentifier():
+        return False
+    own, wanted = (re.sub("_", "", text.lower()) for text in (value, name))
+    return any(own in (word + wanted, wanted + word) for word in _WORDS)
+
+
+def _bound_before(body: Sequence[ast.stmt], at: ast.stmt | None) -> list[str]:
+    """The names that a body has computed when it comes to a statement, or to its end, whatever way it took."""
+    names: dict[str, None] = {}
+    for statement in body:
+        if statement is at:
+            break
+        inner = next((b for b in _blocks(statement) if at is not None and at in _all(b)), None)
+        if inner is not None:
+            names.update(dict.fromkeys(_bound_before(inner, at)))
+            break
+        names.update(dict.fromkeys(_binds(statement)))
+    return list(names)
+
+
+def _binds(statement: ast.stmt) -> list[str]:
+    """The names that a statement binds to something computed; not those that it takes from `ctx`."""
+    if isinstance(statement, ast.With):
+        return _bound_before(statement.body, None)
+    if isinstance(statement, ast.If):
+        first, other = (_bound_before(b, None) if b else [] for b in (statement.body, statement.orelse))
+        return [n for n in first if n in other]
+    value = getattr(statement, "value", None)
+    if not isinstance(statement, ast.Assign | ast.AnnAssign) or isinstance(value, ast.Attribute):
+        return []
+    return [t.id for t in targets_of(statement) if isinstance(t, ast.Name)]
+
+
+def _computed_with(node: ast.AST) -> Iterator[str]:
+    """The names that a statement computes something with; a value that is returned as it is is none of them."""
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+        yield node.id
+    returned = (
+        [v for v in returned_values(node) if not isinstance(v, ast.Name)] if isinstance(node, ast.Return) else None
+    )
+    for child in ast.iter_child_nodes(node) if returned is None else returned:
+        yield from _computed_with(child)
+
+
+def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
+    for name in ("body", "orelse", "finalbody"):
+        yield from [block] if (block := getattr(statement, name, None)) else []
+
+
+def _all(block: Sequence[ast.stmt]) -> list[ast.AST]:
+    return [n for statement in block for n in ast.walk(statement)]
+
+
+# Functions of the user's that hand a value on as it is, and are there for what they make of its gradient.
+
+_AS_IT_IS = frozenset({"view_as", "view", "clone", "alias", "expand_as", "reshape", "contiguous", "mul"})
+
+
+def changes_the_gradient_alone(sources: SourceTexts, op: str) -> bool:
+    """Whether a node is that of a Function whose forward gives back its input, and whose backward does not: a gradient
+    reversal, a scale, a clip. Whoever applies one wants the gradient to go through it.
+
+    Args:
+        op: the name of the node: that of the class and ``Backward`` (torch/csrc/autograd/python_function.cpp).
+    """
+    name = op.removesuffix("Backward")
+    for file in sources if name != op else ():
+        for node in ast.walk(bindings.tree(sources, file) or ast.Module([], [])):
+            if isinstance(node, ast.ClassDef) and node.name == name:
+                methods = {n.name: n for n in node.body if isinstance(n, ast.FunctionDef)}
+                forward, backward = methods.get("forward"), methods.get("backward")
+                return forward is not None and backward is not None and _hands_on(forward) and not _hands_on(backward)
+    return False
+
+
+def _hands_on(function: ast.FunctionDef) -> bool:
+    """Whether all that a method of a Function gives back is what it was given first."""
+    given = inputs_of(function)[:1]
+    returned = [n.value for n in ast.walk(function) if isinstance(n, ast.Return) and n.value is not None]
+    return bool(given and returned) and all(_is_as_it_is(value, given[0]) for value in returned)
+
+
+def _is_as_it_is(value: ast.expr, name: str) -> bool:
+    if isinstance(value, ast.Tuple) and value.elts:
+        return _is_as_it_is(value.elts[0], name)
+    if isinstance(value, ast.Name):
+        return value.id == name
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
+        return any(
+            _is_as_it_is(a, name) and _is_one(b) for a, b in ((value.left, value.right), (value.right, value.left))
+        )
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _AS_IT_IS:
+        factors = value.func.attr != "mul" or all(_is_one(a) for a in value.args)
+        return factors and _is_as_it_is(value.func.value, name)
+    return False
+
+
+def _is_one(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value == 1
+
+
+# A function that takes what a gradient is asked for, and does not read it.
+
+Idle = tuple[str, str, Frame]
+"""A function, the argument that it takes and does not read, and the place of its body."""
+
+
+def idle_argument(sources: SourceTexts, frame: Frame | None) -> Idle | None:
+    """The one function that is given an input of the ``grad`` call at ``frame``, or what has its name, and does not
+    read it; None of several.
+
+    One that takes something else and does not read that has no part in the missing gradient.
+    """
+    wanted = asked_names(sources, frame)
+    found = [
+        i for i in name_usage.idle_arguments(sources) if not wanted or i[1] in wanted or _given(sources, i, wanted)
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def asked_names(sources: SourceTexts, frame: Frame | None) -> set[str]:
+    """The names in the inputs of the ``grad`` call at ``frame``, and in what these were assigned from: ``params`` of
+    ``weights = list(params.values())``."""
+    inputs = bindings.argument(bindings.call_at(sources, frame), 1, "inputs")
+    names = _names(inputs)
+    if frame is not None and isinstance(inputs, ast.Name):
+        names |= {name for _, value in bindings.assignments(sources, frame, inputs.id) for name in _names(value)}
+    return names
+
+
+def read_besides(sources: SourceTexts, raised: Raised | None) -> bool:
+    """Whether the function that asks for a gradient reads the input outside of what a ``grad`` call is given, too."""
+    frame = innermost_user(raised.stack) if raised is not None else None
+    call = bindings.call_at(sources, frame)
+    inputs = bindings.argument(call, 1, "inputs")
+    root = bindings.tree(sources, frame.file) if frame is not None else None
+    if frame is None or root is None or not isinstance(inputs, ast.Name):
+        return False
+    scope = bindings.function_around(root, frame.line) or root
+    asked = [
+        bindings.argument(n, 1, "inputs")
+        for n in ast.walk(scope)
+        if isinstance(n, ast.Call) and bindings.text_of(n.func).rsplit(".", 1)[-1] == "grad"
+    ]
+    given = {id(n) for a in asked if a is not None for n in ast.walk(a)}
+    return any(
+        isinstance(n, ast.Name) and n.id == inputs.id and isinstance(n.ctx, ast.Load) and id(n) not in given
+        for n in ast.walk(scope)
+    )
+
+
+def _given(sources: SourceTexts, idle: Idle, wanted: set[str]) -> bool:
+    """Whether a call of the function (of its object, for a forward) passes one of these names as the idle argument."""
+    function, argument, place = idle
+    position = bindings.position_of_argument(sources, place, argument)
+    root = bindings.tree(sources, place.file) or ast.Module([], [])
+    names = {function} if function != "lambda" else _bound_to(root, place)
+    for call in ast.walk(root):
+        if not isinstance(call, ast.Call):
+            continue
+        called = bindings.text_of(call.func).rsplit(".", 1)[-1]
+        if called in names or function == "forward" or not names:
+            given = [k.value for k in call.keywords if k.arg == argument]
+            given += call.args if position is None else call.args[position : position + 1]
+            if any(wanted & _names(a) for a in given):
+                return True
+    return False
+
+
+def _bound_to(root: ast.AST, place: Frame) -> set[str]:
+    """The last names by which the lambda at a place is called: those that a statement binds it to, the keyword that it
+    is handed on by; none where neither is seen."""
+    names: set[str] = set()
+    for node in ast.walk(root):
+        if isinstance(node, ast.Assign) and _gives(node.value, place):
+            names |= {last_word(t) for t in node.targets}
+        elif isinstance(node, ast.keyword) and node.arg and _gives(node.value, place):
+            names.add(node.arg)
+    return names - {""}
+
+
+def _gives(value: ast.expr, place: Frame) -> bool:
+    """Whether an expression is the lambda at a place, or one of several of which it is one."""
+    if isinstance(value, ast.Lambda):
+        return covers(value, place.line)
+    if isinstance(value, ast.IfExp):
+        return _gives(value.body, place) or _gives(value.orelse, place)
+    return isinstance(value, ast.BoolOp) and any(_gives(v, place) for v in value.values)
+
+
+def _names(node: ast.expr | None) -> set[str]:
+    return {part for n in bindings.names_in(node) for part in n.split(".")} - {"self"}

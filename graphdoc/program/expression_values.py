@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from graphdoc.evidence import Event, Frame, Holder, SourceTexts
-from graphdoc.program.bindings import dotted, function_around, shallow, tree
+from graphdoc.evidence import Event, Frame, Holder, Node, OlderEdge, SourceTexts
+from graphdoc.evidence.lookup import node_with
+from graphdoc.program.bindings import dotted, frame_of, function_around, shallow, tree
+from graphdoc.program.container_entries import kept_name, statements, statements_at, user_frames
+from graphdoc.program.in_place_writes import target_of
 from graphdoc.program.observed import Program
-from graphdoc.program.spans import in_function
+from graphdoc.program.reuse import Reuse
+from graphdoc.program.spans import in_function, innermost_user, node_loop_of
 from graphdoc.source.module import Source
-from graphdoc.source.paths import covers, key, last_word, parse_expression
+from graphdoc.source.paths import covers, is_path, key, last_word, pairs, parse_expression
 from graphdoc.source.places import Place
 
 UNKNOWN = object()
@@ -296,3 +301,207 @@ def calls_into(sources: SourceTexts, frames: Sequence[Frame], function: str) -> 
             if isinstance(n, ast.Call) and name in (getattr(n.func, "attr", ""), getattr(n.func, "id", "")):
                 return True
     return False
+
+
+# Statements that give a whole tensor new numbers in place: the graph behind what it held before stays with it.
+
+_FILLING = frozenset({"zero_", "fill_", "copy_", "normal_", "uniform_", "zeros_", "ones_", "constant_"})
+_WRITES = ("Zero", "Fill", "torch::autograd::Copy", "Normal", "Uniform")
+_LIBRARY = frozenset({"torch", "init"})
+
+
+@dataclass(frozen=True)
+class Reset:
+    """A reset in place: its statement, the tensor as it is spelled there, and the node that autograd made of it.
+
+    No node where it is written behind autograd's back (``.data``, ``no_grad``).
+    """
+
+    frame: Frame
+    path: str
+    node: Node | None = None
+
+
+def resets_of(sources: SourceTexts, nodes: list[Node], carries: list[OlderEdge], failing: Event | None) -> list[Reset]:
+    """The resets by which all of the older values come into the failing graph; empty where one comes another way."""
+    found = [_recorded(sources, node_with(nodes, c.consumer)) or _unrecorded(sources, c, failing) for c in carries]
+    resets = [r for r in found if r is not None]
+    every = {(r.frame.start, r.path): r for r in resets}
+    return list(every.values()) if len(resets) == len(carries) else []
+
+
+def _recorded(sources: SourceTexts, taking: Node | None) -> Reset | None:
+    """The reset that a node stands for."""
+    frame = innermost_user(taking.stack) if taking is not None else None
+    if taking is None or frame is None:
+        return None
+    for s in statements_at(sources, frame)[-1:]:
+        tensor = _written(s)
+        times_zero = taking.op.startswith("Mul") and _times_zero(s)
+        if tensor is not None and (times_zero or (taking.op.startswith(_WRITES) and not _times_zero(s))):
+            return Reset(frame_of(sources, frame.file, s, frame.function), ast.unparse(tensor), taking)
+    return None
+
+
+def _unrecorded(sources: SourceTexts, carry: OlderEdge, failing: Event | None) -> Reset | None:
+    """The one statement that resets what keeps a value, through ``.data`` or under ``no_grad``, in each round of a loop
+    around the call: it stands there, or in a function that is called there."""
+    loops = [(f, node_loop_of(sources, f)) for f in failing.stack if f.user] if failing is not None else []
+    around = [(f.file, loop) for f, loop in loops if loop is not None]
+    called = {last_word(n.func) for _, loop in around for n in ast.walk(loop) if isinstance(n, ast.Call)}
+    names = {kept_name(h) for h in carry.tensor.holders} - {""}
+    found = []
+    for file in sources:
+        root = tree(sources, file)
+        for scope in ast.walk(root) if root is not None else ():
+            if isinstance(scope, ast.Module | ast.FunctionDef):
+                name = getattr(scope, "name", "<module>")
+                for s in statements(scope):
+                    tensor = _hidden(scope, s)
+                    inside = any(file == f and covers(loop, s.lineno) for f, loop in around)
+                    if tensor is not None and last_word(tensor) in names and (inside or name in called):
+                        found.append(Reset(frame_of(sources, file, s, name), ast.unparse(tensor)))
+    return found[0] if len(found) == 1 else None
+
+
+def _hidden(scope: ast.AST, statement: ast.stmt) -> ast.expr | None:
+    """What a statement resets without recording."""
+    tensor = _written(statement)
+    if isinstance(tensor, ast.Attribute) and tensor.attr == "data":
+        return tensor.value
+    blocks = [n for n in ast.walk(scope) if isinstance(n, ast.With) and statement in n.body]
+    entered = [i.context_expr for b in blocks for i in b.items]
+    quiet = any(isinstance(c, ast.Call) and last_word(c.func) in ("no_grad", "inference_mode") for c in entered)
+    return tensor if quiet else None
+
+
+def _written(statement: ast.stmt) -> ast.expr | None:
+    """The tensor that a statement gives new numbers as a whole; None where it does nothing of the kind."""
+    if isinstance(statement, ast.AugAssign):
+        return _whole(statement.target) if _times_zero(statement) else None
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        target = statement.targets[0]
+        return _whole(target) if isinstance(target, ast.Subscript) and _whole(target) is not target else None
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not (last_word(call.func) in _FILLING or _times_zero(statement)):
+        return None
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    if owner is not None and last_word(owner) not in _LIBRARY:
+        return _whole(owner)
+    return _whole(call.args[0]) if call.args else None
+
+
+def _whole(node: ast.expr) -> ast.expr | None:
+    """A tensor, also as ``h[:]`` or ``h[...]``; None for what has no name or is a part."""
+    if isinstance(node, ast.Subscript):
+        keys = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        every = [isinstance(k, ast.Slice) and not (k.lower or k.upper or k.step) for k in keys]
+        dots = [isinstance(k, ast.Constant) and k.value is ... for k in keys]
+        if all(a or b for a, b in zip(every, dots, strict=True)):
+            node = node.value
+    return node if is_path(node) else None
+
+
+def _times_zero(statement: ast.stmt) -> bool:
+    """Whether it is ``h *= 0`` or ``h.mul_(0)``."""
+    if isinstance(statement, ast.AugAssign):
+        value: ast.expr | None = statement.value if isinstance(statement.op, ast.Mult) else None
+    else:
+        call = statement.value if isinstance(statement, ast.Expr) else None
+        multiplies = call.args if isinstance(call, ast.Call) and last_word(call.func) == "mul_" else []
+        value = multiplies[0] if len(multiplies) == 1 else None
+    return isinstance(value, ast.Constant) and value.value == 0 and not isinstance(value.value, bool)
+
+
+# Where a value can be cut behind an optimizer's step: the place in its block, and what starts it again there.
+
+
+def behind_the_step(sources: SourceTexts, events: list[Event], frame: Frame) -> tuple[Frame, Frame]:
+    """The statement of this function behind which an iteration's graph has done its work, and the line of the step.
+
+    The last optimizer step that this function makes behind the backward call at ``frame``, else the call itself. The
+    journal tells where steps were made; where none was seen yet, the source does. The two differ where the step stands
+    inside a branch.
+    """
+    root = tree(sources, frame.file)
+    if root is None:
+        return frame, frame
+    scope: ast.AST = function_around(root, frame.line) or root
+    lines = {
+        f.line
+        for e in events
+        if e.kind == "step"
+        for f in e.stack
+        if f.user and f.file == frame.file and f.function == frame.function
+    }
+    block = _block_with(scope, frame.line)
+    later = [s for s in block if s.lineno > frame.line]
+    chosen = [s for s in later if any(covers(s, line) for line in lines)]
+    if not chosen:
+        chosen = [s for s in later if _calls_step(s)]
+    if not chosen:
+        return frame, frame
+    anchor = frame_of(sources, frame.file, chosen[-1], frame.function)
+    inside = [n for n in ast.walk(chosen[-1]) if isinstance(n, ast.stmt) and not isinstance(n, ast.If | ast.With)]
+    steps = [n for n in inside if n.lineno in lines] or [n for n in inside if _calls_step(n)]
+    return anchor, frame_of(sources, frame.file, steps[-1], frame.function) if steps else anchor
+
+
+def started_again(sources: SourceTexts, frame: Frame, anchor: Frame, path: str) -> bool:
+    """Whether a path may hold a plain start value (``total = 0.0``, ``h = None``) behind the statement at ``anchor``.
+
+    Looked for from the statement at ``frame`` to the end of the anchor, and in the branches on the way.
+    """
+    root = tree(sources, frame.file)
+    scope = (function_around(root, frame.line) or root) if root is not None else None
+    last = anchor.end_line or anchor.line
+    for s in statements(scope) if scope is not None else ():
+        if not frame.line < s.lineno <= last:
+            continue
+        for target, value in pairs(s):
+            if isinstance(value, ast.Constant | ast.List | ast.Dict) and ast.unparse(target) == path:
+                return True
+    return False
+
+
+def _block_with(scope: ast.AST, line: int) -> list[ast.stmt]:
+    """The innermost list of statements with one that covers the line; a ``with`` around it is looked out of."""
+    best: list[ast.stmt] = []
+    for node in ast.walk(scope):
+        for field in ("body", "orelse", "finalbody"):
+            block = getattr(node, field, None)
+            if isinstance(block, list) and any(isinstance(s, ast.stmt) and covers(s, line) for s in block):
+                if isinstance(node, ast.With | ast.If | ast.Try) and best:
+                    continue
+                best = block
+    return best
+
+
+def _calls_step(statement: ast.stmt) -> bool:
+    return any(
+        isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "step"
+        for n in ast.walk(statement)
+    )
+
+
+# A function that writes what has a graph into a tensor that it was given, and gives it back: its caller keeps both.
+
+
+def written_into_given(program: Program, reuse: Reuse) -> list[Frame]:
+    """The statements (``coord += shift`` of an argument) that made all of the carried values, each once; none where one
+    was made otherwise, or where a caller drops what its function gives back: it wants the write alone."""
+    found: dict[tuple[str, int, int], Frame] = {}
+    for carry in reuse.carries:
+        producer = program.node(carry.producer)
+        frame = innermost_user(producer.stack) if producer is not None else None
+        if producer is None or frame is None:
+            return []
+        target = target_of(program.sources, program.raised, frame)
+        callers = [f for f in user_frames(producer.stack) if in_function([f], frame) is None]
+        if not target.parameter or target.local or target.sliced or not target.whole or not callers:
+            return []
+        source = Source(callers[0].file, program.sources.get(callers[0].file, ""))
+        if isinstance(source.node_statement(Place.of(callers[0])), ast.Expr | None):
+            return []
+        found.setdefault(frame.start, frame)
+    return list(found.values())

@@ -6,11 +6,12 @@ import ast
 from dataclasses import dataclass
 
 from graphdoc.evidence import Frame, Raised, SourceTexts
-from graphdoc.program.bindings import frame_of, function_around, tree
-from graphdoc.source.displays import is_list
+from graphdoc.program.bindings import frame_of, function_around, is_name, tree
+from graphdoc.program.container_entries import statements
 from graphdoc.source.module import Source
-from graphdoc.source.paths import covers, key, last_word, targets_of
+from graphdoc.source.paths import covers, is_path, key, last_word, pairs, targets_of, without_subscripts
 from graphdoc.source.places import Place
+from graphdoc.source.scopes import imported_as, is_list
 
 _SHARES = frozenset(
     {"view", "view_as", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "expand", "expand_as", "permute"}
@@ -288,3 +289,90 @@ def is_only_written(sources: SourceTexts, frame: Frame | None) -> bool:
     receiver = isinstance(call.func, ast.Attribute) and call.func.value is node
     filled = call.args[:1] == [node] and "init" in ast.unparse(call.func).split(".")[:-1]
     return name.endswith("_") and not name.endswith("__") and (receiver or filled)
+
+
+# Other names of a tensor that is written in place: who reads one of them later sees what was written.
+
+
+def read_by_another_name(sources: SourceTexts, frame: Frame | None, name: str) -> str:
+    """The name that is the same tensor as ``name`` at this place (``h = x`` or ``res = h`` above) and is read behind it
+    in the same function, or ``name`` itself where the result of the write goes by another one; empty where there is
+    none. Statements are taken in the order of their lines."""
+    root = tree(sources, frame.file) if frame is not None else None
+    scope = function_around(root, frame.line) if root is not None and frame is not None else None
+    if frame is None or scope is None or not name.isidentifier():
+        return ""
+    others: dict[str, None] = {}
+    for statement in sorted(statements(scope), key=lambda s: s.lineno):
+        if statement.lineno >= frame.line:
+            break
+        if isinstance(statement, ast.AugAssign):
+            continue  # in place, for a tensor
+        for target in targets_of(statement):
+            if is_name(target, name):
+                others = {}
+            elif isinstance(target, ast.Name):
+                others.pop(target.id, None)
+        for target, value in pairs(statement):
+            if is_name(target, name) and isinstance(value, ast.Name):
+                others[value.id] = None
+            elif is_name(value, name) and isinstance(target, ast.Name):
+                others[target.id] = None
+    writing = [s for s in statements(scope) if isinstance(s, ast.Assign) and covers(s, frame.line)]
+    if any(not any(is_name(without_subscripts(t), name) for t in targets_of(s)) for s in writing):
+        others[name] = None  # the result goes by another name than what was written: ``h = act(x)``
+    return next((other for other in others if _read_behind(scope, frame, other)), "")
+
+
+def _read_behind(scope: ast.AST, frame: Frame, name: str) -> bool:
+    """Whether a name is read behind a place before it is bound anew."""
+    end = frame.end_line or frame.line
+    uses = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == name and n.lineno > end]
+    bound = min((n.lineno for n in uses if isinstance(n.ctx, ast.Store)), default=None)
+    return any(isinstance(n.ctx, ast.Load) and (bound is None or n.lineno <= bound) for n in uses)
+
+
+# Which operand of an expression an operation has saved, by the name that PyTorch gives to what it saves.
+
+_FIRST = frozenset({"self", "input"})
+_SECOND = frozenset({"other", "mat2", "batch2", "vec", "tensor2"})
+"""Names of arguments in derivatives.yaml (tools/autograd): the tensor itself, and the one that it is combined with."""
+_MADE_OF = {
+    "matmul": ("mm", "bmm", "mv", "dot"),
+    "norm": ("linalgvectornorm",),
+    "vector_norm": ("linalgvectornorm",),
+    "square": ("pow",),
+}
+"""Functions that are recorded as another one (CompositeImplicitAutograd in native_functions.yaml)."""
+_LIBRARIES = ("torch", "torch.nn.functional", "torch.linalg", "torch.special")
+_OPERATIONS = (ast.Mult, ast.MatMult, ast.Div)
+
+
+def saved_operand(sources: SourceTexts, frame: Frame, op: str, attribute: str) -> Frame | None:
+    """The place of the operand in the expression at a place; None where the expression is not the operation itself.
+
+    ``op`` is the node's name (``MmBackward0``), ``attribute`` what it has saved (``_saved_self``, ``_saved_mat2``).
+    """
+    saved = attribute.removeprefix("_saved_")
+    which = 0 if saved in _FIRST else 1 if saved in _SECOND else None
+    source = Source(frame.file, sources.get(frame.file, ""))
+    node = source.node_expression(Place.of(frame))
+    operands: list[ast.expr] = []
+    if isinstance(node, ast.BinOp) and isinstance(node.op, _OPERATIONS):
+        operands = [node.left, node.right]
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is(node.func.attr, op):
+        library = _is_library(source, node.func.value)
+        operands = [*([] if library else [node.func.value]), *node.args]
+    if which is None or which >= len(operands) or isinstance(operands[which], ast.Starred | ast.Constant):
+        return None
+    return frame_of(sources, frame.file, operands[which], frame.function)
+
+
+def _is_library(source: Source, node: ast.expr) -> bool:
+    return is_path(node) and key(node) in {imported_as(source, module, node) for module in _LIBRARIES}
+
+
+def _is(method: str, op: str) -> bool:
+    """Whether a function or method of this name is the operation that the node is of, or is made of it."""
+    name = op.partition("Backward")[0].lower()
+    return method.replace("_", "") == name or name in _MADE_OF.get(method, ())

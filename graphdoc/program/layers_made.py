@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-from graphdoc.evidence import Frame, SourceTexts
+from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.source.paths import last_word, pairs
+from graphdoc.program.library_calls import events_before_failure
+from graphdoc.program.observed import Program
+from graphdoc.program.spans import Reached, innermost_user
+from graphdoc.source.paths import covers, last_word, pairs
 
 _Made = tuple[str, ast.expr]
 
@@ -70,3 +74,231 @@ def _entry(value: ast.expr, parts: Sequence[str]) -> tuple[ast.expr, list[str]]:
             break
         value, left = found, left[1:]
     return value, left
+
+
+# Parts of a model that are built and that nothing in the program reads afterwards.
+
+_ALL_OF_THEM = frozenset({"children", "named_children", "_modules", "modules", "named_modules"})
+"""By these a part is reached without its name."""
+
+
+def never_read(sources: SourceTexts, parameter: str) -> tuple[str, Frame] | None:
+    """The part of the model that a parameter belongs to (``director`` of ``model.director.weight``), and the one
+    statement that builds it, where no code of the program names it again; None where that cannot be told."""
+    nodes = [(file, n) for file in sources for n in ast.walk(bindings.tree(sources, file) or ast.Module([], []))]
+    named = [(file, n) for file, n in nodes if isinstance(n, ast.Attribute)]
+    if any(n.attr in _ALL_OF_THEM for _, n in named):
+        return None
+    words = {n.value for _, n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+    for part in reversed(parameter.split(".")[1:-1]):
+        if not part.isidentifier() or part in words:
+            continue
+        uses = [n for _, n in named if n.attr == part]
+        built = [
+            (file, n)
+            for file, n in nodes
+            if isinstance(n, ast.Assign) and any(t is u for t in n.targets for u in uses) and len(n.targets) == 1
+        ]
+        if len(uses) == 1 and len(built) == 1:
+            return part, bindings.frame_of(sources, *built[0])
+    return None
+
+
+def left_alone(program: Program, name: str) -> tuple[str, Frame] | None:
+    """The part of the model that an input of the failing ``grad`` call belongs to, where nothing reads it, and all
+    other inputs that are not reached belong to such parts too."""
+    asked, reached = program.evidence.extras.get("asked") or (), set(program.evidence.reaches)
+    missed = {name, *(str(a) for a in asked if reached and a not in reached)}
+    found = {n: never_read(program.sources, n) for n in missed}
+    return found[name] if all(found.values()) else None
+
+
+# Branches that were not taken when the last loss was computed, read off the line that made it.
+
+
+@dataclass(frozen=True)
+class Branch:
+    """The test of an ``if`` that did not hold, and where the loss was made that it would have added to.
+
+    ``proven``: an earlier loss at the same place reached more parameters.
+    """
+
+    test: Frame
+    made: Frame
+    proven: bool
+
+
+def not_taken(program: Program) -> Branch | None:
+    """The ``if`` behind the line that made the last loss, in the same function, that would have made it anew.
+
+    A tensor's node is of the last operation on it. If the last loss was made on one line, and an ``if`` further down
+    assigns the same name, that ``if`` was not entered. None unless one place alone fits, and in a loop of that function
+    never: there the order of the lines says nothing.
+    """
+    loss = _last_loss(program)
+    root = bindings.tree(program.sources, loss.made.file) if loss is not None and loss.made is not None else None
+    if loss is None or loss.made is None or root is None:
+        return None
+    made = loss.made
+    scope = bindings.function_around(root, made.line)
+    if scope is None:
+        return None
+    parts = list(bindings.shallow(scope))
+    assigned = next((n for n in parts if isinstance(n, ast.Assign) and covers(n, made.line)), None)
+    name = bindings.text_of(assigned.targets[0]) if assigned is not None else ""
+    loops = [n for n in parts if isinstance(n, ast.For | ast.While) and covers(n, made.line)]
+    if not name or loops:
+        return None
+    found = [
+        n
+        for n in parts
+        if isinstance(n, ast.If) and n.lineno > made.line and _binds(n.body, name) and not _binds(n.orelse, name)
+    ]
+    if len(found) != 1 or any(_binds([n], name) for n in parts if _between(n, made.line, found[0])):
+        return None
+    return Branch(
+        bindings.frame_of(program.sources, made.file, found[0].test, scope.name),
+        made,
+        _reached_more(program.evidence.events, program.failing),
+    )
+
+
+def _reached_more(events: list[Event], failing_call: Event | None) -> bool:
+    """Whether an earlier backward from the place of the last one reached parameters that the last did not."""
+    calls = [e for e in events_before_failure(events, failing_call) if e.kind == "backward"]
+    if not calls or not calls[-1].reaches:
+        return False
+    now = set(calls[-1].reaches)
+    return any(e.stack == calls[-1].stack and set(e.reaches) > now for e in calls[:-1])
+
+
+def _last_loss(program: Program) -> Reached | None:
+    """The tensor on which the last backward was called, if the program still holds it under that name."""
+    last = next(
+        (e for e in reversed(program.before_failure) if e.kind == "backward"),
+        None,
+    )
+    frame = innermost_user(last.stack) if last else None
+    call = bindings.call_at(program.sources, frame)
+    if last is None or call is None or not isinstance(call.func, ast.Attribute):
+        return None
+    name = bindings.text_of(call.func.value)
+    known = next((t for t in program.tensors if t.path == name), None)
+    return known if known is not None and known.op == last.root_op else None
+
+
+def _between(node: ast.AST, line: int, end: ast.If) -> bool:
+    """Whether the statement stands behind the line and outside the ``if``: it would have made the loss anew."""
+    at = getattr(node, "lineno", 0)
+    return isinstance(node, ast.stmt) and at > line and not covers(end, at)
+
+
+def _binds(body: list[ast.stmt] | list[ast.AST], name: str) -> bool:
+    for statement in body:
+        for node in ast.walk(statement):
+            targets = node.targets if isinstance(node, ast.Assign) else []
+            if isinstance(node, ast.AugAssign):
+                targets = [node.target]
+            if any(bindings.text_of(t) == name for t in targets):
+                return True
+    return False
+
+
+# Containers that a class writes into a container of its own: where each is written, and how deep it lies there.
+
+_Levels = list[tuple[ast.expr, int]]
+_Display = ast.List | ast.Tuple | ast.Dict | ast.ListComp | ast.GeneratorExp | ast.DictComp
+_ADDING = {"append": 0, "appendleft": 0, "insert": 1}
+"""Methods of a container that take one more thing, and the position of it among the arguments."""
+_ADDING_MANY = {"extend": 0, "update": 0}
+
+
+def written_into(owner: ast.ClassDef, attribute: str, value: ast.expr, depth: int) -> _Levels | None:
+    """The expressions in ``owner`` that make the containers within the container ``attribute`` (``self.blocks``).
+
+    Args:
+        value: the expression that makes the outermost one.
+        depth: how many levels of containers there are; 1 where it holds layers alone.
+
+    Returns:
+        each with its level, from 1; None where what is put in is not all written as something that can be named.
+    """
+    if depth < 2:
+        return []
+    found = _below(value, 0, depth)
+    for node in ast.walk(owner):
+        if found is None:
+            return None
+        more = _added(node, attribute, depth)
+        found = None if more is None else found + more
+    return found if found else None
+
+
+def _added(node: ast.AST, attribute: str, depth: int) -> _Levels | None:
+    """What this statement or call puts into the container, or into one of those in it."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        level = _level(node.func.value, attribute)
+        at = {**_ADDING, **_ADDING_MANY}.get(node.func.attr)
+        if level is None or at is None:
+            return []
+        if len(node.args) <= at:
+            return None
+        return (_made if node.func.attr in _ADDING else _below)(node.args[at], level + _is_one(node.func.attr), depth)
+    if isinstance(node, ast.Assign):
+        levels = [level for t in node.targets if (level := _level(t, attribute))]
+        return _made(node.value, levels[0], depth) if levels else []
+    if isinstance(node, ast.AugAssign) and (level := _level(node.target, attribute)) is not None:
+        return _below(node.value, level, depth)
+    return []
+
+
+def _is_one(method: str) -> int:
+    return 1 if method in _ADDING else 0
+
+
+def _level(node: ast.expr, attribute: str) -> int | None:
+    """0 for ``self.blocks``, 1 for ``self.blocks[i]`` and so on; None for another expression."""
+    level = 0
+    while isinstance(node, ast.Subscript):
+        node, level = node.value, level + 1
+    return level if bindings.text_of(node) == attribute else None
+
+
+def _made(value: ast.expr, level: int, depth: int) -> _Levels | None:
+    """An expression of a container at this level, with those in it; nothing for a layer, below the last level."""
+    if level >= depth:
+        return []
+    if isinstance(value, ast.Starred):
+        return None
+    inner = _below(value, level, depth) if isinstance(value, _Display | ast.IfExp) else []
+    return None if inner is None else [(value, level), *inner]
+
+
+def _below(value: ast.expr, level: int, depth: int) -> _Levels | None:
+    """The containers that are written inside this one."""
+    if level + 1 >= depth:
+        return []
+    if isinstance(value, ast.Call) and not value.args and not value.keywords:
+        return []  # an empty one
+    if not isinstance(value, _Display | ast.IfExp):
+        return None
+    found: _Levels = []
+    for item in _items(value):
+        inner = _below(item, level, depth) if isinstance(value, ast.IfExp) else _made(item, level + 1, depth)
+        if inner is None:
+            return None
+        found += inner
+    return found
+
+
+def _items(value: ast.expr) -> Iterator[ast.expr]:
+    if isinstance(value, ast.List | ast.Tuple):
+        yield from value.elts
+    elif isinstance(value, ast.Dict):
+        yield from value.values
+    elif isinstance(value, ast.DictComp):
+        yield value.value
+    elif isinstance(value, ast.ListComp | ast.GeneratorExp):
+        yield value.elt
+    elif isinstance(value, ast.IfExp):
+        yield from (value.body, value.orelse)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from graphdoc.evidence import (
@@ -12,25 +15,213 @@ from graphdoc.evidence import (
     Frame,
     Holder,
     Node,
+    OlderEdge,
     Optimizer,
     Package,
     Parameter,
     Raised,
     Sign,
     SourceTexts,
+    Stale,
+    Step,
+    Tensor,
 )
+from graphdoc.evidence.lookup import node_with
 from graphdoc.messages import Match
 from graphdoc.model import Confidence, Span
-from graphdoc.program import exception
+from graphdoc.program import bindings, library_calls
 from graphdoc.program.bad_values import Trouble, trouble_of
-from graphdoc.program.calls_in_order import Journal
-from graphdoc.program.idle_optimizers import idle_optimizers
-from graphdoc.program.loop_owner import driver_of
-from graphdoc.program.older_part import older_part
+from graphdoc.program.bindings import function_around, tree
+from graphdoc.program.calls_in_order import DIFFERENTIATING, Journal
+from graphdoc.program.container_entries import kept_name, statements_at, user_frames
+from graphdoc.program.library_calls import SECOND_TIME, VERSION, message_of
+from graphdoc.program.optimizer_places import Owners, idle_optimizers
 from graphdoc.program.overwrites import Overwrite, overwrite_of
-from graphdoc.program.owners import Owners
 from graphdoc.program.reuse import Reuse
-from graphdoc.program.tensors import Reached, reached
+from graphdoc.program.rounds import of_this_round
+from graphdoc.program.spans import Reached, driver_of, in_function, innermost_user, node_loop_of, reached
+from graphdoc.source.module import Loop
+from graphdoc.source.paths import covers, last_word, pairs, same, without_subscripts
+
+# What a round makes of its values behind the backward call, and keeps for the next one under another name.
+
+
+def kept_behind_call(sources: SourceTexts, nodes: list[Node], carry: OlderEdge, failing: Event | None) -> OlderEdge:
+    """The edge as it is; where the round of the earlier call itself took the value up (``memory = tanh(out)`` behind
+    ``backward()``), that of the name, attribute or entry which goes on to the next round instead, with no node that
+    takes it up there."""
+    taking = node_with(nodes, carry.consumer)
+    calls = [f for f in reversed(failing.stack) if f.user] if failing is not None else []
+    call = next((f for f in calls if taking is not None and in_function(taking.stack, f) is not None), None)
+    at = in_function(taking.stack, call) if taking is not None and call is not None else None
+    if taking is None or call is None or at is None or at.line <= call.line:
+        return carry
+    if in_function(taking.stack[::-1], call) is not at:
+        return carry
+    within = [f for f in taking.stack[taking.stack.index(at) :] if f.user]
+    holder = next((h for f in within if (h := _goes_on(sources, f, call, at)) is not None), None)
+    if holder is None or any(kept_name(h) == kept_name(holder) for h in carry.tensor.holders):
+        return carry
+    kept = Tensor("activation", holder.path, taking.shape, holders=[holder])
+    return replace(carry, producer=taking.id, consumer=-1, tensor=kept)
+
+
+def _goes_on(sources: SourceTexts, frame: Frame, call: Frame, at: Frame) -> Holder | None:
+    """What the statement at a frame binds, where the next round reads it: a name in the loop around the call and before
+    it, an attribute or an entry in any code but what follows the call at once. ``at`` is the line behind the call."""
+    statement = next(iter(statements_at(sources, frame)[-1:]), None)
+    target, value = _bound_at(statement, frame)
+    loop = node_loop_of(sources, call)
+    steps = _steps(target) if target is not None else []
+    if not steps or (loop is not None and not covers(loop, at.line)):
+        return None
+    if target is None or value is None or _is_read_in(value, target):
+        return None  # ``state = cell(x, state)``: what is taken up is cut, and what comes out of the cell trains it
+    word = last_word(without_subscripts(target))
+    if len(steps) == 1:
+        if frame is not at or loop is None or not any(n.lineno <= call.line for n in _reads(loop, word)):
+            return None
+    elif not _is_read_elsewhere(sources, word, call, loop):
+        return None
+    base = ast.unparse(without_subscripts(target))
+    return Holder(ast.unparse(target), frame.function, frame.file, steps, True, base, _structure(steps))
+
+
+def _bound_at(statement: ast.stmt | None, frame: Frame) -> tuple[ast.expr | None, ast.expr | None]:
+    """What an assignment binds to the value that a frame's expression stands in, and that value."""
+    if not isinstance(statement, ast.Assign):
+        return None, None
+    every = [(t, v) for t, v in pairs(statement) if not isinstance(t, ast.Tuple | ast.List)]
+    own = every if len(every) == 1 else [(target, value) for target, value in every if _holds(value, frame)]
+    return own[0] if len(own) == 1 else (None, None)
+
+
+def _holds(value: ast.expr, frame: Frame) -> bool:
+    return any(
+        isinstance(n, ast.expr) and (n.lineno, n.col_offset + 1) == (frame.line, frame.column) for n in ast.walk(value)
+    )
+
+
+def _structure(steps: list[Step]) -> str | None:
+    return "tensor" if all(s.kind in ("name", "attribute") for s in steps) else None
+
+
+def _steps(target: ast.expr) -> list[Step]:
+    """The way to what a target binds: names, attributes and entries under a constant; empty for another target."""
+    if isinstance(target, ast.Name):
+        return [Step("name", target.id, "Tensor")]
+    if isinstance(target, ast.Attribute):
+        before, step = _steps(target.value), Step("attribute", target.attr, "Tensor")
+    elif isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
+        named = isinstance(target.slice.value, str)
+        before, step = _steps(target.value), Step("key" if named else "index", ast.unparse(target.slice), "Tensor")
+    else:
+        return []
+    return [*(replace(s, type="") for s in before), step] if before else []
+
+
+def _is_read_in(value: ast.expr, target: ast.expr) -> bool:
+    return any(same(n, target) for n in ast.walk(value) if isinstance(n, ast.expr))
+
+
+def _reads(root: ast.AST, word: str) -> Iterator[ast.Name | ast.Attribute]:
+    """Where a name, or an attribute of this name, is read."""
+    for n in ast.walk(root):
+        if isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, ast.Load) and last_word(n) == word:
+            yield n
+
+
+def _is_read_elsewhere(sources: SourceTexts, word: str, call: Frame, loop: ast.stmt | None) -> bool:
+    """Whether any code of the program reads this, other than what follows the call in its loop or function."""
+    root = tree(sources, call.file)
+    around = loop or (function_around(root, call.line) if root is not None else None)
+    if around is None:
+        return False
+    last = around.end_lineno or around.lineno
+    roots = ((file, root) for file in sources if (root := tree(sources, file)) is not None)
+    return any(
+        file != call.file or not call.line < n.lineno <= last for file, root in roots for n in _reads(root, word)
+    )
+
+
+# Whether a call ran into an older part of its graph at all: which edges lead there, and which call has used it.
+
+
+def older_part(
+    evidence: Evidence, journal: Journal, failing: Event | None, meant: frozenset[str] | None
+) -> Reuse | None:
+    """The older part behind the failing call, or None where no edge into one was seen, or where the call failed of
+    something else and all of its graph was whole: an earlier call on the same root had kept it."""
+    if not _was_used(evidence.raised, evidence.nodes, evidence.older_edges):
+        return None
+
+    def this_round(carry: OlderEdge) -> bool:
+        """Whether the value was made for this very call, in the rounds of a loop before it, and only stepped over."""
+        made = evidence.node(carry.producer)
+        if made is None or failing is None or _was_kept(evidence.events, journal, made.sequence, set(carry.behind)):
+            return False
+        return of_this_round(evidence.sources, evidence.nodes, evidence.failing_node, failing, made)
+
+    shared = evidence.extras.get("shared_with") or {}
+    earlier = journal.earlier(failing) if failing is not None else None
+    by_write = _is_value_written(evidence.failing_node, evidence.stale)
+    carries = [
+        kept_behind_call(evidence.sources, evidence.nodes, c, failing)
+        for c in evidence.older_edges
+        if c.dead and not (by_write and _surely_unused(journal, failing, evidence.node(c.producer), c))
+        if not this_round(c)
+    ]
+    if shared.get("same_root") or earlier is not None:
+        freeing = evidence.event(shared["event"]) if shared else earlier
+        return Reuse(evidence, journal, failing, freeing, carries, meant)
+    if not evidence.older_edges and shared:
+        # All of this loss is a part of an earlier one: nothing leads from it into an older part, but from that loss.
+        inside = [c for c in evidence.earlier_edges if c.dead and c.producer == evidence.root]
+        if inside:
+            return Reuse(evidence, journal, failing, evidence.event(shared["event"]), inside, meant)
+    if not carries or any(c.apart for c in carries):
+        return None  # which part is the older one is not known between threads
+    freed = next((c.freed_by for c in carries if c.freed_by >= 0), -1)
+    return Reuse(evidence, journal, failing, evidence.event(freed), carries, meant)
+
+
+def _was_used(raised: Raised | None, nodes: list[Node], edges: list[OlderEdge]) -> bool:
+    """Whether the error is one of a graph that was used up or written into, or a part of the graph is."""
+    known = message_of(raised, *SECOND_TIME, *VERSION) is not None or raised is None or not raised.message
+    return known or any(n.state != "live" for n in nodes) or any(c.dead for c in edges)
+
+
+def _was_kept(events: list[Event], journal: Journal, made: int, behind: set[str]) -> bool:
+    """Whether a call with ``retain_graph=True`` can have walked what was made at this number, and left it whole.
+
+    One whose gradients are differentiated again (``create_graph=True``) belongs to the loss that does so.
+    """
+    calls = (e for e in events if e.kind in DIFFERENTIATING and e.sequence > made and not e.failed)
+    kept = (e for e in calls if e.retain_graph and not e.create_graph)
+    return any(not (known := set(journal.reaches(e))) or bool(known & behind) for e in kept)
+
+
+def _is_value_written(met: Node | None, stale: list[Stale]) -> bool:
+    """Whether backward met a value that was written into; of a parameter it was a step that made the part old."""
+    if met is None or met.state != "stale":
+        return False
+    return not any(s.node == met.id and s.tensor.kind == "parameter" for s in stale)
+
+
+def _surely_unused(journal: Journal, failing: Event | None, producer: Node | None, carry: OlderEdge) -> bool:
+    """Whether no earlier call has used what lies behind an edge, which is there by age alone where a value was written
+    into: what each call since its making reached is known, and is none of it.
+
+    A discriminator that learned from detached images: its call came after them, and never went near their graph.
+    """
+    if producer is None or failing is None or not carry.behind:
+        return False
+    first = journal.events[0]
+    if (first.index and first.sequence > producer.sequence) or not journal.is_complete(first, failing):
+        return False  # a call may have fallen out of the journal
+    calls = [e for e in journal.events if e.kind in DIFFERENTIATING and e.index < failing.index]
+    behind = set(carry.behind)
+    return all(e.reaches and not behind & set(e.reaches) for e in calls if e.sequence > producer.sequence)
 
 
 class Program:
@@ -136,7 +327,7 @@ class Program:
     @cached_property
     def messages(self) -> tuple[Match, ...]:
         """The known messages in the exception, then those of the exceptions behind it."""
-        return exception.messages(self.evidence.raised)
+        return library_calls.messages(self.evidence.raised)
 
     def message(self, *ids: str) -> Match | None:
         """The first of the known messages that is one of these, with its named fields; or None."""
@@ -150,17 +341,17 @@ class Program:
     @cached_property
     def first_line(self) -> str:
         """The first line of the exception's text, for a fact."""
-        return exception.first_line(self.evidence.message)
+        return library_calls.first_line(self.evidence.message)
 
     @cached_property
     def met_none(self) -> bool:
         """Whether Python itself complained of a None where a tensor was expected."""
-        return exception.met_none(self.evidence.message)
+        return library_calls.met_none(self.evidence.message)
 
     @cached_property
     def raised_at(self) -> Frame | None:
         """The innermost frame of the user's code in the traceback."""
-        return exception.raised_at(self.evidence.raised)
+        return library_calls.raised_at(self.evidence.raised)
 
     @property
     def raised_in_forward(self) -> bool:
@@ -176,11 +367,11 @@ class Program:
 
     def raised_span(self, label: str) -> tuple[Span, ...]:
         """Where the exception was noticed, as a span with role ``failed``; empty where there is no traceback."""
-        return exception.raised_span(self.sources, self.evidence.raised, label)
+        return library_calls.raised_span(self.sources, self.evidence.raised, label)
 
     def weight(self, strength: float, confidence: Confidence) -> tuple[float, Confidence]:
         """What a message proves: ``strength`` where this very run raised it, less where it was only pasted."""
-        return exception.weight(self.evidence.from_text, strength, confidence)
+        return library_calls.weight(self.evidence.from_text, strength, confidence)
 
     # -- its calls ---------------------------------------------------------------------------------------------------
 
@@ -207,7 +398,7 @@ class Program:
     @cached_property
     def before_failure(self) -> list[Event]:
         """The journal up to the call that failed, oldest first."""
-        return exception.events_before_failure(self.evidence.events, self.failing)
+        return library_calls.events_before_failure(self.evidence.events, self.failing)
 
     @cached_property
     def driver(self) -> Frame | None:
@@ -265,3 +456,114 @@ def program_of(evidence: Evidence) -> Program:
 
 def _of_module(frame: Frame) -> bool:
     return frame.file.replace("\\", "/").endswith("torch/nn/modules/module.py")
+
+
+# What another optimizer's loss has left in the gradients that the step behind the failing call would take, too.
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """An optimizer that steps with the failing call's gradient, and the latest earlier call that has given its
+    parameters one for another optimizer's step, which nobody has cleared since."""
+
+    optimizer: int
+    call: Event
+
+
+def leftovers(program: Program) -> tuple[Leftover, ...]:
+    """One for each optimizer that the failing call works for and that would step with the sum; none where a call that
+    works for the same optimizer is part of the sum, for then it is meant to add up, or where any of it is not known.
+    """
+    failing = program.failing
+    if failing is None or failing.kind != "backward":
+        return ()
+    own = program.journal.works_for(failing)
+    found = [_leftover(program, failing, own, ident) for ident in sorted(own)]
+    return tuple(f for f in found if f is not None)
+
+
+def _leftover(program: Program, failing: Event, own: frozenset[int], ident: int) -> Leftover | None:
+    journal, held = program.journal, program.owners.parameters([ident])
+    before = [e for e in journal.events if e.index < failing.index]
+    cleared = max((e.index for e in before if e.kind == "zero_grad" and e.optimizer == ident), default=-1)
+    stepped = max((e.index for e in before if e.kind == "step" and e.optimizer == ident), default=-1)
+    since = [e for e in before if e.index > cleared]
+    if failing.index - cleared != len(since) + 1:
+        return None  # the journal has a gap there
+    shared = held & set(journal.reaches(failing))
+    calls = [e for e in since if e.kind == "backward" and not e.failed and shared & set(journal.reaches(e))]
+    last = calls[-1] if calls else None
+    if (
+        last is None
+        or last.index < stepped
+        or not all(_for_others(program, e, own) for e in calls if e.index > stepped)
+    ):
+        return None
+    reached = shared & set(journal.reaches(last))
+    filled = {p.name for p in program.parameters if p.grad == "present"}
+    if not reached <= filled or _cleared_by_module(program.sources, last, failing, before):
+        return None
+    return Leftover(ident, last)
+
+
+def _for_others(program: Program, call: Event, own: frozenset[int]) -> bool:
+    """Whether a call works for optimizers that hold something it reaches, and for none of ``own``."""
+    works = program.journal.works_for(call)
+    return not own & works and bool(program.owners.parameters(works) & set(program.journal.reaches(call)))
+
+
+def _cleared_by_module(sources: SourceTexts, call: Event, failing: Event, before: list[Event]) -> bool:
+    """Whether a ``zero_grad()`` that was none of an optimizer's stands between the two calls in one function."""
+    first, second = innermost_user(call.stack), innermost_user(failing.stack)
+    if first is None or second is None or (first.file, first.function) != (second.file, second.function):
+        return False
+    known = {f.line for e in before if e.kind == "zero_grad" and (f := innermost_user(e.stack)) is not None}
+    return any(
+        isinstance(n, ast.Attribute) and n.attr == "zero_grad" and first.line < n.lineno < second.line
+        for n in ast.walk(bindings.tree(sources, first.file) or ast.Module([], []))
+        if getattr(n, "lineno", 0) not in known
+    )
+
+
+# Rounds of one step: a loop that calls backward in each of its rounds, and behind which the optimizer steps once.
+
+
+def of_one_step(program: Program, reuse: Reuse) -> bool:
+    """Whether both calls are of one step, and the loop that makes them leaves off before it: nothing in it steps or
+    clears a gradient.
+
+    A loop that steps in some of its rounds goes on with what it carries behind the step as well.
+    """
+    if not reuse.same_line or not reuse.one_step or reuse.failing is None:
+        return False
+    if reuse.journal.zeroed_before(reuse.failing):
+        return False
+    if any(s.kind == "attribute" for c in reuse.carries for h in c.tensor.holders for s in h.steps):
+        return False  # an object keeps it behind the loop as well
+    frame, loop = _loop_around(program.sources, reuse)
+    if frame is None or loop is None:
+        return False
+    ends = [e for e in program.evidence.events if e.kind in ("step", "zero_grad")]
+    seen = any(_runs_in(frame, loop, f) for e in ends for f in e.stack)
+    return not seen and not any(_ends_step(n) for n in ast.walk(loop))
+
+
+def _loop_around(sources: SourceTexts, reuse: Reuse) -> tuple[Frame | None, Loop | None]:
+    """The innermost loop that the failing call runs in, and the place in it."""
+    for frame in user_frames(reuse.failing.stack) if reuse.failing is not None else ():
+        loop = node_loop_of(sources, frame)
+        if loop is not None:
+            return frame, loop
+    return None, None
+
+
+def _runs_in(place: Frame, loop: Loop, frame: Frame) -> bool:
+    return (frame.file, frame.function) == (place.file, place.function) and covers(loop, frame.line)
+
+
+def _ends_step(node: ast.AST) -> bool:
+    """Whether an expression calls a step, or sets gradients to zero, whatever it is called on."""
+    if not isinstance(node, ast.Call):
+        return False
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    return name == "step" or "zero_grad" in name

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from graphdoc.evidence import Frame, SourceTexts
+from graphdoc.evidence import Event, Frame, Optimizer, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.source.paths import without_subscripts
+from graphdoc.program.bindings import frame_of, function_around, tree
+from graphdoc.source.module import Source
+from graphdoc.source.paths import covers, targets_of, without_subscripts
+from graphdoc.source.places import Place
+from graphdoc.source.scopes import is_readable
 
 Block = list[ast.stmt]
 
@@ -149,3 +154,232 @@ def _blocks(root: ast.AST) -> Iterator[Block]:
             block = getattr(node, field, None)
             if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
                 yield block
+
+
+# Who owns a parameter: the optimizers that hold it, none of them, or one cannot tell.
+
+UNNAMED = "<"
+"""How the name of a parameter begins that the program holds under no name of its own (``<unnamed [3, 4]>``)."""
+
+
+@dataclass(frozen=True)
+class Ownership:
+    """The answer for some parameters: ids of the ``optimizers`` that hold any of them, those that surely none holds
+    (``free``), and those of which it is not known (``unknown``)."""
+
+    optimizers: frozenset[int]
+    free: frozenset[str]
+    unknown: frozenset[str]
+
+    @property
+    def known(self) -> bool:
+        """Whether the owner of every one of the parameters is known."""
+        return not self.unknown
+
+
+class Owners:
+    """The optimizers of a run and what each of them holds."""
+
+    def __init__(self, optimizers: Sequence[Optimizer]) -> None:
+        self.optimizers = optimizers
+        self._held = {n for o in optimizers for n in o.parameters}
+
+    def of(self, names: Iterable[str]) -> Ownership:
+        """Who owns these parameters."""
+        rest = set(names) - self._held
+        # What has no name is not listed by name: an optimizer may hold it all the same.
+        unknown = {n for n in rest if n.startswith(UNNAMED)}
+        return Ownership(frozenset(self.holding(names)), frozenset(rest - unknown), frozenset(unknown))
+
+    def holding(self, names: Iterable[str]) -> set[int]:
+        """Ids of the optimizers that hold any of these parameters."""
+        wanted = set(names)
+        return {o.id for o in self.optimizers if wanted & set(o.parameters)}
+
+    def parameters(self, ids: Iterable[int]) -> set[str]:
+        """What these optimizers hold."""
+        wanted = set(ids)
+        return {n for o in self.optimizers if o.id in wanted for n in o.parameters}
+
+
+# How the code of one function can write an optimizer that the program elsewhere calls by another path.
+
+
+def spelled(sources: SourceTexts, name: str, at: Frame, calls: Iterable[Frame]) -> str | None:
+    """``self.optimizer`` in a method of what the main function calls ``agent``; None where no spelling is known.
+
+    Args:
+        name: how the program calls the optimizer, found by going through its variables (``agent.optimizer``).
+        at: where it is to be written.
+        calls: places of calls that are known to have been made on it.
+    """
+    source = Source(at.file, sources.get(at.file, ""))
+    here = source.node_statement(Place.of(at))
+    if here is None:
+        return None
+    for call in calls:
+        if call.file == at.file:
+            text = _owner_text(source, bindings.call_at(sources, call), here, name.rpartition(".")[2])
+            if text:
+                return text
+    return name if is_readable(source, name.split(".")[0].split("[")[0], here) else None
+
+
+def _owner_text(source: Source, call: ast.Call | None, here: ast.stmt, last: str) -> str:
+    """What the call is made on or given (``scaler.step(optimizer)``), if that means the same at ``here``."""
+    if call is None or not isinstance(call.func, ast.Attribute):
+        return ""
+    named = [n for n in (call.func.value, *call.args) if bindings.text_of(n).rpartition(".")[2] == last]
+    found = named[0] if named else call.func.value if not call.args else None
+    # Trees of one text are parsed more than once: the statement is found again by its place.
+    owner = source.node_statement(source.place(found)) if found is not None else None
+    if found is None or owner is None or source.node_function(owner) is not source.node_function(here):
+        return ""
+    around = set(source.node_ancestors(here))
+    names = {n.id for n in ast.walk(found) if isinstance(n, ast.Name)}
+    for loop in source.node_ancestors(owner):
+        each = targets_of(loop) if isinstance(loop, ast.For | ast.AsyncFor) and loop not in around else []
+        if names & {t.id for t in each if isinstance(t, ast.Name)}:
+            return ""  # each round of that loop means another optimizer by it
+    return bindings.text_of(found)
+
+
+# Optimizers that a program has and surely never steps: what only they hold is not trained.
+
+
+def idle_optimizers(sources: SourceTexts, events: list[Event], optimizers: list[Optimizer]) -> frozenset[int]:
+    """Ids of the optimizers that have not stepped, and that no ``step`` written in the program can mean.
+
+    Known by the last two names of the path on which ``step`` is called (``agent.actor.optimizer``); of a method's
+    ``self.optimizer`` by what the method is called on; by a bare name where no other line binds that name than the one,
+    outside of functions and loops, that makes the optimizer. Nothing is known where ``step`` is called on another bare
+    name, or where the optimizers that did step are stepped by code that is not seen.
+    """
+    stepped = {e.optimizer for e in events if e.kind == "step"}
+    ends = {o.id: _end(o.name.split(".")) for o in optimizers}
+    roots = [root for file in sources if (root := tree(sources, file)) is not None]
+    single = {(name,) for name in _made_once(roots)} & set(ends.values())
+    written: set[tuple[str, ...]] = set()
+    for root in roots:
+        for method, path, _ in _stepped_paths(root):
+            if method and path[:1] == ["self"] and len(path) == 2:
+                owners = _called_on(roots, method, frozenset())
+                if not owners or not owners <= {end[0] for end in ends.values()}:
+                    return frozenset()  # it may be called on anything
+                written |= {(owner, path[1]) for owner in owners}
+            else:
+                written.add(_end(path))
+    if not stepped or any(len(end) < 2 and end not in single for end in written):
+        return frozenset()
+    if any(ends.get(o, ()) not in written for o in stepped):
+        return frozenset()
+    known = {end for end in ends.values() if len(end) == 2 or end in single}
+    return frozenset(o for o, end in ends.items() if o not in stepped and end in known - written)
+
+
+def written_step(sources: SourceTexts, name: str, near: Frame) -> Frame | None:
+    """A ``step`` in the file of ``near`` that means an optimizer of this name, or may: in a method, one of its own
+    object. A bare name means it in the function of ``near`` alone."""
+    end, root = _end(name.split(".")), tree(sources, near.file)
+    if root is None:
+        return None
+    around = function_around(root, near.line)
+    for method, path, call in _stepped_paths(root):
+        own = bool(method) and path[:1] == ["self"] and len(path) == 2
+        here = len(end) > 1 or function_around(root, call.lineno) is around
+        if path and here and (_end(path) == end or (own and path[-1] == end[-1])):
+            return frame_of(sources, near.file, call)
+    return None
+
+
+def _made_once(roots: list[ast.Module]) -> set[str]:
+    """The names that one statement outside of functions and loops binds, to what it calls, and none binds again."""
+    times: Counter[str] = Counter()
+    for n in (n for root in roots for n in ast.walk(root)):
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store):
+            times[n.id] += 1
+        elif isinstance(n, ast.arg):
+            times[n.arg] += 1
+        elif isinstance(n, ast.alias):
+            times[n.asname or n.name] += 1
+        elif isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.MatchAs | ast.ExceptHandler):
+            times[n.name or ""] += 1
+    made = (s for root in roots for s in root.body if isinstance(s, ast.Assign) and isinstance(s.value, ast.Call))
+    return {t.id for s in made for t in s.targets if isinstance(t, ast.Name) and times[t.id] == 1}
+
+
+def _called_on(roots: list[ast.Module], method: str, under_way: frozenset[str]) -> set[str]:
+    """The last names of everything that a method of this name is called on, seen from outside of the class; with an
+    empty one where it is not known.
+    """
+    found: set[str] = set()
+    for root in roots:
+        for inside, n in _within_methods(root):
+            if not isinstance(n, ast.Attribute) or n.attr != method:
+                continue
+            path = _names(n.value)
+            if path == ["self"] and inside and inside not in under_way:
+                found |= _called_on(roots, inside, under_way | {method}) or {""}
+            elif path != ["self"] or not inside:
+                found.add(_end(path)[-1] if path else "")
+    return found
+
+
+def _stepped_paths(root: ast.Module) -> Iterator[tuple[str, list[str], ast.Call]]:
+    """What ``step`` is called on, and what it is given, each with the method around it and the call.
+
+    Not where its result is unpacked, as an environment's is.
+    """
+    unpacked = {
+        id(n.value)
+        for n in ast.walk(root)
+        if isinstance(n, ast.Assign) and any(isinstance(t, ast.Tuple) for t in n.targets)
+    }
+    for method, n in _within_methods(root):
+        if not isinstance(n, ast.Call) or id(n) in unpacked:
+            continue
+        if isinstance(n.func, ast.Attribute) and n.func.attr == "step":
+            yield method, _names(n.func.value), n
+            yield from ((method, _names(a), n) for a in n.args)
+
+
+def _within_methods(root: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+    """Every node with the name of the method that it stands in, empty outside of classes."""
+    waiting: list[tuple[str, ast.AST]] = [("", root)]
+    while waiting:
+        method, node = waiting.pop()
+        yield method, node
+        for child in ast.iter_child_nodes(node):
+            inner = method
+            if isinstance(node, ast.ClassDef) and isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+                inner = child.name
+            waiting.append((inner, child))
+
+
+def _names(node: ast.expr) -> list[str]:
+    """``["agent", "actor", "optimizer"]``; of ``agents[0].optimizer`` the names alone. Empty for another expression."""
+    out: list[str] = []
+    at: ast.expr = node
+    while isinstance(at, ast.Attribute | ast.Subscript):
+        if isinstance(at, ast.Attribute):
+            out.insert(0, at.attr)
+        at = at.value
+    return [at.id, *out] if isinstance(at, ast.Name) else []
+
+
+def _end(path: list[str]) -> tuple[str, ...]:
+    return tuple(name.partition("[")[0] for name in path[-2:])
+
+
+# Steps that a remainder decides on: every fourth batch, say.
+
+
+def is_counted(sources: SourceTexts, step: Frame, others: list[Frame]) -> bool:
+    """Whether an ``if`` with ``%`` in its test decides on the step, and on none of the other places."""
+    root = tree(sources, step.file)
+    if root is None:
+        return False
+    scope = function_around(root, step.line) or root
+    around = [n for n in ast.walk(scope) if isinstance(n, ast.If) and any(covers(s, step.line) for s in n.body)]
+    outside = [n for n in around if not any(f.file == step.file and covers(n, f.line) for f in others)]
+    return any(isinstance(op, ast.BinOp) and isinstance(op.op, ast.Mod) for n in outside for op in ast.walk(n.test))

@@ -2,23 +2,347 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from functools import cached_property
 
-from graphdoc.evidence import Event, Evidence, Stale
+from graphdoc.evidence import PART_FRAMES, Event, Evidence, Folded, Frame, Node, OlderEdge, Stale
 from graphdoc.program.calls_in_order import Journal
-from graphdoc.program.compared_values import is_reference
-from graphdoc.program.connections import is_needed, is_the_loss_itself
-from graphdoc.program.exception import VERSION, message_of
-from graphdoc.program.kept_graphs import keeping_calls, kept_for_its_round
+from graphdoc.program.carried_names import statement_names
+from graphdoc.program.in_place_writes import Target, in_loop, is_statement, target_of
+from graphdoc.program.library_calls import VERSION, message_of
 from graphdoc.program.lifetimes import Lifetime
-from graphdoc.program.overwritten_tensor import OverwrittenTensor
-from graphdoc.program.reuse import Reuse
-from graphdoc.program.roles import Role
-from graphdoc.program.saved_tensors import Saved
-from graphdoc.program.sliced_buffers import SlicedBuffer
-from graphdoc.program.stack_levels import level_of
-from graphdoc.program.step_closures import is_optimizers
+from graphdoc.program.reuse import Reuse, Role, SlicedBuffer, is_reference
+from graphdoc.program.rounds import made_for_each
+from graphdoc.program.spans import in_function, is_at, level_of
+from graphdoc.program.writers import By, Writer, accounted, entry_written, is_optimizers, writers_of, wrote_again
+
+# What edges into an older graph mean: whether a loss learns through them, whether a value is old as a whole.
+
+
+def is_needed(
+    fresh_reaches: list[str],
+    earlier_edges: list[OlderEdge],
+    carries: Sequence[OlderEdge],
+    trained: frozenset[str] | None,
+) -> bool:
+    """Whether the failing loss reaches what it is meant to train by these edges alone: cutting them ends its learning.
+
+    ``trained`` are the names of the parameters that it is to train. False also where they are not known, and for edges
+    of an earlier loss.
+    """
+    if not trained or not carries or any(c in earlier_edges for c in carries):
+        return False
+    behind = {name for c in carries for name in c.behind}
+    return bool(trained & behind) and not trained & set(fresh_reaches)
+
+
+def takes_only_older(folded: Folded | None, node: int) -> bool:
+    """Whether all that the expression takes which made a node of the failing graph was there before the latest backward
+    call: it computes nothing from what this pass has made, and from no parameter itself. False where unknown."""
+    home = folded.homes[node] if folded is not None and 0 <= node < len(folded.homes) else -1
+    if folded is None or home < 0:
+        return False
+    taken = [folded.parts[to] for start, to, _ in folded.edges if start == home != to]
+    return bool(taken) and all(part.older and not part.parameters for part in taken)
+
+
+def reached_without_nodes(folded: Folded | None, nodes: Iterable[int]) -> set[str] | None:
+    """The parameters that the failing loss still reaches where what made these nodes gives constants; None where the
+    graph is folded too much to tell.
+    """
+    homes = folded.homes if folded is not None else []
+    return _reached_without(folded, {homes[n] for n in nodes if 0 <= n < len(homes)} - {-1})
+
+
+def reached_without_line(folded: Folded | None, line: Frame) -> set[str] | None:
+    """The same where all that is computed in or below a line gives constants. None as well where it is not known of
+    every part at which line of that function it was computed: a part tells the innermost of its frames.
+    """
+    parts = [(n, p) for n, p in enumerate(folded.parts) if not p.parameters] if folded is not None else []
+    level = [(n, f) for n, p in parts for f in p.stack if (f.file, f.function) == (line.file, line.function)]
+    if {n for n, _ in level} != {n for n, _ in parts}:
+        return None
+    return _reached_without(folded, {n for n, f in level if f.line == line.line})
+
+
+def reached_without_values(folded: Folded | None, places: Sequence[Frame]) -> set[str] | None:
+    """The same where all that is computed in or below these expressions gives constants; empty where that is the loss.
+    None where of a part it is not known whether it was computed there.
+    """
+    cut: set[int] = set()
+    for number, part in enumerate(folded.parts if folded is not None else ()):
+        for at in places if not part.parameters else ():
+            level = [f for f in part.stack if (f.file, f.function) == (at.file, at.function)]
+            if part.lines or not at.column or (not level and len(part.stack) in (0, PART_FRAMES)):
+                return None
+            cut |= {number for f in level if _lies_in(f, at)}
+    return set() if folded is not None and folded.root in cut else _reached_without(folded, cut)
+
+
+def _lies_in(inner: Frame, outer: Frame) -> bool:
+    first, last = (outer.line, outer.column), (outer.end_line, outer.end_column)
+    return first <= (inner.line, inner.column) and (inner.end_line, inner.end_column) <= last
+
+
+def is_all_of_loss(folded: Folded | None, line: Frame) -> bool:
+    """Whether the failing loss is computed at this line from one value alone, which another line of the function has
+    made: taken as a constant, the value leaves a loss without a graph. What the line itself calls, a network on its
+    input, is no such value.
+    """
+    taken = _taken_at(folded, line)
+    if folded is None or len(taken) != 1:
+        return False
+    root, (value,) = folded.parts[folded.root].stack[-1], taken
+    made = [f.line for f in folded.parts[value].stack if (f.file, f.function) == (root.file, root.function)]
+    return bool(made) and line.line not in made
+
+
+def is_the_loss_itself(folded: Folded | None, carries: Sequence[OlderEdge]) -> bool:
+    """Whether what these edges lead to is all that the line of the failing loss takes (``other = -loss``): then the
+    older part is the loss, and not something beside it.
+    """
+    if folded is None or folded.root < 0 or not folded.parts[folded.root].stack:
+        return False
+    producers = {folded.homes[c.producer] for c in carries if 0 <= c.producer < len(folded.homes)}
+    taken = _taken_at(folded, folded.parts[folded.root].stack[-1])
+    return len(taken) == 1 and taken <= producers
+
+
+def _taken_at(folded: Folded | None, line: Frame) -> set[int]:
+    """The parts from elsewhere that a line takes which the failing loss is computed at; empty for another line."""
+    if folded is None or folded.root < 0:
+        return set()
+    here = {n for n, p in enumerate(folded.parts) if p.stack and p.stack[-1].start[:2] == line.start[:2]}
+    return {to for start, to, _ in folded.edges if start in here} - here if folded.root in here else set()
+
+
+def _reached_without(folded: Folded | None, cut: set[int]) -> set[str] | None:
+    if folded is None or folded.root < 0 or not cut or folded.root in cut:
+        return None
+    todo, seen = [folded.root], {folded.root}
+    while todo:
+        at = todo.pop()
+        below = {to for start, to, _ in folded.edges if start == at} - cut - seen
+        seen |= below
+        todo += below
+    return {name for n in seen for name in folded.parts[n].parameters}
+
+
+# Earlier calls that kept their graph, ``retain_graph=True``, and what they kept it for.
+
+
+def keeping_calls(journal: Journal, node: Node, behind: set[str], failing: Event | None) -> list[Event]:
+    """The calls before the failing one, with the flag, that can have walked a node. ``behind`` are the parameters that
+    lie behind it."""
+    out = []
+    for e in journal.events:
+        if e.kind not in ("backward", "grad") or not e.retain_graph or e.failed:
+            continue
+        if failing is not None and e.index >= failing.index:
+            continue
+        # The root is newer than what it walks over, and the call is newer than both.
+        if e.sequence <= node.sequence or 0 <= e.root < node.sequence:
+            continue
+        reached = set(journal.reaches(e))
+        if reached and behind and not behind <= reached:
+            continue
+        out.append(e)
+    return out
+
+
+def kept_for_its_round(journal: Journal, calls: list[Event], behind: set[str]) -> bool:
+    """Whether one of the calls had a reason of its own to keep it: another one went that way again before any step."""
+    for kept in calls:
+        later = [e for e in journal.events if e.index > kept.index]
+        step = next((i for i, e in enumerate(later) if e.kind == "step"), len(later))
+        if any(e.kind == "backward" and behind & set(journal.reaches(e)) for e in later[:step]):
+            return True
+    return False
+
+
+# When an overwritten value was saved and when it was written: the nodes of a call, and the call that wrote.
+
+
+class OverwriteTimes:
+    """The part of an ``Overwrite`` that says when. ``stales`` are the overwritten tensors, ``stale`` the first."""
+
+    _evidence: Evidence
+    stales: list[Stale]
+    stale: Stale
+
+    def ran_in(self, frame: Frame) -> list[Node]:
+        """The nodes that saved one of the tensors in the call at this place, that of the first tensor in front."""
+        nodes = (self._evidence.node(s.node) for s in self.stales)
+        return [n for n in nodes if n is not None and any(is_at(f, frame) for f in n.stack)]
+
+    def made_by(self, writer: Writer) -> Event | None:
+        """The call in the journal that wrote, where it is known: the step, or the only load_state_dict there since."""
+        node = self._evidence.node((writer.stale or self.stale).node)
+        if writer.event is not None or writer.frame is None or node is None:
+            return writer.event
+        loads = [
+            e
+            for e in self._evidence.events
+            if e.kind == "load_state_dict"
+            and e.sequence >= node.sequence
+            and any(is_at(f, writer.frame) for f in e.stack)
+        ]
+        return loads[0] if len(loads) == 1 else None
+
+
+# What a tensor is to the program that was saved for backward and written since.
+
+
+class Saved(Enum):
+    """What the tensor is that was saved for backward and written since."""
+
+    PARAMETER = "a leaf that is trained"
+    BUFFER = "a buffer of a module"
+    DATA = "a tensor without a graph of its own"
+    RESULT = "a result of the forward pass"
+
+
+def saved_as(stale: Stale) -> Saved:
+    """What the stale tensor is to the program."""
+    tensor = stale.tensor
+    if tensor.kind == "parameter" or (tensor.kind == "leaf" and tensor.requires_grad):
+        return Saved.PARAMETER
+    if tensor.kind == "buffer":
+        return Saved.BUFFER
+    result = stale.output or stale.attribute.startswith(("_saved_result", "_saved_output"))
+    # A result is saved without its own history; an argument without one is plain data.
+    return Saved.RESULT if tensor.kind != "input" and (result or tensor.requires_grad) else Saved.DATA
+
+
+# What was overwritten: the tensors that backward needs, who wrote them, and what they are to the program.
+
+
+class OverwrittenTensor(OverwriteTimes):
+    """The part of an ``Overwrite`` that says what was written. ``stale`` is what backward met first, ``stales`` all of
+    its kind, that one first."""
+
+    def __init__(self, evidence: Evidence, known: list[Stale]) -> None:
+        self._evidence = evidence
+        self.stale = next((s for s in known if s.node == evidence.failing), known[0])
+        self.saved = saved_as(self.stale)
+        self.stales = sorted((s for s in known if saved_as(s) is self.saved), key=lambda s: s is not self.stale)
+        if self.saved is Saved.PARAMETER and self._is_store:
+            self.saved = Saved.BUFFER
+
+    @cached_property
+    def node(self) -> Node:
+        """The node that saved the tensor."""
+        node = self._evidence.node(self.stale.node)
+        assert node is not None  # overwrite_of leaves out what no node is known of
+        return node
+
+    # -- who wrote, and into what ------------------------------------------------------------------------------------
+
+    @cached_property
+    def writers(self) -> list[Writer]:
+        """The distinct places that wrote any of the tensors, those of the first tensor first, in order of time."""
+        return writers_of(self._evidence.sources, self._evidence.events, self._evidence.optimizers, self.stales)
+
+    @cached_property
+    def own_writers(self) -> list[Writer]:
+        """The same for the tensor that backward met first."""
+        return writers_of(self._evidence.sources, self._evidence.events, self._evidence.optimizers, [self.stale])
+
+    @cached_property
+    def exact(self) -> bool:
+        """Whether the known writers account for every step of the counter."""
+        return accounted(self.stale)
+
+    @cached_property
+    def target(self) -> Target:
+        """What the first write goes into, as the program spells it."""
+        return (
+            target_of(self._evidence.sources, self._evidence.raised, self.own_writers[0].frame)
+            if self.own_writers
+            else Target()
+        )
+
+    @cached_property
+    def written_as(self) -> str:
+        """The plain name by which every write of the first tensor reaches it, if only by a view; empty where several
+        names do, or something else than the user's own lines wrote."""
+        if any(w.by is not By.LINE for w in self.own_writers):
+            return ""
+        paths = {target_of(self._evidence.sources, self._evidence.raised, w.frame).path for w in self.own_writers}
+        return next((p for p in paths if self.may_be(p)), "") if len(paths) == 1 else ""
+
+    def may_be(self, path: str) -> bool:
+        """Whether what was saved can be what the writing function calls by this plain name: it writes there itself,
+        not what it calls, and the saved tensor is not another part of one memory.
+        """
+        writer = self.own_writers[0].frame if self.own_writers else None
+        here = path.isidentifier() and is_statement(self._evidence.sources, writer)
+        return here and path != self.shares_memory
+
+    @cached_property
+    def shares_memory(self) -> str:
+        """The plain name of a view that is written, where the statement that saved the tensor stands in the same
+        function and does not have it: two parts of one memory (``z1, z2 = z.chunk(2)``) share a version counter. Empty
+        where it is the same tensor for all that is known.
+        """
+        sources, writer = self._evidence.sources, self.own_writers[0].frame if self.own_writers else None
+        path = self.target.path
+        if writer is None or not path.isidentifier() or not is_statement(sources, writer):
+            return ""
+        if not all(w.op.endswith("CopySlices") for w in self.own_writers):
+            return ""
+        saver = in_function(reversed(self.node.stack), writer)
+        names = statement_names(sources, saver) if saver is not None else None
+        entry = entry_written(sources, self.own_writers[0])
+        return "" if names is None or path in names else entry or path
+
+    @cached_property
+    def by_step(self) -> bool:
+        """Whether a step wrote first; where no write was seen, whether an optimizer holds the tensor."""
+        if self.own_writers:
+            return self.own_writers[0].by is By.STEP
+        return bool(self.stale.tensor.owners)
+
+    @cached_property
+    def _is_store(self) -> bool:
+        """Whether it is a parameter in name alone: frozen, in no optimizer, and filled by its own module's statements
+        (``self.bank[i] = f``). A soft update or a copy of weights reaches its parameters by other names."""
+        if self.stale.tensor.requires_grad or self.stale.tensor.owners:
+            return False
+        last = self.stale.tensor.name.rsplit(".", 1)[-1]
+        own = [target_of(self._evidence.sources, self._evidence.raised, w.frame) for w in self.own_writers]
+        return bool(own) and all(t.kept and t.path == f"self.{last}" for t in own)
+
+    # -- what the tensor is to the program ---------------------------------------------------------------------------
+
+    @cached_property
+    def outlives(self) -> bool:
+        """Whether it is a buffer, or data that is kept from one pass to the next."""
+        if self.saved is not Saved.DATA:
+            return self.saved is Saved.BUFFER
+        silent = bool(self.own_writers) and not self.own_writers[0].grad_mode
+        if self.target.kept or silent or (self.target.path and not self.target.local):
+            return True
+        held = any(s.kind == "attribute" for h in self.stale.tensor.holders for s in h.steps)
+        return not self.target.path and held
+
+    @cached_property
+    def _made_for_each_write(self) -> bool:
+        """Whether each of the writes goes into a tensor that was made for it."""
+        maker = self.node if self.stale.output else self._evidence.node(self.stale.producer)
+        sources, writers = self._evidence.sources, self.own_writers
+        return maker is not None and all(made_for_each(sources, maker.stack, w.stack) for w in writers)
+
+    @cached_property
+    def in_steps(self) -> bool:
+        """Whether it is a state that one line writes again and again while the graph is built."""
+        if self.saved is Saved.RESULT and self.target.kept and not self._made_for_each_write:
+            return True
+        if not any(wrote_again(s) for s in self.stales) or not any(w.by is By.LINE for w in self.own_writers):
+            return False
+        looped = self.target.sliced and any(in_loop(self._evidence.sources, w.frame) for w in self.own_writers)
+        return looped or bool(self.target.path and not self.target.local and not self.target.parameter)
 
 
 class Fault(Enum):

@@ -2,17 +2,278 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
+from typing import Any
 
-from graphdoc.evidence import Event, OlderEdge
-from graphdoc.program.compared_values import is_distance, is_reference
-from graphdoc.program.coupled_losses import Coupling, is_aim, is_fitted, one_way
-from graphdoc.program.gradient_alone import changes_the_gradient_alone
+from graphdoc.evidence import PART_FRAMES, PART_NAMES, Event, Folded, Frame, Node, OlderEdge, SourceTexts
+from graphdoc.evidence.lookup import node_with
+from graphdoc.program.bindings import function_around, made_of, tree
+from graphdoc.program.calls_in_order import Coupling, is_aim, is_fitted, one_way
+from graphdoc.program.carried_names import bound_names
+from graphdoc.program.custom_functions import changes_the_gradient_alone
 from graphdoc.program.gradient_reads import gradients_are_read
-from graphdoc.program.graph_ways import without_graph
 from graphdoc.program.lifetimes import Lifetime, OlderValues
-from graphdoc.program.roles import CONSTANT, Role
-from graphdoc.program.sliced_buffers import SlicedBuffer, sliced_buffer
+from graphdoc.program.spans import innermost_user, reached
+from graphdoc.source.module import Source
+from graphdoc.source.operands import counts, first_index
+from graphdoc.source.paths import key, last_word, without_subscripts
+from graphdoc.source.places import Place
+
+# A value from before the updates that the loss compares with what it computes anew: the old policy's log-probability,
+# a prediction taken as a target. It is data, whatever trains what lies behind it.
+
+MOST_ASSIGNMENTS = 2
+"""Assignments that are followed from an operand to the call that computed it."""
+_COMPARING = (
+    "SubBackward",
+    "DivBackward",
+    "RsubBackward",
+    "MseLoss",
+    "L1Loss",
+    "SmoothL1",
+    "Huber",
+    "KlDiv",
+    "CrossEntropy",
+)
+
+
+def is_reference(sources: SourceTexts, nodes: list[Node], carries: list[OlderEdge]) -> bool:
+    """Whether the failing pass only compares with each of these values: the operation that takes it up sets it against
+    another one (a difference, a ratio, a distance) which the same function or method has computed anew.
+
+    To be asked where everything that the loss is meant to train behind them gets gradient through the rest, too.
+    """
+    set_against = [c.compared in ("ratio", "distance") or _compared(sources, nodes, c) for c in carries]
+    # What it weighs with is no more to be learned through than what it compares with.
+    beside = [c.factor or c.compared for c in carries]
+    return any(set_against) and all(s or b for s, b in zip(set_against, beside, strict=True))
+
+
+def is_distance(sources: SourceTexts, nodes: list[Node], carries: list[OlderEdge]) -> bool:
+    """Whether the graph alone shows a value as a reference, by a distance: what a pass is drawn to may be meant to move
+    with it (the mean of a class), where the one side of a ratio or of a divergence is not."""
+    return any(c.compared == "distance" and not _compared(sources, nodes, c) for c in carries)
+
+
+def _compared(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> bool:
+    producer, consumer = node_with(nodes, carry.producer), node_with(nodes, carry.consumer)
+    if producer is None or consumer is None or not consumer.op.startswith(_COMPARING):
+        return False
+    at = innermost_user(consumer.stack)
+    if at is None:
+        return False
+    makers = _makers(sources, producer)
+    # What this function itself has kept the old value as is the old value, and not the new one beside it.
+    here = [f for f in producer.stack if (f.file, f.function) == (at.file, at.function)]
+    kept = {name for f in here for name in bound_names(sources, f)}
+    others = [n for n in _operands(sources, at) if ast.unparse(n) not in kept]
+    return any(_called_in(sources, at, n) & makers for n in others)
+
+
+def _makers(sources: SourceTexts, producer: Node) -> set[str]:
+    """The functions that computed the old value, by their last name, and the call of the user's own line."""
+    frames = [f for f in producer.stack if f.user]
+    found = {f.function.rpartition(".")[2] for f in frames}
+    for f in frames:
+        node = _node_at(sources, f)
+        if isinstance(node, ast.Call):
+            found |= {_callee(node)}
+    return found - {"<module>", "__init__", "main", ""}
+
+
+def _operands(sources: SourceTexts, at: Frame) -> list[ast.expr]:
+    node = _node_at(sources, at)
+    if isinstance(node, ast.BinOp):
+        return [node.left, node.right]
+    return [*node.args, *(k.value for k in node.keywords)] if isinstance(node, ast.Call) else []
+
+
+def _node_at(sources: SourceTexts, frame: Frame) -> ast.expr | None:
+    from graphdoc.source.module import Source
+    from graphdoc.source.places import Place
+
+    text = sources.get(frame.file)
+    return Source(frame.file, text).node_expression(Place.of(frame)) if text is not None and frame.column else None
+
+
+def _called_in(sources: SourceTexts, at: Frame, value: ast.expr) -> set[str]:
+    """The functions called in an expression, and in what was assigned to the names that it reads."""
+    root = tree(sources, at.file)
+    if root is None:
+        return set()
+    behind = made_of(function_around(root, at.line) or root, value, most=MOST_ASSIGNMENTS)
+    return {_callee(n) for e in behind.expressions for n in ast.walk(e) if isinstance(n, ast.Call)}
+
+
+def _callee(call: ast.Call) -> str:
+    return last_word(call.func)
+
+
+# Which statements a graph leads through: read off the nodes that they made, where the source shows names alone. A
+# name that goes into `reward = score(image)` need not bring its graph along: what comes back may have been through
+# NumPy, `.item()`, `detach()` or no_grad. Then no node between the loss and the older part was made there.
+
+
+def ways_to(folded: Folded | None, nodes: Iterable[int], level: Frame) -> list[tuple[int, int]] | None:
+    """The lines (first, last) of a function at which the failing graph was made between its root and these nodes.
+
+    ``level`` is any place of the function. None where the graph is folded too much to tell them.
+    """
+    if folded is None or folded.root < 0:
+        return None
+    ends = {folded.homes[n] for n in nodes if 0 <= n < len(folded.homes)} - {-1}
+    found = above(folded, ends)
+    if not ends or folded.root not in found | ends:
+        return None
+    lines: list[tuple[int, int]] = []
+    for number in found:
+        part = folded.parts[number]
+        at = [f for f in part.stack if (f.file, f.function) == (level.file, level.function)]
+        if part.lines or (not at and len(part.stack) in (0, PART_FRAMES)):
+            return None  # the level that would tell is not among the frames that were kept
+        lines += [(f.line, f.end_line or f.line) for f in at]
+    return sorted(set(lines))
+
+
+def above(folded: Folded, parts: set[int]) -> set[int]:
+    """The other parts that lead to any of these, as backward goes."""
+    leading: dict[int, set[int]] = {}
+    for upper, lower, _ in folded.edges:
+        leading.setdefault(lower, set()).add(upper)
+    seen = set(parts)
+    todo = list(parts)
+    while todo:
+        new = leading.get(todo.pop(), set()) - seen
+        seen |= new
+        todo += new
+    return seen - parts
+
+
+def lines_with(folded: Folded | None, names: set[str], level: Frame) -> list[tuple[int, int]] | None:
+    """The lines (first, last) of a function below which the failing graph takes up any of these parameters.
+
+    ``level`` is any place of the function. None where the graph is folded too much to tell them all.
+    """
+    if folded is None:
+        return None
+    leaves = {i for i, part in enumerate(folded.parts) if names & set(part.parameters)}
+    if not leaves or not names <= {n for i in leaves for n in folded.parts[i].parameters}:
+        return None
+    lines: list[tuple[int, int]] = []
+    for number in _taking(folded, leaves):
+        part = folded.parts[number]
+        at = [f for f in part.stack if (f.file, f.function) == (level.file, level.function)]
+        if part.lines or not at:
+            return None
+        lines += [(f.line, f.end_line or f.line) for f in at]
+    return sorted(set(lines))
+
+
+def takes_up_anew(folded: Folded | None, names: set[str]) -> bool | None:
+    """Whether what was computed since the latest backward call takes up any of these parameters; None where the graph
+    is folded too much to tell."""
+    if folded is None:
+        return None
+    leaves = {i for i, part in enumerate(folded.parts) if names & set(part.parameters)}
+    if any(len(p.parameters) >= PART_NAMES for p in folded.parts):
+        return None  # the rest of these are not named
+    return any(not folded.parts[number].older for number in _taking(folded, leaves))
+
+
+def _taking(folded: Folded, leaves: set[int]) -> set[int]:
+    """The parts that take up one of these at once."""
+    return {upper for upper, lower, _ in folded.edges if lower in leaves} - leaves
+
+
+def without_graph(extras: dict[str, Any], function: str) -> set[str]:
+    """The tensors without a graph that a function held under names of its own when the program failed."""
+    return {t.path for t in reached(extras) if t.function == function and not t.requires_grad}
+
+
+def with_graph(extras: dict[str, Any], function: str) -> set[str]:
+    """The tensors with a graph behind them that a function held under names of its own when the program failed."""
+    return {t.path for t in reached(extras) if t.function == function and t.requires_grad and not t.is_leaf}
+
+
+# What the values of an older graph are to the loss that takes them in.
+
+
+class Role(Enum):
+    """What a value is to a loss."""
+
+    TRAINED = "the loss is to train what lies behind it"
+    TARGET = "a constant: another loss trains what lies behind it"
+    DATA = "a constant for every loss in sight: none of their optimizers has what lies behind it"
+    REFERENCE = "a constant: compared with what the pass computes anew, through which the loss trains the same"
+    UNKNOWN = "unknown"
+
+
+CONSTANT = (Role.TARGET, Role.DATA)
+
+
+# One buffer of which each of several losses takes a slice of its own: the buffer ties them, not what they use.
+# ``values[i][t] = critic_i(x)`` for all ``i``, then a loss and a step for each ``values[i]``. Every write goes into
+# the one tensor, so the graph of each slice is that of all of them, and the other slices' part of it gets zeros.
+
+
+@dataclass(frozen=True)
+class SlicedBuffer:
+    """``path`` is the buffer in the function that reads it; ``read`` the slice there, ``write`` what fills a slice."""
+
+    path: str
+    read: Frame
+    write: Frame
+
+
+def sliced_buffer(sources: SourceTexts, nodes: Sequence[Node], carries: Sequence[OlderEdge]) -> SlicedBuffer | None:
+    """The buffer through which all these edges go into the older part; None where they go through anything else.
+
+    Each edge comes out of a slice assignment (``CopySlices``) and goes into a read of one slice, which a loop around
+    the call that needs it picks by its own counter: the rounds of the loop take different slices.
+    """
+    by_id = {n.id: n for n in nodes}
+    found = [_through(sources, by_id, c) for c in carries]
+    first = found[0] if found else None
+    return first if first is not None and all(b is not None and b.path == first.path for b in found) else None
+
+
+def _through(sources: SourceTexts, nodes: Mapping[int, Node], carry: OlderEdge) -> SlicedBuffer | None:
+    made, taken = nodes.get(carry.producer), nodes.get(carry.consumer)
+    if made is None or taken is None or not made.op.endswith("CopySlices") or not taken.op.startswith("Select"):
+        return None
+    write, read = innermost_user(made.stack), innermost_user(taken.stack)
+    if write is None or read is None:
+        return None
+    path = _read(sources, read)
+    held = {h.path for h in carry.tensor.holders if h.exact and h.function == read.function}
+    if path is None or path not in held or not _filled(sources, write, path):
+        return None
+    return SlicedBuffer(path, read, write)
+
+
+def _read(sources: SourceTexts, frame: Frame) -> str | None:
+    """``self.values`` of ``self.values[i]``, ``i`` being the counter of a loop around it."""
+    source = Source(frame.file, sources.get(frame.file, ""))
+    node = source.node_expression(Place.of(frame))
+    first = first_index(node) if isinstance(node, ast.Subscript) else None
+    if not isinstance(node, ast.Subscript) or not isinstance(first, ast.Name) or not counts(source, first):
+        return None
+    return key(without_subscripts(node))
+
+
+def _filled(sources: SourceTexts, frame: Frame, path: str) -> bool:
+    """Whether the statement puts a value into a part of one slice of the buffer, which a loop picks as well."""
+    source = Source(frame.file, sources.get(frame.file, ""))
+    statement = source.node_statement(Place.of(frame))
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    if not isinstance(target, ast.Subscript) or key(without_subscripts(target)) != path:
+        return False
+    first = first_index(target)
+    return isinstance(first, ast.Name) and counts(source, first)
 
 
 class Reuse(OlderValues):

@@ -5,8 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from graphdoc.evidence import Event, Frame, Node, SourceTexts
+from graphdoc.evidence import Event, Frame, Holder, Node, OlderEdge, Package, SourceTexts
+from graphdoc.evidence.lookup import package_of
+from graphdoc.program.bindings import function_around, tree
+from graphdoc.program.spans import in_function, innermost_user, node_loop_of
 from graphdoc.source.module import Loop, Source
+from graphdoc.source.paths import covers
 from graphdoc.source.places import Place
 
 
@@ -66,3 +70,177 @@ def _loops(source: Source, frame: Frame) -> list[ast.AST]:
     if function is not None and function in above:
         above = above[: above.index(function)]
     return [a for a in above if isinstance(a, Loop)]
+
+
+# What earlier backward calls began at, as the user knows it: the loss, also where a package scaled it by a number.
+
+_SCALING = ("DivBackward0", "MulBackward0")
+MOST_SCALED = 2
+"""Scalings of one loss, one right after the other: by the steps it accumulates over, and by the gradient scaler."""
+
+
+def roots_of(events: list[Event], packages: list[Package]) -> set[tuple[int, int]]:
+    """The roots of all backward calls, and what a package made a root of by scaling it: the sequence number of each
+    node, and which of its outputs it is (-1: not known)."""
+    out: set[tuple[int, int]] = set()
+    for event in events:
+        if event.kind == "backward" and event.root >= 0:
+            out |= event.roots
+            if event.root_op in _SCALING and _by_package(packages, event):
+                # Nodes are numbered as they are made, and nothing is made between a loss and its scaling.
+                out.update((n, -1) for n in range(event.root - MOST_SCALED, event.root) if n >= 0)
+    return out
+
+
+def leads_to(carry: OlderEdge, producer: Node | None, roots: set[tuple[int, int]]) -> bool:
+    """Whether an edge is into the very tensor that a call started from: the node, and the output of it."""
+    if producer is None:
+        return False
+    outputs = {number for sequence, number in roots if sequence == producer.sequence}
+    return bool(outputs) and (not carry.outputs or -1 in outputs or bool(outputs & set(carry.outputs)))
+
+
+def _by_package(packages: list[Package], event: Event) -> bool:
+    for frame in reversed(event.stack):
+        if frame.user:
+            return False
+        if package_of(packages, frame.file) is not None:
+            return True
+    return False
+
+
+# Values that a function makes at its first use and keeps: it has run again since, past the line that makes them.
+
+
+def kept_since_first_use(sources: SourceTexts, producer: Node | None, consumer: Node | None, freeing: Event) -> bool:
+    """Whether the older value was made in an arm of an ``if`` of a function, and a later run of that function went past
+    this ``if`` without it and took the old value.
+
+    ``if self.scale is None: self.scale = …``, and below it ``x / self.scale``: known where the value was made under the
+    condition before the ``freeing`` call, and is taken behind the whole ``if`` after it. A call from within the
+    function proves nothing, since both may lie in one run of it.
+    """
+    if producer is None or consumer is None or not producer.sequence < freeing.sequence <= consumer.sequence:
+        return False
+    under_way = {(f.file, f.function) for f in freeing.stack}
+    for made in (f for f in producer.stack if f.user and (f.file, f.function) not in under_way):
+        taken = [f for f in consumer.stack if (f.file, f.function) == (made.file, made.function)]
+        if any(_behind_the_arm(sources, made, f) for f in taken):
+            return True
+    return False
+
+
+def kept_by_package(
+    sources: SourceTexts,
+    holders: Sequence[Holder],
+    producer: Node | None,
+    consumer: Node | None,
+    freeing: Event | None,
+) -> bool:
+    """Whether a package keeps the older value to itself, and what ran when the value was made has run again behind the
+    ``freeing`` call and took the value as it was: a function of the package, or the program's own line.
+
+    To itself: under a private attribute alone that no line of the program names.
+    """
+    if producer is None or consumer is None or freeing is None or not holders:
+        return False
+    if not producer.sequence < freeing.sequence <= consumer.sequence:
+        return False
+    under_way = {(f.file, f.function) for f in freeing.stack}
+    ran = {(f.file, f.function) for f in producer.stack if not f.user} - under_way
+    made, taken = innermost_user(producer.stack), innermost_user(consumer.stack)
+    one_line = made is not None and taken is not None and (made.file, made.line) == (taken.file, taken.line)
+    again = one_line or any((f.file, f.function) in ran for f in consumer.stack)
+    return again and all(_is_private(sources, holder) for holder in holders)
+
+
+def _is_private(sources: SourceTexts, holder: Holder) -> bool:
+    names = {s.key for s in holder.steps if s.kind == "attribute" and s.key.startswith("_")}
+    roots = [root for file in sources if (root := tree(sources, file)) is not None]
+    return bool(names - {n.attr for root in roots for n in ast.walk(root) if isinstance(n, ast.Attribute)})
+
+
+def _behind_the_arm(sources: SourceTexts, made: Frame, taken: Frame) -> bool:
+    """Whether one line stands in an arm of an ``if`` of this function, and the other behind the whole ``if``."""
+    root = tree(sources, made.file)
+    function = function_around(root, made.line) if root is not None else None
+    if function is None or not covers(function, taken.line):
+        return False
+    return any(
+        isinstance(n, ast.If) and covers(n, made.line) and taken.line > (n.end_lineno or n.lineno) and not n.orelse
+        for n in ast.walk(function)
+    )
+
+
+# Values that every round of the loop around a backward call makes anew, whichever of them its loss then uses.
+
+_PLAIN = ("torch/nn/functional.py", "torch/functional.py", "torch/_tensor.py")
+
+
+def made_each_round(sources: SourceTexts, producer: Node | None, failing: Event) -> bool:
+    """Whether the round that failed has surely made such a value as well, ahead of its call.
+
+    The line that leads to its making stands in the body of the loop around the call, under no condition; so do the
+    lines below it in their functions, none of which may end before or keep its result. What a package computes below
+    them it may keep (``parametrize.cached``); of a layer's and a function's own code that is known not to be so.
+    """
+    if producer is None or not _computes_anew(producer.stack):
+        return False
+    made = [f for f in producer.stack if f.user]
+    for call in reversed([f for f in failing.stack if f.user]):
+        loop = node_loop_of(sources, call)
+        level = next((i for i, f in enumerate(made) if (f.file, f.function) == (call.file, call.function)), None)
+        if loop is None:
+            continue
+        if level is None or not covers(loop, made[level].line) or made[level].line >= call.line:
+            return False
+        inner = all(_always_runs(sources, f) for f in made[level + 1 :])
+        return inner and _is_plain(loop.body, made[level].line)
+    return False
+
+
+def in_loop_of(sources: SourceTexts, one: Event, other: Event) -> bool:
+    """Whether another call is made in the innermost loop of the user's around a call, and in no other one behind it."""
+    users = [f for f in other.stack if f.user]
+    for call in reversed([f for f in one.stack if f.user]):
+        loop = node_loop_of(sources, call)
+        if loop is not None:
+            at = in_function(users, call)
+            return at is not None and covers(loop, at.line)
+    return False
+
+
+def made_outside_loops(sources: SourceTexts, producer: Node | None, failing: Event) -> bool:
+    """Whether a value was made by a line that stands in no loop of the user's around the failing call."""
+    made = [f for f in producer.stack if f.user] if producer is not None else []
+    for call in (f for f in failing.stack if f.user):
+        loop, at = node_loop_of(sources, call), in_function(made, call)
+        if loop is not None and at is not None and covers(loop, at.line):
+            return False
+    return bool(made)
+
+
+def _computes_anew(stack: list[Frame]) -> bool:
+    """Whether below the user's innermost line there is nothing but PyTorch's layers and functions."""
+    last = max((i for i, f in enumerate(stack) if f.user), default=-1)
+    files = [f.file.replace("\\", "/") for f in stack[last + 1 :]]
+    return all("torch/nn/modules/" in file or file.endswith(_PLAIN) for file in files)
+
+
+def _always_runs(sources: SourceTexts, frame: Frame) -> bool:
+    """Whether each call of the function around a place comes to it and computes it again."""
+    root = tree(sources, frame.file)
+    function = function_around(root, frame.line) if root is not None else None
+    if function is None or function.decorator_list:
+        return False
+    return _is_plain(function.body, frame.line)
+
+
+def _is_plain(block: list[ast.stmt], line: int) -> bool:
+    """Whether a line stands in a simple statement of the block itself, and nothing may leave the block before it."""
+    at = next((i for i, s in enumerate(block) if covers(s, line)), None)
+    if at is None or not isinstance(block[at], ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Expr | ast.Return):
+        return False
+    computed = [n for n in ast.walk(block[at]) if isinstance(n, ast.IfExp | ast.BoolOp | ast.Lambda | ast.NamedExpr)]
+    leaving = (ast.Return, ast.Break, ast.Continue, ast.Yield)
+    return not computed and not any(isinstance(n, leaving) for s in block[:at] for n in ast.walk(s))

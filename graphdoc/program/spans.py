@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+import ast
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from graphdoc.evidence import Event, Frame, Node, SourceTexts
+from graphdoc.evidence import Cut, Event, Evidence, Frame, Node, Package, SourceTexts
+from graphdoc.evidence.lookup import package_of
 from graphdoc.model import Role, Span
+from graphdoc.program.bindings import call_at, text_of
+from graphdoc.source.module import Loop, Source
+from graphdoc.source.places import Place
 
 
 def innermost_user(stack: Sequence[Frame]) -> Frame | None:
@@ -140,3 +147,277 @@ def short_code(sources: SourceTexts, frame: Frame | None) -> str:
 def _raw_line(sources: SourceTexts | None, frame: Frame) -> str:
     lines = sources.get(frame.file, "").splitlines() if sources else []
     return lines[frame.line - 1] if 1 <= frame.line <= len(lines) else ""
+
+
+# The loop that a place of the source stands in.
+
+
+def loop_of(sources: Mapping[str, str], frame: Frame) -> Frame | None:
+    """The innermost ``for`` or ``while`` of the same function around a place; None where it stands in none."""
+    loop = node_loop_of(sources, frame)
+    if loop is None:
+        return None
+    at = Source(frame.file, sources[frame.file]).place(loop)
+    return Frame(at.file, at.line, at.column, at.end_line, at.end_column, frame.function)
+
+
+def node_loop_of(sources: Mapping[str, str], frame: Frame) -> Loop | None:
+    """The same as a syntax node."""
+    text = sources.get(frame.file)
+    source = Source(frame.file, text) if text is not None else None
+    statement = source.node_statement(Place.of(frame)) if source is not None else None
+    return source.node_loop(statement) if source is not None and statement is not None else None
+
+
+def rounds_are_alike(sources: Mapping[str, str], loop: Frame) -> bool:
+    """Whether a ``for`` goes through ``range`` and reads nothing of what it goes through: so many times the same."""
+    text = sources.get(loop.file)
+    source = Source(loop.file, text) if text is not None else None
+    node = source.node_statement(Place.of(loop)) if source is not None else None
+    if not isinstance(node, ast.For) or not isinstance(node.target, ast.Name) or not isinstance(node.iter, ast.Call):
+        return False
+    name, called = node.target.id, node.iter.func
+    inside = [n for s in node.body for n in ast.walk(s)]
+    read = any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) for n in inside)
+    return isinstance(called, ast.Name) and called.id == "range" and not read
+
+
+def within_a_loop(sources: Mapping[str, str], calls: Sequence[Frame], last: Frame) -> list[Frame]:
+    """The loops of the functions that a chain of calls goes through, outermost first, down to the place ``last``."""
+    found: list[Frame] = []
+    for frame in calls:
+        loop = loop_of(sources, frame)
+        found += [loop] if loop is not None else []
+        if frame is last:
+            break
+    return found
+
+
+# Where several stacks part: the function in which a forward, a write and a backward call all stand.
+
+
+def level_of(forward: Sequence[Frame], write: Sequence[Frame], backward: Sequence[Frame]) -> tuple[Frame, ...] | None:
+    """The frames of the innermost function that the three have in common, or None."""
+    found: tuple[Frame, ...] | None = None
+    for three in zip(*([f for f in s if f.user] for s in (forward, write, backward)), strict=False):
+        if len({(f.file, f.function) for f in three}) > 1:
+            break
+        found = three
+        if len({(f.line, f.column, f.end_line, f.end_column) for f in three}) > 1:
+            break
+    return found
+
+
+def depth(forward: Sequence[Frame], write: Sequence[Frame], backward: Sequence[Frame]) -> int:
+    """How many user frames stand above the function in which the three part."""
+    level = level_of(forward, write, backward)
+    users = [f for f in forward if f.user]
+    return users.index(level[0]) if level is not None else 0
+
+
+def shared_levels(forward: Sequence[Frame], write: Sequence[Frame]) -> int:
+    """How many calls of the user's code a forward and a write have in common."""
+    number = 0
+    for one, other in zip(*([f for f in s if f.user] for s in (forward, write)), strict=False):
+        if (one.function, one.extent) != (other.function, other.extent):
+            break
+        number += 1
+    return number
+
+
+# The tensors that the program could reach when it failed: leaf or not, recorded or not, and which line made them.
+
+_MANGLED = re.compile(r"(?<!\w)_[A-Za-z]\w*?(__[A-Za-z0-9](?:\w*[A-Za-z0-9])?_?)(?!\w)")
+"""A name of two underscores as Python keeps it for a class: ``_Trainer__weight`` for what is written ``__weight``
+(Python's reference, section 6.2.1, private name mangling)."""
+
+
+@dataclass(frozen=True)
+class Reached:
+    """One such tensor. ``path`` is how the program reaches it (``self.state[0]``), ``made`` the place of its node.
+
+    ``op`` is the node's name, empty where it has none.
+    """
+
+    path: str
+    function: str
+    requires_grad: bool
+    is_leaf: bool
+    op: str
+    dtype: str
+    inference: bool
+    made: Frame | None
+    shape: tuple[int, ...] = ()
+
+
+def reached(extras: dict[str, Any]) -> Iterator[Reached]:
+    """Every tensor that was looked at, those near the failure first; damaged entries are left out."""
+    told = extras.get("locals")
+    for entry in told if isinstance(told, list) else []:
+        if not isinstance(entry, dict) or not isinstance(entry.get("path"), str):
+            continue
+        yield Reached(
+            _MANGLED.sub(r"\1", entry["path"]),
+            str(entry.get("function", "")),
+            bool(entry.get("requires_grad")),
+            bool(entry.get("is_leaf")),
+            str(entry.get("op", "")),
+            str(entry.get("dtype", "")),
+            bool(entry.get("inference")),
+            innermost(frames(entry.get("made"))),
+            tuple(n for n in entry.get("shape") or () if isinstance(n, int)),
+        )
+
+
+def tensor_named(extras: dict[str, Any], name: str) -> Reached | None:
+    """The tensor that the program reaches under this very name, or None."""
+    return next((t for t in reached(extras) if t.path == name), None) if name else None
+
+
+def frames(value: object) -> list[Frame]:
+    """Frames that were kept as plain dictionaries in ``Evidence.extras``."""
+    known = Frame.__dataclass_fields__
+    found = []
+    for entry in value if isinstance(value, list) else []:
+        if isinstance(entry, dict) and isinstance(entry.get("file"), str) and isinstance(entry.get("line"), int):
+            found.append(Frame(**{k: v for k, v in entry.items() if k in known}))
+    return found
+
+
+# Parts of a graph that `torch.compile` has made one node of: what is compiled together is freed together.
+
+
+def is_compiled(node: Node | None) -> bool:
+    """Whether a node is all of a compiled part."""
+    return node is not None and node.op.startswith("CompiledFunction")
+
+
+def compiled_around(node: Node | None, call: Event | None) -> bool:
+    """Whether a differentiating call was made inside of what was compiled together: a whole training step.
+
+    Such a function is cut at the call, and what stands before it is one part, whatever was detached in there.
+    """
+    made = innermost_user(node.stack) if node is not None and is_compiled(node) else None
+    return made is not None and call is not None and made in call.stack[:-1] and made != innermost_user(call.stack)
+
+
+# What a backward call of the program differentiates, as it is written there.
+
+
+def differentiated_in(sources: SourceTexts, stack: Sequence[Frame]) -> str:
+    """``loss`` of ``loss.backward()``, where that is the tensor's own method, and of ``torch.autograd.backward(loss)``
+    or ``accelerator.backward(loss)``; empty where the program makes another call."""
+    frame = innermost_user(stack)
+    call = call_at(sources, frame)
+    if frame is None or call is None or not isinstance(call.func, ast.Attribute) or call.func.attr != "backward":
+        return ""
+    below = stack[list(stack).index(frame) + 1 :]
+    if not below or below[0].function == "Tensor.backward":
+        return text_of(call.func.value)
+    given = call.args[0] if call.args else None
+    if isinstance(given, ast.List | ast.Tuple) and len(given.elts) == 1:
+        given = given.elts[0]
+    return text_of(given)
+
+
+# Who runs the loop: a line of the user's that hands it to an installed package, which calls the user's code back.
+
+
+def driver_of(evidence: Evidence) -> Frame | None:
+    """The user's line below which a package ran both the forward pass and its backward: ``trainer.fit(…)``; or None."""
+    if not evidence.packages:
+        return None
+    event = evidence.failing_call
+    stack = event.stack if event is not None else evidence.raised.stack if evidence.raised is not None else []
+    at = next((i for i in range(len(stack) - 1, -1, -1) if stack[i].user), -1)
+    if at < 0 or not any(evidence.package(f.file) for f in stack[at + 1 :]):
+        return None
+    line = stack[at]
+    made = _made_for(evidence.cuts, evidence.events, evidence.nodes, event)
+    if made:
+        return line if all(any(is_at(f, line) for f in stack) for stack in made) else None
+    return None if _takes_tensor(evidence.sources, evidence.extras, line) else line
+
+
+def _made_for(cuts: list[Cut], events: list[Event], graph: list[Node], event: Event | None) -> list[list[Frame]]:
+    """The stacks of what was computed for the failing call: since the last one before it, as far as that is known.
+
+    A package that is only asked to run backward may compute a little itself, such as a loss scaled by a number.
+    """
+    last = max(
+        (
+            e.sequence
+            for e in events
+            if event is not None and e.index < event.index and e.kind in ("backward", "grad", "step")
+        ),
+        default=-1,
+    )
+    nodes = [n for n in graph if any(f.user for f in n.stack)]
+    fresh = [n.stack for n in nodes if n.sequence >= last]
+    return (fresh or [n.stack for n in nodes]) + [c.stack for c in cuts if c.stack]
+
+
+def _takes_tensor(sources: SourceTexts, extras: dict[str, Any], line: Frame) -> bool:
+    """Whether the line hands over a tensor that the program holds by name: ``accelerator.backward(loss)``.
+
+    So does a container with tensors that carry gradients (``np.sum(layers, 0)``); one of data alone may be a loader.
+    """
+    source = Source(line.file, sources.get(line.file, ""))
+    node: ast.AST | None = source.node_expression(Place.of(line)) or source.node_statement(Place.of(line))
+    known = {t.path for t in reached(extras)}
+    known |= {t.path.partition("[")[0] for t in reached(extras) if t.requires_grad}
+    read = {ast.unparse(n) for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute)} if node else set()
+    return bool(known & read)
+
+
+def is_at(frame: Frame, place: Any) -> bool:
+    """Whether a frame, a span or the arguments of a remedy name this very place."""
+
+    def get(name: str) -> Any:
+        return place.get(name) if isinstance(place, Mapping) else getattr(place, name, None)
+
+    return frame.start == (get("file"), get("line"), get("column"))
+
+
+def inside(driver: Frame | None, stack: Sequence[Frame]) -> list[Frame]:
+    """The user's frames of a stack below the driving line, outermost first; all of them where no package drives.
+
+    The first is in the function that the package calls, for each batch or at each event.
+    """
+    users = [f for f in stack if f.user]
+    if driver is None:
+        return users
+    at = next((i for i in range(len(users) - 1, -1, -1) if is_at(users[i], driver)), -1)
+    return users[at + 1 :]
+
+
+def once_a_batch(driver: Frame | None, sources: SourceTexts, stack: Sequence[Frame], frame: Frame) -> bool:
+    """Whether a place of a stack stands in the function that a package calls for each batch, and in no loop there."""
+    if driver is None or loop_of(sources, frame) is not None:
+        return False
+    users = inside(driver, stack)
+    return bool(users) and is_at(users[0], frame)
+
+
+def caller_of(packages: list[Package], stack: Sequence[Frame], frame: Frame) -> str:
+    """The package that calls a function of the user's: ``lightning 2.6.6``; empty where none does."""
+    at = next((i for i, f in enumerate(stack) if f is frame), 0)
+    for above in reversed(stack[:at]):
+        package = package_of(packages, above.file)
+        if above.user:
+            return ""
+        if package is not None:
+            return package.told
+    return ""
+
+
+def names_place(value: Any, line: Frame, exact: bool = False) -> bool:
+    """Whether the arguments of a remedy name a place that covers this line, or with ``exact`` this expression."""
+    if isinstance(value, Mapping):
+        if exact:
+            return is_at(line, value) or any(names_place(v, line, exact) for v in value.values())
+        first, last = value.get("line"), value.get("end_line") or value.get("line")
+        if value.get("file") == line.file and isinstance(first, int) and isinstance(last, int):
+            return first <= line.line <= last
+        return any(names_place(v, line) for v in value.values())
+    return isinstance(value, list | tuple) and any(names_place(v, line, exact) for v in value)

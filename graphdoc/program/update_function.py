@@ -6,10 +6,9 @@ import ast
 from dataclasses import dataclass
 
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.program.loop_owner import is_at
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
-from graphdoc.program.stack_levels import level_of
+from graphdoc.program.spans import is_at, level_of
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
 

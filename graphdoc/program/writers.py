@@ -2,15 +2,117 @@
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from graphdoc.evidence import Event, Frame, Node, Optimizer, SourceTexts, Stale, Write
+from graphdoc.evidence import Event, Frame, Holder, Node, Optimizer, SourceTexts, Stale, Write
 from graphdoc.evidence.lookup import event_with, node_with, optimizer_with
-from graphdoc.program.spans import Moment, innermost_user, moment
-from graphdoc.program.step_closures import is_around, is_optimizers, own_step
+from graphdoc.program import bindings
+from graphdoc.program.spans import Moment, innermost_user, line_text, moment
+from graphdoc.source.module import Source
+from graphdoc.source.paths import is_path, last_word, targets_of
+from graphdoc.source.places import Place
+
+# Whose deed an operation under ``optimizer.step()`` is: the optimizer's own, or that of a closure given to it.
+
+_AROUND = ("torch/utils/_contextlib.py", "torch/_compile.py", "torch/_dynamo/")
+"""Files of PyTorch that only stand between a function and its caller: decorators, and what they are wrapped in."""
+
+
+def _path(frame: Frame) -> str:
+    return frame.file.replace("\\", "/")
+
+
+def is_around(frame: Frame) -> bool:
+    """Whether a frame is only what PyTorch puts around a function (``no_grad`` as a decorator, ``torch.compile``)."""
+    return not frame.user and any(name in _path(frame) for name in _AROUND)
+
+
+def is_optimizers(frame: Frame) -> bool:
+    """Whether a frame is code of PyTorch's own optimizers."""
+    return not frame.user and "torch/optim/" in _path(frame)
+
+
+def _is_base(frame: Frame) -> bool:
+    """Whether a frame is in the file of the base class, which holds the decorators of every step."""
+    return not frame.user and _path(frame).endswith("torch/optim/optimizer.py")
+
+
+def _is_wrapper(frame: Frame) -> bool:
+    # Optimizer.profile_hook_step wraps the step of every optimizer class, the user's own too.
+    return _is_base(frame) and frame.function.rpartition(".")[2] == "wrapper"
+
+
+def own_step(sources: SourceTexts, stack: Sequence[Frame]) -> int:
+    """The position in ``stack`` at which the step begins that did what its innermost frame does; -1 where none did.
+
+    What lies above that position called the step. A closure that the step calls belongs to who wrote it, and so does a
+    hook that the wrapper calls: between them and the engine an optimizer is only a caller.
+    """
+    start = next((i for i in range(len(stack) - 1, -1, -1) if _is_wrapper(stack[i])), -1)
+    if start < 0:
+        start = first = next((i for i, f in enumerate(stack) if is_optimizers(f)), -1)
+    else:
+        between = range(start + 1, len(stack))
+        first = next((i for i in between if not is_around(stack[i]) and not _is_base(stack[i])), -1)
+        if first < 0:
+            return start  # the write is the wrapper's own
+        if stack[first].function.rpartition(".")[2] != "step":
+            return start if is_optimizers(stack[first]) else -1
+    if first < 0:
+        return -1
+    inner = [f for f in stack[first + 1 :] if not is_around(f)]
+    if is_optimizers(stack[first]):
+        # PyTorch's optimizers call nothing outside of PyTorch but what they were given.
+        return -1 if any(_is_foreign(f) for f in inner) else start
+    users = [f for f in (stack[first], *inner) if f.user]
+    if not stack[first].user:
+        return -1 if users else start
+    return -1 if any(_calls_argument(sources, f) for f in users) else start
+
+
+def without_step(stack: Sequence[Frame]) -> list[Frame]:
+    """A stack without the frame of a ``step`` of the user's own, where it runs within PyTorch's wrapper of it."""
+    wrapped = [i for i, f in enumerate(stack) if _is_wrapper(f)]
+    inner = next((i for i in range(wrapped[-1] + 1, len(stack)) if not is_around(stack[i])), -1) if wrapped else -1
+    own = inner > 0 and stack[inner].user and stack[inner].function.rpartition(".")[2] == "step"
+    return [f for i, f in enumerate(stack) if not (own and i == inner)]
+
+
+def unrecorded_call(sources: SourceTexts, stack: Sequence[Frame], switch: Frame) -> Frame | None:
+    """Where a step of the user's own calls its closure, if the switch that turned recording off is the step's own."""
+    start = next((i for i in range(len(stack) - 1, -1, -1) if _is_wrapper(stack[i])), len(stack))
+    step = next((f for f in stack[start + 1 :] if not is_around(f) and not _is_base(f)), None)
+    if step is None or not step.user or step.file != switch.file or not _calls_argument(sources, step):
+        return None
+    root = bindings.tree(sources, step.file)
+    function = bindings.function_around(root, step.line) if root is not None else None
+    if function is None:
+        return None
+    first = bindings.first_line(function)
+    return step if first <= switch.line <= (function.end_lineno or first) else None
+
+
+def _is_foreign(frame: Frame) -> bool:
+    path = _path(frame)
+    return frame.user or ("-packages/" in path and "-packages/torch/" not in path)
+
+
+def _calls_argument(sources: SourceTexts, frame: Frame) -> bool:
+    """Whether the expression that runs here calls what the function was given as an argument: ``closure()``."""
+    text = sources.get(frame.file)
+    if text is None:
+        return "closure()" in line_text(sources, frame)
+    source = Source(frame.file, text)
+    node = source.node_expression(Place.of(frame))
+    function = source.node_function(node) if isinstance(node, ast.Call) else None
+    if function is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        return False
+    arguments = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+    return any(a.arg == node.func.id for a in arguments)
 
 
 class By(Enum):
@@ -126,3 +228,73 @@ def wrote_again(stale: Stale) -> bool:
         at = innermost_user(write.stack)
         times[(at.file, at.line) if at is not None else None] += write.count
     return any(n > 1 for n in times.values())
+
+
+# The tensor that a write goes into where it is the item of a container: ``state[3]`` of ``state[3][:, i] = x``.
+
+_ASSIGNABLE = frozenset({"list", "dict", "OrderedDict", "defaultdict"})
+
+
+def entry_written(sources: SourceTexts, writer: Writer) -> str:
+    """The item as the writing statement spells it; empty where the tensor is not seen to be one.
+
+    ``state[3][:, i] = x`` writes into a part of ``state`` where that is a tensor, and into its item where it is a list;
+    the source does not tell which. How the program reaches the written tensor does.
+    """
+    frame, stale = writer.frame, writer.stale
+    if frame is None or stale is None:
+        return ""
+    source = Source(frame.file, sources.get(frame.file, ""))
+    owner = source.node_statement(Place.of(frame))
+    parts = [t for t in targets_of(owner) if isinstance(t, ast.Subscript)] if owner is not None else []
+    if len(parts) != 1:
+        return ""
+    inner: ast.Subscript = parts[0]
+    while isinstance(inner.value, ast.Subscript):
+        inner = inner.value
+    if inner is parts[0] and not isinstance(owner, ast.AugAssign):
+        return ""  # the item itself is bound anew
+    held = [h for h in stale.tensor.holders if h.exact]
+    if not is_path(inner.value) or not held or not all(_is_item(h, inner) for h in held):
+        return ""
+    return source.segment(inner)
+
+
+def _is_item(holder: Holder, written: ast.Subscript) -> bool:
+    """Whether a tensor is held as the item of a container of this name, by this key where the source tells it."""
+    if len(holder.steps) < 2:
+        return False
+    container, item = holder.steps[-2:]
+    if container.type not in _ASSIGNABLE or container.key.strip("'\"") != last_word(written.value):
+        return False
+    index = written.slice
+    return not isinstance(index, ast.Constant) or repr(index.value) == item.key or str(index.value) == item.key
+
+
+# Whether the writes that were seen account for the whole way from the version that was saved to the one found.
+
+_UNEVEN = ("LBFGS.step",)
+"""Steps that write as often as it takes to find the place (torch/optim/lbfgs.py), not equally often each time."""
+
+
+def accounted(stale: Stale) -> bool:
+    """Whether the known writes are proven to be all of them: each was seen, and together they make up the gap."""
+    return bool(stale.writes) and all(w.certain and w.moved >= 0 for w in stale.writes) and _missing(stale) == 0
+
+
+def plausible(stale: Stale) -> bool:
+    """Whether the known writes can be all of them.
+
+    An optimizer of which it is not known how often one step writes does so equally often in each.
+    """
+    missing = _missing(stale)
+    unknown = [w for w in stale.writes if w.moved < 0]
+    if any(w.op in _UNEVEN for w in unknown):
+        return False
+    steps = sum(w.count for w in unknown)
+    return missing >= steps and missing % steps == 0 if steps else missing == 0
+
+
+def _missing(stale: Stale) -> int:
+    """Versions that are left when the known writes are taken away."""
+    return stale.current - stale.expected - sum(w.moved * w.count for w in stale.writes if w.moved >= 0)

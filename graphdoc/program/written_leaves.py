@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from graphdoc.evidence import Frame, SourceTexts
+from graphdoc.evidence import Event, Frame, Node, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.program.value_reads import read_behind
-from graphdoc.source.displays import is_container
+from graphdoc.program.bindings import (
+    argument,
+    call_at,
+    frame_of,
+    function_around,
+    made_of,
+    position_of_argument,
+    text_of,
+    tree,
+)
+from graphdoc.program.carried_names import read_behind
+from graphdoc.program.container_entries import statements
+from graphdoc.program.in_place_writes import Target, bound_before, is_statement, target_of
+from graphdoc.program.installed import builders
+from graphdoc.program.observed import Program
+from graphdoc.program.spans import Reached, innermost_user
 from graphdoc.source.module import Loop, Source
+from graphdoc.source.operands import is_full
 from graphdoc.source.paths import covers, key, last_word, targets_of, without_subscripts
 from graphdoc.source.places import Place
+from graphdoc.source.scopes import is_container, iterated
 
 _FILLS = frozenset(
     {"zero_", "fill_", "copy_", "normal_", "uniform_", "random_", "bernoulli_", "exponential_", "cauchy_"}
@@ -196,3 +213,346 @@ def leads_to(path: str, name: str) -> bool:
         steps = steps[1:]
     ends = known[-len(steps) :]
     return bool(path) and len(ends) == len(steps) and all(s in ("*", k) for s, k in zip(steps, ends, strict=True))
+
+
+# Which of several views that one call had returned a backward call needs, and of what expression they are views.
+
+_OF_ONE = frozenset(
+    {"squeeze", "unsqueeze", "view", "view_as", "reshape", "transpose", "permute", "t", "flatten", "narrow", "select"}
+)
+"""Methods of a tensor that give one tensor."""
+_SEVERAL = frozenset({"unbind", "chunk", "split", "split_with_sizes", "tensor_split", "hsplit", "vsplit", "dsplit"})
+
+
+@dataclass(frozen=True)
+class Unpacked:
+    """``used``: the operation that saved the view, ``names``: what the program calls it, or those of which it is one,
+    ``whole``: the expression of the tensor that it is a view of (``state`` of ``a, b = state`` and of ``a, b =
+    state.unbind()``); ``alone``: nothing else is read there. ``held``: the function that took the tensor apart is still
+    under way, and may see through the parts what is written."""
+
+    used: Frame
+    names: tuple[str, ...]
+    whole: Frame
+    alone: bool
+    held: bool
+
+
+def unpacked_view(program: Program) -> Unpacked | None:
+    """The view that the failing backward call could not take up; None where an optimizer has stepped since it was
+    used: what was written may be the very parameter then, and the old views are no more to be had."""
+    node, failing = program.evidence.failing_node, program.failing
+    if node is None or failing is None or _stepped_since(node, failing, program.evidence.events):
+        return None
+    used = innermost_user(node.stack)
+    source = Source(used.file, program.sources.get(used.file, "")) if used is not None else None
+    if used is None or source is None or not used.column:
+        return None
+    parts: list[tuple[str, Frame]] = []
+    operands = dict.fromkeys(o.text for o in source.operands(used))
+    for name in operands:
+        whole = _whole(program.sources, bound_before(program.sources, used, name))
+        if whole is not None:
+            parts.append((name, whole))
+    if not parts:
+        return None
+    first = parts[0][1]
+    names = tuple(n for n, whole in parts if whole.start == first.start)
+    held = any((f.file, f.function) == (first.file, first.function) for f in failing.stack)
+    return Unpacked(used, names, first, len(names) == len(operands), held)
+
+
+def _stepped_since(node: Node, failing: Event, events: list[Event]) -> bool:
+    return any(e.kind == "step" and e.sequence > node.sequence and e.index < failing.index for e in events)
+
+
+def _whole(sources: SourceTexts, value: Frame | None) -> Frame | None:
+    """The tensor of which the parts are bound by the statement of this value; None where it binds no parts."""
+    source = Source(value.file, sources.get(value.file, "")) if value is not None else None
+    node = source.node_expression(Place.of(value)) if source is not None else None
+    if value is None or source is None or node is None:
+        return None
+    statement = source.node_owner(node)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    if isinstance(statement, ast.For) and statement.iter is node:
+        targets = [statement.target]
+    each = any(isinstance(t, ast.Tuple | ast.List) for t in targets) or isinstance(statement, ast.For)
+    if not each or isinstance(node, ast.Tuple | ast.List):
+        return None
+    if isinstance(node, ast.Call):
+        called = bindings.text_of(node.func)
+        if called.rpartition(".")[2] in _SEVERAL:
+            of = node.args[0] if called.startswith("torch.") and node.args else getattr(node.func, "value", None)
+            return bindings.frame_of(sources, value.file, of, value.function) if of is not None else None
+        if not isinstance(node.func, ast.Attribute) or node.func.attr not in _OF_ONE:
+            return None  # a tuple of the function's own
+    return value
+
+
+# An in-place write that autograd refused at once: the user's line, what it writes into, what it calls for it.
+
+
+@dataclass(frozen=True)
+class Handed:
+    """What a function was handed to write into: ``statement`` calls it and drops what it returns, ``name`` is the
+    caller's."""
+
+    statement: Frame
+    name: str
+
+
+@dataclass(frozen=True)
+class RefusedWrite:
+    """``message`` is the id of what PyTorch said. ``visible``: the write stands at ``frame`` itself; else something
+    that is called there writes, and ``built`` are the calls that told it to, where they were found. What is written
+    is the argument of that call only where nothing lies between: a network gives its layers what it has computed.
+    ``handed`` is told where the function around is called for this write."""
+
+    message: str
+    frame: Frame
+    target: Target
+    visible: bool
+    built: list[Frame]
+    handed: Handed | None = None
+
+
+def refused_write(program: Program, *messages: str) -> RefusedWrite | None:
+    """The write that one of these messages is about; None where only its text is known, or no place."""
+    frame, said = program.raised_at, program.message(*messages)
+    if program.evidence.from_text or frame is None or not frame.column or said is None:
+        return None
+    visible = is_statement(program.sources, frame)
+    stack = program.raised.stack if program.raised is not None else []
+    built = [] if visible else builders(program.sources, frame, stack)
+    target = target_of(program.sources, program.raised, frame) if visible or _of_one_module(stack) else Target()
+    entry = entry_written(program.sources, frame) if target.path else ""
+    handed = _handed(program.sources, stack, target) if visible else None
+    target = replace(target, path=entry) if entry else target
+    added = entry_added_to(program.sources, frame) if said.id == "leaf-inplace" and target.path else ""
+    if added:
+        target, handed = Target(added, kept=True, whole=True), None
+    return RefusedWrite(said.id, frame, target, visible, built, handed)
+
+
+def _handed(sources: SourceTexts, stack: list[Frame], target: Target) -> Handed | None:
+    """What the function that writes was handed by a caller that drops what it returns: it wants the write alone."""
+    own = [i for i, f in enumerate(stack) if f.user]
+    if len(own) < 2 or own[-1] - own[-2] != 1 or not target.parameter or target.local:
+        return None
+    frame, caller = stack[own[-1]], stack[own[-2]]
+    position = position_of_argument(sources, frame, target.path)
+    call = call_at(sources, caller)
+    statement = Source(caller.file, sources.get(caller.file, "")).node_statement(Place.of(caller))
+    if position is None or call is None or not isinstance(statement, ast.Expr):
+        return None
+    if ast.unparse(statement.value) != ast.unparse(call):
+        return None
+    given = argument(call, position, target.path)
+    written = without_subscripts(given) if given is not None else None
+    return Handed(caller, written.id) if isinstance(written, ast.Name) else None
+
+
+def _of_one_module(stack: list[Frame]) -> bool:
+    """Whether the user's line calls the very module that writes: one ``forward`` at most lies below it."""
+    own = innermost_user(stack)
+    below = stack[stack.index(own) + 1 :] if own is not None else []
+    return sum(f.function.rpartition(".")[2] == "forward" for f in below) <= 1
+
+
+# A write that is assigned to itself once more through ``[:]``, which PyTorch takes for one into a leaf.
+
+
+def is_written_back(program: Program, write: RefusedWrite) -> bool:
+    """Whether the refused statement is ``x[…][:] += y`` and ``x`` was no leaf when it failed.
+
+    Python adds to what ``x[…][:]`` gives, which works, and then assigns that to ``x[…][:]``: an alias that PyTorch
+    makes for a full slice without noting it as a view (torch/csrc/autograd/python_variable_indexing.cpp)
+    has no history by then, and requires gradients (tried with 2.13).
+    """
+    frame, path = write.frame, write.target.path
+    held = [t for t in program.tensors if t.path == path and t.function == frame.function]
+    if not write.visible or not held or any(t.is_leaf for t in held):
+        return False
+    source = Source(frame.file, program.sources.get(frame.file, ""))
+    owner = source.node_statement(Place.of(frame))
+    target = owner.target if isinstance(owner, ast.AugAssign) else None
+    return isinstance(target, ast.Subscript) and is_full(target.slice)
+
+
+# What a write in place puts into its tensor: numbers, or a result that parameters are to learn through.
+
+_BEGUN = frozenset({"tensor", "zeros", "ones", "full", "scalar_tensor", "zeros_like", "ones_like", "full_like"})
+_PASSED_ON = frozenset({"to", "cuda", "cpu", "float", "double", "requires_grad_", "type", "Variable", "Parameter"})
+_NUMBERS = frozenset({"detach", "item", "tolist", "numpy"})
+_ENDS = frozenset({"data", "grad", "shape", "dtype", "device"})
+
+
+def learns_through(sources: SourceTexts, frame: Frame, name: str, tensors: tuple[Reached, ...]) -> bool:
+    """Whether what is written has a graph of its own, so that recording is what the write asks for.
+
+    Either an operation is known to have made something that the value reads, or the tensor is a sum begun from a
+    constant in this function and nothing shows that the value is only numbers: ``loss = torch.tensor(0.0, …)`` and
+    ``loss += norm(p)``.
+    """
+    value = _value(sources, frame)
+    if value is None or not name:
+        return False
+    known = {t.path: t for t in reversed(tensors) if t.function == frame.function}
+    read = [r for r in _read(value) if r != name]
+    if any(r in known and known[r].requires_grad and not known[r].is_leaf for r in read):
+        return True
+    nests = tuple(f"{_walked(sources, frame, r)}[" for r in read if r not in known)
+    if nests and any(p.startswith(nests) and t.requires_grad and not t.is_leaf for p, t in known.items()):
+        return True  # an entry of a list or a dictionary whose entries have graphs, a gradient of a recorded derivative
+    numbers = all(r in known and not known[r].requires_grad for r in read)
+    return not numbers and _is_sum(sources, frame, name)
+
+
+def _walked(sources: SourceTexts, frame: Frame, name: str) -> str:
+    """What a loop around the place runs over to give a name its value; the name itself where none does."""
+    root = bindings.tree(sources, frame.file)
+    loops = [n for n in ast.walk(root) if isinstance(n, ast.For) and covers(n, frame.line)] if root is not None else []
+    found = [bindings.dotted(over) for n in reversed(loops) if (over := iterated(n.target, n.iter, name)) is not None]
+    return next((path for path in found if path), name)
+
+
+def _value(sources: SourceTexts, frame: Frame) -> ast.expr | None:
+    """The value of the assignment at a place, what ``x.add_(v)`` is given."""
+    root = bindings.tree(sources, frame.file)
+    for node in ast.walk(root) if root is not None else ():
+        if not isinstance(node, ast.stmt) or node.lineno != frame.line:
+            continue
+        if isinstance(node, ast.Assign | ast.AugAssign):
+            return node.value
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and node.value.args:
+            return ast.Tuple(node.value.args, ast.Load())
+    return None
+
+
+def _read(value: ast.AST) -> list[str]:
+    """The paths that a value is computed from; not those of which only numbers are taken."""
+    if isinstance(value, ast.Call):
+        of = value.func.value if isinstance(value.func, ast.Attribute) else None
+        if last_word(value.func) in _NUMBERS:
+            return []
+        given = [*value.args, *(k.value for k in value.keywords)]
+        return [r for part in (*given, *([of] if of is not None else ())) for r in _read(part)]
+    if isinstance(value, ast.Name | ast.Attribute):
+        path = bindings.dotted(value)
+        words = path.split(".")
+        return [] if not path or words[0] in _LIBRARIES or _ENDS & {*words[1:]} else [path]
+    return [r for part in ast.iter_child_nodes(value) for r in _read(part)]
+
+
+_LIBRARIES = frozenset({"torch", "math", "np", "numpy", "F", "nn"})
+
+
+def _is_sum(sources: SourceTexts, frame: Frame, name: str) -> bool:
+    """Whether the function begins this name from a constant, and the statement adds to it."""
+    root = bindings.tree(sources, frame.file)
+    adds = any(
+        isinstance(n, ast.AugAssign)
+        and n.lineno == frame.line
+        and isinstance(n.op, ast.Add | ast.Sub)
+        and bindings.is_name(n.target, name)
+        for n in (ast.walk(root) if root is not None else ())
+    )
+    return adds and any(_begins(value) for _, value in bindings.assignments(sources, frame, name))
+
+
+def _begins(value: ast.expr) -> bool:
+    while isinstance(value, ast.Call) and last_word(value.func) in _PASSED_ON:
+        if isinstance(value.func, ast.Attribute) and not bindings.dotted(value.func).startswith(("torch.", "nn.")):
+            value = value.func.value
+        elif value.args:
+            value = value.args[0]
+        else:
+            return False
+    if not isinstance(value, ast.Call) or last_word(value.func) not in _BEGUN:
+        return False
+    return not any(isinstance(n, ast.Name) and n.id not in _LIBRARIES for a in value.args for n in ast.walk(a))
+
+
+# Statements that write a computed value behind autograd's back: `p.data = p - rate * g` carries no graph to `p`.
+
+_WITHOUT_GRAPH = frozenset({"data", "detach", "item", "numpy", "grad", "shape", "device", "dtype"})
+"""What is read through these does not end at the write: it has come there without a graph."""
+
+
+def written_from(sources: SourceTexts, wanted: set[str], stack: Sequence[Frame]) -> list[Frame]:
+    """The statements that write what they compute from one of the names into the `.data` of something else.
+
+    Those of the functions under way on ``stack`` that stand above its call or in a loop around it, else those of other
+    functions.
+    """
+    here: list[Frame] = []
+    elsewhere: list[Frame] = []
+    for file in sources:
+        root = tree(sources, file)
+        for scope in _scopes(root) if root is not None else ():
+            name = getattr(scope, "name", "<module>")
+            for s in statements(scope):
+                value, target = _written(s)
+                if value is None or target & wanted or not _reads(scope, value, wanted):
+                    continue
+                at = frame_of(sources, file, s, name)
+                calls = [f for f in stack if f.user and f.file == file and _stands_in(root, scope, f.line)]
+                if not calls:
+                    elsewhere.append(at)
+                elif any(s.lineno < f.line or _share_a_loop(scope, s.lineno, f.line) for f in calls):
+                    here.append(at)
+    return here or elsewhere
+
+
+def _stands_in(root: ast.Module | None, scope: ast.AST, line: int) -> bool:
+    """Whether a line stands in this scope itself, a function or the module."""
+    return root is not None and (function_around(root, line) or root) is scope
+
+
+def _scopes(root: ast.Module) -> Iterator[ast.AST]:
+    yield root
+    yield from (n for n in ast.walk(root) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+def _written(statement: ast.stmt) -> tuple[ast.expr | None, set[str]]:
+    """What a statement writes into a `.data`, and the names by which it reaches what it writes into."""
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        target: ast.expr = statement.targets[0]
+        value: ast.expr | None = statement.value
+    elif isinstance(statement, ast.AugAssign):
+        target, value = statement.target, statement.value
+    elif isinstance(call := getattr(statement, "value", None), ast.Call) and isinstance(call.func, ast.Attribute):
+        method = call.func.attr
+        in_place = method.endswith("_") and not method.endswith("__")
+        target, value = call.func.value, ast.Tuple(list(call.args), ast.Load())
+        if not in_place:
+            return None, set()
+        ast.copy_location(value, call)
+    else:
+        return None, set()
+    target = without_subscripts(target)
+    if not isinstance(target, ast.Attribute) or target.attr != "data":
+        return None, set()
+    return value, set(text_of(target.value).replace("[", ".").split("."))
+
+
+def _reads(scope: ast.AST, value: ast.expr, wanted: set[str]) -> bool:
+    """Whether an expression is made of one of the names with the graph that leads to it."""
+    return any(_names_with_graph(e) & wanted for e in made_of(scope, value).expressions)
+
+
+def _names_with_graph(node: ast.AST) -> set[str]:
+    if isinstance(node, ast.Attribute):
+        if node.attr in _WITHOUT_GRAPH:
+            return set()
+        return {node.attr} | _names_with_graph(node.value)
+    if isinstance(node, ast.Name):
+        return {node.id}
+    found: set[str] = set()
+    for child in ast.iter_child_nodes(node):
+        found |= _names_with_graph(child)
+    return found
+
+
+def _share_a_loop(scope: ast.AST, one: int, other: int) -> bool:
+    return any(isinstance(n, Loop) and covers(n, one) and covers(n, other) for n in ast.walk(scope))

@@ -7,38 +7,298 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from graphdoc.evidence import Frame, Holder, Node, OlderEdge, SourceTexts
+from graphdoc.evidence import Frame, Holder, Node, OlderEdge, Parameter, SourceTexts
 from graphdoc.finding import Remedy
-from graphdoc.program.bindings import frame_of, function_around, tree
-from graphdoc.program.carried_names import carrier_of, could_carry, is_local, stored_on
-from graphdoc.program.expression_values import UNKNOWN, known, value_at
-from graphdoc.program.keeping_statements import kept_name
-from graphdoc.program.kept_containers import is_one_container
-from graphdoc.program.loop_owner import inside, is_at
-from graphdoc.program.observed import Program
-from graphdoc.program.resets import resets_of
-from graphdoc.program.reuse import Reuse
-from graphdoc.program.roles import Role
-from graphdoc.program.rounds_of_step import of_one_step
-from graphdoc.program.spans import code_at, in_function, place, where
-from graphdoc.program.step_blocks import behind_the_step, started_again
-from graphdoc.program.stored_values import element_of, kept_at, user_frames
-from graphdoc.program.value_reads import bound_names, read_behind
-from graphdoc.remedies.begun_anew import begun_anew
-from graphdoc.remedies.constant_value import constant_at_use, frame_at, leaves_nothing
-from graphdoc.remedies.copied_data import copy_of_entry
-from graphdoc.remedies.fed_back import detach_fed_back
-from graphdoc.remedies.filled_store import tuple_of
-from graphdoc.remedies.generator_state import detach_behind_yield
-from graphdoc.remedies.kept_in_modules import FEW, detach_in_entries, detach_in_modules
-from graphdoc.remedies.lost_gradient import stops_there
-from graphdoc.remedies.merged_backward import merge
-from graphdoc.remedies.renewed_state import detach_before_use, detach_behind_renewal, renewed_by_others, renewed_outside
-from graphdoc.remedies.reset_in_place import detach_at_reset
-from graphdoc.remedies.sum_of_one_pass import sum_started_anew
-from graphdoc.remedies.sum_of_rounds import sum_of_rounds
-from graphdoc.source.paths import covers
-from graphdoc.story.older_graph import distinct_carries
+from graphdoc.program.bindings import frame_of, function_around, is_one_container, tree
+from graphdoc.program.carried_names import (
+    bound_names,
+    carrier_of,
+    could_carry,
+    fed_back,
+    is_local,
+    read_behind,
+    stored_on,
+)
+from graphdoc.program.container_entries import element_of, kept_at, kept_name, statements, user_frames
+from graphdoc.program.expression_values import (
+    UNKNOWN,
+    Reset,
+    behind_the_step,
+    known,
+    resets_of,
+    started_again,
+    value_at,
+)
+from graphdoc.program.lifetimes import Lifetime
+from graphdoc.program.observed import Program, of_one_step
+from graphdoc.program.reuse import Reuse, Role
+from graphdoc.program.spans import (
+    code_at,
+    in_function,
+    innermost_user,
+    inside,
+    is_at,
+    loop_of,
+    node_loop_of,
+    place,
+    where,
+)
+from graphdoc.remedies.clipping import merge
+from graphdoc.remedies.constant_value import constant_at_use, frame_at, leaves_nothing, tuple_of
+from graphdoc.remedies.in_place_write import together
+from graphdoc.remedies.sum_of_rounds import (
+    detach_before_use,
+    detach_behind_renewal,
+    renewed_by_others,
+    renewed_outside,
+    stops_there,
+    sum_of_rounds,
+    sum_started_anew,
+    through_it_alone,
+)
+from graphdoc.source.paths import covers, targets_of
+from graphdoc.story.older_graph import aliases, distinct_carries, is_entry
+from graphdoc.story.wording import listing
+
+# A value that each round was to begin with, and that goes on from the one before: its start belongs into the loop.
+
+
+def begun_anew(program: Program, reuse: Reuse, call: Frame, paths: list[str]) -> list[Remedy]:
+    """Start plain names anew in each round of the loop around a backward call.
+
+    Proposed where a cut would leave the loss nothing to train: weights that are adapted to a task, starting from those
+    of the model, are what this one trains the model through.
+
+    Args:
+        call: the frame of the backward call in the function that has the loop.
+        paths: the names that carry the values on there.
+    """
+    loop = loop_of(program.sources, call)
+    recurs = reuse.lifetime is Lifetime.RECURS
+    if loop is None or not recurs or not through_it_alone(program.evidence.fresh_reaches, reuse):
+        return []
+    starts = [s for path in paths if path.isidentifier() and (s := _start(program.sources, loop, path)) is not None]
+    if len(starts) < len(paths):
+        return []
+    shown = ", ".join(f"`{p}`" for p in paths[:4])
+    lines = " and ".join(dict.fromkeys(where(s) for s in starts))
+    return [
+        Remedy(
+            "move_into_loop",
+            f"start {shown} anew in each round: move {lines} into the loop",
+            "unsafe",
+            "Each round begins with what is made there; so far it went on with what the round before had made of it.",
+            {"places": [place(s) for s in starts], "anew": True, "loop": place(call)},
+        )
+    ]
+
+
+def _start(sources: SourceTexts, loop: Frame, name: str) -> Frame | None:
+    """The last statement before a loop, in its function, that gives the name its value."""
+    root = tree(sources, loop.file)
+    scope: ast.AST | None = (function_around(root, loop.line) or root) if root is not None else None
+    before = [s for s in statements(scope) if s.lineno < loop.line] if scope is not None else []
+    found = [s for s in before if isinstance(s, ast.Assign) and name in {ast.unparse(t) for t in targets_of(s)}]
+    return frame_of(sources, loop.file, found[-1], loop.function) if found else None
+
+
+# Working on a copy of data that outlive the pass, where a pass writes its results, graph and all, into them.
+
+_KEPT = "whether the data are to keep what a pass writes into them, no run tells"
+
+
+def copy_of_entry(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> list[Remedy]:
+    """Work on a copy of an entry instead of writing this pass's results, graph and all, into the data itself."""
+    note = "The data keep their values; each pass writes its results, graph and all, into a copy of its own."
+    out: list[Remedy] = []
+    for frame in aliases(sources, nodes, reuse)[:1]:
+        what, left = ("entry", "") if is_entry(sources, frame) else ("data", _KEPT)
+        title = f"take a copy of the {what}, at {where(frame)}"
+        out.append(Remedy("clone_expression", title, "unsafe", note, {"place": place(frame), "caller": True}, left))
+    return out
+
+
+# A state that one statement reads from an attribute and binds anew, cut where the statement takes it up again.
+
+
+def detach_fed_back(program: Program, reuse: Reuse) -> list[Remedy]:
+    """For a value that nobody holds any more, made and taken up by one line that was reached from several places."""
+    edits: list[dict[str, Any]] = []
+    for c in distinct_carries(program.nodes, reuse.carries):
+        producer, consumer = program.node(c.producer), program.node(c.consumer)
+        used = innermost_user(consumer.stack) if consumer is not None else None
+        made = innermost_user(producer.stack) if producer is not None else None
+        kept = fed_back(program.sources, used) if used is not None else []
+        if used is None or made is None or c.tensor.holders or used.start != made.start or not kept:
+            return []
+        operands = [[name, "tensor"] for name in kept]
+        edits.append({"kind": "detach_expression", "args": {"place": place(used), "operands": operands}})
+    if not edits:
+        return []
+    names = dict.fromkeys(name for edit in edits for name, _ in edit["args"]["operands"])
+    at, them = where(frame_at(edits[0]["args"]["place"])), "them" if len(names) > 1 else "it"
+    title = f"detach {listing(f'`{n}`' for n in names)} where {at} takes {them} up again"
+    note = "The values go on into the next pass; gradients stop at each run of that line."
+    return together(edits, title, "unsafe", note)
+
+
+# A state that a generator carries from one of its rounds to the next: cut where it goes on, behind the yield.
+
+
+def detach_behind_yield(program: Program, reuse: Reuse) -> list[Remedy]:
+    """Detach the names that a generator binds anew in each round: its user has run backward when the round goes on."""
+    paths: list[list[object]] = []
+    behind: Frame | None = None
+    for c in reuse.carries:
+        found, producer = reuse.carrying(c), program.node(c.producer)
+        if found is None or producer is None:
+            return []
+        at = _yield_of(program.sources, found[0])
+        made = next((f for f in user_frames(producer.stack) if f.function == found[0].function), None)
+        structure = value_at(program, producer.stack, made) if made is not None else None
+        if at is None or not isinstance(structure, str) or (behind is not None and at != behind):
+            return []
+        behind = at
+        if [found[1], structure] not in paths:
+            paths.append([found[1], structure])
+    if behind is None:
+        return []
+    shown = ", ".join(f"`{p}`" for p, _ in paths[:4])
+    return [
+        Remedy(
+            "detach_after",
+            f"detach {shown} once each round, after the yield at {where(behind)}",
+            "unsafe",
+            stops_there(program.evidence.fresh_reaches, reuse),
+            {"after": place(behind), "paths": paths},
+        )
+    ]
+
+
+def _yield_of(sources: SourceTexts, frame: Frame) -> Frame | None:
+    """The statement that hands out a value in the loop around a place, and in every round of it."""
+    loop = node_loop_of(sources, frame)
+    yielding = [
+        s
+        for s in (loop.body if loop is not None else ())
+        if isinstance(s, ast.Expr | ast.Assign) and isinstance(s.value, ast.Yield)
+    ]
+    return frame_of(sources, frame.file, yielding[-1], frame.function) if yielding else None
+
+
+# States that many modules of one model, or entries of one list, keep under the same name: cut in one loop.
+
+FEW = 4
+"""States that are named one by one: more of them are one loop."""
+
+
+def detach_in_modules(program: Program, reuse: Reuse, call: Frame, anchor: Frame, step: Frame) -> list[Remedy]:
+    """One loop behind a statement; none where a carried value is not kept by a module that the function can name."""
+    models: dict[str, None] = {}
+    kept: dict[tuple[str, str], None] = {}
+    for c in reuse.carries:
+        here = [h for h in c.tensor.holders if program.reaches_in(h, call)]
+        found = next((f for h in here if (f := _of_module(program.parameters, h)) is not None), None)
+        if found is None:
+            return []
+        models[found[0]] = None
+        kept[found[1:]] = None
+    if len(models) != 1:
+        return []
+    model = next(iter(models))
+    names = ", ".join(f"`{name}`" for name, _ in kept)
+    return [
+        Remedy(
+            "detach_in_modules",
+            f"detach {names} of the modules of `{model}` once each iteration, behind {where(step)}",
+            "unsafe",
+            stops_there(program.evidence.fresh_reaches, reuse),
+            {"after": place(anchor), "model": model, "kept": [list(k) for k in kept]},
+        )
+    ]
+
+
+def detach_in_entries(program: Program, reuse: Reuse, call: Frame, anchor: Frame, step: Frame) -> list[Remedy]:
+    """The same for the entries of a list that the function can name, such as the layers of a cache; none where a
+    carried value is kept elsewhere, or an entry of the list was not seen with one."""
+    lists: set[str] = set()
+    kept: dict[str, set[int]] = {}
+    for c in reuse.carries:
+        found = [f for h in c.tensor.holders if program.reaches_in(h, call) and (f := _of_entry(h)) is not None]
+        if not found:
+            return []
+        for entries, index, attribute in found:
+            lists.add(entries)
+            kept.setdefault(attribute, set()).add(index)
+    every = set().union(*kept.values())
+    if len(lists) != 1 or any(found != every for found in kept.values()) or every != set(range(len(every))):
+        return []
+    entries = lists.pop()
+    names = " and ".join(f"`{name}`" for name in kept)
+    return [
+        Remedy(
+            "detach_in_entries",
+            f"detach {names} of each entry of `{entries}` once each iteration, behind {where(step)}",
+            "unsafe",
+            stops_there(program.evidence.fresh_reaches, reuse),
+            {"after": place(anchor), "entries": entries, "kept": list(kept)},
+        )
+    ]
+
+
+def _of_entry(holder: Holder) -> tuple[str, int, str] | None:
+    """The list, the position in it, and the attribute of the entry there that holds a tensor; None for others."""
+    if len(holder.steps) < 3:
+        return None
+    *path, entry, last = holder.steps
+    if entry.kind != "index" or last.kind != "attribute" or not last.key.isidentifier():
+        return None
+    if path[0].kind != "name" or any(s.kind != "attribute" for s in path[1:]):
+        return None
+    return ".".join(s.key for s in path), int(entry.key), last.key
+
+
+def _of_module(parameters: list[Parameter], holder: Holder) -> tuple[str, str, str] | None:
+    """The model, the attribute of one of its modules that holds a tensor, and whether in a dict; None for others."""
+    steps = [s.kind for s in holder.steps]
+    inner = 1 if steps and steps[-1] == "key" else 0
+    path = holder.steps[: len(steps) - inner]
+    if len(path) < 3 or path[0].kind != "name" or any(s.kind != "attribute" for s in path[1:]):
+        return None
+    if not path[-1].key.isidentifier() or (inner and path[-1].type != "dict"):
+        return None
+    for length in (1, 2):
+        model = ".".join(s.key for s in path[:length])
+        if len(path) > length + 1 and any(p.name.startswith(f"{model}.") for p in parameters):
+            return model, path[-1].key, "dict" if inner else "tensor"
+    return None
+
+
+# A state that is reset in place, let go of its graph where it is reset.
+
+
+def detach_at_reset(resets: list[Reset], behind_step: list[Remedy]) -> list[Remedy]:
+    """Detach in place in front of each reset; else once each iteration, behind the step."""
+    edits: list[dict[str, Any]] = [
+        {
+            "kind": "add_statement",
+            "args": {"place": place(r.frame), "statement": f"{r.path}.detach_()", "before": True},
+        }
+        for r in resets
+    ]
+    shown = ", ".join(f"`{r.path}`" for r in resets[:4])
+    recorded = all(r.node is not None for r in resets)
+    note = (
+        "No gradient came through the reset anyway, so every gradient stays as it was meant."
+        if recorded
+        else "The reset gives it new numbers: no gradient belongs to how the earlier ones were computed."
+    )
+    title = f"detach {shown} before the reset, at {where(resets[0].frame)}"
+    instead = "Gradients stop there; the values are those that the reset gives."
+    return [
+        *together(edits, title, "unsafe", note),
+        *(replace(r, note=instead) for r in behind_step),
+    ]
 
 
 def from_carrying(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:

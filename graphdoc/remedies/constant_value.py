@@ -2,39 +2,51 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from graphdoc.evidence import Event, Frame, Node, OlderEdge, SourceTexts
+from graphdoc.evidence import Event, Folded, Frame, Holder, Node, OlderEdge, SourceTexts
+from graphdoc.evidence.lookup import node_with
 from graphdoc.finding import Remedy
-from graphdoc.program.carried_names import is_local, local_names_of, names_taken_up
-from graphdoc.program.connections import (
+from graphdoc.program.bindings import assignments, frame_of, function_around, is_name, names_in, tree
+from graphdoc.program.carried_names import (
+    attributes_of_one_object,
+    beside_the_new,
+    bound_names,
+    handing_on,
+    is_local,
+    local_names_of,
+    names_taken_up,
+    operands_in,
+    slices_in,
+)
+from graphdoc.program.container_entries import FILLING, entry_of, given, kept_at, putting, statements, user_frames
+from graphdoc.program.expression_values import (
+    UNKNOWN,
+    calls_into,
+    in_training,
+    known,
+    named_value_at,
+    trains_below,
+    value_at,
+)
+from graphdoc.program.observed import Program
+from graphdoc.program.overwrites import (
     is_needed,
     is_the_loss_itself,
     reached_without_nodes,
     reached_without_values,
     takes_only_older,
 )
-from graphdoc.program.expression_values import UNKNOWN, calls_into, known, named_value_at, trains_below, value_at
-from graphdoc.program.loop_owner import once_a_batch
-from graphdoc.program.loops import within_a_loop
-from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
-from graphdoc.program.spans import code_at, place, where
-from graphdoc.program.stored_values import user_frames
-from graphdoc.program.value_reads import (
-    attributes_of_one_object,
-    beside_the_new,
-    bound_names,
-    handing_on,
-    operands_in,
-    slices_in,
-)
-from graphdoc.remedies.left_open import open_at_loop
+from graphdoc.program.spans import code_at, once_a_batch, place, where, within_a_loop
+from graphdoc.remedies.recording import open_at_loop
 from graphdoc.source.module import Source
-from graphdoc.story.older_graph import distinct_carries, paths_of
-from graphdoc.story.older_graph_places import earlier_uses
+from graphdoc.source.paths import covers, key, pairs
+from graphdoc.source.places import Place
+from graphdoc.story.older_graph import distinct_carries, earlier_uses, paths_of
 from graphdoc.story.wording import folded, listing
 
 OF_THIS_LOSS = "a constant for this loss"
@@ -101,7 +113,7 @@ def constant_at_use(
         at_use, shown = _whole_expressions(program.sources, at_use, shown)
         loss = "the earlier loss" if use_only else "this loss"
         title = f"detach `{shown}` where {loss} uses it"
-        out.append(replace(together(at_use, title, note), open=open_at_loop(each)))
+        out.append(replace(as_one(at_use, title, note), open=open_at_loop(each)))
     if alone or not leaves_nothing(program, computed):
         whole = _made_constant(program.evidence.fresh_reaches, carries, note)
         out += _where_computed(at_making, blocks, whole, open_at_loop(again))
@@ -116,10 +128,10 @@ def _where_computed(
     if at_making:
         are = "it is" if len(at_making) == 1 else "they are"
         title = f"detach {_values(at_making)} where {are} computed, at {_places(at_making)}"
-        out.append(replace(together(at_making, title, whole), open=left))
+        out.append(replace(as_one(at_making, title, whole), open=left))
     if blocks:
         whole = f"{whole} The operations that compute it are not recorded at all."
-        out.append(together(blocks, f"compute {_values(blocks)} under torch.no_grad(), at {_places(blocks)}", whole))
+        out.append(as_one(blocks, f"compute {_values(blocks)} under torch.no_grad(), at {_places(blocks)}", whole))
     return out
 
 
@@ -309,13 +321,252 @@ def in_earlier_loss(sources: SourceTexts, nodes: list[Node], reuse: Reuse, note:
     if not edits:
         return []
     name = uses[0][1]
-    return [together(edits, f"detach `{name}` where the earlier loss uses it", note)]
+    return [as_one(edits, f"detach `{name}` where the earlier loss uses it", note)]
 
 
-def together(edits: list[dict[str, Any]], title: str, note: str) -> Remedy:
+def as_one(edits: list[dict[str, Any]], title: str, note: str) -> Remedy:
     kind, args = ("several", {"edits": edits}) if len(edits) > 1 else (edits[0]["kind"], edits[0]["args"])
     return Remedy(kind, title, "unsafe", note, args)
 
 
 def frame_at(at: dict[str, Any]) -> Frame:
     return Frame(str(at["file"]), int(at["line"]), int(at.get("column") or 0))
+
+
+# A loss that takes the older one of two values that bear one name: ``self.score`` of the other update, with ``score``
+# computed for this one beside it.
+
+
+def value_computed_anew(sources: SourceTexts, cut: Remedy) -> list[Remedy]:
+    """In place of a cut where the loss uses values: the values that the same function has computed in their place.
+
+    Told where every value that is cut is an attribute, a statement above the loss binds its last name by a call of the
+    same function on the same arguments but for their ``detach()``, and nothing that runs with it reads that name.
+    """
+    edits = cut.parts
+    changed: list[dict[str, Any]] = []
+    for edit in edits:
+        operands = edit["args"].get("operands") if edit["kind"] == "detach_expression" else None
+        if not operands or len(operands) != 1:
+            return []
+        at, path = edit["args"]["place"], str(operands[0][0])
+        name = _twin(sources, frame_at(at), path)
+        if not name:
+            return []
+        new = {"kind": "use_instead", "args": {"place": at, "operand": path, "name": name}}
+        changed += [new] if new not in changed and not _same_statement(sources, changed, new) else []
+    names = {edit["args"]["name"]: edit["args"]["operand"] for edit in changed}
+    if len(names) != 1:
+        return []
+    ((name, path),) = names.items()
+    note = (
+        f"`{name}` is computed for this loss and reaches it nowhere; `{path}` is the one of the earlier update. The "
+        "loss then gives its gradient to what the new one is computed from."
+    )
+    return [as_one(changed, f"use `{name}`, computed anew for this loss, in place of `{path}`", note)]
+
+
+def value_with_its_graph(program: Program, reuse: Reuse, cut: Remedy) -> list[Remedy]:
+    """In place of a cut that leaves a term of the loss a constant: the value once more, without the ``detach()`` by
+    which it was computed for the other loss, where what was detached has a graph of this pass."""
+    operands = cut.args.get("operands") if cut.kind == "detach_expression" else None
+    if not operands or len(operands) != 1 or not reuse.carries or not all(c.term for c in reuse.carries):
+        return []
+    at, name = frame_at(cut.args["place"]), str(operands[0][0])
+    made = assignments(program.sources, at, name)
+    value = made[0][1] if made and name.isidentifier() else None
+    freed = [p for n in ast.walk(value) if (p := _detached(n))] if isinstance(value, ast.Call) else []
+    taken = program.node(reuse.carries[0].consumer)
+    around = _in_line(taken.stack, at) if taken is not None else None
+    known = {t.path: t for t in reversed(program.tensors) if around is not None and t.function == around.function}
+    if value is None or not freed or not all(p in known and known[p].requires_grad for p in freed):
+        return []
+    read = {n for n in names_in(value) if n.isidentifier()}
+    between = [f for n in read for f, _ in assignments(program.sources, at, n) if made[0][0].line < f.line < at.line]
+    if between:
+        return []
+    text = ast.unparse(value).replace(".detach()", "")
+    whose, paths = folded(reuse.behind), listing(f"`{p}`" for p in dict.fromkeys(freed))
+    note = (
+        f"`{name}` was computed from {paths} detached, so as a constant this term of the loss would teach nothing. "
+        f"Computed anew it trains what {paths} came from; {whose} get gradient from it as well, which their own update "
+        "has to clear."
+    )
+    args = {"place": cut.args["place"], "operand": name, "name": text}
+    return [
+        Remedy("use_instead", f"compute `{name}` anew for this loss, from {paths} with its graph", "unsafe", note, args)
+    ]
+
+
+def _in_line(stack: Sequence[Frame], at: Frame) -> Frame | None:
+    """The frame of a stack that stands on the line of a place; it knows the function."""
+    return next((f for f in stack if (f.file, f.line) == (at.file, at.line)), None)
+
+
+def _detached(node: ast.AST) -> str:
+    """``x`` of ``x.detach()``; empty for anything else."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach":
+        return key(node.func.value)
+    return ""
+
+
+def _twin(sources: SourceTexts, frame: Frame, path: str) -> str:
+    """The name that is bound anew above a loss; empty where there is none."""
+    root = tree(sources, frame.file)
+    scope = function_around(root, frame.line) if root is not None else None
+    holder, _, name = path.rpartition(".")
+    used = statement_around(scope, frame) if scope is not None else None
+    if root is None or scope is None or used is None or not holder or not name.isidentifier():
+        return ""
+    reads = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
+    if not all(_apart(scope, used, n) for n in reads):
+        return ""
+    bound = [s for s in statements(scope) if any(is_name(t, name) for t, _ in pairs(s))]
+    if len(bound) != 1 or bound[0] not in scope.body or bound[0].lineno >= used.lineno:
+        return ""
+    fresh = next(value for t, value in pairs(bound[0]) if is_name(t, name))
+    kept = [
+        value
+        for s in ast.walk(root)
+        if isinstance(s, ast.Assign) and not (scope.lineno <= s.lineno <= (scope.end_lineno or s.lineno))
+        for t, value in pairs(s)
+        if ast.unparse(t) == path
+    ]
+    return name if kept and all(_same_call(fresh, value) for value in kept) else ""
+
+
+def _apart(scope: ast.AST, one: ast.AST, other: ast.AST) -> bool:
+    """Whether two parts of a function stand in different arms of one branch, so that only one of them runs."""
+    for branch in ast.walk(scope):
+        if isinstance(branch, ast.If):
+            arms = [{id(n) for s in arm for n in ast.walk(s)} for arm in (branch.body, branch.orelse)]
+            if any(id(one) in a and id(other) in b for a, b in (arms, arms[::-1])):
+                return True
+    return False
+
+
+def _same_call(new: ast.expr, old: ast.expr) -> bool:
+    """Whether the new value is the old one without a ``detach()`` in its arguments."""
+    if not (isinstance(new, ast.Call) and isinstance(old, ast.Call)):
+        return False
+    written = ast.unparse(old)
+    return written != ast.unparse(new) and written.replace(".detach()", "") == ast.unparse(new)
+
+
+def statement_around(scope: ast.AST, frame: Frame) -> ast.stmt | None:
+    """The innermost statement around a place."""
+    found = [s for s in statements(scope) if covers(s, frame.line)]
+    return max(found, key=lambda s: (s.lineno, -(s.end_lineno or s.lineno)), default=None)
+
+
+def _same_statement(sources: SourceTexts, changed: list[dict[str, Any]], new: dict[str, Any]) -> bool:
+    """Whether one of the changes is made in the same statement, where it replaces every such operand."""
+    frames = [frame_at(e["args"]["place"]) for e in (*changed, new)]
+    root = tree(sources, frames[-1].file)
+    scope = function_around(root, frames[-1].line) if root is not None else None
+    if scope is None:
+        return False
+    last = statement_around(scope, frames[-1])
+    return any(f.file == frames[-1].file and statement_around(scope, f) is last for f in frames[:-1])
+
+
+# A store that a function fills: each entry without its graph as it is stored, or the function without gradients.
+
+DATA = "What is stored is data for the updates; no gradient goes through it."
+
+
+def tuple_of(kind: str) -> Any:
+    return {"tuple": ["tensor", "tensor"]} if kind == "tuple" else {"list": "tensor"} if kind == "list" else None
+
+
+def stored(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> list[Remedy]:
+    """Cut at the expression that goes into the store: an argument of the call that keeps it."""
+    edits: list[dict[str, Any]] = []
+    for c in distinct_carries(nodes, reuse.carries):
+        producer = node_with(nodes, c.producer)
+        frames = user_frames(producer.stack) if producer is not None else []
+        seen: set[tuple[str, str, str]] = set()
+        for holder in c.tensor.holders:
+            entry = entry_of(holder)
+            if entry is None or (told := (entry.container, entry.type, entry.field.key if entry.field else "")) in seen:
+                continue
+            seen.add(told)
+            structure = "tensor" if not entry.rest else None
+            if len(entry.rest) == 1 and entry.field is not None:
+                structure = tuple_of(entry.field.type)
+            found = putting(sources, frames, entry) if structure is not None else []
+            if not found and producer is not None and structure is not None:
+                found = _elsewhere(sources, nodes, holder, producer)
+            for frame, statement in found:
+                value = given(sources, statement, entry)
+                if value is None or isinstance(value, ast.Constant):
+                    continue
+                at = frame_of(sources, frame.file, value, frame.function)
+                edit = {"kind": "detach_expression", "args": {"place": place(at), "structure": structure}}
+                if edit not in edits:
+                    edits.append(edit)
+    if not edits:
+        return []
+    line = where(frame_at(edits[0]["args"]["place"]))
+    return [
+        as_one(
+            edits,
+            f"store it detached, at {line}",
+            DATA,
+        )
+    ]
+
+
+def _elsewhere(sources: SourceTexts, nodes: list[Node], holder: Holder, producer: Node) -> list[tuple[Frame, ast.stmt]]:
+    """The one statement that puts a value into its store, where no function that was under way when it was made does
+    so: that of a hook."""
+    kept = kept_at(sources, nodes, None, [holder], producer)
+    statement = Source(kept[0].file, sources.get(kept[0].file, "")).node_statement(Place.of(kept[0])) if kept else None
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    puts = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in FILLING
+    return [(kept[0], statement)] if len(kept) == 1 and statement is not None and puts else []
+
+
+def no_grad_over_maker(program: Program, reuse: Reuse) -> list[Remedy]:
+    """The whole function that filled the store, without gradients.
+
+    Left out: functions in which the training itself runs, those that the update calls too (they compute what it
+    trains), and constructors.
+    """
+    for c in distinct_carries(program.nodes, reuse.carries)[:1]:
+        producer, consumer = program.node(c.producer), program.node(c.consumer)
+        made = user_frames(producer.stack if producer else [])
+        known = {(f.file, f.function) for f in made}
+        updating = [f for f in user_frames(consumer.stack if consumer else []) if (f.file, f.function) not in known]
+        for frame in made:
+            if (
+                frame.function == "<module>"
+                or frame.function.endswith("__init__")
+                or in_training(program.evidence.events, frame)
+            ):
+                continue
+            if calls_into(program.sources, updating, frame.function) or _runs_in(
+                program.evidence.folded, updating, frame
+            ):
+                continue
+            return [
+                Remedy(
+                    "no_grad_decorator",
+                    f"fill the store without gradients: @torch.no_grad() on {frame.function}",
+                    "unsafe",
+                    f"What {frame.function} gives has no graph then; what the updates compute themselves is trained as "
+                    "before.",
+                    {"place": place(frame)},
+                )
+            ]
+    return []
+
+
+def _runs_in(folded: Folded | None, updating: list[Frame], maker: Frame) -> bool:
+    """Whether the failing graph has a part made in a function below one of these: the update computes with it."""
+    above = {(f.file, f.function) for f in updating}
+    for part in folded.parts if folded is not None else ():
+        path = [(f.file, f.function) for f in part.stack]
+        if (maker.file, maker.function) in path and above & set(path[: path.index((maker.file, maker.function))]):
+            return True
+    return False

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from graphdoc.evidence import Frame
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.model import Safety
-from graphdoc.program.spans import place
+from graphdoc.program.spans import place, where
+from graphdoc.source.edits import spot
+from graphdoc.source.module import Source
+from graphdoc.source.places import Edit, Instead, Place
 
 
 def remedy_at(
@@ -17,3 +21,54 @@ def remedy_at(
     if frame is None:
         return ()
     return (Remedy(kind, title, safety, note, {"place": place(frame), **args}),)
+
+
+# Whether a proposed fix can be written into the sources of the run, and which of several are the same.
+
+
+def applies(sources: SourceTexts, remedy: Remedy) -> bool:
+    """Whether the fix can be written into the sources of the run."""
+    return written(sources, remedy) is not None
+
+
+def written(sources: SourceTexts, remedy: Remedy) -> list[Edit] | None:
+    """The edits of a fix in the sources of the run; None where it cannot be written there."""
+    from graphdoc.fixes.fix_kind import CannotFix
+    from graphdoc.fixes.kinds import edits
+    from graphdoc.source.module import Source
+
+    try:
+        return edits(remedy.kind, {f: Source(f, t) for f, t in sources.items()}, remedy.args)
+    except CannotFix:
+        return None
+
+
+def unique(remedies: list[Remedy]) -> list[Remedy]:
+    out: list[Remedy] = []
+    for r in remedies:
+        if not any(o.kind == r.kind and o.args == r.args for o in out):
+            out.append(r)
+    return out
+
+
+# What a fix is called that computes a value where it is used: a statement that something else still reads stays.
+
+
+def titled(sources: SourceTexts, remedy: Remedy, made: Frame, there: str) -> Remedy:
+    """The remedy with its title: statements are moved, or what ``made`` stands for is computed ``there`` too."""
+    moved = _moved(sources, remedy, made)
+    first, *others = moved or [made.line]
+    lines = ", ".join([where(replace(made, line=first)), *map(str, others)])
+    how = f", as {where(made)} does" if made.line not in moved else f": move {lines} into it"
+    return replace(remedy, title=f"compute it {there}{how}")
+
+
+def _moved(sources: SourceTexts, remedy: Remedy, made: Frame) -> list[int]:
+    """The lines, of the file of ``made``, of the statements that are taken away; as if that was all, where the fix
+    cannot be written."""
+    source = Source(made.file, sources.get(made.file, ""))
+    changes = written(sources, remedy) if source.node_statement(Place.of(made)) is not None else None
+    if changes is None:
+        return [made.line]
+    gone = [e.at for e in changes if e.file == made.file and e.at is not None and isinstance(e.change, Instead)]
+    return sorted({n.lineno for n in source.node_statements() if any(at.holds(spot(source, n)) for at in gone)})

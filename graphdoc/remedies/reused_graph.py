@@ -2,35 +2,187 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import replace
 from typing import Any
 
-from graphdoc.evidence import SourceTexts
+from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.finding import Remedy
-from graphdoc.program.coupled_losses import Coupling
-from graphdoc.program.handed_flags import decided_at
+from graphdoc.program.bindings import assignments, decided_at, names_in
+from graphdoc.program.calls_in_order import Coupling
+from graphdoc.program.carried_names import bound_names, meeting
+from graphdoc.program.container_entries import user_frames
+from graphdoc.program.expression_values import written_into_given
+from graphdoc.program.inner_gradient import Entered, entered, is_inner_step
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
-from graphdoc.program.reuse import Reuse
-from graphdoc.program.roles import CONSTANT, Role
-from graphdoc.program.spans import innermost_user, place, where
+from graphdoc.program.overwrites import Overwrite
+from graphdoc.program.reuse import CONSTANT, Reuse, Role, SlicedBuffer
+from graphdoc.program.spans import in_function, innermost_user, place, where
 from graphdoc.remedies.carried_value import detach_where_kept, from_carrying
-from graphdoc.remedies.computed_anew import value_computed_anew, value_with_its_graph
-from graphdoc.remedies.constant_value import OF_THIS_LOSS, constant_at_use, in_earlier_loss, together
+from graphdoc.remedies.clipping import can_merge, merge
+from graphdoc.remedies.constant_value import (
+    OF_THIS_LOSS,
+    as_one,
+    constant_at_use,
+    in_earlier_loss,
+    stored,
+    value_computed_anew,
+    value_with_its_graph,
+)
 from graphdoc.remedies.emptied_store import emptied_behind_step, only_grows
-from graphdoc.remedies.filled_store import stored
-from graphdoc.remedies.kept_inner_graph import keep_inner_graph
-from graphdoc.remedies.merged_backward import can_merge, merge
-from graphdoc.remedies.package_cache import cleared_by_call
+from graphdoc.remedies.fix_places import applies
+from graphdoc.remedies.forward_copies import behind_call
+from graphdoc.remedies.in_place_write import together
 from graphdoc.remedies.recomputation import compute_again, repeated, result_anew, start_anew
-from graphdoc.remedies.result_of_its_own import result_of_its_own
-from graphdoc.remedies.second_forward import second_forward
-from graphdoc.remedies.separate_rows import own_rows
-from graphdoc.remedies.stored_graph import from_building_once, from_storing, sensible
-from graphdoc.remedies.unread_twin import behind_call
-from graphdoc.remedies.written_fixes import applies
-from graphdoc.story.optimizers import all_told
-from graphdoc.story.wording import folded, listing
+from graphdoc.remedies.stored_graph import cleared_by_call, from_building_once, from_storing, sensible
+from graphdoc.source.module import Source
+from graphdoc.source.places import Place
+from graphdoc.story.wording import all_told, folded, listing
+
+# An ``autograd.grad`` inside a forward pass frees what the outer loss still needs: its graph is kept.
+
+
+def keep_inner_graph(sources: SourceTexts, failing: Event, freeing: Event) -> tuple[Remedy, ...]:
+    """Keep the graph of the inner call; where the loss is built on its result, as a graph of its own first."""
+    frame = innermost_user(freeing.stack)
+    if frame is None:
+        return ()
+    way = entered(sources, freeing, failing, None)
+    step = is_inner_step(sources, freeing)
+    left = failing.kind == "backward" and not freeing.create_graph and not step
+    first_order = Remedy(
+        "retain_graph",
+        f"keep the graph in the autograd.grad call at {where(frame)}",
+        "safe",
+        "Its result has a graph already; the one that it was computed from then stays as well."
+        if freeing.create_graph
+        else "Its result stays a number for the loss (first order): gradient flows through what else the loss is made "
+        "of. Nothing is stepped in between.",
+        {"place": place(frame)},
+        "whether the loss is to be differentiated through its result as well, no run tells" if left else "",
+    )
+    if freeing.create_graph or (way is not Entered.AS_TENSOR and not step):
+        return (first_order,)
+    second_order = Remedy(
+        "set_keyword",
+        f"compute the gradient at {where(frame)} with create_graph=True",
+        "unsafe",
+        "The result gets a graph, so the loss is differentiated through it as well (second order), and the graph stays "
+        "for whatever else needs it.",
+        {"place": place(frame), "name": "create_graph", "value": "True"},
+        "whether the inner step is to be differentiated as well (second order), no run tells" if step else "",
+    )
+    return (first_order, second_order) if step else (second_order, first_order)
+
+
+# Computing out of place what a function writes into a tensor that it was given, with a graph.
+
+
+def result_of_its_own(program: Program, reuse: Reuse) -> list[Remedy]:
+    """A tensor of its own for what is given back: the caller's keeps its numbers, and gets no graph."""
+    frames = written_into_given(program, reuse)
+    edits = [{"kind": "out_of_place", "args": {"place": place(f), "caller": True}} for f in frames]
+    lines = ", ".join(where(f) for f in frames[:3])
+    note = "What the function was given keeps its numbers, which the write changed, and has no graph."
+    return together(edits, f"write out of place, at {lines}", "unsafe", note)
+
+
+# A forward pass of its own for the second of two losses, behind the step that the first one makes.
+
+MOST_SEEDS = 8
+
+
+def second_forward(program: Program, reuse: Reuse) -> list[Remedy]:
+    """Compute what both losses share once more behind the step in between, for the loss that comes after it.
+
+    Only where one function makes the first call, the step and the second call in this order, and the step moves
+    something that the second loss reaches.
+    """
+    calls = _in_one_function(reuse) if not reuse.only_heads_stepped else None
+    if calls is None:
+        return []
+    step, failing = calls
+    seeds = _shared(program, reuse, step)
+    if not seeds:
+        return []
+    return [
+        Remedy(
+            "recompute_after",
+            f"run the forward pass again for the second loss, after {where(step)}",
+            "unsafe",
+            "The second loss is computed with the weights as they are after that step, and its gradient is theirs.",
+            {"places": [place(f) for f in seeds], "after": place(step), "backward": place(failing)},
+        )
+    ]
+
+
+def _in_one_function(reuse: Reuse) -> tuple[Frame, Frame] | None:
+    """The last step between the two calls and the failing call, as the innermost function that makes all three has
+    them."""
+    if reuse.calls is None:
+        return None
+    steps = [e for e in reuse.journal.between(*reuse.calls) if e.kind == "step"]
+    for failing in user_frames(reuse.calls[1].stack):
+        first = in_function(user_frames(reuse.calls[0].stack), failing)
+        step = in_function(user_frames(steps[-1].stack), failing) if steps else None
+        if first is not None and step is not None and first.line < step.line < failing.line:
+            return step, failing
+    return None
+
+
+def _shared(program: Program, reuse: Reuse, step: Frame) -> list[Frame]:
+    """The statements above the step that made the shared values and what they were made from, as far as it has a
+    graph."""
+    graphs = {t.path for t in program.tensors if t.requires_grad and not t.is_leaf and t.function == step.function}
+    todo: list[str] = []
+    seeds: dict[int, Frame] = {}
+    for c in reuse.carries:
+        made, taken = program.node(c.producer), program.node(c.consumer)
+        pair = meeting(made, taken) if made is not None and taken is not None else None
+        if pair is None or (pair[0].file, pair[0].function) != (step.file, step.function):
+            return []
+        held = [h.path for h in c.tensor.holders if h.exact]
+        if not held and bound_names(program.sources, pair[0]):
+            # Its names are bound anew by now, as by ``loss = loss.mean()``: the statement is known all the same.
+            seeds.setdefault(pair[0].line, pair[0])
+            held = names_in(_value(program.sources, pair[0]))
+        todo += held
+    seen: set[str] = set()
+    while todo and len(seeds) < MOST_SEEDS:
+        name = todo.pop()
+        if name in seen or name not in graphs:
+            continue
+        seen.add(name)
+        for statement, value in assignments(program.sources, step, name)[:1]:
+            seeds.setdefault(statement.line, statement)
+            todo += names_in(value)
+    return [seeds[line] for line in sorted(seeds)]
+
+
+def _value(sources: SourceTexts, frame: Frame) -> ast.expr | None:
+    """What the assignment around this place assigns."""
+    source = Source(frame.file, sources.get(frame.file, ""))
+    owner = source.node_statement(Place.of(frame))
+    return owner.value if isinstance(owner, ast.Assign) else None
+
+
+# A tensor of its own for every slice of a buffer that several losses share.
+
+
+def own_rows(buffer: SlicedBuffer) -> list[Remedy]:
+    """Make a list of rows of the buffer."""
+    return [
+        Remedy(
+            "rows_of_buffer",
+            f"keep each row of {buffer.path} in a tensor of its own, for {where(buffer.read)}",
+            "safe",
+            "The numbers stay as they are. Each loss has the graph of its own row; the other rows' part of the graph "
+            "got nothing but zeros from it.",
+            {"read": place(buffer.read)},
+        )
+    ]
+
 
 _HELD = "whether it is to be made anew with what it meets, or to stay as it was, no run tells"
 
@@ -264,7 +416,7 @@ def detach_targets(coupling: Coupling, note: str) -> list[Remedy]:
             edits.append(edit)
     frame, loss = coupling.places[0]
     what = f"the target of {loss}" if loss else "the other network's output"
-    return [together(edits, f"detach {what} at {where(frame)}", note)]
+    return [as_one(edits, f"detach {what} at {where(frame)}", note)]
 
 
 def _with_both_losses(reuse: Reuse) -> list[Remedy]:
@@ -290,3 +442,52 @@ def _sum(reuse: Reuse) -> list[Remedy]:
 
 def _merged(reuse: Reuse, note: str) -> list[Remedy]:
     return [replace(r, safety="unsafe", note=note) for r in merge(reuse)]
+
+
+# A remedy together with taking out ``retain_graph=True``, which kept the graph that it parts from.
+
+
+def with_flag_dropped(
+    sources: SourceTexts, events: list[Event], found: Overwrite, remedies: list[Remedy]
+) -> list[Remedy]:
+    """Each remedy together with taking ``retain_graph=True`` out of the calls that have it; then as it is."""
+    drops = [
+        {"kind": "drop_keyword", "args": {"place": place(f), "name": "retain_graph"}}
+        for f in flagged_calls(sources, events, found)
+    ]
+    if not drops:
+        return remedies
+    out = []
+    for r in remedies:
+        if r.safety == "display":
+            out.append(r)
+            continue
+        out.append(
+            Remedy(
+                "several",
+                f"{r.title}, and drop retain_graph=True",
+                "unsafe",
+                f"{r.note} Each call then frees the graph that it has walked.".strip(),
+                {"edits": [*r.parts, *drops]},
+                r.open,
+            )
+        )
+    return [*out[:5], *remedies[:2]]
+
+
+def flagged_calls(sources: SourceTexts, events: list[Event], found: Overwrite) -> list[Frame]:
+    """The places of the calls that kept this very graph, the failing one included, where the flag is written."""
+    out: list[Frame] = []
+    keeping = {e.index for e in found.keeping_calls}
+    if not keeping:
+        return out
+    failing = found.failing.index if found.failing is not None else -1
+    for e in events:
+        own = e.index in keeping or e.index == failing
+        frame = innermost_user(e.stack) if own and e.retain_graph and e.kind == "backward" else None
+        if frame is None or any(f.start == frame.start for f in out):
+            continue
+        call = Source(frame.file, sources.get(frame.file, "")).call_at(frame)
+        if call is not None and any(a.keyword == "retain_graph" for a in call.arguments):
+            out.append(frame)
+    return out

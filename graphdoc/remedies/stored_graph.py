@@ -2,32 +2,299 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from graphdoc.evidence import Frame, SourceTexts
+from graphdoc.evidence import Event, Frame, Holder, OlderEdge, Package, SourceTexts
+from graphdoc.evidence.lookup import package_of
 from graphdoc.finding import Remedy
-from graphdoc.program.loops import loop_of
-from graphdoc.program.made_each_round import made_outside_loops
-from graphdoc.program.made_parameters import makes_parameter
+from graphdoc.program.bindings import assignments, frame_of, function_around, text_of, tree
+from graphdoc.program.carried_names import meeting
+from graphdoc.program.collected import makes_parameter
+from graphdoc.program.container_entries import MOST_PUTS, kept_at, kept_name, statements
+from graphdoc.program.installed import Deed, Switch, given, keepers_of, switch_of, switches_of
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
-from graphdoc.program.spans import innermost_user, place, where
-from graphdoc.program.stored_values import kept_at
-from graphdoc.program.value_reads import meeting
+from graphdoc.program.rounds import made_outside_loops
+from graphdoc.program.spans import innermost_user, loop_of, node_loop_of, place, where
 from graphdoc.remedies.carried_value import detach_behind_step, detach_where_kept
-from graphdoc.remedies.constant_value import constant_at_use
-from graphdoc.remedies.emptied_store import emptied_behind_step
-from graphdoc.remedies.filled_store import no_grad_over_maker, stored
-from graphdoc.remedies.lost_gradient import lost
-from graphdoc.remedies.package_cache import without_cache
+from graphdoc.remedies.constant_value import (
+    DATA,
+    as_one,
+    constant_at_use,
+    frame_at,
+    no_grad_over_maker,
+    statement_around,
+    stored,
+)
+from graphdoc.remedies.emptied_store import emptied_behind_step, entries_computed_again
+from graphdoc.remedies.fix_places import applies, unique
 from graphdoc.remedies.recomputation import compute_again, with_what_it_is_made_of
-from graphdoc.remedies.recomputed_entries import entries_computed_again
-from graphdoc.remedies.stored_record import stored_records
-from graphdoc.remedies.unread_value import unread_value
-from graphdoc.remedies.written_fixes import applies, unique
-from graphdoc.story.older_graph import called, distinct_carries
-from graphdoc.story.older_graph_places import cached_with
+from graphdoc.remedies.sum_of_rounds import lost
+from graphdoc.source.paths import covers, last_word
+from graphdoc.story.older_graph import cached_with, called, distinct_carries
 from graphdoc.story.wording import folded
+
+# A cache of an installed package that keeps a graph: to be switched off where it was switched on, or cleared.
+
+
+def without_cache(program: Program, reuse: Reuse) -> list[Remedy]:
+    """The user's arguments by which a package keeps these values for later passes, given as off; none where a value is
+    kept otherwise."""
+    found: dict[tuple[int, int], Switch] = {}
+    for c in reuse.carries:
+        switches = _switches(program, c)
+        if not switches:
+            return []
+        found.update({s.frame.start[1:]: s for s in switches})
+    if not found:
+        return []
+    first = next(iter(found.values()))
+    edits = [
+        {"kind": "set_keyword", "args": {"place": place(s.call), "name": s.name, "value": "False"}}
+        for s in found.values()
+    ]
+    shown = " and ".join(dict.fromkeys(where(s.frame) for s in found.values()))
+    return [
+        Remedy(
+            "several",
+            f"leave out the cache: {first.name}=False, at {shown}",
+            "unsafe",
+            "Each pass computes it from the weights of now.",
+            {"edits": edits},
+        )
+    ]
+
+
+def cleared_by_call(program: Program, reuse: Reuse) -> list[Remedy]:
+    """The call by which the package clears what it keeps, for the user to write in each iteration; none where the
+    program itself may have kept the value."""
+    found = program.evidence.extras.get("clearing")
+    if not isinstance(found, dict):
+        return []
+    held = str(found.get("held") or "")
+    ways = [h.path for c in reuse.carries for h in c.tensor.holders if h.exact]
+    alone = all(path == held or path.startswith(f"{held}.") for path in ways)  # else the program carries it on as well
+    if not (alone and _is_bound_again(program.sources, reuse.failing, held) if held else reuse.kept_by_package):
+        return []
+    file = str(found.get("file"))
+    package = package_of(program.packages, file)
+    told, path = (package.told, package.path_of(file)) if package is not None else ("it", file)
+    call = innermost_user(reuse.failing.stack) if reuse.failing is not None else None
+    around = node_loop_of(program.sources, call) if call is not None else None
+    when = "in each iteration, before the value is computed" if around is not None else "before it is computed again"
+    return [
+        Remedy(
+            "clear_what_is_kept",
+            f"call `{found.get('call')}` {when}: {told} then clears `{found.get('kept')}` ({path}:{found.get('line')})",
+            "display",
+            "What is kept there is of an earlier iteration; cleared, it is computed with the weights of now.",
+        )
+    ]
+
+
+def _is_bound_again(sources: SourceTexts, failing: Event | None, name: str) -> bool:
+    """Whether the round of the failing call has bound a name anew to what a package's function or property gave, which
+    was a value of an earlier round."""
+    call = innermost_user(failing.stack) if failing is not None else None
+    loop = node_loop_of(sources, call) if call is not None else None
+    if call is None or loop is None:
+        return False
+    bound = [s for s in ast.walk(loop) if isinstance(s, ast.Assign) and s.lineno <= call.line]
+    given = [s.value for s in bound if any(ast.unparse(t) == name for t in s.targets)]
+    return bool(given) and all(not _is_own(sources, value) for value in given)
+
+
+def _is_own(sources: SourceTexts, value: ast.expr) -> bool:
+    """Whether the program itself defines or sets what gives a value."""
+    giving = value.func if isinstance(value, ast.Call) else value
+    if not isinstance(giving, ast.Attribute) and giving is value:
+        return True
+    word = last_word(giving)
+    every = [n for file in sources if (root := tree(sources, file)) is not None for n in ast.walk(root)]
+    return any(
+        (isinstance(n, ast.FunctionDef) and n.name == word)
+        or (isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store) and n.attr == word)
+        for n in every
+    )
+
+
+def _switches(program: Program, carry: OlderEdge) -> list[Switch]:
+    """What the user gave to let a package keep this value."""
+    producer = program.node(carry.producer)
+    if producer is None:
+        return []
+    for holder in carry.tensor.holders:
+        for deed in keepers_of(program.packages, producer.stack, kept_name(holder)):
+            switches = switches_of(program.sources, deed)
+            if switches:
+                return switches
+    return []
+
+
+# A list whose entries are themselves lists or tuples of tensors: each cut in the method that puts it in.
+
+_PUTTING = frozenset({"append", "appendleft", "insert"})
+
+
+def stored_records(sources: SourceTexts, reuse: Reuse) -> list[Remedy]:
+    """Cut at every statement that puts a record into the list, or a tensor into one of its records.
+
+    The structure of the entries is what was seen in the list itself.
+    """
+    for holder in (h for c in reuse.carries for h in c.tensor.holders):
+        record = _record(holder)
+        if record is None:
+            continue
+        name, structure = record
+        cuts: list[dict[str, Any]] = [
+            {"kind": "detach_expression", "args": {"place": place(frame), "structure": inner}}
+            for frame, inner in _puts(sources, name, structure)
+        ]
+        if 0 < len(cuts) <= MOST_PUTS:
+            line = where(frame_at(cuts[0]["args"]["place"]))
+            return [as_one(cuts, f"store it detached, at {line}", DATA)]
+    return []
+
+
+def _record(holder: Holder) -> tuple[str, Any] | None:
+    """The name of the list and the structure of its entries; None where the holder is no tensor in a list's record."""
+    if len(holder.steps) < 3 or holder.steps[-2].kind != "index" or holder.steps[-1].kind != "index":
+        return None
+    owner, entry = holder.steps[-3:-1]
+    if owner.type not in ("list", "deque") or entry.type not in ("list", "tuple"):
+        return None
+    inner: Any = holder.structure.get(owner.type) if isinstance(holder.structure, dict) else None
+    if isinstance(inner, list):
+        inner = inner[0] if inner and all(i == inner[0] for i in inner) else None
+    known = isinstance(inner, dict) and entry.type in inner and owner.kind in ("name", "attribute")
+    return (owner.key, inner) if known else None
+
+
+def _puts(sources: SourceTexts, name: str, structure: Any) -> Iterator[tuple[Frame, Any]]:
+    """The expressions that go into such a list, or into a record of it, with their structure."""
+    for file in sources:
+        root = tree(sources, file)
+        for scope in ast.walk(root) if root is not None else ():
+            if not isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module):
+                continue
+            for s in statements(scope):
+                found = _put(s, name, structure)
+                if found is not None:
+                    yield frame_of(sources, file, found[0], getattr(scope, "name", "<module>")), found[1]
+
+
+def _put(statement: ast.stmt, name: str, structure: Any) -> tuple[ast.expr, Any] | None:
+    if isinstance(statement, ast.Expr):
+        call = statement.value
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or not call.args:
+            return None
+        puts = call.func.attr in _PUTTING and last_word(call.func.value) == name
+        return (call.args[-1], structure) if puts else None
+    if not isinstance(statement, ast.Assign):
+        return None
+    for target in statement.targets:
+        if not isinstance(target, ast.Subscript) or isinstance(target.slice, ast.Slice):
+            continue
+        if last_word(target.value) == name:
+            return statement.value, structure
+        if isinstance(target.value, ast.Subscript) and last_word(target.value.value) == name:
+            return statement.value, "tensor"
+    return None
+
+
+# A loss that takes what was computed once, outside of the function, where the function computes the same in each pass
+# and nothing reads it: a name that was meant to be the local one.
+
+
+def unread_value(program: Program, reuse: Reuse) -> list[Remedy]:
+    """Read the local value instead, wherever the function reads the other one."""
+    found = {n for c in reuse.carries if (n := _found(program, c.consumer, c.producer)) is not None}
+    if len(found) != 1:
+        return []
+    ((file, line, name, twin),) = found
+    root = tree(program.sources, file)
+    scope = function_around(root, line) if root is not None else None
+    edits: list[dict[str, Any]] = [
+        {"kind": "use_instead", "args": {"place": place(at), "operand": name, "name": twin}}
+        for at in (_reads(program.sources, file, scope, name) if scope is not None else ())
+    ]
+    note = (
+        f"`{twin}` is computed in each pass and nothing reads it. The loss then gives its gradient to what this pass "
+        "has computed."
+    )
+    return [as_one(edits, f"use `{twin}`, computed for this loss, in place of `{name}`", note)] if edits else []
+
+
+def _found(program: Program, consumer: int, producer: int) -> tuple[str, int, str, str] | None:
+    """File and line of a read, the name that is read there, and the local one that nothing reads."""
+    taken, made = program.node(consumer), program.node(producer)
+    read = innermost_user(taken.stack) if taken is not None else None
+    root = tree(program.sources, read.file) if read is not None else None
+    scope = function_around(root, read.line) if root is not None and read is not None else None
+    if read is None or made is None or scope is None:
+        return None
+    here = {n.id for n in _names(scope) if isinstance(n.ctx, ast.Load) and n.lineno == read.line}
+    bound = {n.id for n in _names(scope) if isinstance(n.ctx, ast.Store)}
+    for name in sorted(here - bound):
+        for at, value in assignments(program.sources, read, name)[:1]:
+            if any(f.file == at.file and at.line <= f.line <= at.end_line for f in made.stack):
+                twin = _twin(program.sources, scope, read, name, at, value)
+                if twin:
+                    return read.file, read.line, name, twin
+    return None
+
+
+def _twin(sources: SourceTexts, scope: ast.AST, read: Frame, name: str, at: Frame, value: ast.expr) -> str:
+    """The name in this function that the same call has given its value, in the same place of what it gives, and that
+    nothing reads; empty where there is none or more than one."""
+    outer = next((s for s in statements(tree(sources, at.file) or ast.Module([], [])) if s.lineno == at.line), None)
+    position = next((p for n, p in _targets(outer) if n == name), None) if outer is not None else None
+    if not isinstance(value, ast.Call) or position is None:
+        return ""
+    loads = {n.id for n in _names(scope) if isinstance(n.ctx, ast.Load)}
+    twins = [
+        n
+        for s in statements(scope)
+        if isinstance(s, ast.Assign) and isinstance(s.value, ast.Call) and s.lineno < read.line
+        if text_of(s.value.func) == text_of(value.func)
+        for n, p in _targets(s)
+        if p == position and n not in loads
+    ]
+    return twins[0] if len(twins) == 1 else ""
+
+
+def _targets(statement: ast.stmt) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The names that an assignment binds, each with its place in what is taken apart."""
+    for target in statement.targets if isinstance(statement, ast.Assign) else ():
+        if isinstance(target, ast.Name):
+            yield target.id, ()
+        elif isinstance(target, ast.Tuple | ast.List):
+            for i, element in enumerate(target.elts):
+                if isinstance(element, ast.Name):
+                    yield element.id, (i,)
+
+
+def _names(scope: ast.AST) -> list[ast.Name]:
+    return [n for n in ast.walk(scope) if isinstance(n, ast.Name)]
+
+
+def _reads(sources: SourceTexts, file: str, scope: ast.AST, name: str) -> list[Frame]:
+    """Where this name is read, once for each statement: an edit of a statement changes all that it holds."""
+    out: list[Frame] = []
+    done: list[ast.stmt] = []
+    for node in sorted(_names(scope), key=lambda n: (n.lineno, n.col_offset)):
+        if node.id != name or not isinstance(node.ctx, ast.Load) or any(covers(s, node.lineno) for s in done):
+            continue
+        at = frame_of(sources, file, node)
+        around = statement_around(scope, at)
+        if around is not None:
+            done.append(around)
+            out.append(at)
+    return out
+
 
 MOST = 4
 """Ways that one finding offers: a reader has to choose between them."""
@@ -200,3 +467,77 @@ def sensible(sources: SourceTexts, remedies: list[Remedy]) -> tuple[Remedy, ...]
     """Those that can be written, each once, and no more than a reader can weigh."""
     found = [r for r in unique(remedies) if r.safety == "display" or applies(sources, r)]
     return tuple(found[:MOST])
+
+
+# Features of installed packages that a program switches on by an argument, with their remedy in its words.
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A package's name for running layers under a checkpoint, and what makes the checkpoint a non-reentrant one.
+
+    ``keyword`` and ``value`` go where the feature is switched on; ``instead`` is a call that cures it otherwise.
+    """
+
+    keyword: str
+    value: str
+    instead: str
+
+
+CHECKPOINTING = {
+    # transformers 4.35 and later: TrainingArguments and PreTrainedModel.gradient_checkpointing_enable take it, and
+    # without it 4.x checkpoints in the reentrant form (transformers/modeling_utils.py).
+    ("transformers", "gradient_checkpointing"): Feature(
+        "gradient_checkpointing_kwargs", '{"use_reentrant": False}', "model.enable_input_require_grads()"
+    ),
+}
+
+
+def checkpointing_switch(
+    sources: SourceTexts, packages: list[Package], deed: Deed | None
+) -> tuple[Switch | None, Feature | None]:
+    """What switched a package's checkpoint on, and what is known of it there.
+
+    Read off the condition around the package's line where that line is known; otherwise a name that a package on the
+    stacks is known to use.
+    """
+    if deed is not None:
+        switch = switch_of(sources, deed)
+        return switch, CHECKPOINTING.get((deed.package.name, switch.name)) if switch is not None else None
+    for (package, name), feature in CHECKPOINTING.items():
+        if any(p.name == package for p in packages):
+            for file in sources:
+                switch = next(iter(given(sources, file, name)), None)
+                if switch is not None:
+                    return switch, feature
+    return None, None
+
+
+def checkpointing_remedies(switch: Switch, feature: Feature | None, package: str) -> Sequence[Remedy]:
+    """The non-reentrant form where the feature is switched on; the package's own way to let the inputs have grad."""
+    at = where(switch.call)
+    if feature is None:
+        return [
+            Remedy(
+                "non_reentrant",
+                f"Ask {package} for the non-reentrant checkpoint (use_reentrant=False) where it is switched on: {at}",
+                "display",
+                "The same values, and the gradients that a call without checkpoint gives.",
+            )
+        ]
+    return [
+        Remedy(
+            "set_keyword",
+            f"Pass {feature.keyword}={feature.value}, at {at}",
+            "safe",
+            "The checkpoint is the non-reentrant one then: the same values, and the gradients that a call without "
+            "checkpoint gives.",
+            {"place": place(switch.call), "name": feature.keyword, "value": feature.value},
+        ),
+        Remedy(
+            "require_input_grads",
+            f"Call {feature.instead} before the training, if the reentrant form has to stay",
+            "display",
+            "What goes into the first layer then requires gradients, so that the checkpoint records it.",
+        ),
+    ]

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from typing import Any
 
-from graphdoc.evidence import Frame
+from graphdoc.evidence import Frame, Node, SourceTexts
+from graphdoc.evidence.lookup import node_with
 from graphdoc.finding import Remedy
+from graphdoc.program import bindings
+from graphdoc.program.bindings import function_around, tree
+from graphdoc.program.carried_names import bound_names, grows_at
+from graphdoc.program.container_entries import user_frames
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
-from graphdoc.program.spans import innermost_user, where
-from graphdoc.program.value_reads import bound_names, grows_at
+from graphdoc.program.spans import in_function, innermost_user, loop_of, place, where
+from graphdoc.remedies.constant_value import as_one
 from graphdoc.source.module import Loop, Source
 from graphdoc.source.paths import covers, key, targets_of
 from graphdoc.source.places import Place
 from graphdoc.story.older_graph import distinct_carries
+from graphdoc.story.wording import folded
 
 
 def sum_of_rounds(program: Program, reuse: Reuse) -> list[Remedy]:
@@ -107,3 +114,186 @@ def _reads(node: ast.AST, name: str) -> list[ast.Name]:
     added = {id(n.target) for n in ast.walk(node) if isinstance(n, ast.AugAssign)}
     found = [n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == name]
     return [n for n in found if isinstance(n.ctx, ast.Load) or id(n) in added]
+
+
+# Whom a cut leaves without gradient: what a loss reaches through its older part alone.
+
+
+def lost(fresh_reaches: list[str], reuse: Reuse) -> set[str]:
+    """The parameters that this loss is meant to train and reaches through the old graph alone, and to which no other
+    loss of the same step sends gradient; without those that are frozen and have never had any."""
+    return reuse.own - set(fresh_reaches) - reuse.reached_beside - reuse.never_trained
+
+
+def through_it_alone(fresh_reaches: list[str], reuse: Reuse) -> bool:
+    """Whether the loss reaches nothing of what it is to train but through its older part: cut off, it trains nobody."""
+    return bool(reuse.own) and reuse.own >= reuse.meant and not reuse.meant & set(fresh_reaches)
+
+
+def stops_there(fresh_reaches: list[str], reuse: Reuse, which: str = "", unit: str = "iteration") -> str:
+    """The effect of a cut between two iterations on those that are trained, as far as the graph of the loss tells."""
+    text = f"The values are carried into the next {unit}, gradients are not{which}"
+    missing = lost(fresh_reaches, reuse)
+    # Where this pass has made its own anew, they may well learn through that: its use is not told apart from the old's.
+    anew = any(c.remade or c.recurrent for c in reuse.carries)
+    if missing and not anew:
+        return f"{text}: {folded(missing, 2)} {'gets' if len(missing) == 1 else 'get'} none through anything else."
+    if reuse.own - set(fresh_reaches) or not reuse.meant_known:
+        return f"{text}."
+    return f"{text}; what this loss trains still gets its gradient from the current {unit}."
+
+
+# A state that another pass renews between an update's step and the next update: cut behind that pass.
+
+_RENEWED = " (also those through other passes between two updates)"
+
+
+def renewed_outside(nodes: list[Node], reuse: Reuse, call: Frame) -> bool:
+    """Whether a pass that this function does not run (an evaluation in between) has renewed the value since the update
+    that this function did run: behind its step it has no graph yet, and at the next update it has one again."""
+
+    def runs(number: int) -> bool:
+        node = node_with(nodes, number)
+        return node is not None and in_function(node.stack, call) is not None
+
+    return any(runs(c.producer) and not runs(c.consumer) for c in reuse.carries)
+
+
+def renewed_by_others(program: Program, reuse: Reuse, call: Frame) -> bool:
+    """Whether other functions, too, make the call that renews the value, in grad mode: an evaluation that the run has
+    not come to yet leaves a graph in it."""
+    for node in (program.node(c.consumer) for c in reuse.carries):
+        frames = user_frames(node.stack) if node is not None else []
+        here = in_function(frames, call)
+        made = bindings.call_at(program.sources, here) if here is not None and here is not frames[0] else None
+        name = bindings.text_of(made.func).rpartition(".")[2] if made is not None else ""
+        for other in bindings.calls_named(program.sources, name) if name else ():
+            root = bindings.tree(program.sources, other.file)
+            scope = bindings.function_around(root, other.line) if root is not None else None
+            own = scope is None or (other.file == call.file and scope.name == call.function.rpartition(".")[2])
+            if not own and not bindings.switches_around(program.sources, other):
+                return True
+    return False
+
+
+def detach_before_use(program: Program, reuse: Reuse, call: Frame, paths: list[tuple[str, Any]]) -> list[Remedy]:
+    """Cut in front of the forward that takes the value up: whatever renewed it since the last update is cut off."""
+    source = Source(call.file, program.sources.get(call.file, ""))
+    backward = source.node_statement(Place.of(call))
+    if backward is None or not paths or not all("." in path for path, _ in paths):
+        return []
+    chain = [backward, *(n for n in source.node_ancestors(backward) if isinstance(n, ast.stmt))]
+    first: ast.stmt | None = None
+    for node in (program.node(c.consumer) for c in reuse.carries):
+        frame = in_function(node.stack if node else (), call)
+        taken = source.node_statement(Place.of(frame)) if frame is not None else None
+        while taken is not None and not _beside(source, taken, chain):
+            taken = next((n for n in source.node_ancestors(taken) if isinstance(n, ast.stmt)), None)
+        if taken is None or taken in chain:
+            return []
+        first = taken if first is None or taken.lineno < first.lineno else first
+    if first is None:
+        return []
+    shown = ", ".join(f"`{p}`" for p, _ in paths[:4])
+    at = bindings.frame_of(program.sources, call.file, first, call.function)
+    return [
+        Remedy(
+            "detach_after",
+            f"detach {shown} before each update, at {where(at)}",
+            "unsafe",
+            stops_there(program.evidence.fresh_reaches, reuse, _RENEWED),
+            {"before": place(at), "paths": [list(p) for p in paths]},
+        )
+    ]
+
+
+def _beside(source: Source, statement: ast.stmt, chain: list[ast.stmt]) -> bool:
+    """Whether a statement stands in one block with one of these."""
+    block = source.node_block(statement)
+    return block is not None and any(any(s is c for c in chain) for s in block[0])
+
+
+def detach_behind_renewal(
+    program: Program, reuse: Reuse, call: Frame, anchor: Frame, paths: list[tuple[str, Any]]
+) -> list[Remedy]:
+    """Cut where the pass in between has ended; behind the update as well where that pass may be left out."""
+    source = Source(call.file, program.sources.get(call.file, ""))
+    update = source.node_statement(Place.of(anchor))
+    behind: list[Frame] = []
+    for node in (program.node(c.consumer) for c in reuse.carries):
+        frame = in_function(node.stack if node else (), call)
+        if frame is not None and frame.line not in (call.line, *(f.line for f in behind)):
+            behind.append(frame)
+    if not behind or update is None:
+        return []
+    block = source.node_block(update)
+    renewals = [source.node_statement(Place.of(f)) for f in behind]
+    always = block is not None and all(any(s is r for s in block[0]) for r in renewals)
+    places = behind if always else [anchor, *behind]
+    shown = ", ".join(f"`{p}`" for p, _ in paths[:4])
+    edits = [{"kind": "detach_after", "args": {"after": place(f), "paths": [list(p) for p in paths]}} for f in places]
+    return [
+        as_one(
+            edits,
+            f"detach {shown} after the call at {' and '.join(where(f) for f in places)}",
+            stops_there(program.evidence.fresh_reaches, reuse, " (also those through the pass between two updates)"),
+        )
+    ]
+
+
+# A sum that a loop of one pass makes, and that an attribute keeps for the next pass: start it anew in each.
+
+
+def sum_started_anew(program: Program, reuse: Reuse) -> list[Remedy]:
+    """Set the sum back before its loop, where nothing but the sum itself reads it in there.
+
+    What the next round of the loop computes from it is a state, and goes on.
+    """
+    for c in distinct_carries(program.nodes, reuse.carries):
+        producer = program.node(c.producer)
+        frame = innermost_user(producer.stack) if producer is not None else None
+        loop = loop_of(program.sources, frame) if frame is not None else None
+        path = _summed_at(program.sources, frame, loop) if frame is not None and loop is not None else ""
+        call = reuse.failing.stack if reuse.failing is not None else []
+        if not path or loop is None or any(_within(f, loop) for f in call):
+            continue
+        return [
+            Remedy(
+                "reset_accumulator",
+                f"start `{path}` anew in each pass, before the loop at {where(loop)}",
+                "unsafe",
+                "The sum holds the terms of one pass only; so far those of all passes before were in it, too.",
+                {"place": place(loop), "name": path, "value": _zero_of(program.sources, loop, path)},
+            )
+        ]
+    return []
+
+
+def _summed_at(sources: SourceTexts, frame: Frame, loop: Frame) -> str:
+    """The attribute that the statement at a place of a loop adds to, where it is a plain sum of that loop."""
+    source = Source(frame.file, sources[frame.file])
+    statement = source.node_statement(Place.of(frame))
+    if not isinstance(statement, ast.AugAssign) or not isinstance(statement.op, ast.Add):
+        return ""
+    function = function_around(tree(sources, frame.file) or ast.Module([], []), frame.line)
+    if function is None or not isinstance(statement.target, ast.Attribute):
+        return ""
+    path = key(statement.target)
+    read = [n for n in ast.walk(function) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load)]
+    inside = [n for n in read if key(n) == path and loop.line <= n.lineno <= loop.end_line]
+    given = [n for n in ast.walk(function) if isinstance(n, ast.Assign) and path in {key(t) for t in targets_of(n)}]
+    return "" if inside or given or not covers(function, loop.line) else path
+
+
+def _within(frame: Frame, loop: Frame) -> bool:
+    """Whether a call was made in the loop."""
+    same = (frame.file, frame.function) == (loop.file, loop.function)
+    return same and loop.line <= frame.line <= loop.end_line
+
+
+def _zero_of(sources: SourceTexts, loop: Frame, path: str) -> str:
+    """A start value: of the sum's own shape where the file has torch at hand, which a buffer asks for."""
+    root = tree(sources, loop.file)
+    names = [a for n in ast.walk(root or ast.Module([], [])) if isinstance(n, ast.Import) for a in n.names]
+    known = any(a.name == "torch" and a.asname in (None, "torch") for a in names)
+    return f"torch.zeros_like({path})" if known else "0"

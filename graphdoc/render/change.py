@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from graphdoc.render.sourceline import SourceLine
 from graphdoc.render.text import flat
-from graphdoc.render.underlines import Row
+from graphdoc.render.underlines import Row, SourceLine
 from graphdoc.unified_diff import Change, parse
 
 MOST_ROWS = 30  # rows; the whole patch is one command away

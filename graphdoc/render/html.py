@@ -12,14 +12,11 @@ from importlib import resources
 from graphdoc.model import Diagnosis, Fix, Report
 from graphdoc.render import story
 from graphdoc.render.change import change_rows
-from graphdoc.render.drawing import drawing
 from graphdoc.render.page.graph_svg import graph_section
-from graphdoc.render.page.plot import plots
 from graphdoc.render.page.shown_places import Places
-from graphdoc.render.page.source import source_section
-from graphdoc.render.page.timeline import timeline
+from graphdoc.render.page.source import plots, source_section, timeline
 from graphdoc.render.page.words import element, prose
-from graphdoc.render.snippet import gutter_width
+from graphdoc.render.snippet import drawing, gutter_width
 from graphdoc.render.text import flat
 from graphdoc.render.underlines import Row
 

@@ -6,10 +6,9 @@ import re
 
 from graphdoc.model import Diagnosis, Fix, Report
 from graphdoc.render import story
-from graphdoc.render.drawing import drawing
-from graphdoc.render.paint import plain
-from graphdoc.render.snippet import gutter_width
+from graphdoc.render.snippet import drawing, gutter_width
 from graphdoc.render.text import flat, neutralise, split_lines
+from graphdoc.render.underlines import plain
 
 NAME = "markdown"
 BEGINS = re.compile(r"### (error|warning) GD\d{3}: ")

@@ -7,11 +7,9 @@ import re
 from graphdoc.model import Diagnosis, Fix, Report
 from graphdoc.render import story
 from graphdoc.render.change import change_rows
-from graphdoc.render.drawing import drawing
-from graphdoc.render.paint import paint
-from graphdoc.render.snippet import gutter_width
+from graphdoc.render.snippet import drawing, gutter_width
 from graphdoc.render.text import wrap
-from graphdoc.render.underlines import Row
+from graphdoc.render.underlines import Row, paint
 
 NAME = "terminal"
 BEGINS = re.compile(r"(error|warning)\[GD\d{3}\]: |graphdoc: ")

@@ -21,8 +21,7 @@ from libcst._nodes.internal import CodegenState
 from libcst.helpers import parse_template_expression, parse_template_module
 
 from graphdoc.source.layout import Unplaceable, indent_unit
-from graphdoc.source.line_offsets import Lines
-from graphdoc.source.module import Source
+from graphdoc.source.module import Lines, Source
 from graphdoc.source.paths import binding, parse_expression
 from graphdoc.source.places import (
     Below,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass, field
 
-from graphdoc.source.paths import key, last_word, targets_of
+from graphdoc.source.paths import key, last_word, pairs, targets_of
 
 _MODULES = frozenset({"torch", "F", "nn", "functional", "math", "np", "numpy", "T"})
 """First names by which PyTorch's and numpy's functions are called: these compute and keep nothing."""
@@ -198,3 +199,186 @@ def binds_any(statements: Iterable[ast.stmt], names: Set[str]) -> str:
                 if key(target).split("[")[0] in names:
                     return key(target)
     return ""
+
+
+# Whether a call of the program's own only switches flags: it neither reads nor writes values, gradients or state.
+
+_FLAGS = frozenset({"requires_grad", "training"})
+_WALKS = frozenset({"parameters", "named_parameters", "modules", "named_modules", "children", "named_children"})
+_SWITCHES = frozenset({"requires_grad_", "train", "eval"})
+_PLAIN = frozenset({"isinstance", "list", "tuple", "range", "len", "enumerate", "zip", "print", "iter", "hasattr"})
+_STATEMENTS = (ast.For, ast.If, ast.Expr, ast.Assign, ast.Pass, ast.Return)
+_DEPTH = 3
+
+
+def only_switches(trees: Iterable[ast.AST], call: ast.Call, within: frozenset[str] = frozenset()) -> bool:
+    """Whether everything that a program defines by the name of a call does nothing else than switch ``requires_grad``
+    and train or eval mode; False where no definition is known. ``within`` are functions that are being looked at."""
+    name = last_word(call.func)
+    if name in _SWITCHES | _WALKS | within or (isinstance(call.func, ast.Name) and name in _PLAIN):
+        return True
+    known = list(trees)
+    found = functions_named(known, {name})
+    return len(within) < _DEPTH and bool(found) and all(_switches(known, f, within | {name}) for f in found)
+
+
+def _switches(trees: list[ast.AST], function: ast.FunctionDef, within: frozenset[str]) -> bool:
+    for node in ast.walk(function):
+        if node is function:
+            continue
+        if isinstance(node, ast.stmt) and not isinstance(node, _STATEMENTS):
+            return False
+        if isinstance(node, ast.Assign) and not all(_is_flag_or_local(t) for t in node.targets):
+            return False
+        if isinstance(node, ast.Call) and not only_switches(trees, node, within):
+            return False
+    return not function.decorator_list
+
+
+def _is_flag_or_local(target: ast.expr) -> bool:
+    return isinstance(target, ast.Name) or (isinstance(target, ast.Attribute) and target.attr in _FLAGS)
+
+
+# Whether statements, with the functions of the program that they call, may touch what certain names stand for.
+
+_UPDATES = ("step", "zero_grad")
+_LIBRARIES = ("torch", "numpy", "math", "random", "time", "os", "typing", "collections", "itertools", "functools")
+_CALLS = 6
+
+
+@dataclass
+class Touching:
+    """What is known of a program: ``trees`` of its files, ``parts`` of the names that must not be touched, and the last
+    names of its ``optimizers``.
+
+    Nothing is taken to be harmless that cannot be looked at: a method of the object itself or a function that no file
+    at hand defines, and any call that is given the whole object.
+    """
+
+    trees: list[ast.Module]
+    parts: Set[str]
+    optimizers: Set[str]
+    _functions: dict[str, list[ast.FunctionDef]] = field(default_factory=dict)
+    _bound: set[str] = field(default_factory=set)
+    _imported: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        for node in (n for tree in self.trees for n in ast.walk(tree)):
+            if isinstance(node, ast.FunctionDef):
+                self._functions.setdefault(node.name, []).append(node)
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                of = node.module or "" if isinstance(node, ast.ImportFrom) else ""
+                for alias in node.names:
+                    if (of or alias.name).split(".")[0] in _LIBRARIES:
+                        self._imported.add(alias.asname or alias.name.split(".")[0])
+            else:
+                self._bound |= {last_word(t) for t in targets_of(node)} - {""}
+
+    def first(self, top: ast.AST, spared: ast.AST | None = None, within: Set[str] = frozenset()) -> ast.AST | None:
+        """The first expression that may touch them; None where none does. ``spared`` is a call that is looked at for
+        itself, ``within`` are functions that are being looked at."""
+        todo: list[ast.AST] = [top]
+        while todo:
+            node = todo.pop()
+            if (
+                isinstance(node, ast.Expr)
+                and isinstance(node.value, ast.Call)
+                and only_switches(self.trees, node.value)
+            ):
+                continue
+            word = last_word(node)
+            if word in self.parts or (isinstance(node, ast.Attribute) and word in READS_GRADIENTS):
+                return node
+            if isinstance(node, ast.Call) and node is not spared and not self._known(node, within):
+                return node
+            todo += list(ast.iter_child_nodes(node))[::-1]
+        return None
+
+    def _known(self, call: ast.Call, within: Set[str]) -> bool:
+        """Whether a call can be seen not to touch them, but for what stands in its own arguments."""
+        func, name = call.func, last_word(call.func)
+        given = [*call.args, *(k.value for k in call.keywords)]
+        if any(isinstance(a, ast.Name) and a.id in ("self", "cls") for a in given):
+            return False
+        if isinstance(func, ast.Attribute):
+            owner = func.value
+            if name in _UPDATES:
+                return self._leaves_alone(name, owner)
+            if name == "backward" or self._is_library(owner):
+                return True
+            if isinstance(owner, ast.Call) and last_word(owner.func) == "super":
+                return False
+        elif name in self._imported or hasattr(builtins, name):
+            return name not in ("exec", "eval", "setattr", "delattr", "getattr", "vars", "globals", "locals")
+        if name in within:
+            return True
+        found = self._functions.get(name, [])
+        if found:
+            deeper = within | {name}
+            return len(within) < _CALLS and all(self.first(s, None, deeper) is None for f in found for s in f.body)
+        on = func.value if isinstance(func, ast.Attribute) else None
+        own = on is None or (isinstance(on, ast.Name) and on.id in ("self", "cls"))
+        return not own or name in self._bound
+
+    def update(self, top: ast.AST) -> ast.Call | None:
+        """The first ``step`` that may be no optimizer's, or ``zero_grad`` that may clear them; None where there is
+        none. A scheduler's step is another one before that of its optimizer."""
+        methods = ((c, c.func) for c in calls_of(top) if isinstance(c.func, ast.Attribute))
+        updates = ((c, f) for c, f in methods if f.attr in _UPDATES)
+        return next((c for c, f in updates if not self._leaves_alone(f.attr, f.value)), None)
+
+    def _leaves_alone(self, name: str, owner: ast.expr) -> bool:
+        """Whether a ``step`` is that of an optimizer and of no scheduler, and a ``zero_grad`` one of others."""
+        word = last_word(owner)
+        if name == "zero_grad":
+            return word not in ("", "self", "cls", *self.parts)
+        return word in self.optimizers or "opt" in word.lower()
+
+    def _is_library(self, owner: ast.expr) -> bool:
+        while isinstance(owner, ast.Attribute):
+            owner = owner.value
+        return isinstance(owner, ast.Name) and owner.id in self._imported
+
+
+# Whether a piece of code draws random numbers, as far as what it calls is written in the program's own files.
+
+
+def may_draw(trees: Iterable[ast.Module], node: ast.AST) -> bool:
+    """Whether a call in it may draw: by its own name, by that of a layer that it is bound to (``nn.Dropout``), or in
+    what its name is defined as.
+
+    Names are followed by their last word, so that another definition of the same name counts too: good enough to
+    choose between two ways, not to tell a reader.
+    """
+    definitions = _definitions(trees)
+    todo: list[tuple[ast.AST, bool]] = [(node, True)]
+    met: set[str] = set()
+    while todo:
+        piece, runs = todo.pop()
+        for name in (last_word(call.func) for call in calls_of(piece)):
+            if "dropout" in name.lower() or (runs and name in DRAWS):
+                return True
+            if name not in met:
+                met.add(name)
+                todo += definitions.get(name, [])
+    return False
+
+
+def _definitions(trees: Iterable[ast.Module]) -> dict[str, list[tuple[ast.AST, bool]]]:
+    """What each name stands for, and whether a call of the name runs it. What makes an object has run before: its
+    first weights are drawn once."""
+    found: dict[str, list[tuple[ast.AST, bool]]] = {}
+    for node in (n for tree in trees for n in ast.walk(tree)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            found.setdefault(node.name, []).append((node, node.name != "__init__"))
+        elif isinstance(node, ast.ClassDef):
+            found.setdefault(node.name, []).extend(_members(node))
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            for target, value in pairs(node):
+                found.setdefault(last_word(target), []).append((value, isinstance(value, ast.Lambda)))
+    return found
+
+
+def _members(node: ast.ClassDef) -> Iterator[tuple[ast.AST, bool]]:
+    for statement in node.body:
+        yield statement, getattr(statement, "name", "") not in ("__init__", "")

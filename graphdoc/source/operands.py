@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import ast
+from enum import Enum
+
+from graphdoc.source.module import Source
+from graphdoc.source.paths import is_path, last_word
 
 
 def parsed(code: str) -> ast.expr | None:
@@ -72,3 +76,200 @@ def is_module(node: ast.expr) -> bool:
     """Whether an expression reads as a module of functions: ``torch``, ``torch.nn.functional``, ``F``."""
     text = ast.unparse(node)
     return text in ("F", "nn", "math", "functional", "np", "special", "linalg") or text.split(".")[0] == "torch"
+
+
+# What is a tensor in one case only: ``max(0, x)``, ``x if c else 0``, an attribute of what may be None.
+
+
+def tensor_part(node: ast.expr) -> ast.expr | None:
+    """Of an expression that may be a plain number, the one part that is the tensor in the other case; None where it
+    has several, or where nothing says that it may be a number.
+    """
+    parts: list[ast.expr] = []
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("max", "min"):
+        if node.keywords or len(node.args) != 2:
+            return None
+        parts = node.args
+    elif isinstance(node, ast.IfExp):
+        parts = [node.body, node.orelse]
+    others = [p for p in parts if not is_number(p)]
+    return others[0] if parts and len(others) == 1 else None
+
+
+def is_number(node: ast.expr) -> bool:
+    """Whether an expression is a number written there."""
+    if isinstance(node, ast.UnaryOp):
+        return is_number(node.operand)
+    return isinstance(node, ast.Constant) and isinstance(node.value, int | float | complex | type(None))
+
+
+def may_be_number(source: Source, path: str, at: ast.AST) -> bool:
+    """Whether an assignment of a path that reaches a statement gives it a number in one case."""
+    function = source.node_function(at)
+    loop = source.node_loop(at)
+    inside = source.node_assignments(path, loop) if loop is not None else []
+    reaching = inside or source.node_assignments(path, function)
+    values = [getattr(s, "value", None) for s in reaching]
+    return any(isinstance(v, ast.expr) and (tensor_part(v) is not None or is_number(v)) for v in values)
+
+
+def may_be_none(source: Source, path: ast.expr, at: ast.AST) -> str:
+    """The variable that an attribute path starts from, where an assignment of the same scope gives it None in one case
+    (``buffer = None``); empty where none does.
+    """
+    root = path
+    while isinstance(root, ast.Attribute | ast.Subscript):
+        root = root.value
+    if root is path or not isinstance(root, ast.Name):
+        return ""
+    values = [getattr(s, "value", None) for s in source.node_assignments(root.id, source.node_function(at))]
+    nothing = (isinstance(v, ast.Constant) and v.value is None for v in values)
+    return root.id if len(values) > 1 and any(nothing) else ""
+
+
+# Rows of a buffer as the source spells them: ``v[i]``, ``v[i][t]``, ``v[i, t]`` with the counter of a loop.
+
+
+def first_index(node: ast.Subscript) -> ast.expr:
+    """``i`` of ``values[i][t]``, ``values[i, t]`` and ``values[i]``."""
+    while isinstance(node.value, ast.Subscript):
+        node = node.value
+    return node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
+
+
+def is_full(index: ast.expr) -> bool:
+    """Whether an index takes all there is: ``:`` or ``...``."""
+    if isinstance(index, ast.Slice):
+        return index.lower is None and index.upper is None and index.step is None
+    return isinstance(index, ast.Constant) and index.value is Ellipsis
+
+
+def counts(source: Source, name: ast.Name) -> bool:
+    """Whether a name is the counter of a loop around it: of ``range(…)``, or the first of ``enumerate(…)``."""
+    for above in source.node_ancestors(name):
+        loops = [above] if isinstance(above, ast.For) else getattr(above, "generators", [])
+        for loop in loops:
+            called = (
+                loop.iter.func.id if isinstance(loop.iter, ast.Call) and isinstance(loop.iter.func, ast.Name) else ""
+            )
+            target = loop.target
+            if called == "enumerate" and isinstance(target, ast.Tuple):
+                target = target.elts[0]
+            elif called != "range":
+                continue
+            if isinstance(target, ast.Name) and target.id == name.id:
+                return True
+    return False
+
+
+# Which in-place methods have no counterpart without the underscore, where ``inplace`` stands, and what is new.
+
+# Written anew instead, ``{x}`` being the tensor and ``{a}`` the arguments.
+REPLACEMENTS = {
+    "zero_": "{torch}.zeros_like({x})",
+    "fill_": "{torch}.full_like({x}, {a})",
+    "copy_": "{a}.clone()",
+}
+
+# No method of that name without the underscore does the same: the tensor is cloned before the write.
+WITHOUT_COUNTERPART = frozenset(
+    {"normal_", "uniform_", "random_", "bernoulli_", "exponential_", "cauchy_", "geometric_", "log_normal_"}
+    | {"set_", "resize_", "resize_as_", "apply_", "map_", "map2_", "fill_diagonal_", "as_strided_", "rename_"}
+    | {"resize_as_sparse_", "sparse_resize_", "sparse_resize_and_clear_"}
+)
+
+# They end in an underscore and write no element.
+NOT_A_WRITE = frozenset(
+    {"requires_grad_", "detach_", "share_memory_", "retain_grad_", "_coalesced_", "module_load_", "rename_"}
+)
+
+# The position of ``inplace`` in torch.nn classes and torch.nn.functional functions.
+POSITIONS = {
+    "ReLU": 0, "ReLU6": 0, "SiLU": 0, "Mish": 0, "Hardswish": 0, "Hardsigmoid": 0, "SELU": 0,
+    "ELU": 1, "CELU": 1, "LeakyReLU": 1, "Dropout": 1, "Dropout1d": 1, "Dropout2d": 1, "Dropout3d": 1,
+    "AlphaDropout": 1, "FeatureAlphaDropout": 1, "RReLU": 2, "Threshold": 2, "Hardtanh": 2,
+    "relu": 1, "relu6": 1, "silu": 1, "mish": 1, "hardswish": 1, "hardsigmoid": 1, "selu": 1,
+    "elu": 2, "celu": 2, "leaky_relu": 2, "dropout": 3, "dropout1d": 3, "dropout2d": 3, "dropout3d": 3,
+    "alpha_dropout": 3, "feature_alpha_dropout": 3, "rrelu": 4, "threshold": 3, "hardtanh": 3,
+}  # fmt: skip
+
+FRESH = frozenset({
+    "exp", "expm1", "log", "log1p", "log2", "log10", "sigmoid", "logsigmoid", "tanh", "sqrt", "rsqrt", "reciprocal",
+    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "erf", "erfc", "neg", "abs",
+    "softmax", "log_softmax", "softplus", "logsumexp", "pow", "square", "add", "sub", "mul", "div", "matmul", "mm",
+    "bmm", "mv", "dot", "outer", "addmm", "baddbmm",
+    "sum", "mean", "prod", "norm", "vector_norm", "var", "std", "amax", "amin", "cumsum", "cumprod", "logcumsumexp",
+    "dist", "cdist", "einsum", "linear", "conv1d", "conv2d", "conv3d",
+    "clamp", "clamp_min", "clamp_max", "maximum", "minimum", "where",
+    "cat", "stack", "clone", "lerp",
+    "gather", "index_select", "masked_select", "masked_fill", "tril", "triu", "flip", "roll", "repeat_interleave",
+    "layer_norm",
+})  # fmt: skip
+"""Functions and methods of tensors whose result is new and nobody else's, never a view of what they got."""
+
+
+def is_fresh(root: ast.expr) -> bool:
+    """Whether an expression computes a tensor that nothing else holds: ``torch.exp(x)``, ``x.exp()``."""
+    return (
+        isinstance(root, ast.Call)
+        and last_word(root.func) in FRESH
+        and not any(k.arg in ("out", "inplace", None) for k in root.keywords)
+    )
+
+
+# What a statement does with a gradient that it reads: takes its value, scales it, or puts something into it.
+
+
+class Use(Enum):
+    """What becomes of ``p.grad`` in its statement."""
+
+    VALUE = "its value is taken: ``total += p.grad.norm()``"
+    SCALED = "what it is becomes something else, and zeros would stay zeros: ``p.grad.data.clamp_(-1, 1)``"
+    GIVEN = "something is put into it, or added: ``p.grad.data = g``, ``p.grad += g``"
+
+
+_SCALING = frozenset({"mul_", "div_", "clamp_", "clip_", "clamp_min_", "clamp_max_", "zero_", "nan_to_num_", "neg_"})
+_SCALING_TYPES = ast.Mult | ast.Div
+
+
+def use_of(source: Source, node: ast.expr) -> Use | None:
+    """How the statement around ``p.grad`` uses it; None where it cannot be said, or where naming ``p`` has effects."""
+    if not isinstance(node, ast.Attribute) or not is_path(node.value):
+        return None
+    top, method = _chain(source, node)
+    above = source.parents.get(top)
+    if isinstance(above, ast.Expr) and method.endswith("_") and not method.endswith("__"):
+        return Use.SCALED if method in _SCALING else Use.GIVEN
+    if isinstance(above, ast.AugAssign) and above.target is top:
+        return Use.SCALED if isinstance(above.op, _SCALING_TYPES) else Use.GIVEN
+    if isinstance(getattr(top, "ctx", ast.Load()), ast.Load):
+        return Use.VALUE
+    return Use.GIVEN if isinstance(above, ast.Assign) and above.targets == [top] and top is not node else None
+
+
+def is_one_of_many(source: Source, node: ast.expr) -> bool:
+    """Whether ``p`` of ``p.grad`` is what a loop or a comprehension around it goes over."""
+    root = node
+    while isinstance(root, ast.Attribute | ast.Subscript):
+        root = root.value
+    names = {root.id} if isinstance(root, ast.Name) else set()
+    targets: list[ast.expr] = []
+    for above in source.node_ancestors(node):
+        if isinstance(above, ast.For | ast.AsyncFor):
+            targets.append(above.target)
+        elif isinstance(above, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp):
+            targets += [g.target for g in above.generators]
+    return any(isinstance(n, ast.Name) and n.id in names for t in targets for n in ast.walk(t))
+
+
+def _chain(source: Source, node: ast.expr) -> tuple[ast.expr, str]:
+    """The outermost expression that goes on from a node by attributes, entries and calls; the last method's name."""
+    top, method = node, ""
+    while True:
+        above = source.parents.get(top)
+        if isinstance(above, ast.Attribute | ast.Subscript) and above.value is top:
+            top = above
+        elif isinstance(above, ast.Call) and above.func is top:
+            method, top = getattr(top, "attr", ""), above
+        else:
+            return top, method

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from graphdoc.source.edits import insert_after, insert_before
 from graphdoc.source.layout import ends_line
 from graphdoc.source.module import Function, Source
-from graphdoc.source.paths import targets_of
+from graphdoc.source.paths import pairs, targets_of
 from graphdoc.source.places import Beside, Edit
 
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
@@ -204,3 +204,78 @@ def add_import(source: Source, statement: str) -> list[Edit]:
     if body:
         return insert_before(source, body[0], [statement], once=True)
     return [Edit(source.file, None, Beside((statement,), True), True)]
+
+
+# Names that stand for a plain list or dictionary, as far as the source tells.
+
+
+def is_list(source: Source, node: ast.expr) -> bool:
+    """Whether all that a name is bound to in its scope are lists written out: a display, a comprehension, ``list(…)``.
+
+    An item of such a list is a value of its own; to assign one writes into no tensor.
+    """
+    makers = _makers(source, node)
+    return bool(makers) and all(_makes_list(m) for m in makers)
+
+
+def is_container(source: Source, node: ast.expr) -> bool:
+    """Whether all that a name is bound to in its scope are lists or dictionaries written out."""
+    makers = _makers(source, node)
+    return bool(makers) and all(_makes_list(m) or _makes_dictionary(m) for m in makers)
+
+
+def _makers(source: Source, node: ast.expr) -> list[ast.expr]:
+    """The values of all bindings of a name in its scope; none where one of them is no plain assignment."""
+    scope = scope_of(source, node)
+    if not isinstance(node, ast.Name) or scope is None:
+        return []
+    if isinstance(scope, Function) and node.id in parameters(scope):
+        return []
+    stored = [n for n in own_nodes(scope) if isinstance(n, ast.Name) and n.id == node.id and _is_bound(n)]
+    makers = [
+        value
+        for s in own_nodes(scope)
+        if isinstance(s, ast.Assign)
+        for bound, value in pairs(s)
+        if any(bound is n for n in stored)
+    ]
+    return makers if len(makers) == len(stored) else []
+
+
+def _is_bound(name: ast.Name) -> bool:
+    return isinstance(name.ctx, ast.Store | ast.Del)
+
+
+def _makes_list(value: ast.expr) -> bool:
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult | ast.Add):
+        return _makes_list(value.left) or (isinstance(value.op, ast.Mult) and _makes_list(value.right))
+    if isinstance(value, ast.Call):
+        return isinstance(value.func, ast.Name) and value.func.id in ("list", "sorted")
+    return isinstance(value, ast.List | ast.ListComp)
+
+
+def _makes_dictionary(value: ast.expr) -> bool:
+    if isinstance(value, ast.Call):
+        return isinstance(value.func, ast.Name) and value.func.id in ("dict", "defaultdict", "OrderedDict")
+    return isinstance(value, ast.Dict | ast.DictComp)
+
+
+# What the variable of a loop runs over.
+
+
+def iterated(target: ast.expr, iterable: ast.expr, name: str) -> ast.expr | None:
+    """What a loop variable runs over: its own argument of ``zip`` or ``enumerate``, else the whole iterable."""
+    if isinstance(target, ast.Name):
+        return iterable if target.id == name else None
+    if not isinstance(target, ast.Tuple | ast.List) or any(isinstance(e, ast.Starred) for e in target.elts):
+        return None
+    if not isinstance(iterable, ast.Call) or not isinstance(iterable.func, ast.Name):
+        return None
+    given = iterable.args
+    if any(isinstance(a, ast.Starred) for a in given):
+        return None
+    if iterable.func.id == "enumerate" and len(target.elts) == 2 and given:
+        return iterated(target.elts[1], given[0], name)
+    if iterable.func.id != "zip" or len(given) != len(target.elts):
+        return None
+    return next((f for t, g in zip(target.elts, given, strict=True) if (f := iterated(t, g, name)) is not None), None)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from typing import Any
+
 from graphdoc.evidence import Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Confidence, Span
-from graphdoc.program.bad_numbers import Numbers, frame_of
-from graphdoc.program.bad_value_kind import kind_of
-from graphdoc.program.bad_values import Birth, Trouble
-from graphdoc.program.exception import raised_span
+from graphdoc.program.bad_values import KIND, Birth, Trouble, kind_of
+from graphdoc.program.library_calls import raised_span
 from graphdoc.program.proof import Proof
+from graphdoc.program.singular_points import Numbers, frame_of
 from graphdoc.program.spans import distinct, innermost_user, span, where
 
 STRENGTH = 0.94
@@ -143,3 +146,80 @@ def _facts(trouble: Trouble) -> list[str]:
         last = ", ".join(f"{norm:.3g}" for _, _, norm in finite[-5:])
         out.append(f"norm of the gradient at the latest steps: {last}")
     return out
+
+
+# What ``--nan all`` has seen where no cause tells it: the operation that was first, or that there was none.
+
+NONE_MET = "nan-all-none"
+"""Of the extras: the second run went to its end as the first did, and no operation's result was to be told."""
+
+
+def is_asked(signs: list[Sign]) -> bool:
+    """Whether the user wants the values of every operation."""
+    return any(s.kind == KIND and s.facts.get("all") for s in signs)
+
+
+def every_value(signs: list[Sign], extras: dict[str, Any], trouble: Trouble | None) -> list[str]:
+    """A note on what was seen, where the user has asked and nothing else is told."""
+    if not is_asked(signs):
+        return []
+    if trouble is not None:
+        birth = trouble.first
+        return [_first(trouble, birth)] if birth is not None and birth.place is not None else []
+    if extras.get(NONE_MET):
+        return [
+            "--nan all: a second run looked at the result of every operation that PyTorch ran one by one; none was "
+            "nan, and none made inf of finite numbers"
+        ]
+    return [] if extras.get("second_run") else ["--nan all looks in a second run, and there was none"]
+
+
+def _first(trouble: Trouble, birth: Birth) -> str:
+    assert birth.place is not None
+    name = birth.op or "an operation"
+    of = function(trouble, birth, f"`{name}`")
+    verb = "made" if birth.kind in ("birth", "turn") else "met"
+    told = [f"--nan all: {of} at {where(birth.place)} was the first that {verb} {birth.shows} ({name}"]
+    shape = birth.output.facts.get("shape")
+    told[0] += f", its result of shape {shape})" if shape else ")"
+    told.append(what_went_in(birth))
+    if birth.kind == "birth" and birth.overflows:
+        return "; ".join(t for t in told if t) + f". The result is too large for {birth.output.dtype}."
+    return "; ".join(t for t in told if t) + ". No cause that is known explains it."
+
+
+def what_went_in(birth: Birth) -> str:
+    """How much of an operation's result is not finite, and how far the finite numbers reach that it was given."""
+    bounds = [b for i in birth.inputs if (b := i.bounds) is not None]
+    taken = [f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}" for low, high in bounds]
+    given = f"of finite numbers {' and '.join(dict.fromkeys(taken[:3]))} went in" if taken else ""
+    return "; ".join(t for t in (amount(birth.output, birth.shows), given) if t)
+
+
+# The history of a number on one line: a bar for each step, as high as the number has digits.
+
+_BARS = "▁▂▃▄▅▆▇█"
+WIDTH = 36
+"""Bars at most; of a longer history each stands for several steps."""
+_TINY = 1e-30
+
+
+def plot(title: str, history: Sequence[tuple[int, float]], marked: int | None = None) -> str:
+    """``gradient norm, calls 1 to 36: ▁▁▁▁▂│▃▅▆▇█ 0.3 to 2e+17``, with ``│`` in front of the step at
+    ``marked``. Heights are logarithms; a bar that stands for several steps shows the largest of them.
+
+    Args:
+        history: (number of the call from 0, size), finite and in order; at least one.
+    """
+    each = math.ceil(len(history) / WIDTH)
+    groups = [history[i : i + each] for i in range(0, len(history), each)]
+    logs = [max(math.log10(max(size, _TINY)) for _, size in group) for group in groups]
+    low, high = min(logs), max(logs)
+    bars = ""
+    for group, value in zip(groups, logs, strict=True):
+        if marked is not None and group[0][0] <= marked <= group[-1][0] and bars:
+            bars += "│"
+        bars += _BARS[round((value - low) / (high - low) * 7) if high > low else 0]
+    sizes = [size for _, size in history]
+    calls = f"calls {history[0][0] + 1} to {history[-1][0] + 1}"
+    return f"{title}, {calls}: {bars} {min(sizes):.2g} to {max(sizes):.2g}"

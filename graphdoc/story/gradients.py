@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
-from graphdoc.evidence import GRADIENTS, Evidence, Sign
-from graphdoc.story.optimizers import optimizer_of
-from graphdoc.story.wording import folded, listing
+from graphdoc.evidence import GRADIENTS, Cut, Evidence, Frame, Optimizer, Sign, SourceTexts
+from graphdoc.finding import Finding, Remedy
+from graphdoc.model import Role, Span
+from graphdoc.program import bindings
+from graphdoc.program.asked_gradients import Beside, FlaggedLate, OfAnother, Reason, TakenOut, Unset, Why
+from graphdoc.program.carried_names import bound_names
+from graphdoc.program.inner_gradient import Entered, entered
+from graphdoc.program.observed import Program
+from graphdoc.program.optimizer_places import is_counted
+from graphdoc.program.proof import Proof, name_of
+from graphdoc.program.singular_points import frame_of
+from graphdoc.program.spans import code_at, distinct, innermost_user, place, short_code, span, span_of, where
+from graphdoc.source.paths import parse_expression
+from graphdoc.story.wording import folded, listing, optimizer_of
 
 OPTION = "--check-gradients"
 _PART = 0.01
@@ -127,3 +140,400 @@ def _where(look: Look) -> str:
 def _at(frames: list[dict[str, Any]]) -> str:
     frame = next((f for f in reversed(frames) if f.get("user")), frames[-1])
     return f"{frame['file']}:{frame['line']}"
+
+
+# How a gradient is told of that is None where it is read.
+
+_TITLES = {
+    Why.FROZEN: "`{read}` is None: `{name}` is frozen",
+    Why.UNCALLED: "`{read}` is None: no backward call has been made yet",
+    Why.CLEARED: "`{read}` is None: the gradients have been cleared before it is read",
+    Why.LEFT_OUT: "`{read}` is None: the loss does not reach `{name}`",
+    Why.TAKEN: "`{read}` is None: the gradient of `{name}` has been taken away again",
+}
+_EXPLAINED = {
+    Why.FROZEN: "`{name}` has `requires_grad=False`, so backward computes no gradient for it.",
+    Why.UNCALLED: "`.grad` is None until a backward call has filled it for the first time.",
+    Why.CLEARED: "`zero_grad()` sets `.grad` to None, and no backward call has filled it since.",
+    Why.LEFT_OUT: "Backward fills `.grad` of the leaf tensors that the loss depends on. `{name}` is not among them, so "
+    "its `.grad` stays None. If it is to learn from this loss, the way to it is missing.",
+    Why.TAKEN: "A backward call has reached `{name}`, and its `.grad` is None now: `zero_grad()` of a module and "
+    "`.grad = None` take it away, and a custom Function may have given none.",
+}
+
+
+def title(unset: Unset) -> str:
+    """The report's headline."""
+    return _TITLES[unset.why].format(read=f"{unset.name}.grad", name=unset.parameter.name)
+
+
+def explanation(unset: Unset) -> str:
+    """What it means."""
+    return _EXPLAINED[unset.why].format(name=unset.parameter.name)
+
+
+def because(unset: Unset) -> str:
+    """The evidence, in one sentence; empty where the title has said it all."""
+    clear = where(innermost_user(unset.clear.stack)) if unset.clear is not None else ""
+    last = where(innermost_user(unset.last.stack)) if unset.last is not None else ""
+    if unset.why is Why.CLEARED:
+        after = f", after the backward call at {last}" if last else ""
+        return f"zero_grad() at {clear} sets it to None{after}, and no backward call has come since"
+    if unset.why is not Why.LEFT_OUT:
+        return ""
+    told = folded(unset.beside, beside=(unset.parameter.name,)) if unset.proven else ""
+    many = len(unset.calls) > 1
+    reach = f"reach{'' if many else 'es'} {told} and not `{unset.parameter.name}`" if told else ""
+    calls = f"{'the backward calls' if many else 'the backward call'} since" if clear else "the backward calls"
+    if not clear and not many:
+        calls = "the only backward call"
+    parts = [f"zero_grad() at {clear} sets it to None" if clear and last else "", f"{calls} {reach}" if reach else ""]
+    return ", and ".join(p for p in parts if p)
+
+
+# Telling an operation whose derivative is zero everywhere, in a run that went on: no gradient passes.
+
+MOSTLY = 0.75
+"""Of a gradient, the part that is zero from which on that is told."""
+_ROUNDS = ("RoundBackward0", "RoundBackward1", "FloorBackward0", "CeilBackward0", "TruncBackward0")
+
+
+def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
+    """The finding for a ``zero-derivative`` or ``scale-alone`` sign."""
+    whose = folded(sign.parameters) or f"the parameters of {optimizer_of(optimizers, sign)}"
+    code = code_at(sources, innermost_user(sign.stack))
+    spans = (
+        *span_of("cause", sign.stack, "its derivative is zero everywhere: no gradient passes", sources),
+        *span_of("related", sign.other, f"sends zeros to {whose}", sources),
+    )
+    scale, single = frame_of(sign.facts.get("scale")), sign.facts.get("single")
+    if scale is not None:
+        return _scale_alone(sources, sign, code, whose, scale)
+    why = (
+        "Rounding and signs are flat between their jumps, so PyTorch defines their derivative as zero. The graph goes "
+        "on through them, which is why nothing fails. A straight-through estimator sends the gradient past them: "
+        "`x + (torch.round(x) - x).detach()`."
+    )
+    if single is not None:
+        why = (
+            f"Dimension {single} has size 1: a softmax over it is 1 for every input, so its derivative is zero. Take "
+            "it over the dimension that is to be weighed, or use a sigmoid for a single gate."
+        )
+        spans = (
+            span_of("cause", sign.stack, f"dimension {single} has size 1: constant for every input", sources)
+            + spans[1:]
+        )
+    return Finding(
+        0.93,
+        Proof.STEPS.confidence,
+        f"`{code}` stops every gradient: {whose} only receive zeros",
+        why,
+        distinct(spans),
+        remedies=_straight_through(sign, code, whose),
+        because=f"every way from the loss to {whose} leads through it, and in {sign.count} steps their gradients were "
+        "exactly zero",
+    )
+
+
+def _scale_alone(sources: SourceTexts, sign: Sign, code: str, whose: str, scale: Frame) -> Finding:
+    """Of each element the rounding lets nothing pass; what arrives is the gradient of a scale."""
+    zeros = float(sign.facts.get("zeros", 0.0))
+    share = f"; at least {100 * zeros:.0f} % of each gradient were exactly zero" if zeros >= MOSTLY else ""
+    spans = (
+        *span_of("cause", sign.stack, "its derivative is zero everywhere: no gradient passes", sources),
+        span("related", scale, "all that reaches them comes through this", sources),
+        *span_of("related", sign.other, f"sends the gradient of the scale to {whose}", sources),
+    )
+    return Finding(
+        0.93,
+        Proof.NODE.where(zeros >= MOSTLY),
+        f"`{code}` stops the gradient of each element of {whose}",
+        "Rounding and signs are flat between their jumps, so PyTorch defines their derivative as zero. A value that "
+        "is scaled by a number made of itself still gets the gradient of that number. A straight-through estimator "
+        "sends the gradient past the rounding: `x + (torch.round(x) - x).detach()`.",
+        distinct(spans),
+        remedies=_straight_through(sign, code, whose),
+        because=f"every way from an element to the loss leads through it, except through `{code_at(sources, scale)}`"
+        + share,
+    )
+
+
+def _straight_through(sign: Sign, code: str, whose: str) -> tuple[Remedy, ...]:
+    if sign.facts.get("op") not in _ROUNDS and sign.kind != "scale-alone":
+        return ()
+    note = f"{whose} receive the gradient as if `{code}` had changed nothing"
+    at = innermost_user(sign.stack)
+    args = {"place": place(at)} if at is not None else {}
+    return (Remedy("straight_through", "send the gradient straight through it", "unsafe", note, args),) if at else ()
+
+
+# What is told of an input that the graph of an output does not lead to.
+
+
+@dataclass(frozen=True)
+class Told:
+    """The places, the sentence of the explanation, and the one of evidence."""
+
+    marks: tuple[Span, ...]
+    why: str
+    because: str
+
+
+def told_of(sources: SourceTexts, name: str, reason: Reason) -> Told:
+    """``name`` is the input as the program calls it, or ``this input``."""
+    match reason:
+        case Beside(made):
+            label = f"{name} is a new tensor, made of what the output depends on"
+            return Told(
+                (span("cause", made, label, sources),),
+                f"At {where(made)} it is computed from a tensor that the output depends on. The output was computed "
+                "from that tensor, not from this one. Ask for the gradient of that tensor and take the same part of "
+                "it; or compute the output from this one.",
+                f"the output was computed from what {name} is made of, and not from {name}",
+            )
+        case TakenOut(cut, place) if cut.reason == "no-grad":
+            return _unrecorded(sources, name, cut, place)
+        case TakenOut(cut, place):
+            return Told(
+                (span("cause", place, f"`{cut.op}` takes the values of {name} out of the graph", sources),),
+                f"At {where(place)} `{cut.op}` takes its values out of the graph, and the output is computed from "
+                "these: for autograd they are constants.",
+                f"the output was computed from what `{cut.op}` gave at {where(place)}",
+            )
+        case FlaggedLate(flagged, taken):
+            return Told(
+                (
+                    span("cause", flagged, f"{name} requires gradients from here on", sources),
+                    span("related", taken, f"{name} goes into the output here, and requires none yet", sources),
+                ),
+                f"It went into the output at {where(taken)}, and was let require gradients at {where(flagged)}, after "
+                "that. What is computed from a tensor has an edge to it only if it required gradients then.",
+                "the flag was set after the tensor had gone into the output",
+            )
+
+
+def _unrecorded(sources: SourceTexts, name: str, cut: Cut, place: Frame) -> Told:
+    """The input goes into an operation while gradient recording is off."""
+    switch, kind = innermost_user(cut.switch), cut.switch_kind or "no_grad"
+    off = f"Gradient recording is switched off at {where(switch)} ({kind}). " if switch is not None else ""
+    marks = (span("cause", switch, "gradient recording is switched off here", sources),) if switch is not None else ()
+    role: Role = "related" if marks else "cause"
+    return Told(
+        (*marks, span(role, place, f"`{cut.op}` takes {name} in here, and is not recorded", sources)),
+        f"{off}`{cut.op}` at {where(place)} takes it in while nothing is recorded, and the output is computed from "
+        "what that gives: for autograd it is a constant.",
+        f"the output was computed from what `{cut.op}` gave at {where(place)}, under {kind}",
+    )
+
+
+def of_another(sources: SourceTexts, another: OfAnother) -> tuple[tuple[Span, ...], str]:
+    """One list of inputs for two outputs, of which this input is in one."""
+    also = f"The output depends on {folded(another.reached)}, "
+    place = innermost_user(another.other.stack)
+    marks = (span("related", place, f"this output depends on `{another.name}`", sources),) if place else ()
+    return marks, (
+        f"{also}asked for in the same call. `{another.name}` is a part of another output, differentiated at "
+        f"{where(place)}: if this output is not to depend on it, its derivative here is zero."
+    )
+
+
+def of_unread(sources: SourceTexts, part: str, built: Frame) -> tuple[tuple[Span, ...], str]:
+    """A part of the model that is built, and that nothing reads."""
+    return (
+        (span("cause", built, f"nothing in the program reads `{part}` after this", sources),),
+        f"`{part}` is built at {where(built)} and takes no part in anything: use it, or leave it out.",
+    )
+
+
+# Telling parameters of an inner loss that no outer loss reaches: its gradient was taken without ``create_graph``.
+
+
+def inner_only(program: Program, sign: Sign) -> Finding | None:
+    """The finding for an ``inner-only`` sign; None where the inner gradient does not enter the outer loss."""
+    grad, outer = program.evidence.event(sign.event), program.evidence.event(sign.facts["outer"])
+    frame = innermost_user(sign.stack)
+    call = bindings.call_at(program.sources, frame)
+    if frame is None or call is None or grad is None or outer is None or _is_chosen(call):
+        return None
+    if entered(program.sources, grad, outer, innermost_user(outer.stack)) is Entered.UNSEEN:
+        return None
+    whose = folded(sign.parameters)
+    one = len(sign.parameters) == 1
+    get, are, they = ("gets", "was", "it") if one else ("get", "were", "they")
+    name = optimizer_of(program.optimizers, sign)
+    code = short_code(program.sources, frame)
+    return Finding(
+        0.93,
+        Proof.STEPS.confidence,
+        f"`{code}` lacks `create_graph=True`: {whose} {get} no gradient from the outer loss",
+        f"Only through this gradient {'does it' if one else 'do they'} enter the outer loss, and without "
+        "`create_graph=True` the gradient has no graph.",
+        distinct(
+            (
+                span("cause", frame, "this gradient has no graph", program.sources),
+                *span_of("related", sign.other, f"the outer loss does not reach {whose}", program.sources),
+            )
+        ),
+        because=f"in {sign.count} steps of {name} {whose} {are} in the graph of the inner loss, no backward "
+        f"call reached {'it' if one else 'them'}, and {they} got no gradient",
+    )
+
+
+def _is_chosen(call: ast.Call) -> bool:
+    """Whether the program decides on the order as it runs: ``create_graph=second_order``."""
+    return any(k.arg in ("create_graph", None) and not isinstance(k.value, ast.Constant) for k in call.keywords)
+
+
+# Telling a copy of parameters that has kept its graph: the distance from it sends them no gradient.
+
+
+def kept_reference(sources: SourceTexts, sign: Sign) -> Finding | None:
+    """The finding for an ``own-copy`` sign; None where no line of the user's made the copy."""
+    frame = innermost_user(sign.stack)
+    if frame is None:
+        return None
+    whose = folded(sign.parameters) or "the parameters"
+    names = bound_names(sources, frame)
+    kept = f"`{names[0]}`" if len(names) == 1 else "a copy"
+    code = short_code(sources, frame)
+    calls = [Frame(**f) for f in sign.facts.get("backward", ())]
+    return Finding(
+        0.95,
+        "likely",  # that the derivatives cancel is seen; that they were not meant to is not
+        f"{kept} is not detached: the distance to it gives {whose} no gradient",
+        "The copy was made before a step and still has its graph. The gradient through the parameter and the one "
+        "through its copy cancel, so this part of the loss trains nothing.",
+        distinct(
+            (
+                span("cause", frame, "copies the values together with their graph", sources),
+                *span_of("created", sign.other, "both sides lead to the same parameters: 1 - 1 = 0", sources),
+                *(span("consumed", f, "the gradients of the two sides cancel here", sources) for f in calls),
+            )
+        ),
+        remedies=(
+            Remedy(
+                "detach_expression",
+                f"detach {f'`{code}`' if code else 'the copy'}",
+                "unsafe",
+                f"the copy is a constant, and the distance from it moves {whose}",
+                {"place": place(frame)},
+            ),
+        ),
+        because="one side of the difference is a copy from before the latest step, the other one is from behind it; "
+        f"nothing but copies and views lies between both and {whose}",
+    )
+
+
+# Telling an advantage that is differentiated: the policy's part of the loss moves the value that it starts from.
+
+MOST_CAUSES = 3
+"""Places that a reader is sent to."""
+
+
+def trained_baseline(sources: SourceTexts, sign: Sign) -> Finding | None:
+    """The finding for a ``baseline-trained`` sign; None where no line of the user's made the product."""
+    products = sorted((p for p in sign.facts["products"] if p["frame"]), key=lambda p: int(p["frame"][0]["line"]))
+    factors = [_factor(sources, p) for p in products]
+    if not factors:
+        return None
+    whose = folded(sign.parameters) or "the value network"
+    known = [f for f in factors if f is not None]
+    frames = known or [Frame(**p["frame"][0]) for p in products]
+    code = code_at(sources, known[0]) if known else "a factor of the log-probability"
+    named = f"`{code}`" if known else code
+    label = "multiplies a log-probability, and still carries the graph of the value"
+    calls = [Frame(**f) for f in sign.facts.get("backward", ())]
+    return Finding(
+        0.9,
+        "likely",  # whom the loss trains is seen; what was meant as a constant is not
+        f"{named} is not detached: the policy loss trains {whose} as well",
+        "How much a policy learns from an action is a constant of its loss. Here that number still has the graph of "
+        "the value it was computed from. So the policy loss trains this value too, against the loss that fits it.",
+        distinct(
+            (
+                *(span("cause" if n < MOST_CAUSES else "related", f, label, sources) for n, f in enumerate(frames)),
+                *span_of("related", sign.other, "fits the same value", sources),
+                *(span("consumed", f, "both gradients are added up here", sources) for f in calls),
+            )
+        ),
+        remedies=_remedies(sources, known, whose) if len(known) == len(factors) else (),
+        because=f"the factor of the log-probability is a difference from the value that the same loss fits; in "
+        f"{sign.count} of {sign.count} such calls both lead to {whose}",
+    )
+
+
+def _factor(sources: SourceTexts, product: dict[str, Any]) -> Frame | None:
+    """The factor with the value's graph, as it is written in the product."""
+    frame = Frame(**product["frame"][0])
+    for node in ast.walk(bindings.tree(sources, frame.file) or ast.Module([], [])):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            at = bindings.frame_of(sources, frame.file, node, frame.function)
+            if (at.line, at.column, at.end_line, at.end_column) == (
+                frame.line,
+                frame.column,
+                frame.end_line or frame.line,
+                frame.end_column,
+            ):
+                side = (node.left, node.right)[int(product["operand"])]
+                return bindings.frame_of(sources, frame.file, side, frame.function)
+    return None
+
+
+def _remedies(sources: SourceTexts, factors: list[Frame], whose: str) -> tuple[Remedy, ...]:
+    note = f"the loss of the log-probability sends no gradient into {whose}; what fits the value still does"
+    args = [{"place": place(f)} for f in factors]
+    code = code_at(sources, factors[0])
+    if len(args) == 1:
+        return (Remedy("detach_expression", f"detach `{code}`", "unsafe", note, args[0]),)
+    edits = [{"kind": "detach_expression", "args": a} for a in args]
+    return (Remedy("several", f"detach `{code}` in each product", "unsafe", note, {"edits": edits}),)
+
+
+# Telling gradients that were to add up over several batches, and are cleared before each.
+
+
+def thrown_away(sources: SourceTexts, optimizers: list[Optimizer], signs: list[Sign]) -> Finding | None:
+    """The finding for ``cleared-while-collecting`` signs; None where no remainder decides on the step."""
+    found: list[tuple[Sign, Frame, Frame, Frame]] = []
+    for sign in signs:
+        clear, call = innermost_user(sign.stack), innermost_user(sign.other)
+        step = [Frame(**f) for f in sign.facts["step"]]
+        if clear is None or call is None or not step or not is_counted(sources, step[0], [clear, call]):
+            continue
+        if not found or found[0][2] == call:
+            found.append((sign, clear, call, step[0]))
+    if not found:
+        return None
+    sign, _, call, _ = found[0]
+    many, one = int(sign.facts["calls"]), len(found) == 1
+    names = listing(optimizer_of(optimizers, s) for s, *_ in found)
+    clears, steps = [c for _, c, _, _ in found], [s for *_, s in found]
+    return Finding(
+        0.94,
+        "likely",  # what is thrown away is seen; that the calls were to add up the source alone suggests
+        f"{names} {'is' if one else 'are'} cleared before each of {many} backward calls: only the last one counts",
+        f"`backward()` adds to `.grad`, and a step every {many} calls is to use the sum. `zero_grad()` before each "
+        "call throws away what the calls before it have added.",
+        distinct(
+            (
+                *(span("cause", c, "throws away the gradients of the calls before", sources) for c in clears),
+                span("related", call, f"runs {many} times for each step", sources),
+                *(span("related", s, "uses the gradients of the last call alone", sources) for s in steps),
+            )
+        ),
+        remedies=_moved_clears(sources, clears, steps) if all(name_of(optimizers, s) for s, *_ in found) else (),
+        because=f"before each of {sign.count} steps the same place cleared the gradients {many} times, and backward "
+        f"followed {many} times",
+    )
+
+
+def _moved_clears(sources: SourceTexts, clears: list[Frame], steps: list[Frame]) -> tuple[Remedy, ...]:
+    edits = []
+    for clear, step in zip(clears, steps, strict=True):
+        code = code_at(sources, clear)
+        if clear.file != step.file or not isinstance(parse_expression(code), ast.Call):
+            return ()
+        edits.append({"kind": "delete_statement", "args": {"place": place(clear)}})
+        edits.append({"kind": "add_statement", "args": {"place": place(step), "statement": code, "before": False}})
+    note = "each step uses the sum of all gradients since the step before"
+    return (Remedy("several", "clear the gradients behind the step", "unsafe", note, {"edits": edits}),)

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable
 from typing import Any
 
-from graphdoc.evidence import Cut, Frame, Raised, SourceTexts
-from graphdoc.finding import Finding
+from graphdoc.evidence import Cut, Frame, Optimizer, Parameter, Raised, Sign, SourceTexts
+from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Confidence, Span
-from graphdoc.program.checkpoints import by_checkpoint
-from graphdoc.program.exception import NO_GRAPH, message_of
+from graphdoc.program import bindings
+from graphdoc.program.array_calls import is_only_printed
 from graphdoc.program.in_place_writes import is_only_written
+from graphdoc.program.learning import (
+    Freezing,
+    KeptFrozen,
+    Learner,
+    TrainOverride,
+    freezing_in_train,
+    freezing_of,
+    released_behind,
+    switches,
+    unfreezing,
+    unfrozen_before,
+)
+from graphdoc.program.library_calls import NO_GRAPH, by_checkpoint, message_of
 from graphdoc.program.observed import Program
-from graphdoc.program.printed_values import is_only_printed
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, innermost, span_of, where
-from graphdoc.program.tensors import frames
+from graphdoc.program.spans import distinct, frames, innermost, moment, place, span, span_of, where
+from graphdoc.story.wording import all_told, folded, listing, optimizer_of
 
 _RANK = ("conversion", "detach", "nondifferentiable", "no-grad")
 """Which cut to believe where several meet in one loss.
@@ -221,3 +234,352 @@ def unseen(program: Program, strength: float, title: str, hint: str) -> Finding 
 
 def _op(name: str) -> str:
     return f" ({name})" if name else ""
+
+
+# Telling ``module.requires_grad = False``, which sets an attribute that nothing reads and switches no parameter.
+
+
+def flag_of_module(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
+    """The finding for a ``flag-of-module`` sign; None where the program reads such a flag, which is its own then, or
+    where no statement sets it on a module of that name."""
+    names, value = list(sign.facts["names"]), bool(sign.facts["value"])
+    nodes = [(file, n) for file in sources for n in ast.walk(bindings.tree(sources, file) or ast.Module([], []))]
+    if any(_reads(n, names) for _, n in nodes):
+        return None
+    found = [(file, n) for file, n in nodes if isinstance(n, ast.Assign) and _sets(n, names) and switches(n) is value]
+    if len(found) != 1:
+        return None
+    file, node = found[0]
+    at = bindings.frame_of(sources, file, node)
+    module = bindings.text_of(node.targets[0].value)  # type: ignore[attr-defined]
+    whose, stepping = folded(sign.parameters) or "its parameters", optimizer_of(optimizers, sign)
+    done = f"{stepping} steps {whose}" if not value else f"{whose} stay frozen"
+    return Finding(
+        0.92,
+        Proof.SOURCE.confidence,
+        f"`{module}.requires_grad = {value}` {'freezes' if not value else 'unfreezes'} nothing: "
+        + ("its parameters are trained" if not value else "its parameters stay frozen"),
+        "A module has no flag `requires_grad`; its parameters have. Python stores the attribute and nothing reads it. "
+        "`requires_grad_()`, with an underscore, switches all parameters of a module.",
+        distinct(
+            (span("cause", at, "sets an attribute of the module", sources), *span_of("related", sign.stack, done))
+        ),
+        remedies=(
+            Remedy(
+                "call_flag",
+                f"Call `{module}.requires_grad_({value})`",
+                "unsafe",
+                f"{'Less' if not value else 'More'} is trained than before, as the line says.",
+                {"place": place(at)},
+            ),
+        ),
+        because=f"after {sign.count} steps of {stepping} the module's attribute is {value}, and `requires_grad` is "
+        f"{not value} for all parameters in it",
+    )
+
+
+def _sets(node: ast.Assign, names: list[str]) -> bool:
+    target = node.targets[0]
+    return isinstance(target, ast.Attribute) and target.attr == "requires_grad" and _last(target.value) in names
+
+
+def _reads(node: ast.AST, names: list[str]) -> bool:
+    """``self.requires_grad``, ``self.backbone.requires_grad`` as values."""
+    if not isinstance(node, ast.Attribute) or node.attr != "requires_grad" or not isinstance(node.ctx, ast.Load):
+        return False
+    return _last(node.value) in (*names, "self")
+
+
+def _last(node: ast.expr) -> str:
+    return bindings.text_of(node).rpartition(".")[2]
+
+
+# Telling parameters that were unfrozen for the training and that a module's ``train()`` freezes again.
+
+
+def frozen_again(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
+    """The finding for a ``frozen-again`` sign; None where no ``train()`` freezes: it may be meant."""
+    override = freezing_in_train(sources)
+    switched_on = unfreezing(sources)
+    if override is None or not switched_on:
+        return None
+    whose = folded(sign.parameters) or "parameters"
+    name = optimizer_of(optimizers, sign)
+    freezes = override.frame(sources, override.statement)
+    spans = (
+        span("cause", freezes, "runs at every `train()`, and freezes them again", sources),
+        *(span("cause", f, "unfreezes parameters, until the next `train()`", sources) for f in switched_on[:1]),
+        *span_of("related", sign.stack, f"{name} leaves them out", sources),
+    )
+    return Finding(
+        0.92,
+        "likely",  # that ``train()`` freezes is seen; it may be the plan of the training
+        f"{whose} were unfrozen, and `{override.cls.name}.train()` freezes them again",
+        "`model.train()` calls `train()` of every module in it. This one freezes parameters each time, so what another "
+        "part of the program unfreezes does not last.",
+        distinct(spans),
+        remedies=_kept_unfrozen(sources, override),
+        because=f"they were frozen, received gradients for some steps of {name}, and are frozen again while it steps",
+    )
+
+
+def frozen_throughout(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
+    """The finding for a ``frozen-throughout`` sign; None where the program has not unfrozen them on its way to the step
+    or may have frozen them elsewhere: a frozen backbone is no fault."""
+    override = freezing_in_train(sources)
+    unfrozen = unfrozen_before(sources, sign.stack, override) if override is not None else None
+    mine = [name for name in sign.parameters if unfrozen is not None and unfrozen.has(name)]
+    if override is None or unfrozen is None or not mine:
+        return None
+    whose, name = folded(mine), optimizer_of(optimizers, sign)
+    freezes = override.frame(sources, override.statement)
+    return Finding(
+        0.92,
+        "likely",  # as above
+        f"{whose} were unfrozen, but `{override.cls.name}.train()` freezes them before the first step",
+        "`model.train()` calls `train()` of every module in it. This one freezes parameters each time, so what another "
+        "part of the program unfreezes does not last.",
+        distinct(
+            (
+                span("cause", freezes, "runs at every `train()`, and freezes them again", sources),
+                span("cause", unfrozen.at, "unfreezes them, until the next `train()`", sources),
+                span("related", unfrozen.train, "freezes them again", sources),
+                *span_of("related", sign.stack, f"{name} leaves them out", sources),
+            )
+        ),
+        remedies=_kept_unfrozen(sources, override),
+        because=f"{name} holds them, the program switches them on before the training, and they were frozen in each "
+        "of its first steps",
+    )
+
+
+def _kept_unfrozen(sources: SourceTexts, override: TrainOverride) -> tuple[Remedy, ...]:
+    if not override.call or override.init_end is None:
+        return ()
+    deletion = {"place": place(override.frame(sources, override.statement))}
+    if override.frozen_once:
+        note = "it is frozen when it is made, and what is unfrozen later stays so"
+        return (Remedy("delete_statement", "freeze it in `__init__` only", "unsafe", note, deletion),)
+    addition = {"place": place(override.frame(sources, override.init_end)), "statement": override.call}
+    edits = [{"kind": "delete_statement", "args": deletion}, {"kind": "add_statement", "args": addition}]
+    note = "what is unfrozen later stays so"
+    return (Remedy("several", "freeze once, when the module is made", "unsafe", note, {"edits": edits}),)
+
+
+# Telling of a forward whose parameters were all frozen: of the whole loss, or of what was seen to go into it.
+
+FORWARD = (
+    "The forward used parameters, recording was on, and none of these parameters had `requires_grad=True` at that "
+    "time. "
+    "So no operation was recorded and the loss has no graph."
+)
+
+_ALONE = (
+    "Of what was seen to go into this loss, the last operations used frozen parameters alone, so that none of them was "
+    "recorded. Other parameters require gradients: what they have computed went into this loss without a graph, or not "
+    "at all."
+)
+
+
+def frozen_forward(parameters: list[Parameter]) -> tuple[str, bool]:
+    """What is said of it, and whether no parameter that an optimizer holds requires gradients: then nothing else can
+    have gone into the loss."""
+    others = any(p.requires_grad and p.owners and not p.buffer for p in parameters)
+    return (_ALONE if others else FORWARD), not others
+
+
+# Telling ``p.require_grad = False``: an attribute that nothing reads, beside the flag that it was to be.
+
+FLAG = "requires_grad"
+
+
+def misspelled_flag(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
+    """The finding for a ``misspelled-flag`` sign; None where the program reads this attribute, or sets it both ways."""
+    name, value = str(sign.facts["attribute"]), bool(sign.facts["value"])
+    found: list[tuple[str, ast.Assign]] = []
+    for file in sources:
+        for node in ast.walk(bindings.tree(sources, file) or ast.Module([], [])):
+            if isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Load):
+                return None
+            target = node.targets[0] if isinstance(node, ast.Assign) else None
+            if not isinstance(node, ast.Assign) or not isinstance(target, ast.Attribute) or target.attr != name:
+                continue
+            if not isinstance(node.value, ast.Constant) or node.value.value is not value:
+                return None
+            found.append((file, node))
+    if not found:
+        return None
+    places = [bindings.frame_of(sources, file, node) for file, node in found]
+    whose, stepping = folded(sign.parameters) or "the parameters", optimizer_of(optimizers, sign)
+    text = bindings.text_of(found[0][1].targets[0])
+    edits = [{"kind": "set_flag", "args": {"place": place(at), "attribute": FLAG}} for at in places]
+    remedy = Remedy("set_flag", f"spell it `{FLAG}`", "unsafe", _note(value), edits[0]["args"])  # type: ignore[arg-type]
+    if len(edits) > 1:
+        remedy = Remedy("several", f"spell each `{FLAG}`", "unsafe", _note(value), {"edits": edits})
+    return Finding(
+        0.92,
+        Proof.SOURCE.confidence,
+        f"`{text} = {value}` {'unfreezes' if value else 'freezes'} nothing: the flag is `{FLAG}`",
+        f"A tensor has no flag `{name}`. Python stores the attribute, and nothing reads it.",
+        distinct(
+            (
+                *(span("cause", at, "sets an attribute that nothing reads", sources) for at in places[:3]),
+                *span_of("related", sign.stack, f"{whose} stay frozen" if value else f"steps {whose}", sources),
+            )
+        ),
+        remedies=(remedy,),
+        because=f"after {sign.count} steps of {stepping} that attribute is {value}, and `{FLAG}` is {not value} for "
+        f"{whose}",
+    )
+
+
+def _note(value: bool) -> str:
+    return f"{'More' if value else 'Less'} is trained than before, as the line says."
+
+
+# Telling parameters that were frozen for another loss and are still frozen where their own loss is computed.
+
+
+def still_frozen(program: Program, found: KeptFrozen) -> Finding:
+    """The finding; it stands for whatever else keeps this loss from having a graph, which was so the last time too."""
+    whose, one = folded(found.names), len(found.names) == 1
+    freezing = list(freezing_of(program.sources, sorted(found.names)))
+    was, them = ("was", "it") if one else ("were", "them")
+    told, because = _told(program, found, whose, one)
+    earlier = found.earlier.stack if found.earlier is not None else []
+    return Finding(
+        0.98,
+        Proof.STEPS.where(found.earlier is not None),
+        f"{whose} {was} frozen since the last time that this loss trained {them}"
+        if found.earlier is not None
+        else f"{whose} {'is' if one else 'are'} still frozen where {'its' if one else 'their'} own loss is computed",
+        f"{told}, so nothing of this loss is recorded. What is frozen for another loss has to be let go again before "
+        "its own loss is computed.",
+        distinct(
+            (
+                *(span("cause", f.at, f"freezes {whose}, and nothing lets go", program.sources) for f in freezing[:2]),
+                *span_of("created", earlier, "had a graph here", program.sources, moment(found.earlier)),
+                *program.raised_span("the loss that arrives here has no graph"),
+            )
+        ),
+        (),
+        _let_go(program.sources, found, freezing),
+        covers="GD3",
+        because=because,
+    )
+
+
+def _told(program: Program, found: KeptFrozen, whose: str, one: bool) -> tuple[str, str]:
+    """That they are frozen, and what shows that this loss is to train them: as a part of a sentence and as a whole."""
+    none = "it requires no gradient" if one else "none of them requires gradients"
+    if found.earlier is None:
+        names = all_told(program.optimizers, program.journal.works_for(found.failing))
+        holds = f"{' and '.join(names)} {'steps' if len(names) == 1 else 'step'} behind this call and hold"
+        holds += "s" * (len(names) == 1)
+        return f"{holds} {whose}: {none}", f"{holds} {whose}, frozen alone"
+    number = program.journal.number(found.earlier)
+    before = f"backward #{number}" if number is not None else "the call before"
+    return (
+        f"The last call here ({before}) reached {whose}. By now {none}",
+        f"{before}, made here, reached {whose}; {'it is' if one else 'all of them are'} frozen now",
+    )
+
+
+def _let_go(sources: SourceTexts, found: KeptFrozen, freezing: list[Freezing]) -> tuple[Remedy, ...]:
+    out = []
+    for f in freezing:
+        behind = released_behind(sources, f, found.between)
+        if behind is not None:
+            out.append(
+                Remedy(
+                    "add_statement",
+                    f"let {folded(found.names)} go again behind {where(behind)}",
+                    "unsafe",
+                    f"What {where(f.at)} freezes is frozen for that loss alone, and its own loss trains it.",
+                    {"place": place(behind), "statement": f.opposite},
+                )
+            )
+    return tuple(out[:2])
+
+
+# Telling a forward that ran while its parameters were frozen, where they are not by the time of its backward.
+
+
+def unfrozen_since(program: Program, cut: Cut, since: set[str], freezing: tuple[Span, ...], strength: float) -> Finding:
+    """The finding for a cut of reason ``frozen``; ``since`` are those of its parameters that require gradients by now,
+    ``freezing`` the statements that froze them."""
+    whose, one = folded(since), len(since) == 1
+    was = "was" if one else "were"
+    return Finding(
+        strength,
+        "likely",  # what the others have computed may have come in by a write that is not followed
+        f"{whose} {was} frozen when the forward of this loss used {'it' if one else 'them'}, and unfrozen too late",
+        f"Of what was seen to go into this loss, the last operations ran while {whose} {was} frozen, so that none of "
+        f"them was recorded. {'It requires' if one else 'They require'} gradients by now, which gives what was "
+        "computed before no graph.",
+        distinct((*freezing, *story(program, cut, "computed here while its parameters were frozen"))),
+        facts_of(program.cuts, cut),
+        _remedies(program, cut),
+    )
+
+
+def _remedies(program: Program, cut: Cut) -> tuple[Remedy, ...]:
+    """Compute it again where the parameters are unfrozen, if one function does both; else in words."""
+    end = program.raised_at
+    here = [f for f in cut.stack if end is not None and (f.file, f.function) == (end.file, end.function)]
+    call = here[0] if here else innermost(cut.stack)
+    if call is None:
+        return ()
+    note = "What is computed from parameters that require gradients has a graph, whatever becomes of the flags."
+    behind = _unfrozen_between(program.sources, call, end) if here and end is not None else None
+    words = f"unfreeze the parameters before {where(call)}, or compute it again behind the line that unfreezes them"
+    by_hand = Remedy("compute_again", words, "display", note, {"place": place(call)})
+    if behind is None or end is None:
+        return (by_hand,)
+    args = {"places": [place(call)], "after": place(behind), "backward": place(end)}
+    title = f"compute {where(call)} again, behind {where(behind)}, where its parameters are unfrozen"
+    return (Remedy("recompute_after", title, "unsafe", note, args), by_hand)
+
+
+def _unfrozen_between(sources: SourceTexts, call: Frame, end: Frame) -> Frame | None:
+    """The last line between the forward and the backward, in their file, that lets parameters require gradients."""
+    found = [f for f in unfreezing(sources) if f.file == call.file and call.line < f.line < end.line]
+    return max(found, key=lambda f: f.line, default=None)
+
+
+# Telling tensors that are to learn and were made without ``requires_grad=True``.
+
+
+def forgotten_flag(program: Program, learners: list[Learner], strength: float, remedies: tuple[Remedy, ...]) -> Finding:
+    """What is held by an optimizer, or whose gradient is read, does not require gradients."""
+    sources = program.sources
+    shown = named(learners)
+    many = len(learners) > 1
+    held = any(one.held for one in learners)
+    spans: list[Span] = [span("cause", one.frame, _label(one), sources) for one in learners[:2]]
+    used = learners[0].used
+    spans.append(span("related", used, "is to step it" if held else "reads its gradient", sources))
+    lacks = "do not require gradients" if many else "does not require gradients"
+    title = f"the gradient of {shown} is read, and {'they' if many else 'it'} {lacks}"
+    return Finding(
+        strength,
+        Proof.GRAPH_END.where(held),
+        f"{shown} {'are' if many else 'is'} given to an optimizer and {lacks}" if held else title,
+        f"Nothing that the loss is computed from requires gradients. "
+        f"{'An optimizer holds' if held else 'The program reads the gradient of'} {shown}, made without "
+        "`requires_grad=True`: autograd records nothing for such a tensor.",
+        distinct((*spans, *program.raised_span("the loss that arrives here has no graph"))),
+        remedies=remedies,
+        because=f"{'an optimizer holds' if held else 'the gradient is read of'} {shown}, "
+        f"and nothing that the loss is computed from requires gradients",
+    )
+
+
+def named(learners: list[Learner]) -> str:
+    """How a sentence calls them: ```w` and `b```."""
+    return listing(list(dict.fromkeys(f"`{one.name}`" if one.name else "a tensor of the list" for one in learners)))
+
+
+def _label(one: Learner) -> str:
+    made = "is made here and does not require gradients"
+    return f"`{one.name}` {made}" if one.name else made

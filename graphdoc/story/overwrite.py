@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from graphdoc.evidence import Frame, Node, Raised, SourceTexts, Stale
-from graphdoc.model import Confidence, Span
-from graphdoc.program.exception import raised_span
+from graphdoc.finding import Finding, Remedy
+from graphdoc.model import Confidence, Role, Span
 from graphdoc.program.installed import deed_of
+from graphdoc.program.library_calls import VERSION, message_of, raised_span
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, moment, span, span_of, where
+from graphdoc.program.spans import code_at, distinct, innermost_user, moment, place, span, span_of, where
 from graphdoc.program.writers import By, Writer, writer_of
+from graphdoc.program.written_leaves import RefusedWrite, Unpacked
 
 MOST_CAUSES = 3
 MOST_FACTS = 4
@@ -194,3 +198,223 @@ def _apart(found: Overwrite, frame: Frame, node: Node) -> Frame:
     at = next((i for i, f in enumerate(node.stack) if f.start == frame.start), len(node.stack))
     below = [f for f in node.stack[at:] if f.user]
     return next((f for f in below if f.start not in wrote), frame)
+
+
+# What the words of an autograd error allow to say, where no graph was recorded: the weakest evidence there is.
+
+# How PyTorch called the transposed view that `Linear` saves of its weight, from the newest wording to the oldest.
+_TRANSPOSED = frozenset(
+    ("AsStrided", "AsStridedBackward0", "AsStridedBackward", "T", "TBackward0", "TBackward", "Transpose")
+)
+_SLICED = frozenset(("CopySlices", "torch::autograd::CopySlices", "AsStridedBackward0", "AsStrided"))
+_INTEGER = re.compile(r"(?:Long|Int|Short|Byte|Char|Bool)(?:Tensor|Type)$")
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """The fields of a version error. ``op`` is empty where the message has no "which is output N of X": a leaf.
+
+    ``kind`` is what the run found the tensor to be (see ``graphdoc.evidence.Tensor.kind``); empty from text alone.
+    ``current`` and ``expected`` are -1 in wordings that leave them out.
+    """
+
+    type: str = ""
+    shape: tuple[int, ...] = ()
+    op: str = ""
+    current: int = -1
+    expected: int = -1
+    kind: str = ""
+
+    @property
+    def leaf(self) -> bool:
+        """True where the message names no operation that made the tensor: a parameter, a buffer or plain data."""
+        return not self.op
+
+    @property
+    def transposed_weight(self) -> bool:
+        """True for the view of its weight that a ``Linear`` or a recurrent cell saves."""
+        return self.op in _TRANSPOSED and len(self.shape) == 2
+
+    @property
+    def sliced(self) -> bool:
+        """True for a tensor that was written piece by piece, or for a piece of one."""
+        return self.op in _SLICED and not self.transposed_weight
+
+    @property
+    def integer(self) -> bool:
+        """True for a dtype that no parameter can have: indices, counters, masks."""
+        return _INTEGER.search(self.type) is not None
+
+    @property
+    def sort(self) -> str:
+        """What the message shows the tensor to be: integer, leaf, weight, slice or result (of another operation)."""
+        if self.leaf:
+            return "integer" if self.integer else "leaf"
+        return "weight" if self.transposed_weight else "slice" if self.sliced else "result"
+
+    @property
+    def writes(self) -> int:
+        """How far the version counter moved; -1 where the message does not tell."""
+        return self.current - self.expected if self.expected >= 0 else -1
+
+    def may_be(self, *kinds: str) -> bool:
+        """False only where the run has found the tensor to be something else than these kinds."""
+        return self.kind in ("", "unknown", *kinds)
+
+
+def mismatch(raised: Raised | None, stale: list[Stale]) -> Mismatch | None:
+    """The fields of the version error in the message, or None for any other message."""
+    found = message_of(raised, *VERSION)
+    if found is None:
+        return None
+    fields = found.fields
+    return Mismatch(
+        type=fields.get("dtype", ""),
+        shape=tuple(int(n) for n in re.findall(r"\d{1,12}", fields.get("shape", ""))),
+        op=fields.get("op", ""),
+        current=int(fields.get("version", -1)),
+        expected=int(fields.get("expected", -1)),
+        kind=stale[0].tensor.kind if stale else "",
+    )
+
+
+_BEST, _BEST_OF_MANY, _APART = 0.49, 0.40, 0.02
+_MANY = 3
+"""So many causes of one message are no more than guesses."""
+_OVERWRITTEN = {
+    "integer": {"buffer-updated-in-place": 0.48, "inplace-on-saved-activation": 0.22},
+    "leaf": {
+        "optimizer-step-before-backward": 0.42,
+        "retain-graph-cover-up": 0.34,
+        "buffer-updated-in-place": 0.32,
+        "parameter-overwritten": 0.30,
+        "carried-state": 0.26,
+        "stored-with-graph": 0.24,
+        "undetached-target": 0.23,
+        "inplace-on-saved-activation": 0.22,
+    },
+    "weight": {
+        "optimizer-step-before-backward": 0.44,
+        "retain-graph-cover-up": 0.34,
+        "parameter-overwritten": 0.30,
+        "state-overwritten-in-place": 0.30,
+        "inplace-on-saved-activation": 0.28,
+        "carried-state": 0.26,
+        "stored-with-graph": 0.24,
+        "undetached-target": 0.23,
+    },
+    "slice": {"state-overwritten-in-place": 0.47, "inplace-on-saved-activation": 0.28},
+    "result": {"inplace-on-saved-activation": 0.46, "state-overwritten-in-place": 0.24},
+}
+"""How likely each cause of a version error is by what the message says of the tensor: a leaf or the result of what."""
+_FLAGGED = 0.46
+"""For the cover-up, where the program's own lines, as far as they are known, contain the flag."""
+_NEEDS = {
+    "buffer-updated-in-place": ("buffer", "leaf", "input"),
+    "inplace-on-saved-activation": ("activation",),
+    "state-overwritten-in-place": ("activation", "leaf", "input"),
+}
+"""What the tensor may turn out to be in the run; a parameter for all others."""
+
+
+def likelihood(program: Program, slug: str, *ids: str) -> float:
+    """How much one of these messages speaks for a cause, below 0.5; 0.0 for not at all. The only place that says so.
+
+    Of a message that names no tensor the order of its causes in ``messages/patterns.json`` counts.
+    """
+    message = program.message(*ids)
+    if message is None:
+        return 0.0
+    found = mismatch(program.raised, program.evidence.stale) if message.id in VERSION else None
+    if found is None:
+        best = _BEST if len(message.causes) < _MANY else _BEST_OF_MANY
+        return best - _APART * message.causes.index(slug) if slug in message.causes else 0.0
+    if not found.may_be(*_NEEDS.get(slug, ("parameter",))):
+        return 0.0
+    flagged = slug == "retain-graph-cover-up" and any("retain_graph=True" in t for t in program.sources.values())
+    strength = _OVERWRITTEN[found.sort].get(slug, 0.0)
+    return _FLAGGED if flagged and strength else strength
+
+
+def from_message(
+    program: Program,
+    slug: str,
+    *ids: str,
+    title: str,
+    explanation: str,
+    confidence: Confidence = "possible",
+    role: Role = "failed",
+    label: str = "",
+    facts: Sequence[str] = (),
+    remedies: Sequence[Remedy] = (),
+) -> Finding | None:
+    """A finding from words alone, or None where none of these messages speaks for the cause ``slug``.
+
+    The only place that a traceback gives is the innermost line of the user's own code; ``role`` and ``label`` say
+    what it means for this cause.
+    """
+    strength = likelihood(program, slug, *ids)
+    if not strength:
+        return None
+    frame = innermost_user(program.raised.stack) if program.raised else None
+    spans = (span(role, frame, label, program.sources),) if frame else ()
+    return Finding(strength, confidence, title, explanation, spans, tuple(facts), tuple(remedies))
+
+
+# Telling of one of several views that a backward call needs, and that was written since it was taken out.
+
+
+def told_unpacked(sources: SourceTexts, found: Unpacked, failed: Frame, title: str) -> Finding:
+    """The finding with this title, where it is known which view the backward call needs, and of what it is one."""
+    name, whole = " or ".join(f"`{n}`" for n in found.names), f"`{code_at(sources, found.whole)}`"
+    spans = (
+        span("cause", found.whole, f"{name} is one of several views of this", sources),
+        span("consumed", found.used, f"{name} is saved here for backward", sources),
+        span("failed", failed, f"needs {name}; {whole} was written in place since", sources),
+    )
+    note = "What is taken apart is a copy then: no later write reaches it, and none is to be seen through it."
+    return Finding(
+        0.96,
+        Proof.RAISED.where(found.alone),
+        title,
+        f"{name}, saved at {where(found.used)}, is one of several views (`unbind`, `chunk`, `split`) of {whole}. Since "
+        f"then the memory behind {whole} was written in place, and autograd cannot tell what the views are now.",
+        spans,
+        remedies=(
+            Remedy(
+                "clone_expression",
+                f"take the parts of a copy, at {where(found.whole)}",
+                "unsafe",
+                note,
+                {"place": place(found.whole), "structure": "tensor"},
+                "whether what is written is to be seen through the parts, no run tells" * found.held,
+            ),
+        ),
+        because=f"{where(found.used)} has saved {name}, and the engine refuses it as a view whose base was written",
+    )
+
+
+# Telling of a write that is refused because its result is assigned to itself through ``[:]`` once more.
+
+
+def told_written_back(sources: SourceTexts, write: RefusedWrite) -> Finding:
+    """The finding where the tensor that PyTorch's message calls a leaf is none."""
+    what, at = f"`{write.target.path}`", where(write.frame)
+    return Finding(
+        0.96,
+        Proof.RAISED.confidence,
+        f"a slice of {what} is assigned to itself, which PyTorch refuses",
+        f"{what} is no leaf: it was computed. `+=` through `[:]` adds to the slice, and then assigns the "
+        "sum to the slice again. PyTorch refuses this second write: leave out the `[:]`.",
+        (span("cause", write.frame, f"adds through `[:]` to a part of {what}, and assigns it back", sources),),
+        remedies=(
+            Remedy(
+                "drop_full_slice",
+                f"add without the `[:]`, at {at}",
+                "safe",
+                "The same elements are added to; the numbers and the gradients are those that were meant.",
+                {"place": place(write.frame)},
+            ),
+        ),
+        because=f"{what} had a history when {at} failed, and the message speaks of a leaf",
+    )

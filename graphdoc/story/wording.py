@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+
+from graphdoc.evidence import Optimizer, Sign
+from graphdoc.evidence.lookup import optimizer_with
+from graphdoc.finding import Finding
+from graphdoc.program.proof import signs
 
 _INDEX = re.compile(r"\[\d+\]")
 
@@ -71,3 +76,49 @@ def listing(words: Iterable[str], most: int = 3) -> str:
     if len(every) > most:
         return f"{', '.join(every[: most - 1])} and {len(every) - most + 1} more"
     return " and ".join(filter(None, [", ".join(every[:-1]), *every[-1:]]))
+
+
+# How a sentence calls an optimizer.
+
+
+def in_words(name: str, kind: str, parameters: Iterable[str], number: int) -> str:
+    """As the program calls it, else by what it holds (``the Adam of `critic.*```), else by its number in the run."""
+    if name:
+        return f"`{name}`"
+    held = folded(parameters, 2)
+    return f"the {kind} of {held}" if held else f"{kind} (optimizer {number})"
+
+
+def told(optimizer: Optimizer, optimizers: Sequence[Optimizer]) -> str:
+    """One of the optimizers of a run."""
+    number = optimizers.index(optimizer) + 1
+    return in_words(optimizer.name, optimizer.type, optimizer.parameters, number)
+
+
+def all_told(optimizers: Sequence[Optimizer], ids: Iterable[int]) -> list[str]:
+    """Those with these ids, in the order of the run."""
+    wanted = set(ids)
+    return [told(o, optimizers) for o in optimizers if o.id in wanted]
+
+
+def optimizer_of(optimizers: Sequence[Optimizer], sign: Sign) -> str:
+    """That of a sign."""
+    found = optimizer_with(optimizers, sign.optimizer)
+    return told(found, optimizers) if found is not None else "the optimizer"
+
+
+def opening(sentence: str) -> str:
+    """The sentence with a capital at its beginning, where no name stands there."""
+    return sentence[:1].upper() + sentence[1:]
+
+
+# A cause that several signs speak for: the first of them whose story can be told.
+
+Story = Callable[[Sign], Finding | None]
+"""What tells a sign; None where it does not know enough to."""
+
+
+def first_told(seen: list[Sign], *stories: tuple[str, Story]) -> Finding | None:
+    """The first finding in the order of the stories, each of which is for one kind of sign."""
+    told = (story(sign) for kind, story in stories for sign in signs(seen, kind))
+    return next((finding for finding in told if finding is not None), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.evidence import Event, Evidence, Raised, Sign
-from graphdoc.program.exception import REFUSED_VIEW, SECOND_TIME, message_of
+from graphdoc.program.library_calls import REFUSED_VIEW, SECOND_TIME, message_of
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse

@@ -10,7 +10,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from graphdoc.story.optimizers import in_words
+from graphdoc.story.wording import in_words
 from graphdoc.verify.gradient_sizes import Size
 
 Line = tuple[str, int]

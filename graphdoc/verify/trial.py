@@ -20,7 +20,7 @@ from graphdoc.launch.scratch import make_scratch, remove_scratch
 from graphdoc.messages.recognise import recognise_exception
 from graphdoc.probe import question
 from graphdoc.processes import read_processes, same_failure
-from graphdoc.program.checkpoints import reentrant_fails
+from graphdoc.program.library_calls import reentrant_fails
 from graphdoc.program.observed import program_of
 from graphdoc.second_run import take_over
 from graphdoc.sourcetext import decode, read_source

@@ -10,7 +10,7 @@ from observed import both, made, run, script
 
 from graphdoc.capture.ours import is_ours
 from graphdoc.evidence import Evidence
-from graphdoc.messages.known_messages import entries
+from graphdoc.messages.recognise import entries
 
 CAUGHT = """
 def tried():

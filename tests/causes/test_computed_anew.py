@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphdoc.finding import Remedy
-from graphdoc.remedies.computed_anew import value_computed_anew
+from graphdoc.remedies.constant_value import value_computed_anew
 
 SOURCE = """\
 class Pair:

@@ -12,7 +12,7 @@ from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.fixes.kinds import build
 from graphdoc.program.bindings import frame_of, tree
 from graphdoc.program.container_entries import Entry
-from graphdoc.remedies.recipes import recipe_of
+from graphdoc.remedies.emptied_store import recipe_of
 from graphdoc.source.module import Source
 
 LISTS = """\

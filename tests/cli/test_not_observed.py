@@ -10,8 +10,7 @@ import pytest
 from commands import graphdoc
 
 from graphdoc.launch import Request
-from graphdoc.launch.keep import Kept, last_run
-from graphdoc.launch.seen import observed
+from graphdoc.launch.keep import Kept, last_run, observed
 from graphdoc.model import Observed, Report, Run
 from graphdoc.render import FORMATS, render
 from graphdoc.render.story import NO_TORCH

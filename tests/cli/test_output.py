@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from graphdoc.cli.output import put, say, show, tell_github, write_reports
-from graphdoc.cli.report_files import Wanted, parse_reports
+from graphdoc.cli.output import Wanted, parse_reports, put, say, show, tell_github, write_reports
 from graphdoc.errors import UsageError
 from graphdoc.model import Diagnosis, Fix, Report, Run, Span
 from graphdoc.render import FORMATS

@@ -9,8 +9,7 @@ import pytest
 from commands import graphdoc
 
 from graphdoc.cli.arguments import Asked, quick
-from graphdoc.cli.output import write_reports
-from graphdoc.cli.report_files import Wanted
+from graphdoc.cli.output import Wanted, write_reports
 from graphdoc.cli.running import run
 from graphdoc.cli.settings import reports, with_settings
 from graphdoc.errors import UsageError

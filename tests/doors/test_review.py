@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 from github import GitHub, serving
 
-from graphdoc.doors.posting import PostError, post
-from graphdoc.doors.pull_request import pull_request
-from graphdoc.doors.review import comments, main
+from graphdoc.doors.review import PostError, comments, main, post, pull_request
 
 OLD = "import torch\n\nx = 1\n\ndef train(loss):\n    loss.backward()\n    loss.backward()\n    return loss\n"
 DIFF = """\

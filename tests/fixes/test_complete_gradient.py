@@ -7,7 +7,7 @@ from marked import FILE, unmark
 
 from graphdoc.evidence import Frame
 from graphdoc.fixes.kinds import build
-from graphdoc.remedies.complete_gradient import step_place
+from graphdoc.remedies.clipping import step_place
 from graphdoc.source.module import Source
 
 CLEARED = "for x in data:\n    «opt.zero_grad()»\n    «loss(x).backward()»\n"

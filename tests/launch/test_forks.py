@@ -17,7 +17,7 @@ from marks import below, have_namespaces, interrupted_when, kill_when, state
 from graphdoc.errors import Interrupted
 from graphdoc.launch import Request
 from graphdoc.launch.isolation import Forks, Stop, apart, launch_apart
-from graphdoc.launch.isolation.headers import imported_first
+from graphdoc.launch.isolation.forks import imported_first
 
 pytestmark = pytest.mark.skipif(not have_namespaces(), reason="no namespaces here")
 

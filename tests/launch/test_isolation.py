@@ -18,7 +18,7 @@ from graphdoc.errors import Interrupted
 from graphdoc.launch import Ended, Request
 from graphdoc.launch.folders import LOCK
 from graphdoc.launch.isolation import CannotIsolate, Stop, launch_apart
-from graphdoc.launch.isolation.ways import SWITCH
+from graphdoc.launch.isolation.apart import SWITCH
 
 DEEDS = """
 import os, shutil, sqlite3, sys, tempfile, pathlib

@@ -18,7 +18,7 @@ from marks import BOTH, below, state
 
 from graphdoc.launch import Request
 from graphdoc.launch.isolation import Stop, launch_apart
-from graphdoc.launch.isolation.ways import SWITCH
+from graphdoc.launch.isolation.apart import SWITCH
 
 # Its loss has lost its graph: what a second run asks about, and a fix puts right.
 PROGRAM = """\

@@ -12,7 +12,7 @@ import pytest
 from marks import BOTH, kill_when
 
 from graphdoc.launch.folders import LOCK
-from graphdoc.launch.isolation.ways import SWITCH
+from graphdoc.launch.isolation.apart import SWITCH
 from graphdoc.launch.scratch import make_scratch, remove_scratch, sweep
 
 HOLDS = "from graphdoc.launch.scratch import make_scratch\nprint(make_scratch(), flush=True)\ninput()\n"

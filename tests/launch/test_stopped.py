@@ -12,7 +12,7 @@ from marks import BOTH, below, have_namespaces
 
 from graphdoc.launch import Ended, Request
 from graphdoc.launch.isolation import Forks, Stop, launch_apart
-from graphdoc.launch.isolation.ways import SWITCH
+from graphdoc.launch.isolation.apart import SWITCH
 
 # What it writes into the run's own folder is seen outside in every way.
 PROGRAM = """

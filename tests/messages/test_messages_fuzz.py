@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from logs import CPP, INDUCED, TODAY, traceback
 
 from graphdoc.messages import clean, evidence_from, read_log, recognise, recognise_exception
-from graphdoc.messages.known_messages import entries
+from graphdoc.messages.recognise import entries
 
 PIECES = [e.example for e in entries()]
 PIECES += [TODAY, CPP, INDUCED, traceback(), "[rank0]: ", "\x1b[31m", "\x1b]0;", "\r", "\n", "\x00", "> ", "  | "]

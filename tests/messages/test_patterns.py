@@ -9,8 +9,16 @@ import sys
 import pytest
 
 from graphdoc.causes import all_causes
-from graphdoc.messages.known_messages import GROUPS, Entry, by_word, compiled, entries, wordings
-from graphdoc.messages.recognise import recognise, recognise_exception
+from graphdoc.messages.recognise import (
+    GROUPS,
+    Entry,
+    by_word,
+    compiled,
+    entries,
+    recognise,
+    recognise_exception,
+    wordings,
+)
 
 EVERY = pytest.mark.parametrize("entry", entries(), ids=lambda e: e.id)
 
@@ -93,7 +101,7 @@ def test_every_wording_can_be_reached_by_its_word() -> None:
 
 HOSTILE = """
 import sys
-from graphdoc.messages.known_messages import wordings
+from graphdoc.messages.recognise import wordings
 from graphdoc.messages.recognise import recognise
 for entry, wording in wordings():
     anchor = wording.anchor

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphdoc.evidence import Frame
-from graphdoc.program.arrays_again import tensor_again
+from graphdoc.program.array_calls import tensor_again
 
 
 @pytest.mark.parametrize(

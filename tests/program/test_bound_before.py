@@ -6,7 +6,7 @@ import pytest
 
 from graphdoc.evidence import Frame
 from graphdoc.program.in_place_writes import bound_before
-from graphdoc.program.loops import within_a_loop
+from graphdoc.program.spans import within_a_loop
 
 BRANCHES = """\
 def softmax(vec, mask, mode):

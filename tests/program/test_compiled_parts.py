@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.capture.frames import outside_compiled
 from graphdoc.evidence import Event, Frame, Node
-from graphdoc.program.compiled_parts import compiled_around
+from graphdoc.program.spans import compiled_around
 
 CALL = Frame("train.py", 20, 5, 20, 15, "<module>", True)
 DYNAMO = Frame("/site-packages/torch/_dynamo/eval_frame.py", 9, 1, 9, 9, "compile_wrapper", False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphdoc.evidence import Frame
-from graphdoc.remedies.left_open import open_at_draw
+from graphdoc.remedies.recording import open_at_draw
 
 BODY = """\
 def forward(self, x):

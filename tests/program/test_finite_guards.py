@@ -3,7 +3,7 @@
 import pytest
 
 from graphdoc.evidence import Frame
-from graphdoc.program.finite_guards import is_guarded
+from graphdoc.program.scaler_calls import is_guarded
 
 LOOP = """\
 for number, x in enumerate(batches):

@@ -7,8 +7,8 @@ import ast
 import pytest
 
 from graphdoc.evidence import Frame, Holder, Step
-from graphdoc.program.flows import Flow, flow, made_of
-from graphdoc.program.value_reads import attributes_of_one_object, slices_in, uses_in_loss
+from graphdoc.program.bindings import Flow, flow, made_of
+from graphdoc.program.carried_names import attributes_of_one_object, slices_in, uses_in_loss
 
 
 def at(program: str, text: str) -> Frame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphdoc.evidence import Frame
-from graphdoc.program.idle_argument import idle_argument
+from graphdoc.program.custom_functions import idle_argument
 
 PROGRAM = """\
 import torch

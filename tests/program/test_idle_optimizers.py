@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from questions import asked
 
-from graphdoc.program.idle_optimizers import idle_optimizers
+from graphdoc.program.optimizer_places import idle_optimizers
 
 AGENTS = """
 class Net(nn.Linear):

@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from graphdoc.program.input_gradients import input_gradients
+from graphdoc.program.custom_functions import input_gradients
 
 HEAD = "def backward(ctx, grad):\n    w, x = ctx.saved_tensors\n    s = grad * x\n"
 ONE = {"inputs": ("w",), "needs": (True,)}

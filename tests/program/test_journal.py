@@ -8,8 +8,8 @@ from questions import asked
 
 from graphdoc.evidence import Event, Frame, Optimizer
 from graphdoc.program.calls_in_order import Journal
-from graphdoc.program.owners import Owners
-from graphdoc.story.optimizers import all_told
+from graphdoc.program.optimizer_places import Owners
+from graphdoc.story.wording import all_told
 
 TWO = """
 actor, critic = nn.Linear(3, 1), nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))

@@ -10,7 +10,7 @@ from questions import asked
 from graphdoc.diagnose import findings_for
 from graphdoc.fixes.kinds import build
 from graphdoc.fixes.traits import traits_of
-from graphdoc.program.leftover_gradients import leftovers
+from graphdoc.program.observed import leftovers
 from graphdoc.source.module import Source
 
 HEAD = """

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from questions import asked
 
-from graphdoc.program.mode_under_way import mode_under_way
-from graphdoc.remedies.no_recording import told_under_way
+from graphdoc.program.cuts import mode_under_way
+from graphdoc.remedies.recording import told_under_way
 
 SCRIPTED = """
 from typing import List, Optional

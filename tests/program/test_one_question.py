@@ -9,13 +9,12 @@ from questions import asked
 
 from graphdoc.evidence import Event, Frame, Node, Sign, Stale, Tensor, Write
 from graphdoc.program.calls_in_order import Journal
-from graphdoc.program.kept_gradients import read_on
-from graphdoc.program.kept_graphs import keeping_calls, kept_for_its_round
-from graphdoc.program.overwrites import Fault
-from graphdoc.program.owners import Owners
-from graphdoc.program.refused_writes import refused_write
-from graphdoc.program.saved_again import saved_again
+from graphdoc.program.custom_functions import saved_again
+from graphdoc.program.gradient_reads import read_on
+from graphdoc.program.optimizer_places import Owners
+from graphdoc.program.overwrites import Fault, keeping_calls, kept_for_its_round
 from graphdoc.program.writers import wrote_again
+from graphdoc.program.written_leaves import refused_write
 
 FUNCTION = """
 class Scale(torch.autograd.Function):

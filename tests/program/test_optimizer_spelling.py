@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.evidence import Frame
-from graphdoc.program.optimizer_spelling import spelled
+from graphdoc.program.optimizer_places import spelled
 
 METHOD = """
 class Agent:

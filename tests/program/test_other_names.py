@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from graphdoc.evidence import Frame
-from graphdoc.program.other_names import read_by_another_name
+from graphdoc.program.in_place_writes import read_by_another_name
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from graphdoc.evidence import Optimizer
-from graphdoc.program.owners import Owners, Ownership
-from graphdoc.story.optimizers import all_told
+from graphdoc.program.optimizer_places import Owners, Ownership
+from graphdoc.story.wording import all_told
 
 ACTOR = Optimizer(0, "Adam", "actor_optimizer", ["actor.weight", "shared.weight"])
 CRITIC = Optimizer(1, "SGD", "", ["critic.weight", "shared.weight"])

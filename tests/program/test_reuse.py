@@ -10,8 +10,7 @@ from questions import asked
 from graphdoc.evidence import Event, Evidence, Frame, Node, OlderEdge, Optimizer, Tensor
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import program_of
-from graphdoc.program.reuse import Reuse
-from graphdoc.program.roles import Role
+from graphdoc.program.reuse import Reuse, Role
 
 NETS = """
 net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 3))

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from questions import asked
 
+from graphdoc.program.container_entries import user_frames
 from graphdoc.program.expression_values import UNKNOWN, named_value_at, value_at
-from graphdoc.program.stored_values import user_frames
 
 CRITICS = """
 class Drawing(nn.Module):

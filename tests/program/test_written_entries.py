@@ -9,7 +9,7 @@ from questions import asked
 
 from graphdoc.fixes.kinds import build
 from graphdoc.program.observed import Program
-from graphdoc.program.written_entries import entry_written
+from graphdoc.program.writers import entry_written
 from graphdoc.remedies.in_place_write import clone_operand, out_of_place
 from graphdoc.remedies.update_order import overwritten_remedies
 from graphdoc.source.module import Source

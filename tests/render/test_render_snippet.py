@@ -9,10 +9,9 @@ from sample_reports import strip_ansi
 
 from graphdoc.model import Diagnosis, Fix, Report, Role, Run, Span
 from graphdoc.render import FORMATS, render
-from graphdoc.render.paint import plain
 from graphdoc.render.snippet import snippet
-from graphdoc.render.sourceline import SourceLine
 from graphdoc.render.text import cells, neutralise
+from graphdoc.render.underlines import SourceLine, plain
 
 
 def draw(source: str, *spans: Span, width: int = 80) -> str:

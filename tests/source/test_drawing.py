@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from graphdoc.source.drawing import may_draw
+from graphdoc.source.effects import may_draw
 
 PROGRAM = ast.parse("""
 import torch

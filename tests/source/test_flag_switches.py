@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from graphdoc.source.flag_switches import only_switches
+from graphdoc.source.effects import only_switches
 
 PROGRAM = """
 class Net:

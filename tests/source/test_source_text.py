@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphdoc.source.line_offsets import Lines
+from graphdoc.source.module import Lines
 from graphdoc.source.places import Place
 
 

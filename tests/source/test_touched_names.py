@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from graphdoc.source.touched_names import Touching
+from graphdoc.source.effects import Touching
 
 PROGRAM = """
 import torch

@@ -20,7 +20,7 @@ import graphdoc.verify.trial
 from graphdoc.capture.trace_end import AFTER, ENOUGH
 from graphdoc.launch import Ended, Request, launch
 from graphdoc.launch.isolation import Forks, launch_apart
-from graphdoc.launch.isolation.ways import SWITCH
+from graphdoc.launch.isolation.apart import SWITCH
 from graphdoc.launch.keep import Kept, keep
 from graphdoc.model import Fix
 from graphdoc.probe import deepen

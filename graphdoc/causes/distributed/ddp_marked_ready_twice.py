@@ -6,7 +6,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import name_usage
-from graphdoc.program.checkpoints import in_checkpoint, reentrant_calls
+from graphdoc.program.library_calls import in_checkpoint, reentrant_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, distinct, span

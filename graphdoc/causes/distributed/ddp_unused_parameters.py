@@ -7,15 +7,12 @@ from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program.bindings import argument, call_at, text_of
-from graphdoc.program.exception import field_of, message_of
-from graphdoc.program.layers_made import layers_without, made_at
-from graphdoc.program.library_calls import library_calls
+from graphdoc.program.calls_in_order import Partial, partial_backward
+from graphdoc.program.layers_made import Branch, layers_without, made_at, never_read, not_taken
+from graphdoc.program.library_calls import field_of, library_calls, message_of
 from graphdoc.program.observed import Program
-from graphdoc.program.partial_backward import Partial, partial_backward
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span, where
-from graphdoc.program.unread_modules import never_read
-from graphdoc.program.untaken_branches import Branch, not_taken
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.wording import folded
 

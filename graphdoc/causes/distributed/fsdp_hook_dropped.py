@@ -5,13 +5,12 @@ from __future__ import annotations
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
-from graphdoc.program.dropped_hooks import DroppedHook, dropped_hook
-from graphdoc.program.flagged_builders import builders
 from graphdoc.program.in_place_writes import is_statement, target_of
+from graphdoc.program.installed import DroppedHook, builders, dropped_hook
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost_user, moment, span, where
-from graphdoc.remedies.written_view import instead_of_write
+from graphdoc.remedies.in_place_write import instead_of_write
 
 TITLE = "An in-place write drops the hook with which FSDP2 gathers parameters for backward"
 

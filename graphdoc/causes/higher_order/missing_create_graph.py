@@ -10,20 +10,15 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Cut, Event, Frame, Sign
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
-from graphdoc.program.exception import (
-    SECOND_TIME,
-    events_before_failure,
-)
-from graphdoc.program.flows import Flow, flow
+from graphdoc.program.bindings import Flow, flow
 from graphdoc.program.gradient_reads import bare_read
-from graphdoc.program.inner_gradient import Entered, entered
-from graphdoc.program.inner_steps import is_inner_step
+from graphdoc.program.inner_gradient import Entered, entered, is_inner_step
+from graphdoc.program.library_calls import SECOND_TIME, events_before_failure
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof
-from graphdoc.program.signs import first_sign
+from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import distinct, innermost_user, place, short_code, span, span_of, where
 from graphdoc.remedies.fix_places import remedy_at
-from graphdoc.story.inner_only import inner_only
+from graphdoc.story.gradients import inner_only
 from graphdoc.story.missing_graph import is_gradient, without_graph
 from graphdoc.story.wording import folded
 

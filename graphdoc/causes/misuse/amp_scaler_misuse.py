@@ -9,8 +9,7 @@ from graphdoc.evidence import Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import scaler_calls
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof
-from graphdoc.program.signs import first_sign
+from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import code_at, distinct, innermost_user, place, span, span_of, where
 from graphdoc.remedies.fix_places import remedy_at
 

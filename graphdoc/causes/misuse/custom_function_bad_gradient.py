@@ -12,14 +12,12 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.messages.recognise import Match
 from graphdoc.model import Span
 from graphdoc.program import bindings, custom_functions
-from graphdoc.program.exception import called_by_autograd
-from graphdoc.program.input_gradients import reaches_end, returned_values
+from graphdoc.program.custom_functions import reaches_end, returned_values
+from graphdoc.program.library_calls import called_by_autograd
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof
-from graphdoc.program.signs import first_sign
+from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import distinct, span, span_of
-from graphdoc.remedies.fitted_gradient import fitted_gradient
-from graphdoc.remedies.returned_gradients import Returned, padded, returned_gradients
+from graphdoc.remedies.gradients import Returned, fitted_gradient, padded, returned_gradients
 from graphdoc.story.gradients import times
 from graphdoc.story.wording import folded
 

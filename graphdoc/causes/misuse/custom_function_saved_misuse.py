@@ -11,12 +11,12 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.messages import Match
 from graphdoc.program import bindings
-from graphdoc.program.exception import called_by_autograd, unpacked_wrongly
+from graphdoc.program.custom_functions import saved_again
+from graphdoc.program.library_calls import called_by_autograd, unpacked_wrongly
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.saved_again import saved_again
 from graphdoc.program.spans import distinct, span
-from graphdoc.remedies.old_function import of_today
+from graphdoc.remedies.gradients import of_today
 from graphdoc.source.paths import covers
 
 TITLE = "A custom Function misuses its ctx: what it saves, marks or how it is called"

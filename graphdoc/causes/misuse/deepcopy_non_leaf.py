@@ -12,8 +12,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, span
-from graphdoc.program.tensors import Reached, reached
+from graphdoc.program.spans import Reached, distinct, reached, span
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.paths import covers
 from graphdoc.story.wording import listing

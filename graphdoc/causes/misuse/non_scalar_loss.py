@@ -15,8 +15,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span
 from graphdoc.remedies.fix_places import remedy_at
-from graphdoc.remedies.reduced_loss import reduced
-from graphdoc.remedies.weights_as_number import as_number, maker
+from graphdoc.remedies.gradients import as_number, maker, reduced
 from graphdoc.source.paths import weights_of
 
 TITLE = "`backward()` was called on a tensor with more than one element"

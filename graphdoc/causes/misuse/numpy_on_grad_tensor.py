@@ -11,9 +11,8 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Safety
 from graphdoc.program import bindings
-from graphdoc.program.array_calls import ArrayCall, array_call
+from graphdoc.program.array_calls import ArrayCall, array_call, goes_nowhere_else
 from graphdoc.program.observed import Program
-from graphdoc.program.printed_values import goes_nowhere_else
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, distinct, place, span, where
 from graphdoc.remedies.fix_places import remedy_at

@@ -8,11 +8,10 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Cut, Sign
 from graphdoc.finding import Finding, Remedy
-from graphdoc.program.chosen_terms import detached_by_choice
-from graphdoc.program.cuts_beside import handed_on_together
+from graphdoc.program.cuts import detached_by_choice, handed_on_together
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import innermost, place
-from graphdoc.remedies.left_open import open_at_cut, open_at_others
+from graphdoc.remedies.recording import open_at_cut, open_at_others
 from graphdoc.story.missing_graph import (
     alike,
     facts_of,

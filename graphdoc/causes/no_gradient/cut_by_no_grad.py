@@ -10,16 +10,13 @@ from graphdoc.evidence import Cut, Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import bindings
-from graphdoc.program.checkpoints import by_checkpoint
-from graphdoc.program.earlier_rounds import left_by_an_earlier_round
+from graphdoc.program.cuts import left_by_an_earlier_round
+from graphdoc.program.library_calls import by_checkpoint
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import code_at, distinct, innermost, place, span, where
-from graphdoc.program.step_closures import unrecorded_call
+from graphdoc.program.writers import unrecorded_call
 from graphdoc.remedies.fix_places import remedy_at
-from graphdoc.remedies.grad_mode import scoped
-from graphdoc.remedies.no_recording import told_under_way
-from graphdoc.remedies.recorded_call import recorded_call, recorded_derivative
-from graphdoc.remedies.under_switch import meant_for_one
+from graphdoc.remedies.recording import meant_for_one, recorded_call, recorded_derivative, scoped, told_under_way
 from graphdoc.story.missing_graph import (
     facts_of,
     is_gradient,

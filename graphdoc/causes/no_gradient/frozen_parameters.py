@@ -10,31 +10,31 @@ from graphdoc.evidence import Cut, Frame, Parameter, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings
-from graphdoc.program.kept_frozen import kept_frozen
+from graphdoc.program.learning import kept_frozen
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span, span_of
-from graphdoc.remedies.unfreeze import unfreeze
-from graphdoc.remedies.used_up import used_up
+from graphdoc.remedies.in_place_write import unfreeze, used_up
 from graphdoc.source.paths import covers
-from graphdoc.story.first_told import first_told
-from graphdoc.story.flag_of_module import flag_of_module
-from graphdoc.story.frozen_again import frozen_again, frozen_throughout
-from graphdoc.story.frozen_forward import FORWARD, frozen_forward
 from graphdoc.story.missing_graph import (
+    FORWARD,
     facts_of,
     find_cut,
+    flag_of_module,
+    frozen_again,
+    frozen_forward,
+    frozen_throughout,
     loss_made,
+    misspelled_flag,
     recording_was_on,
+    still_frozen,
     story,
+    unfrozen_since,
     unseen,
     weigh,
     without_graph,
 )
-from graphdoc.story.misspelled_flag import misspelled_flag
-from graphdoc.story.still_frozen import still_frozen
-from graphdoc.story.unfrozen_since import unfrozen_since
-from graphdoc.story.wording import folded
+from graphdoc.story.wording import first_told, folded
 
 TITLE = "All parameters that the loss depends on are frozen"
 

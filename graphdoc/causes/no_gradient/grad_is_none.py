@@ -5,12 +5,12 @@ from __future__ import annotations
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
+from graphdoc.program.asked_gradients import Unset, Why, unset_gradient
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost_user, span, span_of
-from graphdoc.program.unset_gradients import Unset, Why, unset_gradient
-from graphdoc.remedies.without_gradient import remedies_for
-from graphdoc.story.gradient_is_none import because, explanation, title
+from graphdoc.remedies.gradients import remedies_for
+from graphdoc.story.gradients import because, explanation, title
 
 TITLE = "The gradient of a parameter is read, and it is None"
 

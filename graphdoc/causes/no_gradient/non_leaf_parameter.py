@@ -9,12 +9,11 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
+from graphdoc.program.collected import leaf_inside
 from graphdoc.program.gradient_reads import reads_gradient, rebound, updates_of_itself
-from graphdoc.program.made_parameters import leaf_inside
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import code_at, distinct, innermost, span, where
-from graphdoc.program.tensors import frames
+from graphdoc.program.spans import code_at, distinct, frames, innermost, span, where
 from graphdoc.remedies.fix_places import remedy_at
 
 TITLE = "A tensor that is to be trained is the result of an operation, not a leaf"

@@ -10,12 +10,11 @@ from graphdoc.evidence import Cut, Frame, Node
 from graphdoc.finding import Finding, Remedy
 from graphdoc.messages.recognise import Match
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof
-from graphdoc.program.signs import first_sign
+from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import innermost, innermost_user, place, span
-from graphdoc.remedies.sampling import draw_remedies, is_scored
+from graphdoc.remedies.gradients import draw_remedies, is_scored
+from graphdoc.story.gradients import zero_derivative
 from graphdoc.story.missing_graph import facts_of, find_cut, same_line, story, unseen, weigh
-from graphdoc.story.zero_derivative import zero_derivative
 
 TITLE = "The loss is built from an operation that has no derivative"
 

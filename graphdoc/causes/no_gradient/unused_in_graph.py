@@ -10,18 +10,16 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Confidence, Role, Span
 from graphdoc.program import bindings
-from graphdoc.program.asked_inputs import of_another_output
-from graphdoc.program.data_writes import written_from
+from graphdoc.program.asked_gradients import Beside, Reason, of_another_output, step_between, unreached_input
+from graphdoc.program.custom_functions import Idle, asked_names, idle_argument
 from graphdoc.program.gradient_reads import first_derivative
-from graphdoc.program.idle_argument import Idle, asked_names, idle_argument
+from graphdoc.program.layers_made import left_alone
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost_user, span, where
-from graphdoc.program.steps_between import step_between
-from graphdoc.program.unreached_input import Beside, Reason, unreached_input
-from graphdoc.program.unread_modules import left_alone
-from graphdoc.remedies.connecting import connecting, of_reason, zeros
-from graphdoc.story import unconnected_input as story
+from graphdoc.program.written_leaves import written_from
+from graphdoc.remedies.recording import connecting, of_reason, zeros
+from graphdoc.story import gradients as story
 
 TITLE = "The output does not depend on a tensor whose gradient was asked for"
 

@@ -11,8 +11,7 @@ from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import span
 from graphdoc.remedies.clipping import backward_of, clipping, step_behind
-from graphdoc.story.first_bad_value import tell, trouble_with
-from graphdoc.story.small_plot import plot
+from graphdoc.story.first_bad_value import plot, tell, trouble_with
 from graphdoc.story.wording import folded
 
 SLUG = "exploding-gradients"

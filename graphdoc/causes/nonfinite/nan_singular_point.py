@@ -7,9 +7,8 @@ from graphdoc.finding import Finding
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.observed import Program
 from graphdoc.program.singular_points import Singular
-from graphdoc.remedies.guarded_value import guarded
-from graphdoc.story.every_value import what_went_in
-from graphdoc.story.first_bad_value import amount, called, function, tell, trouble_with
+from graphdoc.remedies.forward_copies import guarded
+from graphdoc.story.first_bad_value import amount, called, function, tell, trouble_with, what_went_in
 
 SLUG = "nan-singular-point"
 TITLE = "A function is taken where it has no finite value"

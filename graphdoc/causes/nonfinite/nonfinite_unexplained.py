@@ -5,14 +5,11 @@ from __future__ import annotations
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Event, Sign, SourceTexts
 from graphdoc.finding import Finding
-from graphdoc.program.bad_value_kind import kind_of
-from graphdoc.program.bad_values import KIND, Birth, Trouble
+from graphdoc.program.bad_values import KIND, Birth, Trouble, kind_of
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof
-from graphdoc.program.signs import first_sign
+from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import innermost_user, span, where
-from graphdoc.story.every_value import what_went_in
-from graphdoc.story.first_bad_value import function, tell
+from graphdoc.story.first_bad_value import function, tell, what_went_in
 
 SLUG = "nonfinite-unexplained"
 TITLE = "A loss or a gradient is not finite, and no cause that is known explains it"

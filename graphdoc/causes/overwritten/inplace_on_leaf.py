@@ -10,27 +10,26 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, Parameter, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.bindings import names_in, tree
-from graphdoc.program.freezing import frozen_behind, parameter_behind, writes_on
 from graphdoc.program.in_place_writes import Target, is_statement, uses_gradient
-from graphdoc.program.loops import loop_of
+from graphdoc.program.learning import frozen_behind, parameter_behind, writes_on
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.refused_writes import Handed, RefusedWrite, refused_write
-from graphdoc.program.spans import distinct, place, span, where
-from graphdoc.program.written_back import is_written_back
+from graphdoc.program.spans import distinct, loop_of, place, span, where
 from graphdoc.program.written_leaves import (
+    Handed,
+    RefusedWrite,
     goes_on_with_it,
     is_for_its_effect,
     is_reckoned,
     is_update_of_its_own,
+    is_written_back,
     leads_to,
+    learns_through,
+    refused_write,
 )
-from graphdoc.program.written_values import learns_through
-from graphdoc.remedies.in_place_write import SAME, together
-from graphdoc.remedies.unflagged_leaf import without_flag
+from graphdoc.remedies.in_place_write import SAME, together, without_flag
 from graphdoc.source.paths import covers
-from graphdoc.story.assigned_again import told_written_back
-from graphdoc.story.message_alone import from_message
+from graphdoc.story.overwrite import from_message, told_written_back
 
 TITLE = "A parameter (a leaf that requires grad) is changed in place while autograd records"
 

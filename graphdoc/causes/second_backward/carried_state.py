@@ -6,23 +6,20 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
 from graphdoc.model import Span
-from graphdoc.program.exception import SECOND_TIME, VERSION
-from graphdoc.program.expression_values import can_detach
+from graphdoc.program.container_entries import dropped_detaches
+from graphdoc.program.expression_values import Reset, can_detach, resets_of, written_into_given
+from graphdoc.program.library_calls import SECOND_TIME, VERSION
 from graphdoc.program.lifetimes import Lifetime
-from graphdoc.program.observed import Program
+from graphdoc.program.observed import Program, of_one_step
 from graphdoc.program.proof import Proof
-from graphdoc.program.resets import Reset, resets_of
 from graphdoc.program.reuse import Reuse
-from graphdoc.program.rounds_of_step import of_one_step
 from graphdoc.program.spans import distinct, moment, span, where
-from graphdoc.program.stored_values import dropped_detaches
-from graphdoc.program.written_argument import written_into_given
 from graphdoc.remedies.reused_graph import remedies_for
-from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import (
     STEPPED,
     before,
     calls_of,
+    cause_places,
     facts_of,
     flow,
     names_of,
@@ -30,7 +27,7 @@ from graphdoc.story.older_graph import (
     several,
     stepped_since,
 )
-from graphdoc.story.older_graph_places import cause_places
+from graphdoc.story.overwrite import from_message
 from graphdoc.story.wording import listing
 
 TITLE = "State carried over from the previous iteration still holds that iteration's graph"

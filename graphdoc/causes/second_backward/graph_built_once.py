@@ -6,27 +6,30 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
 from graphdoc.model import Span
-from graphdoc.program.exception import SECOND_TIME
+from graphdoc.program.library_calls import SECOND_TIME
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.reuse import Reuse
-from graphdoc.program.roles import Role
+from graphdoc.program.reuse import Reuse, Role
 from graphdoc.program.spans import distinct
-from graphdoc.remedies.lost_gradient import lost
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.stored_graph import is_left_out
-from graphdoc.story.message_alone import from_message
-from graphdoc.story.older_graph import before, calls_of, facts_of, flow, names_of
-from graphdoc.story.older_graph_places import (
+from graphdoc.remedies.sum_of_rounds import lost
+from graphdoc.story.older_graph import (
     MADE,
+    before,
     below_places,
     cached_context,
+    calls_of,
     cause_places,
+    facts_of,
+    flow,
     is_within,
     kept_apart,
+    names_of,
     use_places,
 )
+from graphdoc.story.overwrite import from_message
 from graphdoc.story.wording import folded
 
 ONCE = "computed once, with a graph that serves one backward call"

@@ -10,25 +10,32 @@ from graphdoc.evidence import Frame, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
-from graphdoc.program.exception import SECOND_TIME, VERSION
+from graphdoc.program.library_calls import SECOND_TIME, VERSION
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
+from graphdoc.program.optimizer_places import Owners
 from graphdoc.program.overwrites import Fault, Overwrite
-from graphdoc.program.owners import Owners
 from graphdoc.program.proof import Proof
-from graphdoc.program.reuse import Reuse
-from graphdoc.program.roles import CONSTANT, Role
+from graphdoc.program.reuse import CONSTANT, Reuse, Role
 from graphdoc.program.spans import distinct, span, span_of
 from graphdoc.remedies.constant_value import frame_at
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.update_order import overwritten_remedies
-from graphdoc.story.message_alone import from_message
-from graphdoc.story.older_graph import calls_of, facts_of, flow, names_of, several, steps_of, trained_by
-from graphdoc.story.older_graph_places import constant_places, earlier_uses, made_places
-from graphdoc.story.optimizers import all_told
-from graphdoc.story.overwrite import called, failed_spans, first_writer, saved_spans, trust, write_spans
+from graphdoc.story.older_graph import (
+    calls_of,
+    constant_places,
+    earlier_uses,
+    facts_of,
+    flow,
+    made_places,
+    names_of,
+    several,
+    steps_of,
+    trained_by,
+)
+from graphdoc.story.overwrite import called, failed_spans, first_writer, from_message, saved_spans, trust, write_spans
 from graphdoc.story.overwrite import facts_of as versions_of
-from graphdoc.story.wording import folded, listing
+from graphdoc.story.wording import all_told, folded, listing
 
 TITLE = "A target or advantage, meant as a constant, carries another network's graph"
 

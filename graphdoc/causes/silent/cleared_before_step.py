@@ -7,12 +7,10 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof
-from graphdoc.program.signs import first_sign, signs
+from graphdoc.program.proof import Proof, first_sign, signs
 from graphdoc.program.spans import distinct, innermost_user, place, span, span_of
-from graphdoc.story.optimizers import optimizer_of
-from graphdoc.story.thrown_away import thrown_away
-from graphdoc.story.wording import folded
+from graphdoc.story.gradients import thrown_away
+from graphdoc.story.wording import folded, optimizer_of
 
 TITLE = "Gradients are cleared before the step can use them"
 

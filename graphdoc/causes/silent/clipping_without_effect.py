@@ -9,14 +9,13 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, Optimizer, Parameter, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
+from graphdoc.program.collected import one_shot
 from graphdoc.program.observed import Program
-from graphdoc.program.one_shot import one_shot
-from graphdoc.program.proof import Proof
-from graphdoc.program.signs import first_sign
+from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import distinct, innermost_user, place, span_of
 from graphdoc.remedies.clipping import clip_beside, moved_with
-from graphdoc.story.nothing_left import nothing_left
-from graphdoc.story.optimizers import optimizer_of
+from graphdoc.story.unregistered import nothing_left
+from graphdoc.story.wording import optimizer_of
 
 TITLE = "Gradients are clipped where it has no effect, or not the one that was meant"
 

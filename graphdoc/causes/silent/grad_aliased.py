@@ -6,9 +6,9 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
-from graphdoc.program.kept_gradients import KeptGradients, read_on
+from graphdoc.program.gradient_reads import KeptGradients, read_on
 from graphdoc.program.observed import Program
-from graphdoc.program.signs import signs
+from graphdoc.program.proof import signs
 from graphdoc.program.spans import distinct, place, span, span_of
 from graphdoc.story.wording import folded, listing
 

@@ -10,12 +10,19 @@ from graphdoc.evidence import ITSELF, Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
-from graphdoc.program.spans import code_at, distinct, innermost, innermost_user, place, span, span_of, where
-from graphdoc.program.stack_levels import shared_levels
-from graphdoc.story.first_told import first_told
-from graphdoc.story.kept_reference import kept_reference
-from graphdoc.story.trained_baseline import trained_baseline
-from graphdoc.story.wording import folded
+from graphdoc.program.spans import (
+    code_at,
+    distinct,
+    innermost,
+    innermost_user,
+    place,
+    shared_levels,
+    span,
+    span_of,
+    where,
+)
+from graphdoc.story.gradients import kept_reference, trained_baseline
+from graphdoc.story.wording import first_told, folded
 
 TITLE = "A loss trains the target network that it is measured against"
 

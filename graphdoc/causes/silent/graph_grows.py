@@ -12,7 +12,7 @@ from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost_user, place, span, span_of
-from graphdoc.story.first_told import first_told
+from graphdoc.story.wording import first_told
 
 TITLE = "A running total or list keeps the graph of every iteration alive"
 

@@ -12,12 +12,9 @@ from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made, replacing, untying
-from graphdoc.program.proof import Proof
-from graphdoc.program.signs import name_of
+from graphdoc.program.proof import Proof, name_of
 from graphdoc.program.spans import distinct, place, span, span_of
-from graphdoc.story.first_told import first_told
-from graphdoc.story.optimizers import optimizer_of
-from graphdoc.story.wording import folded
+from graphdoc.story.wording import first_told, folded, optimizer_of
 
 TITLE = "An optimizer steps parameters that the model no longer has"
 

@@ -9,22 +9,24 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import BYPASSED, Optimizer, Parameter, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
+from graphdoc.program.collected import one_shot
 from graphdoc.program.observed import Program
-from graphdoc.program.one_shot import one_shot
 from graphdoc.program.optimizer_places import binding_behind, made, returned
-from graphdoc.program.signs import name_of
+from graphdoc.program.proof import name_of
 from graphdoc.program.spans import place
-from graphdoc.story.detached_part import bypassed
-from graphdoc.story.first_told import first_told
-from graphdoc.story.flagged_buffer import flagged_buffer
-from graphdoc.story.in_no_optimizer import in_no_optimizer, ungiven_places, unused_gradients
-from graphdoc.story.kept_result import kept_result
-from graphdoc.story.never_handed import never_handed
-from graphdoc.story.not_registered import not_registered
-from graphdoc.story.nothing_left import nothing_left
-from graphdoc.story.optimizers import opening, optimizer_of
-from graphdoc.story.unfrozen_late import unfrozen_late
-from graphdoc.story.wording import folded
+from graphdoc.story.unregistered import (
+    bypassed,
+    flagged_buffer,
+    in_no_optimizer,
+    kept_result,
+    never_handed,
+    not_registered,
+    nothing_left,
+    unfrozen_late,
+    ungiven_places,
+    unused_gradients,
+)
+from graphdoc.story.wording import first_told, folded, opening, optimizer_of
 
 TITLE = "Parameters of a loss are in no optimizer"
 

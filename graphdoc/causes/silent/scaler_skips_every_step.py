@@ -5,12 +5,10 @@ from __future__ import annotations
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Sign, SourceTexts
 from graphdoc.finding import Finding
-from graphdoc.program.bad_numbers import frame_of
-from graphdoc.program.bad_value_kind import kind_of
-from graphdoc.program.bad_values import Trouble
+from graphdoc.program.bad_values import Trouble, kind_of
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof
-from graphdoc.program.signs import first_sign
+from graphdoc.program.proof import Proof, first_sign
+from graphdoc.program.singular_points import frame_of
 from graphdoc.program.spans import distinct, span
 from graphdoc.story.first_bad_value import starved
 

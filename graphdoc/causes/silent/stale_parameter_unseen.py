@@ -10,12 +10,11 @@ from graphdoc.evidence import Sign
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.observed import Program
-from graphdoc.program.overwrites import Fault, Overwrite
+from graphdoc.program.overwrites import Fault, Overwrite, Saved
 from graphdoc.program.proof import Proof
-from graphdoc.program.saved_tensors import Saved
 from graphdoc.program.spans import distinct, innermost_user, span, span_of
 from graphdoc.program.update_function import scene
-from graphdoc.remedies.later_write import move_behind
+from graphdoc.remedies.forward_copies import move_behind
 from graphdoc.remedies.update_order import covered_remedies, stepped_remedies
 from graphdoc.story.overwrite import stepped_and_before, story, trust
 from graphdoc.story.wording import folded

@@ -9,15 +9,12 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
-from graphdoc.program.idle_optimizers import written_step
 from graphdoc.program.observed import Program
-from graphdoc.program.optimizer_spelling import spelled
-from graphdoc.program.proof import Proof
-from graphdoc.program.signs import first_sign, name_of
+from graphdoc.program.optimizer_places import spelled, written_step
+from graphdoc.program.proof import Proof, first_sign, name_of
 from graphdoc.program.spans import distinct, innermost, span, span_of
-from graphdoc.remedies.complete_gradient import step_place
-from graphdoc.story.optimizers import optimizer_of
-from graphdoc.story.wording import folded
+from graphdoc.remedies.clipping import step_place
+from graphdoc.story.wording import folded, optimizer_of
 
 TITLE = "An optimizer is cleared again and again and never steps"
 

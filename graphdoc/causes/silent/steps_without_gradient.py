@@ -7,10 +7,9 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.observed import Program
-from graphdoc.program.signs import first_sign
+from graphdoc.program.proof import first_sign
 from graphdoc.program.spans import distinct, span_of
-from graphdoc.story.optimizers import opening, optimizer_of
-from graphdoc.story.wording import folded
+from graphdoc.story.wording import folded, opening, optimizer_of
 
 TITLE = "An optimizer steps and never has a gradient to step by"
 

@@ -7,11 +7,9 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof
-from graphdoc.program.signs import first_sign
+from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import code_at, distinct, innermost_user, place, span_of
-from graphdoc.story.optimizers import optimizer_of
-from graphdoc.story.wording import folded
+from graphdoc.story.wording import folded, optimizer_of
 
 TITLE = "A straight-through estimator is written so that its gradient is zero"
 

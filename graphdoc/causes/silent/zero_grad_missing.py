@@ -6,15 +6,13 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Sign
 from graphdoc.finding import Finding, Remedy
-from graphdoc.program.finite_guards import is_guarded
 from graphdoc.program.gradient_reads import gradients_are_given
 from graphdoc.program.observed import Program
-from graphdoc.program.optimizer_spelling import spelled
-from graphdoc.program.proof import Proof
-from graphdoc.program.signs import first_sign, name_of
+from graphdoc.program.optimizer_places import spelled
+from graphdoc.program.proof import Proof, first_sign, name_of
+from graphdoc.program.scaler_calls import is_guarded
 from graphdoc.program.spans import distinct, innermost_user, place, span_of
-from graphdoc.story.optimizers import optimizer_of
-from graphdoc.story.wording import folded
+from graphdoc.story.wording import folded, optimizer_of
 
 TITLE = "Gradients are never cleared: each step uses the sum of all gradients so far"
 

@@ -99,7 +99,7 @@ def _process() -> str:
 def _leave(out: str, state: str) -> None:
     """Tell the parent how far this process has come, by the name of an empty file: it needs no room on a full disk.
 
-    The states are those of graphdoc/launch/seen.py.
+    The states are those of graphdoc/launch/keep.py.
     """
     try:
         os.close(os.open(os.path.join(out, f"process-{_process()}.{state}"), os.O_WRONLY | os.O_CREAT, 0o600))

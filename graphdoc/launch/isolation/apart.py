@@ -5,21 +5,83 @@ from __future__ import annotations
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Literal
 
-from graphdoc.launch import Ended, Request, as_environment, as_words, collect, observes
+from graphdoc.launch import Ended, Request, as_environment, as_words, collect, is_disabled, observes
 from graphdoc.launch.isolation.forks import Fork, Forks
 from graphdoc.launch.isolation.keeper import UNAVAILABLE
 from graphdoc.launch.isolation.stopping import Stop
-from graphdoc.launch.isolation.trackers import quiet_trackers
-from graphdoc.launch.isolation.ways import Way, ways
 from graphdoc.launch.scratch import make_scratch, remove_scratch
+from graphdoc.launch.signals import hook_works, options
+
+# Switches by which the known experiment trackers and hubs keep quiet, each by its own documented variable.
+
+_SWITCHES = {
+    # docs.wandb.ai, "Can I turn off wandb when testing my code?"
+    "WANDB_MODE": "disabled",
+    # The one value that both clients know: "debug" is neptune's alone, "disabled" neptune-scale's (docs.neptune.ai).
+    "NEPTUNE_MODE": "offline",
+    # comet_ml.start() and, of the same name before it, COMET_MODE as transformers' callback reads it.
+    "COMET_START_ONLINE": "0",
+    "COMET_MODE": "DISABLED",
+    # Its newer versions refuse a file store without it (their own error names the variable).
+    "MLFLOW_ALLOW_FILE_STORE": "true",
+    # clear.ml/docs, "Offline Mode"
+    "CLEARML_OFFLINE_MODE": "1",
+    # huggingface.co/docs/huggingface_hub, "Environment variables"; what is in the cache is still found.
+    "HF_HUB_OFFLINE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+}
+
+
+def quiet_trackers(environment: Mapping[str, str], scratch: str) -> dict[str, str]:
+    """The environment with every tracker off; what mlflow records goes to ``scratch``."""
+    # mlflow.org/docs: a file store is one of the places that this variable may name.
+    return {**environment, **_SWITCHES, "MLFLOW_TRACKING_URI": "file://" + os.path.join(scratch, "mlruns")}
+
+
+# Which ways of isolation there are for a program on this system, best first.
+
+Way = Literal["namespaces", "layer", "open"]
+
+SWITCH = "GRAPHDOC_ISOLATION"
+"""For the tests: one way (``none``: no way) in the place of all that there are. Read by the parent alone."""
+
+
+def ways(request: Request) -> list[Way]:
+    """The ways to try for this request, in their order; empty where none can hold."""
+    possible: list[Way] = ["namespaces"] if sys.platform.startswith("linux") else []
+    if _python_alone(request) and not is_disabled():  # else no hook is there to lay it
+        possible.append("layer")
+    wanted = os.environ.get(SWITCH)
+    return [w for w in possible if w == wanted] if wanted else possible
+
+
+def _python_alone(request: Request) -> bool:
+    """Whether the program is Python from its first instruction on, and a Python that loads the start-up hook."""
+    if request.kind != "command":
+        return hook_works(options())
+    path = shutil.which(request.command[0])
+    if path is None:
+        return False
+    if Path(path).name.startswith("python"):
+        return hook_works(options(request.command[1:]))
+    try:
+        with open(path, "rb") as stream:
+            words = stream.readline(500).decode(errors="replace").split()
+    except OSError:
+        return False
+    names = [number for number, word in enumerate(words) if Path(word.lstrip("#!")).name.startswith("python")]
+    return bool(words) and words[0].startswith("#!") and bool(names) and hook_works(words[names[0] + 1 :])
+
 
 _KEEPER = Path(__file__).parent / "keeper.py"
 _TICK = 0.03

@@ -1,0 +1,202 @@
+"""What a gradient is asked of: the inputs of ``autograd.grad``, and what reads a ``.grad`` that is None."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from enum import Enum
+
+from graphdoc.evidence import Cut, Event, Frame, Parameter, SourceTexts
+from graphdoc.program.bindings import call_at
+from graphdoc.program.custom_functions import asked_names
+from graphdoc.program.gradient_reads import gradients_within
+from graphdoc.program.observed import Program
+from graphdoc.program.spans import frames, innermost, innermost_user, node_loop_of
+
+# Why the gradient of a parameter is None where the program reads it: by the calls that could have filled it.
+
+
+class Why(Enum):
+    """What has left a gradient at None."""
+
+    FROZEN = "the parameter does not require gradients"
+    UNCALLED = "no backward call has been made so far"
+    CLEARED = "it has been cleared since the last backward call"
+    LEFT_OUT = "no backward call since it was last cleared reaches the parameter"
+    TAKEN = "a backward call has reached it; something that the journal does not hold has taken it away"
+
+
+@dataclass(frozen=True)
+class Unset:
+    """A read gradient that is None. ``read`` is the expression (``p.grad``), ``name`` what stands before ``.grad``.
+
+    ``calls`` are the backward calls since ``clear``, the last time that an optimizer cleared it (None for never).
+    ``last`` is the last call that reached the parameter. ``proven`` says whether what each of the calls reaches was
+    measured.
+    """
+
+    read: Frame
+    name: str
+    parameter: Parameter
+    why: Why
+    calls: tuple[Event, ...] = ()
+    clear: Event | None = None
+    last: Event | None = None
+    proven: bool = True
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """The parameters that these calls do reach."""
+        return tuple(dict.fromkeys(n for c in self.calls for n in c.reaches))
+
+
+def unset_gradient(program: Program) -> Unset | None:
+    """The gradient that the failing line reads, where it is that of a parameter that the run knows, and None."""
+    frame = program.raised_at
+    if frame is None or not program.met_none:
+        return None
+    known = {p.name: p for p in program.parameters}
+    for read, name in gradients_within(program.sources, frame):
+        parameter = known.get(program.parameters_within.get(name, ""))
+        if parameter is not None and not parameter.buffer and parameter.is_leaf and parameter.grad != "present":
+            return _unset(program, read, name, parameter)
+    return None
+
+
+def _unset(program: Program, read: Frame, name: str, parameter: Parameter) -> Unset:
+    if not parameter.requires_grad:
+        return Unset(read, name, parameter, Why.FROZEN)
+    events, journal = program.evidence.events, program.journal
+    cleared = [e for e in events if e.kind == "zero_grad" and e.optimizer in parameter.owners]
+    clear = cleared[-1] if cleared else None
+    since = [e for e in events if clear is None or e.index > clear.index]
+    whole = not since or since[-1].index - (clear.index if clear is not None else -1) == len(since)
+    every = [e for e in events if e.kind == "backward" and not e.failed]
+    calls = tuple(e for e in since if e.kind == "backward" and not e.failed)
+    reached = [e for e in every if parameter.name in journal.reaches(e)]
+    last = reached[-1] if reached else None
+    if not every:
+        return Unset(read, name, parameter, Why.UNCALLED, clear=clear, proven=whole)
+    if last is not None and last in calls:
+        return Unset(read, name, parameter, Why.TAKEN, calls, clear, last, False)
+    measured = whole and all(e.reaches for e in calls)
+    if calls:
+        return Unset(read, name, parameter, Why.LEFT_OUT, calls, clear, last, measured)
+    return Unset(read, name, parameter, Why.CLEARED, (), clear, last, whole)
+
+
+# Why the graph of an output does not lead to an input whose gradient was asked for, as far as the run has shown it.
+
+
+@dataclass(frozen=True)
+class Beside:
+    """The input was made, at ``made``, of what the output depends on, and the output was not computed from it."""
+
+    made: Frame
+
+
+@dataclass(frozen=True)
+class TakenOut:
+    """``cut`` took the input's values out of the graph, and the output was computed from these."""
+
+    cut: Cut
+    place: Frame
+
+
+@dataclass(frozen=True)
+class FlaggedLate:
+    """The input went into the output at ``taken``, and was let require gradients at ``flagged``, after that."""
+
+    flagged: Frame
+    taken: Frame
+
+
+Reason = Beside | TakenOut | FlaggedLate
+
+
+def unreached_input(program: Program) -> Reason | None:
+    """What the graph and, where one was made, the second run show; None where they show no reason."""
+    seen = program.evidence.extras.get("unreached")
+    if not isinstance(seen, dict):
+        return None
+    flagged, taken = innermost_user(frames(seen.get("flagged"))), innermost_user(frames(seen.get("taken")))
+    if flagged is not None and taken is not None:
+        return FlaggedLate(flagged, taken)
+    for cut in program.cuts:
+        place = innermost_user(cut.stack)
+        if place is not None and cut.reason != "missing-create-graph":
+            return TakenOut(cut, place)
+    made = innermost_user(frames(seen.get("stack")))
+    return Beside(made) if seen.get("shares") and made is not None else None
+
+
+# The inputs that a call of ``autograd.grad`` was asked for: what its output reaches, and whether a loop asks again.
+
+
+@dataclass(frozen=True)
+class OfAnother:
+    """An input that the output does not depend on, beside inputs that it does: ``name`` belongs to ``other``'s output.
+
+    ``reached`` are the names of the inputs of the same call that the output depends on.
+    """
+
+    name: str
+    reached: tuple[str, ...]
+    other: Event
+
+
+def of_another_output(program: Program, index: int | None) -> OfAnother | None:
+    """What is known of the input with this index in the failing call, where an earlier call's output depends on it.
+
+    None where no earlier call is known to, where none of the other inputs is reached, or where names are missing.
+    """
+    asked = program.evidence.extras.get("asked")
+    if not isinstance(asked, list) or index is None or not 0 <= index < len(asked) or not asked[index]:
+        return None
+    name = str(asked[index])
+    reached = tuple(n for n in asked if n and n in program.evidence.reaches)
+    if name in program.evidence.reaches or not reached:
+        return None
+    other = next((e for e in reversed(program.before_failure) if name in e.reaches), None)
+    return OfAnother(name, reached, other) if other is not None else None
+
+
+def asks_the_same(sources: SourceTexts, frame: Frame) -> bool:
+    """Whether a call of ``autograd.grad`` asks for one and the same gradient in each round of the loop around it: of
+    what it is given the loop binds nothing."""
+    loop, call = node_loop_of(sources, frame), call_at(sources, frame)
+    if loop is None or call is None:
+        return False
+    given = [*call.args, *(k.value for k in call.keywords)]
+    read = {n.id for g in given for n in ast.walk(g) if isinstance(n, ast.Name)}
+    bound = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return not read & bound
+
+
+# A step of an optimizer between a gradient and what is differentiated by what it has stepped.
+
+
+def step_between(program: Program) -> Event | None:
+    """A step that stands above the failing call in the same function, with the backward that fed it above it."""
+    failing = program.failing
+    before = program.before_failure
+    last = next((e for e in reversed(before) if e.kind == "step"), None)
+    if failing is None or last is None:
+        return None
+    here, step = innermost(failing.stack), innermost_user(last.stack)
+    fed = next((e for e in reversed(before) if e.kind in ("backward", "grad") and e.index < last.index), None)
+    source = innermost_user(fed.stack) if fed else None
+    if here is None or step is None or fed is None or source is None or not _has_reached(program, fed, failing):
+        return None
+    mine = [f for f in failing.stack if f.user and f.file == step.file and f.function == step.function]
+    above = any(source.line <= step.line < f.line for f in mine) and source.function == step.function
+    return last if above else None
+
+
+def _has_reached(program: Program, fed: Event, failing: Event) -> bool:
+    """Whether the backward that fed the step can have come to what the gradient is asked for; True where no one knows
+    what it reached."""
+    reached = {part for name in program.journal.reaches(fed) for part in name.split(".")}
+    frame = innermost(failing.stack)
+    wanted = asked_names(program.sources, frame) - {"parameters"}
+    return not reached or bool(wanted & reached)

@@ -1,0 +1,439 @@
+"""Where a loss loses its graph: the ``detach``, the block or the mode that ended it, and whether that was meant."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from graphdoc.evidence import Cut, Folded, Frame, Raised, Sign, SourceTexts
+from graphdoc.program import bindings
+from graphdoc.program.bindings import assignments, frame_of, tree
+from graphdoc.program.carried_names import bound_names, uses_in_loss
+from graphdoc.program.observed import Program
+from graphdoc.program.optimizer_places import made
+from graphdoc.program.proof import name_of
+from graphdoc.program.reuse import above
+from graphdoc.program.spans import Reached, frames, in_function, innermost, innermost_user, reached
+from graphdoc.source.effects import calls_of
+from graphdoc.source.module import Source
+from graphdoc.source.paths import covers, key, last_word, targets_of
+from graphdoc.source.places import Place
+
+# Where tensors were made in inference mode: the decorator or the block, and the line that took them out of it.
+
+MODE = "inference_mode"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """``switch`` is the decorator or the expression of the ``with``; ``decorated`` tells which.
+
+    ``taken`` is the expression whose value left inference mode, None where it is not known; ``name`` what it is bound
+    to; ``sure``: the journal and the source say the same.
+    """
+
+    switch: Frame | None
+    decorated: bool
+    taken: Frame | None
+    name: str
+    sure: bool
+
+
+def origin_of(program: Program) -> Origin:
+    """What is known of where the inference tensors near the failure came from."""
+    switches = program.evidence.extras.get("switches")
+    journal = frames(switches.get(MODE)) if isinstance(switches, dict) else []
+    written = _written(program.sources)
+    near = _near(program.evidence.extras)
+    # What the failing calls themselves read or write says most.
+    near.sort(key=lambda t: not _read_by_call(program.sources, program.raised, t))
+    for tensor in near:
+        for frame, value in _assigned(program.sources, program.raised, tensor):
+            seen = any(f.file == frame.file and frame.line <= f.line <= frame.end_line for f in journal)
+            inside = next((w for w in written if not w[1] and _covers(w[2], w[0].file, frame)), None)
+            if inside is not None:
+                return Origin(inside[0], False, None, tensor.path, True)
+            called = {n.attr for n in ast.walk(value) if isinstance(n, ast.Attribute)}
+            called |= {n.id for n in ast.walk(value) if isinstance(n, ast.Name)}
+            made = next((w for w in written if w[1] and w[3] in called), None)
+            taken = frame_of(program.sources, frame.file, value, frame.function)
+            if made is not None:
+                return Origin(made[0], True, taken, tensor.path, True)
+            if seen:
+                switch, decorated = _journalled(journal, written)
+                return Origin(switch, decorated, taken, tensor.path, True)
+    switch, decorated = _journalled(journal, written)
+    if switch is None and len(written) == 1:
+        switch, decorated = written[0][0], written[0][1]
+    return Origin(switch, decorated, None, "", False)
+
+
+def _near(extras: dict[str, Any]) -> list[Reached]:
+    """Inference tensors that the program can reach: those of the outer functions say where they came from."""
+    return [t for t in reversed(list(reached(extras))) if t.inference]
+
+
+def _assigned(sources: SourceTexts, raised: Raised | None, tensor: Reached) -> list[tuple[Frame, ast.expr]]:
+    frame = _frame_of(raised, tensor)
+    name = tensor.path.partition("[")[0]
+    return assignments(sources, frame, name) if frame is not None else []
+
+
+def _frame_of(raised: Raised | None, tensor: Reached) -> Frame | None:
+    """Where the function that reaches a tensor stood when the exception was raised."""
+    stack = raised.stack if raised else []
+    return next((f for f in reversed(stack) if f.user and f.function == tensor.function), None)
+
+
+def _read_by_call(sources: SourceTexts, raised: Raised | None, tensor: Reached) -> bool:
+    """Whether the statement with which the tensor's function led to the failure names it."""
+    frame = _frame_of(raised, tensor)
+    root = tree(sources, frame.file) if frame is not None else None
+    name = tensor.path.partition("[")[0].partition(".")[0]
+    return frame is not None and any(
+        isinstance(n, ast.Name) and n.id == name and n.lineno == frame.line
+        for n in ast.walk(root or ast.Module([], []))
+    )
+
+
+Written = tuple[Frame, bool, ast.AST, str]
+"""(place, whether a decorator, what it governs, the function's name)."""
+
+
+def _written(sources: SourceTexts) -> list[Written]:
+    """Every ``inference_mode`` in the sources."""
+    out: list[Written] = []
+    for file in sources:
+        root = tree(sources, file)
+        for node in ast.walk(root) if root is not None else ():
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                for d in node.decorator_list:
+                    if MODE in ast.unparse(d):
+                        out.append((frame_of(sources, file, d, node.name), True, node, node.name))
+            elif isinstance(node, ast.With | ast.AsyncWith):
+                for item in node.items:
+                    if MODE in ast.unparse(item.context_expr):
+                        out.append((frame_of(sources, file, item.context_expr), False, node, ""))
+    return out
+
+
+def _covers(node: ast.AST, file: str, frame: Frame) -> bool:
+    first, last = int(getattr(node, "lineno", 0)), int(getattr(node, "end_lineno", 0))
+    return frame.file == file and first <= frame.line <= last
+
+
+def _journalled(journal: list[Frame], written: list[Written]) -> tuple[Frame | None, bool]:
+    """The last switch that was thrown, as it stands in the source."""
+    at = innermost_user(journal)
+    if at is None:
+        return None, False
+    for frame, decorated, _, _ in written:
+        if frame.file == at.file and frame.line == at.line:
+            return frame, decorated
+    return at, at.column == 0
+
+
+# A block that keeps operations from being recorded and is still under way where a program fails.
+
+MODES = ("inference_mode", "no_grad")
+
+
+def mode_under_way(sources: SourceTexts, extras: dict[str, Any], raised: Raised | None) -> tuple[str, Frame] | None:
+    """The mode and the line of the ``with`` that switched it on last; None where no such block is around the failure.
+
+    The latest switch of each mode is known by its stack. It is that of a block around the failure where all its callers
+    are those of the failing line, and the ``with`` in its own function is around the line there.
+    """
+    told = extras.get("switches")
+    switches = told if isinstance(told, dict) else {}
+    failed = [f for f in raised.stack if f.user] if raised is not None else []
+    for mode in MODES:
+        stack = [f for f in frames(switches.get(mode)) if f.user]
+        # A traceback begins where the exception was caught.
+        while len(stack) > 1 and failed and stack[0].extent != failed[0].extent:
+            del stack[0]
+        if not stack or len(failed) < len(stack):
+            continue
+        callers = all(a.extent == b.extent for a, b in zip(stack[:-1], failed, strict=False))
+        at, own = failed[len(stack) - 1], stack[-1]
+        if callers and (at.file, at.function) == (own.file, own.function) and _is_around(sources, own, at):
+            return mode, own
+    return None
+
+
+def _is_around(sources: SourceTexts, switch: Frame, at: Frame) -> bool:
+    """Whether the ``with`` at one line is around another one."""
+    source = Source(switch.file, sources.get(switch.file, ""))
+    owner, inner = source.node_statement(Place.of(switch)), source.node_statement(Place.of(at))
+    above = [inner, *source.node_ancestors(inner)] if inner is not None else []
+    return isinstance(owner, ast.With | ast.AsyncWith) and owner is not inner and owner in above
+
+
+# The statements that hide a missing graph: ``loss.requires_grad_()`` and its kin.
+
+_WRAPPERS = {"Variable", "Parameter", "tensor", "as_tensor"}
+
+
+def cover_ups(sources: SourceTexts, as_if: Sign | None) -> list[Frame]:
+    """The statements that make the loss of the backward call of ``evidence.as_if`` a tensor that requires gradients."""
+    sign = as_if
+    frame = innermost_user(sign.stack) if sign is not None else None
+    root = bindings.tree(sources, frame.file) if frame is not None else None
+    call = bindings.call_at(sources, frame)
+    if frame is None or root is None or call is None or not isinstance(call.func, ast.Attribute):
+        return []
+    name = bindings.text_of(call.func.value)
+    scope = bindings.function_around(root, frame.line) or root
+    found = [n for n in bindings.shallow(scope) if isinstance(n, ast.stmt) and _hides(n, name)]
+    return [bindings.frame_of(sources, frame.file, n) for n in found if n.lineno < frame.line]
+
+
+def _hides(node: ast.stmt, name: str) -> bool:
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        text = bindings.text_of(node.value)
+        return text in (f"{name}.requires_grad_()", f"{name}.requires_grad_(True)")
+    if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+        return False
+    target = bindings.text_of(node.targets[0])
+    if target == f"{name}.requires_grad":
+        return isinstance(node.value, ast.Constant) and node.value.value is True
+    if target != name or not isinstance(node.value, ast.Call):
+        return False
+    call = node.value
+    if bindings.text_of(call) in (f"{name}.requires_grad_()", f"{name}.requires_grad_(True)"):
+        return True
+    wraps = bindings.dotted(call.func).rpartition(".")[2] in _WRAPPERS
+    return wraps and bool(call.args) and bindings.text_of(call.args[0]) == name
+
+
+# Other places at which the loss of a mended cut loses its graph: mended with it, or left as they are.
+
+_LEFT = ("detach", "missing-create-graph")
+"""Of a target under ``no_grad`` and of a value that became a number nobody asks; these stand where they do by a word of
+the program, and whether that was meant for this loss no run tells."""
+
+
+def handed_on_together(program: Program, cut: Cut) -> list[Cut]:
+    """The other cuts of the same operation that stand beside this one as elements of one tuple.
+
+    ``return mean.detach(), spread.detach()`` takes nothing apart that was meant apart: one purpose (the values of a
+    function that is used elsewhere, too) stands behind them all. Only those of what an optimizer is to train.
+    """
+    at = innermost(cut.stack)
+    found = [(c, f) for c in program.cuts if c is not cut and (f := innermost(c.stack)) is not None]
+    if at is None or not cut.certain:
+        return []
+    return [
+        c
+        for c, f in found
+        if (c.reason, c.op) == (cut.reason, cut.op)
+        and program.owners.holding(c.behind)
+        and _elements_of_one(program.sources, at, f)
+    ]
+
+
+def copied_beside(program: Program, cut: Cut) -> list[Cut]:
+    """The other places at which this loss takes values of the same parameters by the same operation out of their
+    tensors: where one is mended, all of them are to be. Values of others (a baseline) may be meant as numbers."""
+    at = innermost(cut.stack)
+    spots = {at.extent} if at is not None else set()
+    found: list[Cut] = []
+    for c in program.cuts if at is not None and cut.certain else ():
+        place = innermost(c.stack)
+        if place is None or place.extent in spots or not c.certain or (c.reason, c.op) != (cut.reason, cut.op):
+            continue
+        if program.owners.holding(c.behind) and set(c.behind) == set(cut.behind):
+            spots.add(place.extent)
+            found.append(c)
+    return found
+
+
+def left_cut(program: Program, mended: Sequence[Cut]) -> list[Cut]:
+    """The cuts that a loss keeps where these are mended, of what its own optimizer is to train."""
+    spots = {f.extent for c in mended if (f := innermost(c.stack)) is not None}
+    trained = program.trained
+    return [
+        c
+        for c in program.cuts
+        if c.certain
+        and c.reason in _LEFT
+        and not any(c is m for m in mended)
+        and (f := innermost(c.stack)) is not None
+        and f.extent not in spots
+        and (set(c.behind) & set(trained) if trained else program.owners.holding(c.behind))
+    ]
+
+
+def _elements_of_one(sources: SourceTexts, one: Frame, other: Frame) -> bool:
+    if one.file != other.file or one.extent == other.extent:
+        return False
+    root = tree(sources, one.file)
+    for node in ast.walk(root) if root is not None else ():
+        if isinstance(node, ast.Tuple) and covers(node, one.line) and covers(node, other.line):
+            first, second = (_element(sources, node, f) for f in (one, other))
+            if first is not None and second is not None and first is not second:
+                return True
+    return False
+
+
+def _element(sources: SourceTexts, node: ast.Tuple, frame: Frame) -> ast.expr | None:
+    """The element of a tuple that a place stands in."""
+    for e in node.elts:
+        at = frame_of(sources, frame.file, e)
+        if (at.line, at.column) <= (frame.line, frame.column) < (at.end_line, at.end_column):
+            return e
+    return None
+
+
+# Whether a program detaches a term of its loss only now and then: while it warms up, or as an option says.
+
+
+def detached_by_choice(sources: SourceTexts, cut: Cut, sign: Sign) -> bool:
+    """Whether a condition decides that this cut is made, and not whether the term is there at all."""
+    cutting, adding = innermost_user(cut.stack), innermost_user(sign.other)
+    root = bindings.tree(sources, cutting.file) if cutting is not None else None
+    if cutting is None or root is None:
+        return False
+    scope = bindings.function_around(root, cutting.line) or root
+    choices = [n for n in ast.walk(scope) if isinstance(n, ast.If | ast.IfExp) and _spans(n, cutting)]
+    apart = [n for n in choices if adding is None or adding.file != cutting.file or not _spans(n, adding)]
+    return any(isinstance(n, ast.IfExp) or _has_another_way(n, cutting) for n in apart)
+
+
+def _has_another_way(choice: ast.If, cutting: Frame) -> bool:
+    """Whether the value that is cut here goes on with its graph where the condition says otherwise: the other branch
+    gives the same name, the name itself is replaced by what is left of it, or what follows is left out here."""
+    one, other = choice.body, choice.orelse
+    if not any(_spans(s, cutting) for s in one):
+        one, other = other, one
+    if any(isinstance(n, ast.Return | ast.Yield) for s in one for n in ast.walk(s)):
+        return True
+    around = [n for s in one for n in ast.walk(s) if isinstance(n, ast.stmt | ast.expr) and _spans(n, cutting)]
+    bound = {key(t) for n in around for t in targets_of(n)}
+    there = {key(t) for s in other for n in ast.walk(s) for t in targets_of(n)}
+    return bool(bound & (there | {key(n.value) for n in around if isinstance(n, ast.Attribute)}))
+
+
+def _spans(node: ast.stmt | ast.expr, frame: Frame) -> bool:
+    begin = (node.lineno, node.col_offset + 1)
+    end = (node.end_lineno or node.lineno, (node.end_col_offset or 0) + 1)
+    return begin <= (frame.line, frame.column) < end
+
+
+# Whether a value is all that a term of the failing loss is made of: taken as a constant, the term trains nothing.
+
+_ADDING = frozenset({"AddBackward0", "SubBackward0", "RsubBackward0"})
+_OF_ONE = frozenset({"NegBackward0", "MeanBackward0", "SumBackward0", "MulBackward0", "DivBackward0"})
+"""They add nothing of another value where they take one alone: ``0.5 * loss``."""
+
+
+def is_whole_term(folded: Folded | None, line: Frame) -> bool:
+    """Whether what the failing loss takes up at this line comes from one value alone, which another line has made, and
+    is but scaled and added up on its way to the loss. False where the graph is folded too much to tell."""
+    if folded is None or folded.root < 0:
+        return False
+    here = {n for n, p in enumerate(folded.parts) if any(f.start[:2] == line.start[:2] for f in p.stack)}
+    taken = {to for start, to, _ in folded.edges if start in here} - here
+    if not here or folded.root in here or len(taken) != 1 or any(folded.parts[n].parameters for n in taken):
+        return False
+    return all(_adds_up(folded, n) for n in above(folded, here))
+
+
+def _adds_up(folded: Folded, number: int) -> bool:
+    """Whether a part takes as many values as its sums have terms: then no product of it has two of them."""
+    part = folded.parts[number]
+    taken = sum(count for start, to, count in folded.edges if start == number != to)
+    sums = sum(count for op, count in part.ops.items() if op in _ADDING)
+    return not part.lines and set(part.ops) <= _ADDING | _OF_ONE and taken <= sums + 1
+
+
+# Values that are drawn with a probability that is to be learnt: a draw has no derivative, whatever is recorded.
+
+_DRAWS = frozenset({"bernoulli", "bernoulli_", "binomial", "multinomial", "poisson"})
+"""Draws of whole numbers, whose result has no graph though their argument has one."""
+
+
+def drawn_within(sources: SourceTexts, frame: Frame) -> tuple[str, str] | None:
+    """A name that the expression at a place reads and that its function draws before, and the call that draws it.
+
+    Not where the call is given constants alone: then nothing is to be learnt through it.
+    """
+    source = Source(frame.file, sources.get(frame.file, ""))
+    node = source.node_expression(Place.of(frame))
+    within = source.node_function(node) if node is not None else None
+    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} if node is not None else set()
+    for name in sorted(names):
+        before = [s for s in source.node_assignments(name, within) if s.lineno < frame.line]
+        for call in calls_of(before[-1]) if before else ():
+            given = [n for a in (*call.args, *(k.value for k in call.keywords)) for n in ast.walk(a)]
+            if last_word(call.func) in _DRAWS and any(isinstance(n, ast.Name | ast.Attribute) for n in given):
+                return name, last_word(call.func)
+    return None
+
+
+# A value that one loss takes up at several places: to keep its graph lets each of them train what lies behind it.
+
+
+def uses_of_cut(program: Program, cut: Cut) -> list[Frame]:
+    """The places at which the loss takes up the value that was cut off, one for each line, where there are several.
+
+    Of a value that has a plain name in the function that makes the backward call; empty for any other.
+    """
+    made = innermost_user(cut.stack)
+    sign, raised = program.evidence.as_if, program.raised
+    stack = sign.stack if sign is not None else raised.stack if raised is not None else []
+    call = in_function(reversed(stack), made) if made is not None else None
+    if made is None or call is None:
+        return []
+    source = Source(made.file, program.sources.get(made.file, ""))
+    statement = source.node_statement(Place.of(made))
+    within = source.node_function(statement) if statement is not None else None
+    # A name that is bound once: what is bound anew under it is another value.
+    bound = [n for n in bound_names(program.sources, made) if n.isidentifier()]
+    names = [n for n in bound if len(source.node_assignments(n, within)) == 1]
+    lines = {f.line: f for f, _ in uses_in_loss(program.sources, call, names) if f.line != made.line}
+    return [lines[n] for n in sorted(lines)] if len(lines) > 1 else []
+
+
+# Cuts that are the author's word: an explicit ``detach`` or ``no_grad``, unless the run or the program contradicts
+# it. Whoever hands `model.parameters()` to an optimizer may well leave a part of the model as it is, and says so
+# where it is used. Whoever hands over `encoder.parameters()` by name, or in a group of its own, wants them to learn.
+
+
+def is_meant(program: Program) -> bool:
+    """Whether what is told as a lost graph was measured, was written as a cut, and nothing contradicts that."""
+    sign = program.evidence.as_if
+    if sign is None or not sign.facts.get("said") or sign.facts.get("apart"):
+        return False
+    return not _given_by_name(program, sign.parameters, name_of(program.optimizers, sign))
+
+
+def _given_by_name(program: Program, parameters: list[str], optimizer: str) -> bool:
+    """Whether the optimizer is made of a list in which the module that holds all of these is named by itself."""
+    making = made(program.sources, optimizer) if optimizer else None
+    if making is None:
+        return False
+    named = {bindings.text_of(n) for n in ast.walk(making.statement.value) if isinstance(n, ast.Name | ast.Attribute)}
+    holders = [{name.rpartition(".")[0].rsplit(".", n)[0] for n in range(name.count("."))} for name in parameters]
+    common = set.intersection(*holders) if holders else set()
+    others = {n for o in program.optimizers if o.name == optimizer for n in o.parameters} - {*parameters}
+    return any(h in named and not any(o.startswith(h + ".") for o in others) for h in common)
+
+
+# Whether a value without a graph was left by an earlier round of a loop, and kept since, or was made in this one.
+
+
+def left_by_an_earlier_round(loss: Sequence[Frame], cut: Cut) -> Frame | None:
+    """The line at which an earlier round, or call, computed a value; None where this one may have.
+
+    Where the function in which the loss and the cut part has the cut behind the line of the loss (of which ``loss`` is
+    the stack), the loss cannot come from what that line computes in the same round.
+    """
+    for ours, other in zip(loss, cut.stack, strict=False):
+        if (ours.file, ours.function) != (other.file, other.function):
+            return None
+        if ours.line != other.line:
+            return other if other.user and other.line > ours.line else None
+    return None

@@ -1,0 +1,598 @@
+"""What is meant to learn: what an optimizer holds or whose gradient is read, what is frozen, and what is unfrozen."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from graphdoc.evidence import Event, Frame, SourceTexts
+from graphdoc.program import bindings
+from graphdoc.program.calls_in_order import site
+from graphdoc.program.collected import made_input
+from graphdoc.program.observed import Program
+from graphdoc.program.optimizer_places import made
+from graphdoc.program.spans import innermost_user
+from graphdoc.source.paths import covers, last_word, targets_of, without_subscripts
+
+# What a program treats as something that learns: an optimizer holds it, or its gradient is read.
+
+FACTORIES = (
+    *("randn", "rand", "zeros", "ones", "full", "empty", "eye", "normal", "linspace", "tensor"),
+    *("zeros_like", "ones_like", "full_like", "randn_like", "rand_like", "empty_like"),
+)
+"""Functions of torch that take ``requires_grad``."""
+
+
+@dataclass(frozen=True)
+class Learner:
+    """A tensor without the flag: ``frame`` is the statement that binds it to ``name``, or, without a name, the element
+    of a list. ``value`` is what makes it, if that stands there alone. ``used``: where its gradient is read or the
+    optimizer made that holds it (``held``)."""
+
+    name: str
+    frame: Frame
+    value: Frame | None
+    used: Frame
+    held: bool
+
+
+def meant_to_learn(program: Program) -> list[Learner]:
+    """The tensors that are to learn and do not require gradients, in the order in which they are made."""
+    found: dict[tuple[str, int, int], Learner] = {}
+    for name, used, held in _asked(program):
+        for own, frame, value in _made(program, name, used):
+            learner = Learner(own, frame, value, used, held)
+            if _may_lack_the_flag(program, own) and not _is_whole(value, program.sources):
+                found.setdefault((frame.file, frame.line, frame.column if not own else hash(own)), learner)
+    return sorted(found.values(), key=lambda one: one.frame.start)
+
+
+def _asked(program: Program) -> Iterator[tuple[str, Frame, bool]]:
+    """Names that an optimizer is given, and those whose gradient is read, with the place."""
+    sources = program.sources
+    for optimizer in program.optimizers:
+        making = made(sources, optimizer.name)
+        call = making.statement.value if making is not None else None
+        given = bindings.argument(call, 0, "params") if isinstance(call, ast.Call) else None
+        if making is not None and given is not None:
+            at = making.frame(sources)
+            elements = given.elts if isinstance(given, ast.List | ast.Tuple) else [given]
+            yield from ((name, at, True) for e in elements if (name := bindings.dotted(e)))
+    for file in sources:
+        for node in ast.walk(bindings.tree(sources, file) or ast.Module([], [])):
+            if isinstance(node, ast.Attribute) and node.attr == "grad" and isinstance(node.ctx, ast.Load):
+                name = bindings.dotted(node.value)
+                if name and name.rpartition(".")[2] not in ("autograd", "func", "torch"):
+                    yield name, bindings.frame_of(sources, file, node), False
+
+
+def _made(program: Program, name: str, used: Frame) -> Iterable[tuple[str, Frame, Frame | None]]:
+    """Where what has this name is bound: the name, the statement, what makes it. Elements for a loop's variable."""
+    sources = program.sources
+    root = bindings.tree(sources, used.file)
+    scope = (bindings.function_around(root, used.line) if root is not None else None) or root
+    loops = [
+        n
+        for n in ast.walk(scope or ast.Module([], []))
+        if isinstance(n, ast.For) and bindings.is_name(n.target, name) and n.lineno <= used.line
+    ]
+    if loops:
+        iterated = loops[-1].iter
+        if isinstance(iterated, ast.List | ast.Tuple):
+            yield from _elements(program, iterated, used)
+        elif bindings.dotted(iterated):
+            yield from _made(program, bindings.dotted(iterated), used)
+        return
+    updated = _added_to(sources, used.file, name)
+    found = [
+        (f, v)
+        for f, v in bindings.assignments(sources, used, name)
+        if f.line not in updated and not {name, f"{name}.grad"} & {*bindings.names_in(v)}
+    ]
+    if not found:
+        given = made_input(sources, program.raised, name)
+        if given is not None and not given.given:
+            yield given.name, given.frame, None
+        return
+    frame, value = found[0]
+    if isinstance(value, ast.List | ast.Tuple) and _binds_alone(sources, frame):
+        yield from _elements(program, value, frame)
+        return
+    yield name, frame, bindings.frame_of(sources, frame.file, value) if _binds_alone(sources, frame) else None
+
+
+def _added_to(sources: SourceTexts, file: str, name: str) -> set[int]:
+    """The lines of ``w -= …``, which bind nothing new."""
+    nodes = ast.walk(bindings.tree(sources, file) or ast.Module([], []))
+    return {n.lineno for n in nodes if isinstance(n, ast.AugAssign) and bindings.dotted(n.target) == name}
+
+
+def _elements(program: Program, value: ast.List | ast.Tuple, at: Frame) -> Iterable[tuple[str, Frame, Frame | None]]:
+    for element in value.elts:
+        name = bindings.dotted(element)
+        if name:
+            yield from _made(program, name, at)
+        elif isinstance(element, ast.Call):
+            frame = bindings.frame_of(program.sources, at.file, element)
+            yield "", frame, frame
+
+
+def _binds_alone(sources: SourceTexts, frame: Frame) -> bool:
+    """Whether the statement there gives its value to one name."""
+    for node in ast.walk(bindings.tree(sources, frame.file) or ast.Module([], [])):
+        if isinstance(node, ast.Assign) and node.lineno == frame.line:
+            return not any(isinstance(t, ast.Tuple | ast.List) for t in node.targets)
+    return False
+
+
+def _may_lack_the_flag(program: Program, name: str) -> bool:
+    """Whether no tensor or parameter of this name is known to require gradients."""
+    known = [t.requires_grad for t in program.tensors if t.path == name] if name else []
+    return not any(known) and not any(p.name == name for p in program.parameters if p.requires_grad)
+
+
+def _is_whole(value: Frame | None, sources: SourceTexts) -> bool:
+    """Whether what is made there are whole numbers, which cannot require gradients, or asks for gradients already."""
+    node = expression_at(sources, value)
+    return isinstance(node, ast.Call) and any(
+        (k.arg == "dtype" and bindings.dotted(k.value).rpartition(".")[2] in ("long", "int", "int64", "bool"))
+        or (k.arg == "requires_grad" and isinstance(k.value, ast.Constant) and bool(k.value.value))
+        for k in node.keywords
+    )
+
+
+def expression_at(sources: SourceTexts, frame: Frame | None) -> ast.expr | None:
+    """The expression that stands exactly there."""
+    if frame is None:
+        return None
+    for node in ast.walk(bindings.tree(sources, frame.file) or ast.Module([], [])):
+        if isinstance(node, ast.expr) and node.lineno == frame.line:
+            at = bindings.frame_of(sources, frame.file, node)
+            if at.extent == frame.extent:
+                return node
+    return None
+
+
+def takes_the_flag(sources: SourceTexts, learner: Learner) -> bool:
+    """Whether it is made by a function of torch's that takes ``requires_grad``, and by nothing behind that."""
+    node = expression_at(sources, learner.value)
+    name = bindings.dotted(node.func) if isinstance(node, ast.Call) else ""
+    module, _, last = name.rpartition(".")
+    return module == "torch" and last in FACTORIES
+
+
+# What freezes parameters: modules whose ``train()`` does it anew, statements that switch the flag, filled tables.
+
+
+@dataclass(frozen=True)
+class TrainOverride:
+    """A class whose ``train`` freezes: ``statement`` in it, and the last statement of its ``__init__`` if it has one.
+
+    ``call`` is the statement's source where it is a call of a method without arguments, else empty; ``frozen_once``
+    tells that ``__init__`` does the same.
+    """
+
+    file: str
+    cls: ast.ClassDef
+    statement: ast.stmt
+    call: str
+    init_end: ast.stmt | None
+    frozen_once: bool = False
+
+    def frame(self, sources: SourceTexts, node: ast.AST) -> Frame:
+        """A place in its file."""
+        return bindings.frame_of(sources, self.file, node)
+
+
+def freezing_in_train(sources: SourceTexts) -> TrainOverride | None:
+    """The one class of the program whose ``train`` sets ``requires_grad`` to False; None for none or several."""
+    found = [o for file in sources for o in _in_file(sources, file)]
+    return found[0] if len(found) == 1 else None
+
+
+def unfreezing(sources: SourceTexts) -> list[Frame]:
+    """The statements that switch ``requires_grad`` on."""
+    return [
+        bindings.frame_of(sources, file, node)
+        for file in sources
+        for node in ast.walk(bindings.tree(sources, file) or ast.Module([], []))
+        if isinstance(node, ast.stmt) and switches(node) is True
+    ]
+
+
+def switches(node: ast.AST) -> bool | None:
+    """What a simple statement sets ``requires_grad`` to; None where it does not, or not to a plain value."""
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute):
+        if node.targets[0].attr == "requires_grad" and isinstance(node.value, ast.Constant):
+            return bool(node.value.value)
+        return None
+    call = node.value if isinstance(node, ast.Expr) else None
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "requires_grad_":
+        given = bindings.argument(call, 0, "requires_grad")
+        return True if given is None else bool(given.value) if isinstance(given, ast.Constant) else None
+    return None
+
+
+def switched(statement: ast.stmt, to: bool) -> str:
+    """``model.head`` of ``model.head.requires_grad_(True)`` and of the loop that does it for each of its parameters;
+    empty where the statement does not switch ``requires_grad`` ``to`` this."""
+    if isinstance(statement, ast.For):
+        source = statement.iter.func if isinstance(statement.iter, ast.Call) else None
+        if not isinstance(source, ast.Attribute) or source.attr not in ("parameters", "named_parameters"):
+            return ""
+        names = {n.id for n in ast.walk(statement.target) if isinstance(n, ast.Name)}
+        each = any(switches(s) is to and _flagged(s) in names for s in statement.body)
+        return bindings.text_of(source.value) if each else ""
+    return _flagged(statement) if switches(statement) is to else ""
+
+
+def _flagged(statement: ast.stmt) -> str:
+    """What a simple statement sets ``requires_grad`` of."""
+    if isinstance(statement, ast.Assign):
+        return bindings.text_of(getattr(statement.targets[0], "value", None))
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return bindings.text_of(getattr(call.func, "value", None)) if isinstance(call, ast.Call) else ""
+
+
+def frozen_behind(sources: SourceTexts, at: Frame, name: str) -> bool:
+    """Whether the function of ``at`` switches this tensor's flag off, or detaches it in place, on a later line.
+
+    What is frozen so soon was never to learn: a write before it fills a table.
+    """
+    root = bindings.tree(sources, at.file)
+    if root is None or not name:
+        return False
+    later = [
+        n
+        for n in bindings.shallow(bindings.function_around(root, at.line) or root)
+        if isinstance(n, ast.stmt) and n.lineno > at.line
+    ]
+    return any(_frozen(n) == name for n in later)
+
+
+def parameter_behind(sources: SourceTexts, at: Frame, name: str) -> bool:
+    """Whether the function of ``at`` makes a parameter of this tensor on a later line: ``nn.Parameter(name.view(-1))``.
+
+    A parameter is a leaf of its own, to which no gradient of the write can come: what is written are its numbers.
+    """
+    root = bindings.tree(sources, at.file)
+    if root is None or not name:
+        return False
+    return any(
+        isinstance(n, ast.Call)
+        and n.lineno > at.line
+        and last_word(n.func) == "Parameter"
+        and any(bindings.text_of(part) == name for a in _given(n) for part in ast.walk(a) if isinstance(part, ast.expr))
+        for n in bindings.shallow(bindings.function_around(root, at.line) or root)
+    )
+
+
+def _given(call: ast.Call) -> list[ast.expr]:
+    data = bindings.argument(call, 0, "data")
+    return [data] if data is not None else []
+
+
+def writes_on(sources: SourceTexts, at: Frame, name: str) -> Frame | None:
+    """The last of the statements that follow the one at ``at`` in its block and write into the same tensor; None for
+    none."""
+    root = bindings.tree(sources, at.file)
+    for block in _blocks(root) if root is not None else ():
+        for i, statement in enumerate(block):
+            if statement.lineno == at.line:
+                run = list(takewhile(lambda s: _writes_into(s, name), block[i + 1 :]))
+                return bindings.frame_of(sources, at.file, run[-1], at.function) if run else None
+    return None
+
+
+def _blocks(root: ast.AST) -> Iterator[list[ast.stmt]]:
+    for node in ast.walk(root):
+        for field in ("body", "orelse", "finalbody"):
+            block = getattr(node, field, None)
+            if isinstance(block, list):
+                yield block
+
+
+def _writes_into(statement: ast.stmt, name: str) -> bool:
+    """``name[0] = …``, ``name[:, 1] += …``, ``name += …``: an entry or the tensor itself is written."""
+    if not isinstance(statement, ast.Assign | ast.AugAssign):
+        return False
+    targets = targets_of(statement)
+    entries = isinstance(statement, ast.AugAssign) or all(isinstance(t, ast.Subscript) for t in targets)
+    return entries and all(bindings.text_of(without_subscripts(t)) == name for t in targets)
+
+
+def _frozen(node: ast.stmt) -> str:
+    """``x`` of ``x.requires_grad = False``, ``x.requires_grad_(False)`` and ``x.detach_()``; empty for the rest."""
+    if isinstance(node, ast.Assign) and switches(node) is False:
+        return bindings.text_of(getattr(node.targets[0], "value", None))
+    call = node.value if isinstance(node, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return ""
+    ends = switches(node) is False or (call.func.attr == "detach_" and not call.args)
+    return bindings.text_of(call.func.value) if ends else ""
+
+
+def _in_file(sources: SourceTexts, file: str) -> Iterator[TrainOverride]:
+    for cls in ast.walk(bindings.tree(sources, file) or ast.Module([], [])):
+        if not isinstance(cls, ast.ClassDef):
+            continue
+        methods = {m.name: m for m in cls.body if isinstance(m, ast.FunctionDef)}
+        if "train" not in methods:
+            continue
+        for statement in ast.walk(methods["train"]):
+            if not isinstance(statement, ast.stmt):
+                continue
+            called = _own_method(statement)
+            if called in methods and _freezes(methods[called]):
+                init = methods.get("__init__")
+                plain = ast.unparse(statement) if not statement.value.args else ""  # type: ignore[attr-defined]
+                body = init.body if init is not None else [None]
+                once = bool(plain) and any(s is not None and ast.unparse(s) == plain for s in body)
+                yield TrainOverride(file, cls, statement, plain, body[-1], once)
+                break
+            if switches(statement) is False:
+                yield TrainOverride(file, cls, statement, "", None)
+                break
+
+
+def _own_method(statement: ast.stmt) -> str:
+    """``freeze`` of ``self.freeze()``."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    func = call.func if isinstance(call, ast.Call) else None
+    return func.attr if isinstance(func, ast.Attribute) and bindings.text_of(func.value) == "self" else ""
+
+
+def _freezes(function: ast.FunctionDef) -> bool:
+    return any(switches(node) is False for node in ast.walk(function))
+
+
+# Parameters that the failing loss trained before, frozen since for another loss and not let go: by which statement.
+
+_Def = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class KeptFrozen:
+    """``earlier`` is the last call of this place, which had reached all of ``names``; they are frozen now. None where
+    the failing call is the first of its place: the ``names`` are then all that the optimizer holds which steps for it.
+    """
+
+    names: frozenset[str]
+    earlier: Event | None
+    failing: Event
+    between: tuple[Event, ...]
+
+
+@dataclass(frozen=True)
+class Freezing:
+    """A statement that freezes, and the one line that does the opposite."""
+
+    at: Frame
+    opposite: str
+
+
+def kept_frozen(program: Program) -> KeptFrozen | None:
+    """What the failing call reached the last time, where none of it requires gradients any more; None where some does.
+
+    For the first call of its place, behind one for another loss: what the optimizers that step for it hold, where all
+    of that is frozen.
+    """
+    events = program.evidence.events
+    failing = program.failing or next((e for e in reversed(events) if e.kind == "backward"), None)
+    if failing is None or failing.reaches or any(e.kind == "backward" for e in events if e.index > failing.index):
+        return None
+    if program.raised_at != innermost_user(failing.stack):
+        return None
+    mine = site(failing.stack)
+    before = [e for e in events if e.index < failing.index and site(e.stack) == mine and not e.failed]
+    works = program.journal.works_for(failing) if not before else frozenset()
+    names = frozenset(program.journal.reaches(before[-1])) if before else program.owners.parameters(works)
+    frozen = {p.name for p in program.parameters if not p.requires_grad}
+    if not names or not names <= frozen:
+        return None
+    first = before[-1].index if before else -1
+    between = tuple(e for e in events if first < e.index < failing.index)
+    if not before and not any(e.kind == "backward" for e in between):
+        return None  # no other loss for which they could have been frozen
+    return KeptFrozen(frozenset(names), before[-1] if before else None, failing, between)
+
+
+def freezing_of(sources: SourceTexts, names: Sequence[str]) -> Iterator[Freezing]:
+    """The statements that freeze what has these names, themselves or by a function of the program that is told to."""
+    owners = {part for name in names for part in name.split(".")[:-1]}
+    setters = {n.name for file in sources for n in _nodes(sources, file) if isinstance(n, _Def) and _flag_of(n)}
+    for file in sources:
+        for node in _nodes(sources, file):
+            what, opposite = _undone(node, setters) if isinstance(node, ast.stmt) else ([], "")
+            if owners & {part for name in what for part in name.split(".")} - {"self"}:
+                yield Freezing(bindings.frame_of(sources, file, node), opposite)
+
+
+def _nodes(sources: SourceTexts, file: str) -> Iterator[ast.AST]:
+    return ast.walk(bindings.tree(sources, file) or ast.Module([], []))
+
+
+def _undone(statement: ast.stmt, setters: Collection[str]) -> tuple[list[str], str]:
+    """The names of what a statement freezes, by itself or by one of the functions ``setters``, and the line that does
+    the opposite; empty where it freezes nothing."""
+    if owner := switched(statement, False):
+        flag = ".requires_grad = True" if isinstance(statement, ast.Assign) else ".requires_grad_(True)"
+        return [owner], owner + flag
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call) or last_word(call.func) not in setters:
+        return [], ""
+    other = ast.parse(ast.unparse(statement))
+    flags = [n for n in ast.walk(other) if isinstance(n, ast.Constant) and n.value is False]
+    for flag_given in flags:
+        flag_given.value = True
+    return [n for a in call.args for n in bindings.names_in(a)] if flags else [], ast.unparse(other)
+
+
+def _flag_of(function: _Def) -> bool:
+    """Whether a function sets ``requires_grad`` to what it is given."""
+    given = {a.arg for a in (*function.args.args, *function.args.kwonlyargs)}
+    values = [
+        v
+        for n in ast.walk(function)
+        for v in (
+            [n.value] * any(isinstance(t, ast.Attribute) and t.attr == "requires_grad" for t in n.targets)
+            if isinstance(n, ast.Assign)
+            else n.args * (last_word(n.func) == "requires_grad_")
+            if isinstance(n, ast.Call)
+            else []
+        )
+    ]
+    return any(isinstance(v, ast.Name) and v.id in given for v in values)
+
+
+def released_behind(sources: SourceTexts, freezing: Freezing, between: Sequence[Event]) -> Frame | None:
+    """The last statement of the freezing one's function, behind it, below which one of these calls was made: whatever
+    the freezing was for is done there. None where none was."""
+    root = bindings.tree(sources, freezing.at.file)
+    around = bindings.function_around(root, freezing.at.line) if root is not None else None
+    lines = [
+        f
+        for e in between
+        for f in e.stack
+        if f.user and f.file == freezing.at.file and f.line > max(freezing.at.line, freezing.at.end_line)
+        if (covers(around, f.line) if around is not None else f.function == "<module>")
+    ]
+    return max(lines, key=lambda f: (f.line, f.column), default=None)
+
+
+# Whether parameters were certainly switched on before a step, and nothing but one class's ``train()`` can have
+# switched them off again.
+
+Range = tuple[str, int, int]
+
+
+@dataclass(frozen=True)
+class Unfrozen:
+    """A statement that has switched on what ``owner`` holds (``model.backbone``), and the call of ``train()`` behind
+    it."""
+
+    owner: str
+    at: Frame
+    train: Frame
+
+    def has(self, name: str) -> bool:
+        """Whether a parameter of this name is among them."""
+        owner = re.sub(r"\[(\d+)\]", r".\1", self.owner)  # `net[0].stem` has `net.0.stem.weight`
+        return name == owner or name.startswith(owner + ".")
+
+
+def unfrozen_before(sources: SourceTexts, stack: list[Frame], override: TrainOverride) -> Unfrozen | None:
+    """What a statement that no branch leaves out has switched on before the step with this stack."""
+    train: Frame | None = None
+    for frame in (f for f in reversed(stack) if f.user):
+        root = bindings.tree(sources, frame.file)
+        if root is None:
+            return None
+        scope = bindings.function_around(root, frame.line) or root
+        passed = list(_passed(scope.body, frame.line))
+        on = max((n for n, s in enumerate(passed) if switched(s, True)), default=-1)
+        trains = [s for s in passed[on + 1 :] if _is_train(s)]
+        train = bindings.frame_of(sources, frame.file, trains[-1]) if trains else train
+        if on < 0:
+            continue
+        known = [_range(override.file, override.cls), *(_range(frame.file, s) for s in passed[: on + 1])]
+        if train is None or any(not _within(off, known) for off in _switching_off(sources)):
+            return None
+        return Unfrozen(switched(passed[on], True), bindings.frame_of(sources, frame.file, passed[on]), train)
+    return None
+
+
+def _passed(block: list[ast.stmt], line: int) -> Iterator[ast.stmt]:
+    """The statements that have run before this line is reached, in each block on the way to it."""
+    for statement in block:
+        if not covers(statement, line):
+            yield statement
+            continue
+        for name in ("body", "orelse", "finalbody"):
+            inner = getattr(statement, name, [])
+            if inner and inner[0].lineno <= line <= (inner[-1].end_lineno or inner[-1].lineno):
+                yield from _passed(inner, line)
+        return
+
+
+def _is_train(statement: ast.stmt) -> bool:
+    """``model.train()`` or ``model.train(True)``."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "train":
+        return False
+    mode = bindings.argument(call, 0, "mode")
+    return mode is None or (isinstance(mode, ast.Constant) and mode.value is True)
+
+
+def _switching_off(sources: SourceTexts) -> Iterator[Range]:
+    """Every statement that may switch ``requires_grad`` off: what is no plain True may be False."""
+    for file in sources:
+        for node in ast.walk(bindings.tree(sources, file) or ast.Module([], [])):
+            if isinstance(node, ast.Assign):
+                named = any(isinstance(t, ast.Attribute) and t.attr == "requires_grad" for t in node.targets)
+            else:
+                call = node.value if isinstance(node, ast.Expr) else None
+                named = isinstance(call, ast.Call) and getattr(call.func, "attr", "") in ("requires_grad_", "setattr")
+            if named and switches(node) is not True:
+                yield _range(file, node)
+
+
+def _range(file: str, node: ast.AST) -> Range:
+    line = int(getattr(node, "lineno", 0))
+    return file, line, int(getattr(node, "end_lineno", None) or line)
+
+
+def _within(inner: Range, known: list[Range]) -> bool:
+    return any(file == inner[0] and first <= inner[1] and inner[2] <= last for file, first, last in known)
+
+
+# What is unfrozen behind an optimizer that was made of what required gradients then.
+
+
+def unfrozen_behind(sources: SourceTexts, optimizer: str, parameters: list[str]) -> tuple[Frame, Frame] | None:
+    """Where the optimizer of this name was given only what required gradients, and where parameters that had been
+    frozen are unfrozen below it, in the same function; None where that is not how the source reads."""
+    making = made(sources, optimizer)
+    root = bindings.tree(sources, making.file) if making is not None else None
+    if making is None or root is None or not _asks_for_the_flag(making.statement.value):
+        return None
+    statements = [n for n in ast.walk(root) if isinstance(n, ast.stmt)]
+    if not any(switches(n) is False for n in statements if n.lineno < making.statement.lineno):
+        return None
+    scope = bindings.function_around(root, making.statement.lineno) or root
+    late = [
+        n
+        for n in ast.walk(scope)
+        if isinstance(n, ast.stmt) and n.lineno > making.statement.lineno and switches(n) is True
+    ]
+    found = next((n for n in late if _is_of_parameters(scope, n, parameters)), None)
+    if found is None:
+        return None
+    at = bindings.frame_of(sources, making.file, making.statement)
+    return at, bindings.frame_of(sources, making.file, found)
+
+
+def _asks_for_the_flag(node: ast.expr) -> bool:
+    return any(isinstance(n, ast.Attribute) and n.attr == "requires_grad" for n in ast.walk(node))
+
+
+def _is_of_parameters(scope: ast.AST, node: ast.stmt, parameters: list[str]) -> bool:
+    """Whether a loop over ``parameters()`` switches each of them on, or a call a whole module."""
+    switched = node.targets[0] if isinstance(node, ast.Assign) else getattr(getattr(node, "value", None), "func", None)
+    if not isinstance(switched, ast.Attribute):
+        return False
+    whose = bindings.text_of(switched.value)
+    if any(name.startswith(whose + ".") for name in parameters):
+        return True
+    return any(
+        isinstance(n, ast.For) and node in n.body and whose in bindings.names_in(n.target) and _lists_parameters(n.iter)
+        for n in ast.walk(scope)
+    )
+
+
+def _lists_parameters(node: ast.expr) -> bool:
+    called = [n.func.attr for n in ast.walk(node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
+    return "parameters" in called or "named_parameters" in called

@@ -1,0 +1,551 @@
+"""Gradients of another form: a loss with several elements, a custom Function's result, a draw, a gradient of None."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from graphdoc.evidence import Cut, Frame, Raised, SourceTexts
+from graphdoc.finding import Remedy
+from graphdoc.fixes.conversions import MAKERS, SIZED
+from graphdoc.program import bindings
+from graphdoc.program.asked_gradients import Unset, Why
+from graphdoc.program.bindings import call_at, made_of, text_of
+from graphdoc.program.carried_names import bound_names
+from graphdoc.program.custom_functions import InputGradients, Used, class_of_kept, input_gradients, returned_values
+from graphdoc.program.library_calls import field_of
+from graphdoc.program.observed import Program
+from graphdoc.program.spans import in_function, innermost, innermost_user, place, tensor_named, where
+from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.source.module import Source
+from graphdoc.source.operands import Use, is_one_of_many, use_of
+from graphdoc.source.paths import last_word
+from graphdoc.source.places import Place
+
+# One number of a loss with several elements: their mean, or their sum; and whether they have their weights already.
+
+_WEIGHING = ("MulBackward", "DivBackward")
+
+
+def reduced(
+    sources: SourceTexts, frame: Frame | None, output: ast.expr | None, inner: bool, name: str, op: str = ""
+) -> tuple[Remedy, ...]:
+    """The mean before the call, or where the loss is computed; the sum of what ``autograd.grad`` differentiates
+    (``inner``). ``output`` is what is differentiated, as it is written, ``name`` its name where it has one, ``op`` the
+    node of the operation that made it."""
+    if inner:
+        return remedy_at(
+            frame,
+            "reduce_loss",
+            "Differentiate the sum of the elements",
+            "unsafe",
+            "Where each element depends on its own row of the input alone, the gradient of the sum holds the "
+            "derivative of each.",
+            method="sum",
+        )
+    equal = "Every element counts the same, a zero too, and the step does not grow with their number."
+    computed = _read_on(sources, frame, name)
+    left = (
+        "whether the elements are to be averaged or added up, no run tells"
+        if op.startswith(_WEIGHING) or _is_weighed(sources, frame, output)
+        else ""
+    )
+    ways = (
+        *remedy_at(
+            frame if _read_as_number(sources, frame, name) else None,
+            "add_statement",
+            f"Average `{name}` before the backward, for what reads it as a number as well",
+            "unsafe",
+            equal,
+            statement=f"{name} = {name}.mean()",
+            before=True,
+        ),
+        *remedy_at(frame, "reduce_loss", "Average the loss before the backward", "unsafe", equal, method="mean"),
+        *remedy_at(
+            computed,
+            "reduce_loss",
+            f"Average the loss where it is computed, at {where(computed)}" if computed is not None else "",
+            "unsafe",
+            f"{equal} What reads `{name}` later reads the mean.",
+            method="mean",
+        ),
+    )
+    return tuple(replace(r, open=left) for r in ways)
+
+
+def _read_as_number(sources: SourceTexts, frame: Frame | None, name: str) -> bool:
+    """Whether the function goes on to read the name as one number (``loss.item()``), which several lines may assign."""
+    root = bindings.tree(sources, frame.file) if frame is not None else None
+    if frame is None or root is None or not name or len(bindings.assignments(sources, frame, name)) < 2:
+        return False
+    scope = bindings.function_around(root, frame.line) or root
+    calls = [n for n in ast.walk(scope) if isinstance(n, ast.Call) and n.lineno > frame.line]
+    return any(bindings.text_of(n) in (f"{name}.item()", f"float({name})") for n in calls)
+
+
+def _is_weighed(sources: SourceTexts, frame: Frame | None, output: ast.expr | None) -> bool:
+    """Whether what is differentiated is made by a product or a quotient, or of terms that were put together: its
+    elements may have their weights already."""
+    root = bindings.tree(sources, frame.file) if frame is not None else None
+    if frame is None or root is None or output is None:
+        return False
+    behind = made_of(bindings.function_around(root, frame.line) or root, output, most=2)
+    return any(_weighs(e) for e in behind.expressions)
+
+
+def _weighs(node: ast.expr) -> bool:
+    while True:
+        if isinstance(node, ast.BinOp):
+            return isinstance(node.op, ast.Mult | ast.Div) or _weighs(node.left) or _weighs(node.right)
+        if isinstance(node, ast.UnaryOp):
+            node = node.operand
+        elif isinstance(node, ast.Call) and last_word(node.func) in ("stack", "cat", "mul", "div"):
+            return True
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            node = node.func.value
+        else:
+            return False
+
+
+def _read_on(sources: SourceTexts, frame: Frame | None, name: str) -> Frame | None:
+    """The value that a name is given in the function of the call, in one place alone, where more than the call reads
+    it: to log it, say, as the one number that it is meant to be."""
+    made = bindings.assignments(sources, frame, name) if frame is not None and name else []
+    root = bindings.tree(sources, frame.file) if frame is not None else None
+    if frame is None or root is None or len(made) != 1:
+        return None
+    scope = bindings.function_around(root, frame.line) or root
+    lines = {n.lineno for n in ast.walk(scope) if isinstance(n, ast.Name) and bindings.is_name(n, name)}
+    value = made[0][1]
+    given = [n for n in ast.walk(scope) if isinstance(n, ast.Assign) and n.value is value]
+    if not given or not bindings.is_name(given[0].targets[0], name) or len(lines - {given[0].lineno, frame.line}) < 1:
+        return None
+    return bindings.frame_of(sources, frame.file, value)
+
+
+# A weight for one number, where the program makes it with a dimension: made without one where it is made.
+
+_DEEPEST = 4
+"""Names and operators from the weights back to the one call that makes them."""
+
+
+def maker(sources: SourceTexts, frame: Frame | None, given: ast.expr | None) -> tuple[Frame, ast.Call] | None:
+    """The one call that makes all weights, found through names, signs and moves to a device."""
+    made = _makers(sources, frame, given, 0) if frame is not None and given is not None else []
+    calls = {f.extent: (f, call) for f, call in made if call is not None}
+    return next(iter(calls.values())) if len(calls) == 1 and all(call is not None for _, call in made) else None
+
+
+def as_number(made: tuple[Frame, ast.Call] | None) -> tuple[Remedy, ...]:
+    """The weights made without a dimension where they are made with one."""
+    if made is None:
+        return ()
+    at, call = made
+    note = "The number stays; it has no dimension, as what it weighs. What else reads the tensor of "
+    note += f"`{bindings.text_of(call)}` gets a number, too."
+    return remedy_at(at, "number_for_one", f"Make it a number without a dimension, at {where(at)}", "unsafe", note)
+
+
+def _makers(sources: SourceTexts, frame: Frame, value: ast.expr, depth: int) -> list[tuple[Frame, ast.Call | None]]:
+    """The calls that an expression of one tensor goes back to; None for what is no such call."""
+    unknown: list[tuple[Frame, ast.Call | None]] = [(frame, None)]
+    if depth > _DEEPEST:
+        return unknown
+    if isinstance(value, ast.Name | ast.Attribute):
+        name = bindings.text_of(value)
+        bound = bindings.assignments(sources, frame, name)
+        # ``w = w.cuda()`` makes nothing new.
+        fresh = [(f, v) for f, v in bound if not any(bindings.text_of(n) == name for n in ast.walk(v))]
+        return [m for f, v in fresh for m in _makers(sources, f, v, depth + 1)] or unknown
+    if isinstance(value, ast.UnaryOp):
+        return _makers(sources, frame, value.operand, depth + 1)
+    if isinstance(value, ast.BinOp):
+        sides = [s for s in (value.left, value.right) if _number(s) is None]
+        return _makers(sources, frame, sides[0], depth + 1) if len(sides) == 1 else unknown
+    if not isinstance(value, ast.Call):
+        return unknown
+    if last_word(value.func) in MAKERS | SIZED:
+        return [(bindings.frame_of(sources, frame.file, value, frame.function), value)]
+    inner = value.func.value if isinstance(value.func, ast.Attribute) else None
+    moved = last_word(value.func) in ("to", "cuda", "cpu", "float", "double", "type")
+    return _makers(sources, frame, inner, depth + 1) if moved and inner is not None else unknown
+
+
+def _number(value: ast.expr) -> float | None:
+    """The number that an expression is written as, with its sign."""
+    try:
+        number = ast.literal_eval(value)
+    except (ValueError, TypeError, SyntaxError):
+        return None
+    return float(number) if isinstance(number, int | float) else None
+
+
+# A gradient of the right numbers and the wrong shape: what turns the one shape into the other.
+
+_MESSAGE = "invalid-gradient-shape"
+
+
+def fitted_gradient(raised: Raised | None, returns: Sequence[Frame]) -> tuple[Remedy, ...]:
+    """Give the gradient the shape that PyTorch's message asks for, where no number has to go or come for it.
+
+    A dimension of size 1 is added or taken away; a matrix is turned where it is written as a product with a turned
+    factor, whose other order gives the other shape.
+    """
+    got, wanted = (_sizes(field_of(raised, name, _MESSAGE)) for name in ("shape", "shape2"))
+    index = field_of(raised, "index", _MESSAGE)
+    if len(returns) != 1 or got is None or wanted is None or not index.isdigit():
+        return ()
+    steps = _ones(got, wanted)
+    product = not steps and len(got) == 2 and wanted == got[::-1]
+    if product:
+        steps = ["t()"]
+    if not steps:
+        return ()
+    return remedy_at(
+        returns[0],
+        "fit_gradient",
+        f"return the gradient in the shape of its input, {list(wanted)} for {list(got)}, at {where(returns[0])}",
+        "unsafe",
+        "The numbers stay as they are computed; whether they are the right ones, `torch.autograd.gradcheck` can tell.",
+        index=int(index),
+        steps=steps,
+        product=product,
+    )
+
+
+def _sizes(text: str) -> tuple[int, ...] | None:
+    return tuple(int(n) for n in re.findall(r"\d+", text)) if text else None
+
+
+def _ones(got: tuple[int, ...], wanted: tuple[int, ...]) -> list[str]:
+    """The one call that adds or takes away dimensions of size 1; empty where that is not what is between the shapes."""
+    for i in range(len(wanted)):
+        if wanted[i] == 1 and wanted[:i] + wanted[i + 1 :] == got:
+            return [f"unsqueeze({i})"]
+    for i in range(len(got)):
+        if got[i] == 1 and got[:i] + got[i + 1 :] == wanted:
+            return [f"squeeze({i})"]
+    return []
+
+
+# A backward that returns too little, too much, or in another order than forward's inputs: what it is to return.
+
+
+@dataclass(frozen=True)
+class Returned:
+    """A backward and where it returns what does not fit; ``statement`` is None where it comes to its end.
+
+    ``inputs`` are the names of forward's arguments that it was given, ``function`` what the run saw of them.
+    """
+
+    place: Frame
+    backward: ast.FunctionDef
+    statement: ast.Return | None
+    inputs: Sequence[str]
+    function: Used | None
+
+    @property
+    def needs(self) -> tuple[bool, ...]:
+        return self.function.needs if self.function is not None else ()
+
+    @property
+    def numbers(self) -> frozenset[int]:
+        return self.function.numbers if self.function is not None else frozenset()
+
+
+def returned_gradients(found: Returned, no_tensor: int = -1) -> tuple[Remedy, ...]:
+    """Return for each input what backward computes for it; None for what is no tensor (``no_tensor``: this one).
+
+    Nothing where all that would change is that None is added, or the values are written out as they are.
+    """
+    numbers = found.numbers | {no_tensor} - {-1}
+    fits = input_gradients(found.backward, found.statement, found.inputs, found.needs, numbers)
+    values = returned_values(found.statement)
+    written = [bindings.text_of(v) for v in values]
+    listed = found.statement is not None and isinstance(found.statement.value, ast.List)
+    if fits is not None and (listed or [*fits.values][: len(written)] != written or _adds(fits.values, written)):
+        told = ", ".join(fits.values)
+        asked = remedy_at(
+            found.place,
+            "return_values",
+            f"return `{told}`, a value for each input of forward",
+            "unsafe",
+            "Each input gets the gradient that is computed for it; whether the formulas are right, "
+            "`torch.autograd.gradcheck` can tell.",
+            values=list(fits.values),
+        )
+        left = _open(found.inputs, fits) if [*fits.values] != written else ""
+        return tuple(replace(r, open=left) for r in asked)
+    untold = any(v == "None" and i < len(found.needs) and found.needs[i] for i, v in enumerate(written))
+    if 0 <= no_tensor < len(values) and not listed and not untold:
+        return remedy_at(
+            found.place,
+            "return_values",
+            f"return None for {_named(found.inputs, no_tensor)}",
+            "safe",
+            "It is no tensor, and there is no gradient to return for it.",
+            values=[*written[:no_tensor], "None", *written[no_tensor + 1 :]],
+        )
+    return ()
+
+
+def _adds(values: Sequence[str], written: Sequence[str]) -> bool:
+    return any(v != "None" for v in values[len(written) :])
+
+
+def _named(inputs: Sequence[str], index: int) -> str:
+    return f"`{inputs[index]}`" if index < len(inputs) and inputs[index] else "what is no tensor"
+
+
+def _open(inputs: Sequence[str], fits: InputGradients) -> str:
+    """Which value is whose gradient, where only the order says so."""
+    if not fits.by_order:
+        return ""
+    pairs = [f"`{v}` is the gradient of `{i}`" for i, v in zip(inputs, fits.values, strict=True) if i in fits.by_order]
+    return f"that {' and '.join(pairs)} is read from their order alone"
+
+
+def padded(found: Returned) -> tuple[Remedy, ...]:
+    """None for the missing gradients. It is safe where the run shows that the arguments without a value were no
+    tensors."""
+    values, expected = returned_values(found.statement), len(found.inputs)
+    missing = set(range(len(values), expected))
+    if not missing or all(bindings.text_of(v) == "None" for v in values):
+        return ()
+    if any(i < len(found.needs) and found.needs[i] for i in missing):
+        return ()  # one of them is to learn: None at its place would end the error and its gradient with it
+    which = [f"`{found.inputs[i]}`" for i in sorted(missing) if found.inputs[i]]
+    told = ", ".join(which) if len(which) == len(missing) else "the arguments that have no gradient"
+    plain = len(found.needs) == expected and missing <= found.numbers
+    note = "These arguments get no gradient through this Function; right for constants and for what is no tensor."
+    if plain:
+        verb = "is" if len(missing) == 1 else "are"
+        note = (
+            f"{told[0].upper()}{told[1:]} {verb} no tensor in any call of this run, so there is no gradient to return."
+        )
+    return remedy_at(
+        found.place,
+        "pad_return",
+        f"Return None for {told}",
+        "safe" if plain else "unsafe",
+        note,
+        count=expected,
+    )
+
+
+# What mends a custom Function of the old style, which is called as an object.
+
+
+def of_today(sources: SourceTexts, frame: Frame | None) -> tuple[Remedy, ...]:
+    """Static methods and ``apply``, where the call of the object is in sight: ``Name(a)(x)``, or ``self.kept(x)``."""
+    call = call_at(sources, frame)
+    if frame is None or call is None:
+        return ()
+    if not isinstance(call.func, ast.Call):
+        return _of_kept_object(sources, frame, call)
+    name = text_of(call.func.func)
+    return (
+        Remedy(
+            "static_function",
+            f"Make the methods of `{name}` static, and call `{name}.apply(...)`",
+            "safe",
+            "What the object kept is handed to `forward` and kept in `ctx`; it gets no gradient, as before.",
+            {"place": place(frame)},
+        ),
+    )
+
+
+def _of_kept_object(sources: SourceTexts, frame: Frame, call: ast.Call) -> tuple[Remedy, ...]:
+    """The object is kept, and its class is known by what it was built from."""
+    name = class_of_kept(sources, frame, text_of(call.func))
+    if not name:
+        return ()
+    return (
+        Remedy(
+            "static_function_kept",
+            f"Make the methods of `{name}` static, and call `{name}.apply`",
+            "safe",
+            "What the object keeps stays where it is kept, and is handed to `forward`; it gets no gradient, as before.",
+            {"place": place(frame), "name": name},
+        ),
+    )
+
+
+# What can be done about a random draw on the loss's way: a draw that gradients pass, or its log-probability.
+
+_WITHOUT = ("mixture_same_family.py", "von_mises.py")
+"""Distributions without ``rsample`` whose ``sample`` draws from one that has it."""
+_JOINT = ("independent.py", "multivariate_normal.py", "lowrank_multivariate_normal.py", "dirichlet.py")
+"""Distributions whose ``log_prob`` is that of the whole last dimension."""
+
+
+def draw_remedies(program: Program, cut: Cut) -> tuple[Remedy, ...]:
+    """The patches for a cut that is a ``Distribution.sample()``, best first; none for another operation."""
+    frame = innermost(cut.stack)
+    drawn = bindings.call_at(program.sources, frame)
+    if frame is None or drawn is None or not isinstance(drawn.func, ast.Attribute) or drawn.func.attr != "sample":
+        return ()
+    inside = [f for f in cut.stack if not f.user and "/torch/distributions/" in f.file.replace("\\", "/")]
+    if not inside:
+        return ()
+    found: list[Remedy] = []
+    if _reparametrised(inside):
+        found.append(
+            Remedy(
+                "rsample",
+                "Draw with rsample(), which gradients pass",
+                "unsafe",
+                "The draw is the same number, written as a function of the distribution's parameters: gradients flow "
+                "through it into them.",
+                {"place": place(frame)},
+            )
+        )
+    loss = program.raised_at
+    if loss is not None:
+        found.append(
+            Remedy(
+                "log_prob_surrogate",
+                "Weigh the loss by the log-probability of the draw",
+                "unsafe",
+                "The gradient is then the policy gradient (score function) of the expected loss; the loss's own value "
+                "means nothing any more. Subtracting a baseline from the reward makes it less noisy.",
+                {
+                    "place": place(frame),
+                    "loss": place(loss),
+                    "summed": _summed(program.sources, program.evidence.extras, frame, loss, inside),
+                },
+            )
+        )
+    return tuple(found)
+
+
+def is_scored(sources: SourceTexts, cut: Cut) -> bool:
+    """Whether the program asks for the log-probability of the very draw: then it knows that the draw gives numbers, and
+    the gradient goes by the log-probability."""
+    frame = innermost(cut.stack)
+    root = bindings.tree(sources, frame.file) if frame is not None else None
+    if frame is None or root is None:
+        return False
+    bound = set(bound_names(sources, frame))
+    calls = (n for n in ast.walk(root) if isinstance(n, ast.Call) and n.args and last_word(n.func) == "log_prob")
+    return any(bound & {*bindings.names_in(n.args[0])} for n in calls)
+
+
+def _reparametrised(inside: list[Frame]) -> bool:
+    """Whether the distribution has ``rsample`` (``Distribution.sample`` calls it; ``Normal`` draws by itself)."""
+    files = [f.file.replace("\\", "/").rsplit("/", 1)[-1] for f in inside]
+    if set(files) & set(_WITHOUT):
+        return False
+    return files[-1] == "normal.py" or any(f.function.rsplit(".", 1)[-1] == "rsample" for f in inside)
+
+
+def _summed(sources: SourceTexts, extras: dict[str, Any], drawn: Frame, loss: Frame, inside: list[Frame]) -> bool:
+    """Whether ``log_prob`` gives a number for each element of what the loss counts as one decision."""
+    if any(f.file.endswith(_JOINT) for f in inside):
+        return False
+    sample = next((s for n in _names_bound(sources, drawn) if (s := _shape(extras, n)) is not None), None)
+    if not sample:
+        return False
+    call = bindings.call_at(sources, loss)
+    root = bindings.text_of(call.func.value) if call is not None and isinstance(call.func, ast.Attribute) else ""
+    told = bindings.assignments(sources, loss, root)
+    shapes = [_shape(extras, n.id) for n in ast.walk(told[0][1]) if isinstance(n, ast.Name)] if told else []
+    return sample not in shapes and sample[:-1] in shapes
+
+
+def _names_bound(sources: SourceTexts, drawn: Frame) -> list[str]:
+    source = sources.get(drawn.file)
+    return list(Source(drawn.file, source).names_bound_by(drawn.line, drawn.column)) if source else []
+
+
+def _shape(extras: dict[str, Any], name: str) -> tuple[int, ...] | None:
+    known = tensor_named(extras, name)
+    return known.shape if known is not None else None
+
+
+# What may be done about a gradient that is None where it is read.
+
+_TITLES = {
+    Use.VALUE: "count `{read}` as zero where it is None",
+    Use.SCALED: "leave out what has no gradient here",
+    Use.GIVEN: "let `{read}` be zeros where it is None",
+}
+_NOTES = {
+    Use.VALUE: "a parameter without a gradient counts with zeros; all others count as they do now",
+    Use.SCALED: "only what has a gradient is changed here",
+    Use.GIVEN: "the gradient is then what is put into it here, as it is for the others",
+}
+
+
+def remedies_for(program: Program, unset: Unset) -> tuple[Remedy, ...]:
+    """Best first. None hides a gradient that was computed and thrown away."""
+    source = Source(unset.read.file, program.sources.get(unset.read.file, ""))
+    node = source.node_expression(Place.of(unset.read))
+    use = use_of(source, node) if node is not None else None
+    if unset.why is Why.CLEARED:
+        return _cleared_to_zeros(unset) if use is Use.GIVEN else _read_first(program, unset)
+    if use is None or node is None:
+        return ()
+    # Where one tensor is asked for by its name, and nothing steps it, its gradient is what the program is after.
+    wanted = not unset.parameter.owners and not is_one_of_many(source, node)
+    if use is Use.VALUE and (unset.why is Why.UNCALLED or wanted):
+        return ()
+    if unset.why is Why.TAKEN and unset.last is unset.calls[-1]:
+        return ()
+    words = {"read": f"{unset.name}.grad"}
+    args = {"place": place(unset.read)}
+    first = Remedy("grad_if_any", _TITLES[use].format(**words), "safe", _NOTES[use], args)
+    return (first, *_zeros(unset))
+
+
+def _cleared_to_zeros(unset: Unset) -> tuple[Remedy, ...]:
+    """What is added to the gradient is for the step: it needs zeros to be added to, which the clearing left once."""
+    note = "the gradients are zeros then, as they were before PyTorch 2.0, and what is added to them here is theirs"
+    return _filled(unset, "clear the gradients to zeros instead of None", note)
+
+
+def _read_first(program: Program, unset: Unset) -> tuple[Remedy, ...]:
+    """Clear behind what reads the gradient, where both stand in one function."""
+    clear = innermost_user(unset.clear.stack) if unset.clear is not None else None
+    reader = in_function(program.raised.stack if program.raised else [], clear) if clear is not None else None
+    if clear is None or reader is None:
+        return ()
+    at = _beside(program.sources, clear, reader)
+    if at is None:
+        return ()
+    args = {"place": place(clear), "after": vars(at)}
+    note = "the gradients stay until they have been read; the next backward call finds them cleared, as before"
+    return (Remedy("move_statement", "clear the gradients after they have been read", "unsafe", note, args),)
+
+
+def _beside(sources: SourceTexts, clear: Frame, reader: Frame) -> Place | None:
+    """The statement around the reader that stands in the block of the clearing, behind it."""
+    source = Source(clear.file, sources.get(clear.file, ""))
+    own, at = source.node_statement(Place.of(clear)), source.node_statement(Place.of(reader))
+    found = source.node_block(own) if own is not None else None
+    if at is None or found is None:
+        return None
+    behind = found[0][found[1] + 1 :]
+    return next((source.place(s) for s in (at, *source.node_ancestors(at)) if s in behind), None)
+
+
+def _zeros(unset: Unset) -> tuple[Remedy, ...]:
+    """Zeros instead of None, as ``zero_grad`` left them before PyTorch 2.0; they are only there after a gradient."""
+    if unset.last is None or unset.why is not Why.LEFT_OUT:
+        return ()
+    note = (
+        "the optimizer then steps what the loss does not reach by a gradient of zero: momentum and weight decay move it"
+    )
+    return _filled(unset, "let zero_grad() fill the gradients with zeros", note)
+
+
+def _filled(unset: Unset, title: str, note: str) -> tuple[Remedy, ...]:
+    """The call that cleared the gradient fills it with zeros; none where no call of the user's did."""
+    clear = innermost_user(unset.clear.stack) if unset.clear is not None else None
+    if clear is None:
+        return ()
+    args = {"place": place(clear), "name": "set_to_none", "value": "False"}
+    return (Remedy("set_keyword", title, "unsafe", note, args),)

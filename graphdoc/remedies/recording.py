@@ -1,0 +1,551 @@
+"""What lets a computation be recorded: the switch, the block or the call around it, the connection that is missing."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from graphdoc.evidence import Cut, Folded, Frame, Node, OlderEdge, Raised, SourceTexts
+from graphdoc.evidence.lookup import node_with
+from graphdoc.finding import Finding, Remedy
+from graphdoc.program import bindings, name_usage
+from graphdoc.program.asked_gradients import Beside, FlaggedLate, Reason, TakenOut, step_between
+from graphdoc.program.bindings import first_line, frame_of, function_around, text_of, tree
+from graphdoc.program.container_entries import statements
+from graphdoc.program.custom_functions import Idle, runs_backward
+from graphdoc.program.cuts import drawn_within, is_whole_term, left_cut, mode_under_way, uses_of_cut
+from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
+from graphdoc.program.spans import distinct, frames, innermost, innermost_user, place, span, where
+from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.source.paths import covers, is_path, key, last_word, names_read, names_written
+from graphdoc.story.missing_graph import recording_was_on, without_graph
+from graphdoc.story.wording import folded, listing
+
+# What no trial can decide of a fix that gives a value its graph back, or takes it away, as the end of a sentence.
+
+
+def open_at_cut(program: Program, cut: Cut) -> str:
+    """That the loss takes up the value at several places, each of which then trains what lies behind it; or that a
+    part of it is a draw. Empty where neither is so."""
+    uses = uses_of_cut(program, cut) if cut.behind else []
+    at = innermost(cut.stack)
+    if not uses:
+        root = tree(program.sources, at.file) if at is not None else None
+        around = function_around(root, at.line) if root is not None and at is not None else None
+        called = open_at_calls(program.sources, cut.stack, at.file, around) if at is not None and around else ""
+        return called or open_at_draw(program.sources, at)
+    lines = listing(map(where, uses), len(uses))
+    return f"the loss takes the value up at {lines}: which of these is to train {folded(cut.behind)}, no run tells"
+
+
+def open_at_others(program: Program, mended: Sequence[Cut]) -> str:
+    """That the loss keeps being cut at other places, of what it may have been meant to train there; or nothing."""
+    places = list(dict.fromkeys(where(f) for c in left_cut(program, mended) if (f := innermost(c.stack)) is not None))
+    if not places:
+        return ""
+    verb = "keeps" if len(places) == 1 else "keep"
+    told = listing(places, 3)
+    return f"{told} {verb} the loss from training what lies behind there, too: whether that is meant, no run tells"
+
+
+def open_at_calls(sources: SourceTexts, stack: Sequence[Frame], file: str, function: ast.stmt) -> str:
+    """That this function is called at several places, by the one that called it or elsewhere: some may be meant to have
+    no graph, as a target is, or turn what they get into an array. Empty where it is not. ``stack`` is that of an
+    operation inside of it."""
+    own = [f for f in stack if f.user]
+    inside = next((i for i, f in enumerate(own) if f.file == file and covers(function, f.line)), 0)
+    caller = own[inside - 1] if inside else None
+    root = tree(sources, caller.file) if caller is not None else None
+    if caller is None or root is None:
+        return ""
+    scope = function_around(root, caller.line) or root
+    calls = [n for n in ast.walk(scope) if isinstance(n, ast.Call) and covers(n, caller.line)]
+    here = next((c for c in calls if frame_of(sources, caller.file, c).extent == caller.extent), None)
+    if here is None:
+        return ""
+    name = text_of(here.func)
+    same = sum(isinstance(n, ast.Call) and text_of(n.func) == name for n in ast.walk(scope))
+    if same > 1:
+        return f"`{name}` is called at {same} places there, and which of them is to train, no run tells"
+    every = _calls_of(sources, getattr(function, "name", ""))
+    told = f"`{name}` is called at {every} places of the program, and which of them is to train, no run tells"
+    return told if every > 1 else ""
+
+
+def _calls_of(sources: SourceTexts, name: str) -> int:
+    """How often the program calls the one function of this name; 0 where several have it, or PyTorch calls it."""
+    if name == "forward" or name.startswith("__"):
+        return 0
+    nodes = [n for file in sources for n in ast.walk(tree(sources, file) or ast.Module([], []))]
+    if sum(isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and n.name == name for n in nodes) != 1:
+        return 0
+    return sum(isinstance(n, ast.Call) and last_word(n.func) == name for n in nodes)
+
+
+def open_at_loop(again: Sequence[Frame]) -> str:
+    """That a value is made anew by a loop within one pass (the first of its places is told), which a longer pass runs
+    through more often: what it hands on to itself is cut off, too. Empty where there is no such place."""
+    if not again:
+        return ""
+    return (
+        f"{where(again[0])} is a loop within one pass: whether it learns from one round to the next there, no run tells"
+    )
+
+
+def open_at_draw(sources: SourceTexts, frame: Frame | None) -> str:
+    """That the expression at a place holds a draw, whatever else of it is recorded; empty where it holds none."""
+    found = drawn_within(sources, frame) if frame is not None else None
+    if found is None:
+        return ""
+    return f"`{found[0]}` is drawn by `{found[1]}`, which has no derivative: nothing is learnt through the draw"
+
+
+def open_at_terms(folded: Folded | None, frames: list[Frame]) -> str:
+    """That a term of the loss is made of the value alone, and trains nothing where that is a constant. ``frames`` are
+    the places at which the loss takes it up. Empty where there is no such term."""
+    terms = list(dict.fromkeys(where(f) for f in frames if is_whole_term(folded, f)))
+    if not terms:
+        return ""
+    verb = "trains" if len(terms) == 1 else "train"
+    it = "it is" if len(terms) == 1 else "they are"
+    return f"what {listing(terms)} adds to the loss then {verb} nothing: what {it} to train, no run tells"
+
+
+def taking(nodes: list[Node], carries: list[OlderEdge]) -> list[Frame]:
+    """The places at which the failing graph takes up what these edges lead to."""
+    found = (node_with(nodes, c.consumer) for c in carries)
+    return [f for node in found if node is not None and (f := innermost_user(node.stack)) is not None]
+
+
+# What connects an output with the input whose gradient is asked for, or answers that there is no connection.
+
+
+def of_reason(sources: SourceTexts, frame: Frame | None, reason: Reason) -> tuple[Remedy, ...]:
+    """Where the run has shown why no way leads to the input."""
+    match reason:
+        case Beside(made):
+            if frame is None or frame.line != made.line:
+                return ()
+            note = "By the chain rule that is the derivative by those elements; no other gradient changes."
+            return remedy_at(
+                frame, "grad_of_whole", "Differentiate by the whole tensor, and take the part", "safe", note
+            )
+        case TakenOut(cut, at):
+            if cut.reason not in ("detach", "conversion"):
+                return ()
+            note = "The output then depends on it, and so do the gradients of everything that it was computed from."
+            found = remedy_at(at, "drop_call", f"Keep the graph: drop `{cut.op}`", "unsafe", note)
+            return tuple(replace(r, open=open_at_draw(sources, at)) for r in found)
+        case FlaggedLate(flagged, taken):
+            note = "The output keeps its value, and has an edge to the input."
+            title = "Let it require gradients before it goes into the output"
+            return remedy_at(flagged, "move_statement", title, "safe", note, before=place(taken))
+
+
+def connecting(program: Program, idle: Idle | None, cut: list[Frame]) -> tuple[Remedy, ...]:
+    """Let the output depend on the input: on an argument that is not used, or on values that were written."""
+    if not cut:
+        return _pass_it_on(program.sources, idle) or _use_it(program, idle)
+    note = "`torch.func.functional_call(module, values, inputs)` runs a module with values that have a graph."
+    return (Remedy("use_values", "Compute the output from the new values themselves", "display", note),)
+
+
+def zeros(frame: Frame | None, told: str) -> tuple[Remedy, ...]:
+    """A derivative of zero; ``told`` is the input in words."""
+    return remedy_at(
+        frame,
+        "set_keyword",
+        "Ask for zeros where the output does not depend on an input",
+        "unsafe",
+        f"The derivative by {told} is zero then; had it been forgotten, that would be silenced.",
+        name="materialize_grads",
+        value="True",
+    )
+
+
+def _pass_it_on(sources: SourceTexts, idle: Idle | None) -> tuple[Remedy, ...]:
+    """Give the idle argument to the keyword of the same name that a call in its function leaves at None."""
+    if idle is None:
+        return ()
+    function, argument, place = idle
+    for call in ast.walk(bindings.tree(sources, place.file) or ast.Module([], [])):
+        if not isinstance(call, ast.Call) or not place.line <= call.lineno <= place.end_line:
+            continue
+        left = [k for k in call.keywords if k.arg == argument and isinstance(k.value, ast.Constant)]
+        if left and left[0].value.value is None:  # type: ignore[attr-defined]
+            return remedy_at(
+                bindings.frame_of(sources, place.file, call, function),
+                "set_keyword",
+                f"Pass `{argument}` on instead of None",
+                "unsafe",
+                "What is passed to the function enters its result, and gradients reach it.",
+                name=argument,
+                value=argument,
+            )
+    return ()
+
+
+def _use_it(program: Program, idle: Idle | None) -> tuple[Remedy, ...]:
+    """Say which expression in the idle function stands where its argument belongs, if the source shows it."""
+    if idle is None or step_between(program) is not None:
+        return ()
+    function, argument, place = idle
+    again = name_usage.made_again(program.sources, place, argument)
+    note = (
+        f"`{again}` is computed there anew, and it is what a variable `{argument}` holds outside: write `{argument}` "
+        "in its place."
+        if again
+        else f"What the caller passes as `{argument}` has to enter its result, which is made of other tensors now."
+    )
+    return (Remedy("use_argument", f"Compute the result of `{function}` from `{argument}`", "display", note),)
+
+
+# A failure where nothing is recorded, by a block or within a Function's backward: told, and the latter recorded.
+
+
+def told_under_way(program: Program) -> Finding | None:
+    """The block, for a loss without a graph; None where none is under way, or where a cut was seen."""
+    if not without_graph(program.raised) or program.cuts:
+        return None
+    within = _in_backward(program)
+    if within is not None:
+        return _told_in_backward(program, within)
+    found = mode_under_way(program.sources, program.evidence.extras, program.raised)
+    if found is None:
+        return None
+    mode, at = found
+    ends = "`torch.inference_mode(False)`" if mode == "inference_mode" else "`torch.enable_grad()`"
+    return Finding(
+        0.7,
+        "likely",
+        f"the loss is computed within a block of `{mode}`, which keeps its graph from being recorded",
+        f"The block that {where(at)} enters is still under way where this fails. Nothing that runs in it is recorded, "
+        f"unless {ends} is entered further in. Run this part outside of the block, or leave the derivative out there.",
+        (
+            span("cause", at, f"`{mode}` is switched on here, and on still when this fails", program.sources),
+            *program.raised_span("the loss that arrives here has no graph"),
+        ),
+        because=f"{where(at)} has switched `{mode}` on, and the failing line runs within that block",
+    )
+
+
+def _in_backward(program: Program) -> Frame | None:
+    """The user's line in a Function's backward that the failing call was made from, where recording is off in it."""
+    stack = program.raised.stack if program.raised is not None else []
+    runs = [i for i, f in enumerate(stack) if runs_backward(f)]
+    if not runs or recording_was_on(program.evidence.extras):
+        return None
+    return next((f for f in stack[runs[-1] + 1 :] if f.user), None)
+
+
+def _told_in_backward(program: Program, line: Frame) -> Finding:
+    """What a backward computes has no graph: the engine runs it with the grad mode of ``create_graph``
+    (torch/csrc/autograd/engine.cpp)."""
+    sources, name = program.sources, line.function.rsplit(".", 1)[0].rsplit(".", 1)[-1]
+    call = bindings.call_at(sources, line)
+    output = bindings.argument(call, 0, "outputs")
+    made = bindings.assignments(sources, line, output.id) if isinstance(output, ast.Name) else []
+    near = [f for f, _ in made if f.line < line.line][-1:]
+    to = f" to {line.line}" if near else ""
+    first = near[0] if near else line
+    return Finding(
+        0.97,
+        Proof.GRAPH_END.where(bool(near)),
+        f"`{name}.backward` differentiates what it computes, and nothing is recorded in a backward",
+        f"Autograd runs the backward of a Function with recording off, unless `create_graph` is set, so that what "
+        f"`{name}.backward` computes has no graph. Compute what is differentiated under `torch.enable_grad()`.",
+        distinct(
+            (
+                *(span("cause", f, "computed here without being recorded", sources) for f in near),
+                *program.raised_span("what is differentiated here has no graph"),
+            )
+        ),
+        (),
+        remedy_at(
+            first,
+            "enable_grad_block",
+            f"Record what {'lines' if near else 'line'} {where(first)}{to} compute{'' if near else 's'}: "
+            f"`with torch.enable_grad():` around {'them' if near else 'it'}",
+            "safe",
+            "What backward differentiates has a graph then; the gradients that it returns are unrecorded, as before.",
+            last=place(line),
+        ),
+    )
+
+
+# A call that computes a loss and differentiates it, under a switch that is its caller's: recorded for that call.
+
+_CALL_NOTE = "What this call computes has a graph then; what stands around it under the switch stays unrecorded."
+
+
+def recorded_call(sources: SourceTexts, cut: Cut, raised: Raised | None, switch: Frame | None) -> tuple[Remedy, ...]:
+    """``with torch.enable_grad():`` round the innermost call in which the cut and the failing backward both lie.
+
+    An attack, a bound or a training loop inside an evaluation under ``no_grad``: the evaluation's switch is right, and
+    this one call in it needs recording. Told where that call was made by the function that was switched off, or below
+    it; a cut and a backward that stand in that function side by side are its own.
+    """
+    call = _common_call(sources, cut, raised, switch)
+    if call is None or cut.grad_mode or cut.switch_kind == "inference_mode":
+        return ()
+    return _recorded_at(call)
+
+
+def recorded_derivative(cut: Cut, raised: Raised | None) -> tuple[Remedy, ...]:
+    """The same where an installed package has switched recording off, as a trainer does for an evaluation, and what
+    fails is an ``autograd.grad`` of the user's: a derivative that is a part of the computation wherever it runs.
+
+    Where the package calls the very function that differentiates (a solver its right-hand side), its lines from the
+    one that was not recorded to the derivative.
+    """
+    switch = cut.switch[-1] if cut.switch else None
+    if cut.grad_mode or cut.switch_kind == "inference_mode":
+        return ()
+    found: Frame | None = None
+    below = False
+    for one, other in zip(cut.stack, raised.stack if raised is not None else (), strict=False):
+        if (one.file, one.function, one.line) != (other.file, other.function, other.line):
+            return _recorded_at(found) if found is not None else _recorded_lines(one, other) if below else ()
+        if switch is not None and (one.file, one.function) == (switch.file, switch.function):
+            below = one.line > switch.line
+        elif below and one.user:
+            found = one
+    return _recorded_at(found) if found is not None else ()
+
+
+def _recorded_at(call: Frame) -> tuple[Remedy, ...]:
+    title = f"Record what the call at {where(call)} computes: `with torch.enable_grad():` around it"
+    return remedy_at(call, "enable_grad_block", title, "unsafe", _CALL_NOTE)
+
+
+def _recorded_lines(cut: Frame, derivative: Frame) -> tuple[Remedy, ...]:
+    """From the statement that was not recorded to the one that differentiates, of one function."""
+    if not cut.user or (cut.file, cut.function) != (derivative.file, derivative.function):
+        return ()
+    if not cut.line < derivative.line:
+        return ()
+    lines = f"{where(cut)} to {derivative.line}"
+    title = f"Record what lines {lines} compute: `with torch.enable_grad():` around them"
+    note = "The derivative has a graph wherever this function is called; what calls it stays unrecorded."
+    return remedy_at(cut, "enable_grad_block", title, "unsafe", note, last=place(derivative))
+
+
+def _common_call(sources: SourceTexts, cut: Cut, raised: Raised | None, switch: Frame | None) -> Frame | None:
+    """The innermost call of the user's that leads to both, at or below the function with the switch."""
+    lines = _function_of(sources, switch) if switch is not None else None
+    if raised is None or switch is None or lines is None:
+        return None
+    found: Frame | None = None
+    below = False
+    for one, other in zip(cut.stack, raised.stack, strict=False):
+        if (one.file, one.function, one.line) != (other.file, other.function, other.line):
+            break
+        below = below or (one.file == switch.file and lines[0] <= one.line <= lines[1] and one.line > switch.line)
+        if below and one.user:
+            found = one
+    return found if found is None or not _all_of_the_block(sources, switch, found) else None
+
+
+def _all_of_the_block(sources: SourceTexts, switch: Frame, call: Frame) -> bool:
+    """Whether the statement with this call is all that stands under the switch: no other is to stay unrecorded."""
+    root = tree(sources, switch.file) if call.file == switch.file else None
+    return any(
+        isinstance(node, ast.With)
+        and node.lineno <= switch.line < node.body[0].lineno
+        and len(node.body) == 1
+        and not hasattr(node.body[0], "body")
+        and node.body[0].lineno <= call.line <= (node.body[0].end_lineno or call.line)
+        for node in (ast.walk(root) if root is not None else ())
+    )
+
+
+def _function_of(sources: SourceTexts, switch: Frame) -> tuple[int, int] | None:
+    """The first and the last line of the function that a switch stands in, or decorates; of the file at its level."""
+    root = tree(sources, switch.file)
+    if root is None:
+        return None
+    found = 1, sources[switch.file].count("\n") + 1
+    for node in ast.walk(root):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            first = first_line(node)
+            if first <= switch.line <= (node.end_lineno or first) and first >= found[0]:
+                found = first, node.end_lineno or first
+    return found
+
+
+# What else stands under a switch that keeps a loss from being recorded: it may be what the switch was meant for.
+
+_FILLING = frozenset({"append", "appendleft", "extend", "insert", "add"})
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def meant_for_one(
+    sources: SourceTexts, cut: Sequence[Frame], failing: Sequence[Frame], switch: Frame, parameters: Collection[str]
+) -> str:
+    """What no run tells of a switch that is taken away, as the end of a sentence; empty where it covers one value.
+
+    A block under which several statements make what the loss is made of may be meant for some of them (a target), so
+    may one that calls several modules with parameters (a frozen backbone, a head), and so may one in a function, or the
+    decorator of one, that is called at several places.
+
+    Args:
+        cut: the stack of the operation that was not recorded.
+        failing: the stack of the failing call.
+        switch: the place of the block's item, or of the decorator.
+        parameters: the names of the program's parameters.
+    """
+    root = tree(sources, switch.file)
+    for node in ast.walk(root) if root is not None else ():
+        if isinstance(node, ast.With | ast.AsyncWith) and any(covers(i.context_expr, switch.line) for i in node.items):
+            values = _values_of(root, node, [f.line for f in failing if f.user and f.file == switch.file])
+            values = values if len(values) > 1 else _modules_of(node, parameters)
+            if len(values) > 1:
+                return f"which of {listing(values)} the block is meant for, no run tells"
+            around = function_around(root, node.lineno) if root is not None else None
+            return open_at_calls(sources, cut, switch.file, around) if around is not None else ""
+        if isinstance(node, _Function) and any(covers(d, switch.line) for d in node.decorator_list):
+            return open_at_calls(sources, cut, switch.file, node)
+    return ""
+
+
+def _values_of(root: ast.AST | None, block: ast.With | ast.AsyncWith, failing: list[int]) -> list[str]:
+    """One name for each statement of the block that makes a part of the loss, or of what the function returns."""
+    scope = function_around(root, block.lineno) if isinstance(root, ast.Module) else None
+    every = sorted(statements(scope or root), key=lambda s: s.lineno) if root is not None else []
+    end = block.end_lineno or block.lineno
+    wanted: set[str] = set()
+    for s in reversed(every):
+        if not (s.lineno > end or covers(block, s.lineno)) or isinstance(s, ast.With | ast.For | ast.While | ast.If):
+            continue
+        ends = isinstance(s, ast.Return) or any(covers(s, line) for line in failing)
+        if (s.lineno > end and (ends or wanted & {*_filled(s)})) or (isinstance(s, ast.Return) and s.lineno <= end):
+            wanted |= names_read(s)
+    made = [s for s in every if covers(block, s.lineno) and s is not block and wanted & {*_filled(s)}]
+    return [f"`{next(n for n in _filled(s) if n in wanted)}`" for s in made]
+
+
+def _filled(statement: ast.AST) -> list[str]:
+    """What a statement binds or writes into, and the list that it appends to."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _FILLING:
+        return [key(call.func.value)]
+    return names_written(statement)
+
+
+def _modules_of(block: ast.With | ast.AsyncWith, parameters: Collection[str]) -> list[str]:
+    """The modules with parameters that a block calls by name, each once, in their order."""
+    steps = {step for name in parameters for step in name.split(".")[:-1]}
+    calls = [n for s in block.body for n in ast.walk(s) if isinstance(n, ast.Call)]
+    named = sorted((c for c in calls if is_path(c.func)), key=lambda c: (c.lineno, c.col_offset))
+    return list(dict.fromkeys(f"`{key(c.func)}`" for c in named if key(c.func).rpartition(".")[2] in steps))
+
+
+# Scoping a switch: where ``set_grad_enabled(False)`` was thrown as a statement, which computations it was meant for.
+# The run tells what was computed from parameters while it was in force (``extras["unrecorded"]``). Of that, what lies
+# in the code around the statement is what its author had in mind; what leads to the failing backward is not.
+
+_NOTE = "Recording is off there alone, and what the switch turned off besides is recorded again."
+_Def = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def scoped(program: Program, cut: Cut, switch: Frame) -> tuple[Remedy, ...]:
+    """The remedies that keep recording off only where the statement at ``switch`` was meant to; none for a block.
+
+    The statements that follow it in its block go under ``with torch.no_grad():`` if they compute; otherwise the
+    functions beside it that compute (methods of the same class, functions of the same file) get ``@torch.no_grad()``.
+    """
+    root = bindings.tree(program.sources, switch.file)
+    found = _statement(root, switch) if root is not None else None
+    if root is None or found is None:
+        return ()
+    statement, following = found
+    work = [w for w in (_own(program.sources, stack) for stack in _unrecorded(program.evidence.extras)) if w]
+    trained = _trained_paths(program, cut)
+    drop = {
+        "kind": "delete_statement",
+        "args": {"place": place(bindings.frame_of(program.sources, switch.file, statement))},
+    }
+    if following and _computes(work, switch.file, following) and not _computes(trained, switch.file, following):
+        first, last = (bindings.frame_of(program.sources, switch.file, s) for s in (following[0], following[-1]))
+        block = {"kind": "no_grad_block", "args": {"place": place(first), "last": place(last)}}
+        return remedy_at(
+            switch,
+            "several",
+            "Switch recording off for the lines that follow only: `with torch.no_grad():`",
+            "unsafe",
+            _NOTE,
+            edits=[drop, block],
+        )
+    functions = [f for f in _beside(root, statement) if not _computes(trained, switch.file, [f])]
+    entered = _entered(work, switch.file, functions)
+    if not entered:
+        return ()
+    shown = ", ".join(f"`{f.name}`" for f in entered[:3])
+    decorate = [
+        {
+            "kind": "no_grad_decorator",
+            "args": {"place": place(bindings.frame_of(program.sources, switch.file, f.body[0]))},
+        }
+        for f in entered
+    ]
+    return remedy_at(
+        switch,
+        "several",
+        f"Switch recording off where this helper computes only: `@torch.no_grad()` on {shown}",
+        "unsafe",
+        _NOTE,
+        edits=[drop, *decorate],
+    )
+
+
+def _statement(root: ast.Module, switch: Frame) -> tuple[ast.stmt, list[ast.stmt]] | None:
+    """The statement at the switch, if it is nothing but the call, and those behind it in its block."""
+    for node in ast.walk(root):
+        for part in ("body", "orelse", "finalbody"):
+            given = getattr(node, part, None)
+            block: list[ast.stmt] = given if isinstance(given, list) else []
+            for index, s in enumerate(block):
+                if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) and s.lineno == switch.line:
+                    return s, block[index + 1 :]
+    return None
+
+
+def _beside(root: ast.Module, statement: ast.stmt) -> list[_Def]:
+    """The methods of the class that the statement lies in; outside of classes, the functions of the file."""
+    scope: ast.AST = bindings.class_around(root, statement.lineno) or root
+    return [n for n in bindings.shallow(scope) if isinstance(n, _Def)]
+
+
+def _unrecorded(extras: dict[str, Any]) -> list[list[Frame]]:
+    told = extras.get("unrecorded")
+    return [frames(e.get("stack")) for e in (told if isinstance(told, list) else []) if isinstance(e, dict)]
+
+
+def _own(sources: SourceTexts, stack: Sequence[Frame]) -> list[Frame]:
+    return [f for f in stack if f.user and f.file in sources]
+
+
+def _trained_paths(program: Program, cut: Cut) -> list[list[Frame]]:
+    """The calls that have to be recorded: those to the failing backward, to the cut, and to what is trained by it."""
+    owned = {name for o in program.optimizers for name in o.parameters}
+    raised = program.raised.stack if program.raised else []
+    more = [c.stack for c in program.cuts if owned & set(c.behind)]
+    return [_own(program.sources, stack) for stack in (raised, cut.stack, *more)]
+
+
+def _computes(stacks: Iterable[Sequence[Frame]], file: str, parts: Sequence[ast.stmt]) -> bool:
+    """Whether one of these calls goes through one of these statements."""
+    return any(f.file == file and covers(p, f.line) for stack in stacks for f in stack for p in parts)
+
+
+def _entered(work: list[list[Frame]], file: str, functions: Sequence[_Def]) -> list[_Def]:
+    """By which of these functions the work was entered: the outermost ones."""
+    found: dict[int, _Def] = {}
+    for stack in work:
+        outermost = next((f for frame in stack if frame.file == file for f in functions if covers(f, frame.line)), None)
+        if outermost is not None:
+            found[outermost.lineno] = outermost
+    return list(found.values())

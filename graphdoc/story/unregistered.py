@@ -1,0 +1,503 @@
+"""Telling parameters that no optimizer steps: not registered, not handed over, or unfrozen too late."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from graphdoc.evidence import Frame, Optimizer, Parameter, Sign, SourceTexts
+from graphdoc.finding import Finding, Remedy
+from graphdoc.model import Span
+from graphdoc.program import bindings
+from graphdoc.program.collected import Collected, OneShot, never_given
+from graphdoc.program.layers_made import written_into
+from graphdoc.program.learning import unfrozen_behind
+from graphdoc.program.optimizer_places import made
+from graphdoc.program.proof import Proof, name_of
+from graphdoc.program.spans import code_at, distinct, innermost_user, place, span, span_of
+from graphdoc.source.operands import parsed
+from graphdoc.story.wording import folded, listing, opening, optimizer_of
+
+# Telling parameters that a straight-through sum leaves without gradient: only its detached part is made of them.
+
+
+def bypassed(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
+    """The finding for a ``bypassed`` sign; None where the parameters have no name."""
+    whose = folded(sign.parameters)
+    if not whose:
+        return None
+    node = parsed(code_at(sources, innermost_user(sign.stack)))
+    detached = next(
+        (
+            n.value.left
+            for n in ast.walk(node or ast.Module([], []))
+            if isinstance(n, ast.Attribute) and n.attr in ("detach", "data") and isinstance(n.value, ast.BinOp)
+        ),
+        None,
+    )
+    value = f"`{ast.unparse(detached)}`" if detached is not None else "what is detached here"
+    return Finding(
+        0.9,
+        "likely",
+        f"no gradient reaches {whose}: only its detached value is in the loss",
+        f"The sum has the value of {value} and passes the gradient to the other side. A loss that is computed from the "
+        f"sum trains nothing that {value} was made of: such a term has to be computed from {value} itself.",
+        distinct(
+            (
+                *span_of("cause", sign.stack, f"the gradient goes around {value}, and so around {whose}", sources),
+                *span_of("related", sign.other, f"reaches the other parameters of this loss, not {whose}", sources),
+            )
+        ),
+        because=f"{optimizer_of(optimizers, sign)} holds {whose}; no backward call has reached it, "
+        "and nothing else has changed its values",
+    )
+
+
+# Telling a buffer that requires gradients: it is saved and moved with its module, and no optimizer is given it.
+
+
+def flagged_buffer(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
+    """The finding for a ``flagged-buffer`` sign; None where its registration is not found, or its gradient is read."""
+    file, cls, names = str(sign.facts["file"]), str(sign.facts["class"]), [str(n) for n in sign.facts["buffers"]]
+    root = bindings.tree(sources, file)
+    owner = bindings.class_around(root, int(sign.facts["line"])) if root is not None else None
+    if root is None or owner is None or any(_is_read(sources, name) for name in names):
+        return None
+    found = [(call, made) for call in _registering(owner, names) if (made := _made(owner, call)) is not None]
+    if not found:
+        return None
+    places = [(bindings.frame_of(sources, file, c), bindings.frame_of(sources, file, made)) for c, made in found]
+    edits: list[dict[str, Any]] = [
+        {"kind": "register_parameter", "args": {"place": place(at), "made": place(made)}} for at, made in places
+    ]
+    name, whose = optimizer_of(optimizers, sign), listing([f"`{n}`" for n in names])
+    one = len(names) == 1
+    note = (
+        f"`parameters()` finds {whose}: an optimizer that is given all of the module's trains {'it' if one else 'them'}"
+    )
+    title = "register it as a parameter" if one else "register them as parameters"
+    remedy = (
+        Remedy("several", title, "unsafe", note, {"edits": edits})
+        if len(edits) > 1
+        else Remedy("register_parameter", title, "unsafe", note, edits[0]["args"])
+    )
+    return Finding(
+        0.92,
+        "likely",  # that they get gradients nobody uses is seen; that they are to learn is not
+        f"{whose} of `{cls}` {'is a buffer' if one else 'are buffers'} with gradients, in no optimizer",
+        "`parameters()` does not list buffers. They are moved and saved with the module and keep their values, and "
+        "their `.grad` grows, as no `zero_grad()` clears it.",
+        distinct(
+            (
+                *(span("cause", made, "made to get gradients", sources) for _, made in places[:2]),
+                *(span("related", at, "registered as what does not learn", sources) for at, _ in places[:2]),
+                *span_of("related", sign.stack, "gives them gradients that nobody uses", sources),
+            )
+        ),
+        remedies=(remedy,),
+        because=f"the loss gave {whose} gradients in each of {sign.count} calls, and nothing has changed or cleared "
+        f"{'it' if one else 'them'}; {name} holds other parameters of the same model",
+    )
+
+
+def _registering(owner: ast.ClassDef, names: list[str]) -> Iterator[ast.Call]:
+    """The calls that register these names, which may be put together: ``f"table_{name}"``."""
+    for node in ast.walk(owner):
+        if isinstance(node, ast.Call) and bindings.dotted(node.func).endswith(".register_buffer"):
+            given = bindings.argument(node, 0, "name")
+            if isinstance(given, ast.Constant):
+                pattern = re.escape(str(given.value))
+            elif isinstance(given, ast.JoinedStr):
+                parts = (re.escape(str(v.value)) if isinstance(v, ast.Constant) else ".*" for v in given.values)
+                pattern = "".join(parts)
+            else:
+                continue
+            if any(re.fullmatch(pattern, name) for name in names):
+                yield node
+
+
+def _made(owner: ast.ClassDef, call: ast.Call) -> ast.expr | None:
+    """The expression that makes the tensor and lets it require gradients; the only one that its name is bound to."""
+    value = bindings.argument(call, 1, "tensor")
+    if isinstance(value, ast.Name):
+        function = bindings.function_around(owner, call.lineno)
+        bound = [
+            n.value
+            for n in ast.walk(function or owner)
+            if isinstance(n, ast.Assign) and any(bindings.is_name(t, value.id) for t in n.targets)
+        ]
+        value = bound[0] if len(bound) == 1 else None
+    return value if isinstance(value, ast.Call) and _is_flagged(value) else None
+
+
+def _is_flagged(call: ast.Call) -> bool:
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "requires_grad_":
+        return True
+    return any(
+        k.arg == "requires_grad" and isinstance(k.value, ast.Constant) and k.value.value is True for k in call.keywords
+    )
+
+
+def _is_read(sources: SourceTexts, name: str) -> bool:
+    """Whether the program reads the gradient of an attribute of this name: it is wanted for itself."""
+    return any(
+        isinstance(node, ast.Attribute)
+        and node.attr == "grad"
+        and bindings.text_of(node.value).rpartition(".")[2].partition("[")[0] == name
+        for file in sources
+        for node in ast.walk(bindings.tree(sources, file) or ast.Module([], []))
+    )
+
+
+# Telling parameters that get gradients and are in no optimizer, where nothing else says that they should be.
+
+
+def in_no_optimizer(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
+    """A weak finding: a network may be left as it is on purpose, and the run cannot tell."""
+    name, whose = optimizer_of(optimizers, sign), folded(sign.parameters)
+    return Finding(
+        0.4,
+        "possible",  # so is every network that is left alone on purpose
+        f"no optimizer holds {whose}, which get gradients",
+        f"{opening(name)} steps other parameters of the same loss. If these are meant to learn, give them to it; if "
+        "not, `requires_grad_(False)` says so and saves their gradients.",
+        ungiven_places(sources, optimizers, sign, whose),
+        because=unused_gradients(sign, whose),
+    )
+
+
+def weak_signs(signs: list[Sign]) -> tuple[str, ...]:
+    """One line on what is no finding by itself, for a run of which nothing else is told: its silence would say that
+    nothing is wrong."""
+    unheld = next((s for s in signs if s.kind == "suspect-ungiven" and s.parameters), None)
+    if unheld is None:
+        return ()
+    told = f"{folded(unheld.parameters)} get gradients that no optimizer uses"
+    return (f"{told}. If they are meant to learn, `graphdoc run --audit all` tells more.",)
+
+
+def ungiven_places(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, whose: str) -> tuple[Span, ...]:
+    """Where the optimizer is made without them, if that is known, and what gives them gradients."""
+    name = optimizer_of(optimizers, sign)
+    own = name_of(optimizers, sign)
+    making = made(sources, own) if own else None
+    return distinct(
+        (
+            *((span("cause", making.frame(sources), f"{name} is not given them", sources),) if making else ()),
+            *span_of("related" if making else "cause", sign.stack, f"gives gradients to {whose}", sources),
+        )
+    )
+
+
+def unused_gradients(sign: Sign, whose: str) -> str:
+    """The sentence of evidence of parameters that get gradients and are in no optimizer."""
+    return (
+        f"{whose} got gradients in {sign.count} backward calls, no optimizer holds them, and nothing else has "
+        "changed them"
+    )
+
+
+# Telling layers in plain containers of a module: ``parameters()`` does not find them, so no optimizer has them.
+
+MOST_CAUSES = 3
+"""Places that a reader is sent to."""
+
+
+@dataclass(frozen=True)
+class _Container:
+    """One container, and the expression that is assigned to the attribute."""
+
+    cls: str
+    attribute: str
+    of_parameters: bool
+    file: str
+    value: ast.expr
+    levels: tuple[str, ...] = ("",)
+    """What lies at each level of it, ``"dict"`` or ``"list"``, the container itself first."""
+    within: tuple[tuple[ast.expr, int], ...] | None = ()
+    """The containers that are written into it, with their levels; None where one of them is not found."""
+
+
+def not_registered(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
+    """The finding for an ``unregistered`` sign; None where no assignment is found that was meant otherwise."""
+    names: list[str] = []
+    found: list[_Container] = []
+    for facts in sign.facts.get("classes") or [sign.facts]:
+        mine = _containers(sources, facts)
+        found += mine
+        # Which of them lie in a container of which nothing is told is not known.
+        told = {c.attribute for c in mine} == {c["attribute"] for c in facts["containers"]}
+        names += (facts.get("names") or sign.parameters) if mine and told else []
+    if not found:
+        return None
+    name, whose = optimizer_of(optimizers, sign), folded(sorted(set(names)))
+    places = [bindings.frame_of(sources, c.file, c.value) for c in found]
+    group = _group(found[0].of_parameters and len(found[0].levels) == 1, found[0].value)
+    note = f"`parameters()` finds {whose or 'them'}: an optimizer that is given all of the module's trains them"
+    args = [a for c in found for a in _edits(sources, c)]
+    remedy = Remedy("module_list", f"make it an {group}", "unsafe", note, args[0])
+    if len(args) > 1:
+        edits = [{"kind": "module_list", "args": a} for a in args]
+        what = f"make each an {group}" if len(found) > 1 else f"make it an {group}, and each container in it"
+        remedy = Remedy("several", what, "unsafe", note, {"edits": edits})
+    classes = dict.fromkeys(c.cls for c in found)
+    attributes = listing(
+        [f"{listing([f'`self.{c.attribute}`' for c in found if c.cls == cls])} of `{cls}`" for cls in classes]
+    )
+    one = len({(c.cls, c.attribute) for c in found}) == 1
+    return Finding(
+        0.93,
+        "likely",  # that no optimizer holds them is seen; they may be kept out of ``parameters()`` on purpose
+        f"{attributes} {'is' if one else 'are'} not registered: no optimizer holds {whose or 'what is in it'}",
+        "A module knows the modules and parameters that are its attributes, and those in a ModuleList, ModuleDict, "
+        "ParameterList or ParameterDict. It does not look into a list or dict.",
+        distinct(
+            (
+                *(
+                    span(
+                        "cause" if number < MOST_CAUSES else "related",
+                        at,
+                        f"{_what(c, found)}: `{c.cls}.parameters()` finds nothing in it",
+                        sources,
+                    )
+                    for number, (at, c) in enumerate(zip(places, found, strict=True))
+                ),
+                *span_of("related", sign.stack, "gives them gradients that nobody uses", sources),
+            )
+        ),
+        remedies=() if any(c.within is None for c in found) else (remedy,),
+        because=f"the loss gave {whose or 'them'} gradients in each of {sign.count} calls; {name} holds other "
+        "parameters of the same model",
+    )
+
+
+def _containers(sources: SourceTexts, facts: dict[str, Any]) -> list[_Container]:
+    """The containers of one class that were to be found by its ``parameters()``."""
+    cls = str(facts["class"])
+    short = cls.rpartition(".")[2]
+    return [
+        _Container(cls, str(c["attribute"]), bool(c["parameters"]), *at, *_within(sources, at, short, c))
+        for c in facts["containers"]
+        for at in _plain(assigned_in(sources, short, f"self.{c['attribute']}"))
+        if (int(c["count"]) > 1 or _is_filled(sources, at[0], short, at[1], f"self.{c['attribute']}"))
+    ]
+
+
+def _within(
+    sources: SourceTexts, at: tuple[str, ast.expr], cls: str, facts: dict[str, Any]
+) -> tuple[tuple[str, ...], tuple[tuple[ast.expr, int], ...] | None]:
+    levels = tuple(facts.get("levels") or ("",))
+    owner = next(o for o in _classes(sources, at[0], cls) if at[1] in ast.walk(o))
+    inner = written_into(owner, f"self.{facts['attribute']}", at[1], len(levels))
+    return levels, None if inner is None else tuple(inner)
+
+
+def _edits(sources: SourceTexts, container: _Container) -> list[dict[str, Any]]:
+    """What makes one container, and each in it, one that ``parameters()`` looks into."""
+    last = len(container.levels) - 1
+    return [
+        {
+            "place": place(bindings.frame_of(sources, container.file, value)),
+            # What holds lists of parameters is a list of modules.
+            "parameters": container.of_parameters and level == last,
+            "mapping": container.levels[level] == "dict",
+        }
+        for value, level in ((container.value, 0), *(container.within or ()))
+    ]
+
+
+def _group(of_parameters: bool, value: ast.expr) -> str:
+    kind = "Parameter" if of_parameters else "Module"
+    return f"nn.{kind}{'Dict' if isinstance(value, ast.Dict | ast.DictComp) else 'List'}"
+
+
+def _is_filled(sources: SourceTexts, file: str, cls: str, value: ast.expr, name: str) -> bool:
+    """Whether a loop of the class makes what is in this container: it is to hold several, in this run there is one."""
+    if isinstance(value, ast.ListComp | ast.DictComp):
+        return True
+    filled = value.elts if isinstance(value, ast.List) else value.keys if isinstance(value, ast.Dict) else [value]
+    if filled:
+        return False
+    owners = _classes(sources, file, cls)
+    loops = [node for owner in owners for node in ast.walk(owner) if isinstance(node, ast.For)]
+    return any(_fills(node, name) for loop in loops for node in ast.walk(loop))
+
+
+def _fills(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.Call):
+        return bindings.text_of(node.func) == f"{name}.append"
+    return isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and bindings.text_of(node.value) == name
+
+
+def _what(container: _Container, found: list[_Container]) -> str:
+    """What an assignment gives the attribute; of several, in the arms of an ``if`` perhaps, one has run."""
+    alike = [c for c in found if (c.cls, c.attribute) == (container.cls, container.attribute)]
+    return "a plain container" if len(alike) == 1 else "one of the plain containers that it may be given"
+
+
+def _plain(assigned: list[tuple[str, ast.expr]]) -> list[tuple[str, ast.expr]]:
+    """Of the values that a class assigns to an attribute, in the arms of an ``if`` perhaps, those that are written as a
+    container; the only one, however it is written."""
+    if len(assigned) < 2:
+        return assigned
+    written = ast.List | ast.ListComp | ast.Dict | ast.DictComp
+    return [at for at in assigned if isinstance(at[1], written)] if len({file for file, _ in assigned}) == 1 else []
+
+
+def _classes(sources: SourceTexts, file: str, cls: str) -> list[ast.ClassDef]:
+    whole = ast.walk(bindings.tree(sources, file) or ast.Module([], []))
+    return [node for node in whole if isinstance(node, ast.ClassDef) and node.name == cls]
+
+
+def assigned_in(sources: SourceTexts, cls: str, name: str) -> list[tuple[str, ast.expr]]:
+    """The values that the class assigns to this attribute, each with its file."""
+    return [
+        (file, node.value)
+        for file in sources
+        for owner in _classes(sources, file, cls)
+        for node in ast.walk(owner)
+        if isinstance(node, ast.Assign) and any(bindings.text_of(t) == name for t in node.targets)
+    ]
+
+
+# Telling an attribute that is the result of an operation on a parameter: the module does not have the parameter.
+
+
+def kept_result(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
+    """The finding for a ``kept-result`` sign; None where its place is not known."""
+    cls, attribute = str(sign.facts["class"]), str(sign.facts["attribute"])
+    assigned = assigned_in(sources, cls.rpartition(".")[2], f"self.{attribute}")
+    whole = bindings.frame_of(sources, *assigned[0]) if len(assigned) == 1 else None
+    made = whole or innermost_user(sign.stack)
+    if made is None:
+        return None
+    name = optimizer_of(optimizers, sign)
+    return Finding(
+        0.93,
+        "likely",  # what is kept, and that no optimizer has what it came from, is seen; not that it is to be trained
+        f"`self.{attribute}` of `{cls}` is computed from a parameter that no optimizer holds",
+        f"A module registers a `Parameter` that is assigned to an attribute. The operation behind it gives a plain "
+        f"tensor, so `{cls}.parameters()` does not find it. Gradients go to the parameter that was thrown away.",
+        distinct(
+            (
+                span("cause", made, "a plain tensor with a graph, not a parameter", sources),
+                *span_of(
+                    "related", sign.other, "gives gradients to the parameter behind it, which nobody uses", sources
+                ),
+            )
+        ),
+        remedies=() if whole is None else (_remedy(whole, attribute),),
+        because=f"the parameter behind it got gradients in {sign.count} backward calls; {name} holds other "
+        "parameters of the same model",
+    )
+
+
+def _remedy(whole: Frame, attribute: str) -> Remedy:
+    title = "Make the parameter of the result, not the result of the parameter"
+    note = f"`parameters()` finds `self.{attribute}`, and an optimizer that is given all of the module's trains it."
+    return Remedy("make_leaf", title, "unsafe", note, {"place": place(whole), "name": f"self.{attribute}"})
+
+
+# Telling a group of parameters that was filled for an optimizer and never handed over.
+
+
+def never_handed(
+    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
+) -> Finding | None:
+    """The finding; None where no forgotten group explains that these parameters are in no optimizer."""
+    loose = set(sign.parameters)
+    others = [p.name for p in parameters if not p.buffer and p.name not in loose]
+    found = never_given(sources, sign.parameters, others)
+    if found is None:
+        return None
+    whose, name = folded(found.parameters), optimizer_of(optimizers, sign)
+    return Finding(
+        0.92,
+        "likely",  # that nobody trains them is seen; that somebody should is not
+        f"no optimizer holds {whose}: `{found.name}` collects them, and nothing reads it",
+        f"{opening(name)} steps other parameters of the same loss. What is collected here is handed to nobody, so "
+        "these keep their initial values.",
+        distinct(
+            (
+                span("cause", found.filled, "collected here, and not used any more", sources),
+                *span_of("related", sign.stack, f"gives gradients to {whose}", sources),
+            )
+        ),
+        remedies=_remedies(found, name, whose),
+        because=unused_gradients(sign, whose),
+    )
+
+
+def _remedies(found: Collected, name: str, whose: str) -> tuple[Remedy, ...]:
+    if not found.handed or found.following is None:
+        return ()
+    args = {"place": place(found.following), "statement": found.handed, "before": True}
+    note = f"{name} steps {whose} as well"
+    return (Remedy("add_statement", f"hand over this group too: `{found.handed}`", "unsafe", note, args),)
+
+
+# Telling an iterator of parameters that was used up before the call that was to go through it.
+
+_WHY = (
+    "`parameters()`, `filter()` and generator expressions give an iterator. Who goes through it first uses it up, and "
+    "everybody after that finds nothing in it. No error tells, because an empty iterator is a valid one."
+)
+
+
+def nothing_left(
+    sources: SourceTexts,
+    found: OneShot,
+    call: Frame,
+    title: str,
+    effect: str,
+    because: str,
+    more: tuple[Span, ...] = (),
+) -> Finding:
+    """The finding: the iterator's own place is the one to change, ``call`` is where nothing was left of it."""
+    note = f"everybody who goes through `{found.name}` finds all of it"
+    spans = (
+        span("cause", found.frame, "can be gone through only once", sources),
+        span("related", call, effect, sources),
+        *more,
+    )
+    fix = f"keep a list in `{found.name}`, not an iterator"
+    return Finding(
+        0.93,
+        Proof.SOURCE.confidence,
+        title,
+        _WHY,
+        distinct(spans),
+        remedies=(Remedy("wrap_in_list", fix, "unsafe", note, {"place": place(found.frame)}),),
+        because=because,
+    )
+
+
+# Telling parameters that are unfrozen when their optimizer has been made without them.
+
+
+def unfrozen_late(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
+    """The finding; None where the source has no such order."""
+    name, whose = name_of(optimizers, sign), folded(sign.parameters)
+    found = unfrozen_behind(sources, name, sign.parameters) if name else None
+    if found is None:
+        return None
+    making, late = found
+    return Finding(
+        0.92,
+        "likely",  # that nobody trains them is seen; that somebody should is the reading of the source
+        f"no optimizer holds {whose}: they were frozen when `{name}` was made",
+        f"`{name}` was given only what required gradients then. What is unfrozen later gets gradients that nobody "
+        "uses. Give the optimizer all parameters: it leaves alone what has no gradient. Or add these with "
+        "`add_param_group` where they are unfrozen.",
+        distinct(
+            (
+                span("cause", making, f"`{name}` takes only what requires gradients now", sources),
+                span("related", late, "unfrozen here, and in no optimizer", sources),
+                *span_of("related", sign.stack, f"gives gradients to {whose}", sources),
+            )
+        ),
+        because=unused_gradients(sign, whose),
+    )
