@@ -29,7 +29,6 @@ from graphdoc.capture.audit.stale import Stale
 from graphdoc.capture.audit.starved import Starved
 from graphdoc.capture.audit.targets import Targets
 from graphdoc.capture.audit.unheld import Unheld
-from graphdoc.capture.audit.unreturned import Unreturned
 from graphdoc.capture.audit.unstepped import Unstepped
 from graphdoc.capture.audit.unused import Unused
 from graphdoc.capture.autopsy import Autopsy
@@ -86,12 +85,11 @@ class Audit:
         self.misspelled = Misspelled(self)
         self.unused = Unused(self, self.losses.watch)
         self.starved = Starved(self)
-        self.unreturned = Unreturned(self)
         self.watches: list[Any] = [
             *(self.losses, self.unstepped, self.aliases, self.stale, self.targets, self.unheld, self.clearing),
             *(self.growing, self.clips, self.deadends, self.refrozen, self.moved, self.unused, self.flagged),
             *(self.inner, self.products, self.references, self.baselines, self.collecting, self.misspelled),
-            *(self.starved, self.unreturned),
+            self.starved,
         ]
 
     @classmethod
@@ -120,7 +118,6 @@ class Audit:
         self.references.called(noted, outputs, leaves)
         self.baselines.called(noted, outputs)
         self.starved.called(noted, leaves)
-        self.unreturned.called(noted, outputs, leaves)
 
     def asked(self, noted: Noted, outputs: Any, leaves: dict[int, Any], args: tuple[Any, ...]) -> None:
         """A grad call that is looked at is about to run; ``args`` are those of the engine."""
@@ -171,7 +168,6 @@ class Audit:
             self.growing.stepped(seen)
             self.clips.stepped()
             self.deadends.stepped(optimizer, seen)
-            self.unreturned.stepped(optimizer, seen)
         if seen.steps == 1 or self.refrozen.followed:
             self.refrozen.stepped(optimizer, seen)
         if seen.steps == 1 or self.flagged.followed:

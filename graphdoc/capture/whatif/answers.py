@@ -110,29 +110,32 @@ class Answers:
             },
         )
 
-    def ended(self, target: Target, look: dict[str, Any], chosen: set[int], told: Any) -> None:
-        """A loss depends on these parameters, and what they are given is zero or none: it ends at these nodes."""
+    def ended(self, target: Target, look: dict[str, Any], missing: set[int], zero: set[int], told: Any) -> None:
+        """A loss depends on these parameters, and what they are given is none or zero: it ends at these nodes."""
         ends = [] if isinstance(told, str) else told["ends"]
         look["ends"], look["deep"] = ends, not isinstance(told, str) and told["deep"]
-        never = self._never(target, chosen, zero=True)
+        never = missing | zero
         sums = [e for e in ends if e["how"] == "cancels" and e["frames"]]
         flat = [e for e in ends if e["how"] == "ends"]
         if not never or self._dead is not None or not (sums or flat):
             return
-        if not sums and any(e["op"] not in ZERO for e in flat):
-            return  # a backward of the program's own, or an input at which a slope is zero by its value
         first = (sums or flat)[0]
+        own = missing and not sums and all("function" in e and e["op"] == first["op"] for e in flat)
+        if not sums and not own and any(e["op"] not in ZERO for e in flat):
+            return  # an input at which a slope is zero by its value, or a backward that gives zeros
         if not self._again((target.number, first["op"], str(first["frames"][-1:]))):
             return
         last = self._probe.witness.journal.latest("backward")
-        sign = Sign("cancelled" if sums else "zero-derivative", [Frame(**f) for f in first["frames"]])
+        kind = "unreturned" if own else "cancelled" if sums else "zero-derivative"
+        sign = Sign(kind, [Frame(**f) for f in first["frames"]])
         sign.other = self._probe.frames(last.raw) if last is not None else []
         sign.facts = {
             "op": first["op"],
             "inner": [f for f in first.get("inner", ()) if f["user"]][-1:],
-            "measured": _strongest(look, ZEROS),
+            "measured": _strongest(look, MISSING if own else ZEROS),
+            "functions": [first["function"]] if own else [],
         }
-        names = self._names(target, never)
+        names = self._names(target, missing if own else never)
         sign.parameters, sign.optimizer = sorted(names.values()), target.number
         sign.count = self._probe.steps_of(target.optimizer)
         self._dead = sign
@@ -150,10 +153,10 @@ class Answers:
     def _frames(self, raw: Any) -> list[dict[str, Any]]:
         return [dict(vars(f)) for f in self._probe.frames(raw)]
 
-    def _never(self, target: Target, chosen: set[int], zero: bool = False) -> set[int]:
+    def _never(self, target: Target, chosen: set[int]) -> set[int]:
         """Those that have never been given any gradient, as far as steps were looked at."""
         had = self._probe.witness.journal.with_grad
-        return chosen if zero else {i for i in chosen if not had.get(id(target.parameters[i]))}
+        return {i for i in chosen if not had.get(id(target.parameters[i]))}
 
     @staticmethod
     def _positions(target: Target, chosen: set[int]) -> list[int]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import node_stacks, stacks
+from graphdoc.capture import functions, node_stacks, stacks
+from graphdoc.capture.code_places import shown_file
 from graphdoc.capture.facts import storage_of
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.walk import DEEP, nodes_behind
@@ -104,7 +105,13 @@ class Dying:
     def _place(self, node: Any, how: str) -> dict[str, Any]:
         kept = node_stacks.kept_in(node)
         frames = frames_of(kept, self._cwd) if isinstance(kept, stacks.Stack) else []
-        return {"op": str(node.name()), "how": how, "frames": [dict(vars(f)) for f in frames]}
+        cls = getattr(type(node), "_forward_cls", None)
+        code = functions.backward_code(cls) if isinstance(cls, type) else None
+        told: dict[str, Any] = {"op": str(node.name()), "how": how, "frames": [dict(vars(f)) for f in frames]}
+        if isinstance(cls, type) and code is not None:
+            told["function"] = functions.described(cls, code, node, shown_file(code.co_filename, self._cwd), frames)
+            functions.count_inputs(told["function"], node)
+        return told
 
 
 def _some(gradient: Any) -> bool:

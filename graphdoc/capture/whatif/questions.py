@@ -46,7 +46,7 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
     zero = {i for a in result.answers if a.answer == ZEROS for i in a.parameters}
     ends = result.ends
     if missing or zero:
-        answers.ended(target, look, missing | zero, ends)
+        answers.ended(target, look, missing, zero, ends)
         if not isinstance(ends, str):
             missing -= set(ends["reached"])
     if missing and not isinstance(ends, str) and ends["shares"]:

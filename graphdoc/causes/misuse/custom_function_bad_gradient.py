@@ -200,8 +200,7 @@ def _untold(program: Program) -> Finding | None:
             )
         ),
         remedies=remedies,
-        because=f"this loss reaches {whose} through `{function.name}` alone, and after each backward call `.grad` was "
-        "None",
+        because=f"this loss depends on {whose}, its gradient ends at `{function.name}`, and no step had one",
     )
 
 
