@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 
 from graphdoc.capture.trace_end import ENOUGH
-from graphdoc.evidence import Evidence
+from graphdoc.evidence import GRADIENTS, Evidence, EvidenceError
 from graphdoc.fixes.traits import NO_TRAITS, Traits
 from graphdoc.launch import Ended
 from graphdoc.launch.isolation import Forks, Stop, launch_apart
@@ -19,7 +19,7 @@ from graphdoc.launch.keep import Kept
 from graphdoc.launch.scratch import make_scratch, remove_scratch
 from graphdoc.messages.recognise import recognise_exception
 from graphdoc.probe import question
-from graphdoc.processes import read_processes, same_failure
+from graphdoc.processes import read_evidence, read_processes, same_failure
 from graphdoc.program.library_calls import reentrant_fails
 from graphdoc.program.observed import program_of
 from graphdoc.second_run import take_over
@@ -28,6 +28,7 @@ from graphdoc.verify.compared import TOLERANCE, Baseline, Outcome, Verdict
 from graphdoc.verify.ended import last_line, outcome_of
 from graphdoc.verify.failing_again import first_unfinite
 from graphdoc.verify.lines import back_to_original, original_line
+from graphdoc.verify.measured import NO_STEPS, Measured, measured
 from graphdoc.verify.original import (
     behind_what_was_made_once,
     covered_places,
@@ -47,6 +48,7 @@ from graphdoc.verify.verdict import crashed, judge, without_original
 
 SHORTEST = 20.0
 """Seconds that one run has at least, if the caller's time allows."""
+MEASURE = "probe:whatif:trial"
 LEAST = 1.0
 """Seconds below which no run is started any more."""
 
@@ -116,6 +118,8 @@ class Trial:
             gap = verdict.data["max_relative_difference"]
             verdict = self._judged(outcome, read_trace(folder), texts, False, False)
             verdict.data["max_relative_difference"] = gap
+        if verdict.verified:
+            self._measure(verdict, texts)
         verdict.failed, verdict.elsewhere = self._looked_closer(outcome.next, texts), outcome.elsewhere
         if self._unfinite and verdict.failed is None and (outcome.still or outcome.left or verdict.unfinite):
             verdict.failed = self._unfinite_elsewhere(texts)
@@ -146,6 +150,25 @@ class Trial:
         if verdict.differs and not self._is_steady():
             return judge(outcome, trace, self._baseline or baseline, safe, same_numbers)
         return verdict
+
+    def _measure(self, verdict: Verdict, texts: Mapping[str, str]) -> None:
+        """Measure whether the gradients by which the patched program steps are those of its losses. What speaks against
+        that speaks against the patch; that nothing could be measured is said."""
+        told = Measured(why="no time was left for it")
+        if self._rest >= LEAST:
+            steps = max((o.steps for o in self.evidence.optimizers), default=0) if not self.evidence.went_on else 0
+            _, ended = self._run(f"{MEASURE}:{steps}", dict(texts), self.limit, whole=True)
+            signs = (read_evidence(self.kept, file) for file in ended.evidence)
+            seen = next((e for e in signs if any(s.kind == GRADIENTS for s in e.signs)), None)
+            told.why = NO_STEPS
+            if seen is not None:
+                told = measured(seen, self._baseline.spared if self._baseline is not None else frozenset())
+        if told.wrong:
+            verdict.verified, verdict.data["doubts"] = None, told.wrong
+            verdict.summary = f"{self._baseline.gone if self._baseline else Baseline.gone}, but {told.wrong[0]}"
+        else:
+            verdict.summary += f"; {told.agrees or f'its gradients were not measured: {told.why}'}"
+        verdict.data["measured"] = told.wrong or told.steps
 
     def _looked_closer(self, failed: Evidence | None, texts: Mapping[str, str]) -> Evidence | None:
         """The next failure with what a slower look at the patched program tells of it, where that is asked for."""
@@ -309,9 +332,10 @@ class Trial:
             mode=mode if whole else f"{mode}:{self.failing}:{self.point}",
             patches=patches,
             timeout=max(LEAST, min(limit, self._rest)),
+            one_thread=mode.startswith(MEASURE),
         )
         last = "evidence-*.json" if mode.startswith("probe:nonfinite") else ENOUGH
-        enough = partial(_holds, out, last)
+        enough = partial(_is_measured, out) if mode.startswith(MEASURE) else partial(_holds, out, last)
         return out, launch_apart(request, out, self.stop, enough=enough, asked=self.asked, forks=self._forks)
 
     @property
@@ -330,3 +354,15 @@ class Trial:
 
 def _holds(folder: Path, name: str) -> bool:
     return next(folder.glob(name), None) is not None
+
+
+def _is_measured(folder: Path) -> bool:
+    """Whether all looks that were planned have been made."""
+    for file in folder.glob("evidence-*.json"):
+        try:
+            signs = Evidence.read(str(file)).signs
+        except (EvidenceError, OSError):
+            continue  # it is being written
+        if any(s.kind == GRADIENTS and s.facts.get("complete") for s in signs):
+            return True
+    return False

@@ -20,6 +20,7 @@ from graphdoc.capture.whatif.answers import Answers
 from graphdoc.capture.whatif.cut_places import CutLook
 from graphdoc.capture.whatif.forking import IN_CHILD, Forking
 from graphdoc.capture.whatif.measure import Plan
+from graphdoc.capture.whatif.patched_lines import PatchedLines
 from graphdoc.capture.whatif.questions import ask
 from graphdoc.capture.whatif.window import Move, Target, Window
 
@@ -28,22 +29,27 @@ if TYPE_CHECKING:
 
 AT = (2, 4)
 """Steps of an optimizer behind which it is looked at: what is measured is the following one."""
+BEHIND = 2
+"""In a trial: so many steps behind those that were made before the failure, besides the first one."""
 SECONDS = 40.0
 """That all forks of a run may take together."""
 LIMIT = (2.0, 15.0)
 """Seconds that one fork has at least, and how many times as long as the program's own step it may take."""
 MOST_OPTIMIZERS = 8
-ENOUGH_STEPS = 40
-"""Steps of an optimizer behind which nothing more is waited for."""
+ENOUGH_STEPS = 36
+"""Steps of an optimizer behind the last that is looked at, after which the others are not waited for."""
 
 
 class WhatIf:
-    """One process. ``all``: the user wants to know of every gradient, not only of those that are in question."""
+    """One process. ``at``: the steps behind which each optimizer is looked at. In a ``trial`` it is the patched program
+    that is looked at, also within a step that calls a closure again and again."""
 
-    def __init__(self, witness: Witness, every: bool) -> None:
+    def __init__(self, witness: Witness, at: tuple[int, ...] = AT, trial: bool = False) -> None:
         self.witness = witness
         self.torch = witness.torch
-        self.every = every
+        self.at = at
+        self.trial = trial
+        self.patched = PatchedLines(self)
         self.forking = Forking(witness)
         self.look = CutLook(witness)
         self.answers = Answers(self)
@@ -54,11 +60,21 @@ class WhatIf:
         self._started: dict[int, float] = {}
         self._optimizers: dict[int, Any] = {}
         self._over = False
+        self.hooked = False
+        """The program has hung a hook of its own on a tensor, which may give another gradient on purpose."""
+        self._closing: Any = None
+        """The optimizer within whose step a closure is to be looked at."""
 
     @classmethod
     def start(cls, witness: Witness, detail: str) -> WhatIf:
-        """From ``probe:whatif[:all]``."""
-        probe = cls(witness, "all" in detail.split(":"))
+        """From ``probe:whatif[:all]``, or ``probe:whatif:trial:STEPS``, of the patched program: how many steps the
+        original's optimizers had made before it failed, at most."""
+        words = detail.split(":")
+        if words[0] != "trial":
+            probe = cls(witness)
+        else:
+            witness.torch.set_num_threads(1)
+            probe = cls(witness, (1, int(words[1]) + BEHIND), trial=True)
         probe._install()
         return probe
 
@@ -91,6 +107,13 @@ class WhatIf:
 
         graph._engine_run_backward = engine_run_backward
         self.torch.autograd._engine_run_backward = engine_run_backward
+        hook = self.torch.Tensor.register_hook
+
+        def register_hook(tensor: Any, function: Any) -> Any:
+            self.hooked = True
+            return hook(tensor, function)
+
+        self.torch.Tensor.register_hook = register_hook
         optimizer.register_optimizer_step_pre_hook(lambda *step: self._guard(self._stepping, *step))
         optimizer.register_optimizer_step_post_hook(lambda *step: self._guard(self._stepped, *step))
         watch_each_thread(self.look, self.witness)
@@ -116,6 +139,9 @@ class WhatIf:
             self._depth -= 1
         if window is not None:
             self._guard(self._quietly, window.ended, result)
+        elif self._closing is not None and not self._depth and self._window is None:
+            optimizer, self._closing = self._closing, None
+            self._guard(self._look, optimizer, self._steps.get(id(optimizer), 0), 0.0, True)
         return result
 
     def _quietly(self, function: Any, *args: Any) -> None:
@@ -126,32 +152,38 @@ class WhatIf:
 
     def _stepping(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.look.on = False  # what an optimizer does to parameters is no operation of the program's
-        if self._window is not None:
-            closure = any(callable(a) for a in args[1:]) or callable(kwargs.get("closure"))
+        closure = any(callable(a) for a in args[1:]) or callable(kwargs.get("closure"))
+        if self._window is None:
+            soon = self._steps.get(id(optimizer), 0) + 1 in self.at
+            self._closing = optimizer if self.trial and closure and soon and not self._over else None
+        else:
             self._quietly(self._window.stepping, optimizer, closure)
 
     def _stepped(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         if self._window is not None:
             self._quietly(self._window.stepped, optimizer)
             return
+        self._closing = None
         if self._over:
             return
         self._optimizers.setdefault(id(optimizer), optimizer)
         steps = self._steps[id(optimizer)] = self._steps.get(id(optimizer), 0) + 1
         took = time.monotonic() - self._started.get(id(optimizer), time.monotonic())
-        if steps in AT:
+        if steps in self.at:
             self._look(optimizer, steps, took)
         if self._window is None:
             self._started[id(optimizer)] = time.monotonic()
             self.look.on = not self._over
             self._end_if_done()
 
-    def _look(self, optimizer: Any, steps: int, took: float) -> None:
+    def _look(self, optimizer: Any, steps: int, took: float, within: bool = False) -> None:
+        """``within``: from one call of its closure to the next."""
         why = self.forking.why_not()
         if not why and (len(self._optimizers) > MOST_OPTIMIZERS or self.forking.seconds > SECONDS):
             why = "the forks have used up their time"
         if why:
             self.answers.refused(why)
+            self._end(self.trial)
             return
         parameters = [p for p in parameters_of(optimizer) if _is_measured(p)]
         others = [o for o in self._optimizers.values() if o is not optimizer]
@@ -167,6 +199,7 @@ class WhatIf:
             with self.witness.modes.left(), self.witness.quiet():
                 self.witness.audit.snapshot()
         before = self.forking.forks, self.forking.seconds
+        target.within = within
         self._measure(target, ask(self, target, steps), max(LIMIT[0], LIMIT[1] * took))
         if self._window is None:
             forks, seconds = self.forking.forks - before[0], self.forking.seconds - before[1]
@@ -204,8 +237,12 @@ class WhatIf:
         self.forking.tell(f"the program {how} before the step")
 
     def _end_if_done(self) -> None:
-        done = [n for n in self._steps.values() if n >= AT[-1]]
-        if self._over or not done or (len(done) < len(self._steps) and max(self._steps.values()) < ENOUGH_STEPS):
+        done = [n for n in self._steps.values() if n >= self.at[-1]]
+        waits = len(done) < len(self._steps) and max(self._steps.values()) < self.at[-1] + ENOUGH_STEPS
+        self._end(bool(done) and not waits)
+
+    def _end(self, done: bool) -> None:
+        if self._over or not done:
             return
         self._over = True
         self.look.on = False

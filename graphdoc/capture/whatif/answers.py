@@ -45,6 +45,7 @@ class Answers:
         cwd = self._probe.witness.cwd
         names = self._names(target, range(len(target.parameters)))
         look: dict[str, Any] = {"step": steps + 1, "why": result.why, "alone": result.alone, "answers": []}
+        look["within"] = bool(result.base and result.base["within"])
         for answer in result.answers:
             told = answer.told()
             told["parameters"] = [names[i] for i in answer.parameters]
@@ -87,6 +88,7 @@ class Answers:
         audit = probe.witness.audit
         look["cut_why"] = why
         look["cuts"] = [{"op": rs[0].op, "frames": self._frames(rs[0].raw)[-1:]} for rs in places]
+        look["cut_by_patch"] = bool(probe.patched.places({rs[0].place: rs for rs in places}))
         never = {i for i in self._never(target, chosen) if self._rests(target.parameters[i])}
         if not all(_is_of_the_program(rs[-1], self._frames(rs[-1].raw)) for rs in places):
             return  # a package does that, on behalf of somebody who wanted a copy perhaps
@@ -114,6 +116,7 @@ class Answers:
         """A loss depends on these parameters, and what they are given is none or zero: it ends at these nodes."""
         ends = [] if isinstance(told, str) else told["ends"]
         look["ends"], look["deep"] = ends, not isinstance(told, str) and told["deep"]
+        look["ends_in_patch"] = any(self._probe.patched.has([Frame(**f) for f in e["frames"]]) for e in ends)
         never = missing | zero
         sums = [e for e in ends if e["how"] == "cancels" and e["frames"]]
         flat = [e for e in ends if e["how"] == "ends"]

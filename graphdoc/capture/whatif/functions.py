@@ -73,8 +73,8 @@ class FunctionCheck:
         self._busy = False
 
     def told(self) -> Any:
-        """The Functions that give another gradient than their derivative."""
-        return self._wrong
+        """Whether Functions were met, and those that give another gradient than their derivative."""
+        return {"met": bool(self._met), "wrong": self._wrong}
 
     def _look(self, cls: Any, args: list[Any], flags: list[bool], at: Any) -> None:
         torch = self._torch

@@ -39,6 +39,9 @@ class Answer:
     """What leaves the graph was held meanwhile: the author's own cuts are no difference."""
     jumps: bool = False
     """The loss has no slope there: it depends on them, but only in steps."""
+    taken: float = 0.0
+    """Of a patched program: the slope with only that held which the program as it is written holds. The patch takes the
+    rest of it away from them; 0 where it takes nothing."""
 
     def told(self) -> dict[str, Any]:
         """As it is kept in a sign."""
@@ -64,6 +67,12 @@ class Watches(Protocol):
 
     def holding(self, kept: Any) -> Any:
         """Keep what leaves the graph (of None), or hold it at what was kept."""
+
+    def holding_as_written(self, kept: Any) -> Any:
+        """Hold what the program as it is written keeps out of the graph, without a patch's own cuts."""
+
+    def cuts_by_patch(self) -> bool:
+        """Whether there are such."""
 
     def dying(self, chosen: set[int]) -> Any:
         """See at which nodes the gradient of these parameters ends."""
@@ -169,6 +178,8 @@ class _Look:
         if kept:  # one look is enough where a cut may be the reason
             open_ = yield from self._agreeing(rows, open_, whole, every, False, self._steps[:1])
         still = yield from self._compare(rows, open_, whole, every)
+        if kept and open_ and self._watches.cuts_by_patch():
+            yield from self._taken(rows, whole)
         if not still:
             return
         several = [chosen for o in owners if (chosen := moved.intersection(o))][:MOST_OWNERS]
@@ -210,26 +221,38 @@ class _Look:
         open_, slopes = list(calls), [] if slopes is None else slopes
         expected = {i: slope_by(rows[i], directions) for i in calls}
         for step in steps:
-            slopes.append((yield from self._slope(directions, step, held, expected)))
+            watch = self._watches.holding(self._told.kept) if held else None
+            slopes.append((yield from self._slope(directions, step, watch, expected)))
             for i in list(open_) if slopes[-1] is not None else ():
                 slope, rounding, _ = slopes[-1][i]
-                if abs(slope - expected[i]) <= CLOSE * max(abs(slope), abs(expected[i])) + CLEAR * rounding:
+                if _alike(slope, expected[i], rounding):
                     open_.remove(i)
                     self._answer(i, AGREES, chosen, slope, expected[i], held)
             if all(_steady(slopes, i) is not None for i in open_):
                 break
         return open_
 
+    def _taken(self, rows: dict[int, list[Any]], directions: list[Any]) -> Generator[Move, Any, None]:
+        """Whether a patch takes a part of what these parameters do to their losses out of their gradients."""
+        expected = {i: slope_by(row, directions) for i, row in rows.items()}
+        watch = self._watches.holding_as_written(self._told.kept)
+        slopes = yield from self._slope(directions, self._steps[0], watch, expected)
+        for answer in self._told.answers if slopes is not None else ():
+            at = [i for i in expected if self._base["calls"][i]["line"] == answer.line]
+            slope, rounding, _ = slopes[at[0]] if at else (0.0, 0.0, 0.0)
+            if at and answer.held and not _alike(slope, answer.gradient, rounding):
+                answer.taken = slope
+
     def _answer(self, call: int, kind: str, chosen: list[int], slope: float, expected: float, held: bool) -> None:
         at = self._base["calls"][call]
         self._told.answers.append(Answer(chosen, kind, slope, expected, at["file"], at["line"], held))
 
     def _slope(
-        self, directions: list[Any], step: float, held: bool = False, expected: dict[int, float] | None = None
+        self, directions: list[Any], step: float, watch: Any = None, expected: dict[int, float] | None = None
     ) -> Generator[Move, Any, Any]:
         """Of each call the slope, how much of it may be rounding, and how much the loss has risen by itself; None where
         the fork has told nothing that compares."""
-        told = yield Move(step, directions, watch=self._watches.holding(self._told.kept) if held else None)
+        told = yield Move(step, directions, watch=watch)
         values = _values(told, self._base)
         if values is None:
             return None
@@ -239,6 +262,10 @@ class _Look:
             rise = (value - call["value"]) / step
             found.append((rise - curve, EPS * call["size"] / step, rise))
         return found
+
+
+def _alike(slope: float, other: float, rounding: float) -> bool:
+    return abs(slope - other) <= CLOSE * max(abs(slope), abs(other)) + CLEAR * rounding
 
 
 def _clear(slopes: Any, call: int) -> bool:

@@ -26,6 +26,15 @@ class Watching:
         """Keep what leaves the graph (of None), or hold it at what was kept; None where nothing does."""
         return self._probe.look.holding(kept)
 
+    def holding_as_written(self, kept: Any) -> Held | None:
+        """Hold what the program as it is written keeps out of the graph, without a patch's own cuts."""
+        look = self._probe.look
+        return look.holding(kept, set(look.found) - set(self._probe.patched.places(look.found)))
+
+    def cuts_by_patch(self) -> bool:
+        """Whether there are such."""
+        return bool(self._probe.patched.places(self._probe.look.found))
+
     def dying(self, chosen: set[int]) -> Dying:
         """See at which nodes the gradient of these parameters ends."""
         return Dying(self._target, chosen, self._probe.witness.cwd)
@@ -41,7 +50,9 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
         return
     if any(a.answer == ANOTHER for a in result.answers):
         told = yield Move(watch=FunctionCheck(target.torch, probe.witness.cwd))
-        answers.others(target, look, [] if isinstance(told, str) else told["watch"])
+        met: dict[str, Any] = {"met": True, "wrong": []} if isinstance(told, str) else told["watch"]
+        look["own"] = probe.hooked or met["met"]
+        answers.others(target, look, met["wrong"])
     missing = {i for a in result.answers if a.answer == MISSING for i in a.parameters}
     zero = {i for a in result.answers if a.answer == ZEROS for i in a.parameters}
     ends = result.ends

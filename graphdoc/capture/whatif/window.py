@@ -42,6 +42,8 @@ class Target:
     number: int
     parameters: list[Any]
     others: list[Any]
+    within: bool = False
+    """It is looked at from one call of its closure to the next."""
     given: Shared = field(init=False)
     after: dict[int, Shared] = field(init=False)
 
@@ -73,14 +75,15 @@ class Window:
         self._before: list[Any] = []
         self._row: dict[str, Any] | None = None
         self._inputs: list[int] | None = None
-        self._within = False
+        self._within = target.within
         self._totals: list[float] = []
         self._written: set[int] = set()
         self._entered = ExitStack()
 
     def begin(self) -> None:
         """Move what is to be moved."""
-        self._totals = self._sums() if self._move.first else []
+        # Within its step an optimizer adds to what is there: a move stays.
+        self._totals = self._sums() if self._move.first and not self._within else []
         if self._move.directions is not None:
             with self._torch.no_grad():
                 for p, direction in zip(self._target.parameters, self._move.directions, strict=True):
@@ -223,6 +226,7 @@ class Window:
 
     def _tell(self) -> None:
         told: dict[str, Any] = {"calls": list(self._calls.values()), "written": sorted(self._written)}
+        told["within"] = self._within
         watch = self._move.watch
         if watch is not None:
             told["watch"] = watch.told()
