@@ -155,5 +155,5 @@ def anchored(sources: Sources, args: Args) -> tuple[Source, ast.stmt, bool]:
     behind = "before" not in args
     source, anchor = statement(sources, required(args, "after" if behind else "before"))
     if behind and isinstance(anchor, ast.Return | ast.Raise | ast.Break | ast.Continue):
-        raise CannotFix("nothing behind that statement is ever reached")
+        raise CannotFix("nothing after that statement is ever reached")
     return source, anchor, behind

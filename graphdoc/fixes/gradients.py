@@ -115,7 +115,7 @@ def retain_grad(sources: Sources, args: Args) -> list[Edit]:
     if wanted is None or not is_path(wanted):
         raise CannotFix(f"{name} is no name or attribute")
     if isinstance(owner, ast.Return | ast.Raise):
-        raise CannotFix("nothing behind that statement is ever reached")
+        raise CannotFix("nothing after that statement is ever reached")
     text = f"{name}.retain_grad()"
     block, index = source.node_block(owner) or ([], 0)
     if index + 1 < len(block) and ast.unparse(block[index + 1]) == text:

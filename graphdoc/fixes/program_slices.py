@@ -44,7 +44,7 @@ def stretch(source: Source, seeds: list[ast.stmt], anchor: ast.stmt, backward: a
             if all(i is not None for i in lifted):
                 places = sorted({i for i in lifted if i is not None})
                 if places[-1] >= index:
-                    raise CannotFix("the value is computed behind the write already")
+                    raise CannotFix("the value is computed after the write already")
                 inner = _into_branch(source, at, anchor, backward)
                 if inner is not None:
                     deep, above = inner

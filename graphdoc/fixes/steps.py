@@ -72,7 +72,7 @@ def backward_once(sources: Sources, args: Args) -> list[Edit]:
         raise CannotFix("the two calls are of different losses")
     found, behind = source.node_block(first), source.node_block(second)
     if found is None or behind is None or found[0] is not behind[0] or found[1] >= behind[1]:
-        raise CannotFix("the two calls do not stand one behind the other in one block")
+        raise CannotFix("the two calls do not stand one after the other in one block")
     between = found[0][found[1] + 1 : behind[1]]
     names = {key(n) for n in ast.walk(losses[0]) if isinstance(n, ast.Name | ast.Attribute)}
     if bound := binds_any(between, names):
@@ -262,15 +262,15 @@ class _Crossing:
         """``leads`` is the statement whose helper calls backward, if any: the helpers are looked at for themselves."""
         conditions = _conditions(early)
         if any(isinstance(n, ast.Call | ast.NamedExpr | ast.Await) for c in conditions for n in ast.walk(c)):
-            raise CannotFix("the condition of the step may have another answer behind the backward call")
+            raise CannotFix("the condition of the step may have another answer after the backward call")
         asked = {key(n) for c in conditions for n in ast.walk(c) if isinstance(n, ast.Name | ast.Attribute)}
         names = {key(n) for n in ast.walk(early.optimizer) if isinstance(n, ast.Name | ast.Attribute)}
         if bound := binds_any(early.crossed, names | asked):
-            raise CannotFix(f"{bound} is another one behind the backward call")
+            raise CannotFix(f"{bound} is another one after the backward call")
         for top in early.crossed:
             for node in ast.walk(top):
                 if isinstance(node, ast.Return | ast.Break | ast.Continue | ast.Raise | ast.Yield | ast.YieldFrom):
-                    raise CannotFix("not every way leads from the step to behind the backward call")
+                    raise CannotFix("not every way leads from the step to after the backward call")
             self._check(source, early, top, leads)
 
     def check_helper(self, source: Source, function: ast.AST, early: _Early) -> None:
@@ -282,7 +282,7 @@ class _Crossing:
         mine = key(early.optimizer)
         for node in ast.walk(top):
             if isinstance(node, ast.Attribute) and node.attr in READS_GRADIENTS:
-                raise CannotFix("gradients are read behind the step")
+                raise CannotFix("gradients are read after the step")
             if isinstance(node, ast.stmt) and is_bare_call(node):
                 name, on = method_of(node)
                 if name in ("zero_grad", "step") and on is not None and key(on) == mine:
@@ -351,7 +351,7 @@ def stepping_loop(sources: Sources, args: Args) -> tuple[Source, ast.For, ast.st
         raise CannotFix("the step and the backward call do not stand in one loop")
     own = next((s for s in loop.body if any(n is node for n in ast.walk(s))), None)
     if own is None or source.node_loop(node) is not loop or loop.body.index(own) >= loop.body.index(step):
-        raise CannotFix("the step does not stand behind the backward call in the body of the loop")
+        raise CannotFix("the step does not stand after the backward call in the body of the loop")
     return source, loop, step, optimizer, node, own
 
 
@@ -384,7 +384,7 @@ def _check_loop(source: Source, loop: ast.For, moved: list[ast.stmt], own: ast.s
     gone = {n for s in moved for n in ast.walk(s)}
     for node in ast.walk(loop):
         if isinstance(node, ast.Break | ast.Continue | ast.Return | ast.Raise | ast.Yield | ast.YieldFrom):
-            raise CannotFix("not every way leads from the backward call to behind the loop")
+            raise CannotFix("not every way leads from the backward call past the loop")
         if not isinstance(node, ast.Attribute) or node in gone:
             continue
         if node.attr in READS_GRADIENTS:
@@ -452,7 +452,7 @@ def _check_rounds(
             raise CannotFix(f"`{source.segment(top)}` would come before the steps of earlier rounds")
         for node in ast.walk(top):
             if isinstance(node, ast.Return | ast.Break | ast.Continue | ast.Raise | ast.Yield | ast.YieldFrom):
-                raise CannotFix("not every way leads from the backward call to behind the loop")
+                raise CannotFix("not every way leads from the backward call past the loop")
             if last_word(node) in READS_GRADIENTS - CLIPS:
                 raise CannotFix("gradients are read in the loop")
         unknown = opaque_calls(top, roots, _OF_ROUNDS, objects)

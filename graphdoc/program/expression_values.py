@@ -419,7 +419,7 @@ def _times_zero(statement: ast.stmt) -> bool:
 def behind_the_step(sources: SourceTexts, events: list[Event], frame: Frame) -> tuple[Frame, Frame]:
     """The statement of this function behind which an iteration's graph has done its work, and the line of the step.
 
-    The last optimizer step that this function makes behind the backward call at ``frame``, else the call itself. The
+    The last optimizer step that this function makes after the backward call at ``frame``, else the call itself. The
     journal tells where steps were made; where none was seen yet, the source does. The two differ where the step stands
     inside a branch.
     """

@@ -210,7 +210,7 @@ def detach_in_modules(program: Program, reuse: Reuse, call: Frame, anchor: Frame
     return [
         Remedy(
             "detach_in_modules",
-            f"detach {names} of the modules of `{model}` once each iteration, behind {where(step)}",
+            f"detach {names} of the modules of `{model}` once each iteration, after {where(step)}",
             "unsafe",
             stops_there(program.evidence.fresh_reaches, reuse),
             {"after": place(anchor), "model": model, "kept": [list(k) for k in kept]},
@@ -238,7 +238,7 @@ def detach_in_entries(program: Program, reuse: Reuse, call: Frame, anchor: Frame
     return [
         Remedy(
             "detach_in_entries",
-            f"detach {names} of each entry of `{entries}` once each iteration, behind {where(step)}",
+            f"detach {names} of each entry of `{entries}` once each iteration, after {where(step)}",
             "unsafe",
             stops_there(program.evidence.fresh_reaches, reuse),
             {"after": place(anchor), "entries": entries, "kept": list(kept)},

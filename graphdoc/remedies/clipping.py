@@ -303,7 +303,7 @@ def merge(reuse: Reuse) -> list[Remedy]:
     heads = reuse.only_heads_stepped
     note = "Gradients add up: the sum has the gradient that all the calls together were meant to give."
     if heads:
-        note += " The optimizers in between step behind it: no other loss reaches their parameters."
+        note += " The optimizers in between step after it: no other loss reaches their parameters."
     moved = {"move_steps": True} if heads else {}
     safety: Safety = "unsafe" if heads else "safe"
     if one is not None and other is not None and place(one) == place(other):

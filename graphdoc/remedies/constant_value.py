@@ -171,7 +171,11 @@ def _made_constant(fresh: list[str], carries: list[OlderEdge], note: str) -> str
     if OF_THIS_LOSS not in note:
         return note
     behind = folded({name for c in carries for name in c.behind}, beside=fresh)
-    whose = f"{behind} get no gradient through it" if behind else "nothing behind it gets gradient through it"
+    whose = (
+        f"{behind} get no gradient through it"
+        if behind
+        else "nothing that it was computed from gets gradient through it"
+    )
     return f"It becomes a constant for every loss that uses it: {whose}."
 
 

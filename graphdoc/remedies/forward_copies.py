@@ -111,8 +111,8 @@ def scored_again(program: Program, found: Overwrite, at: Scene | None) -> list[R
         "recompute_after",
         f"detach what {lines} computes, and run what follows again for this loss, after {where(at.write)}",
         "unsafe",
-        "No optimizer of this loss holds what lies behind that value, so it is a constant here; what follows uses the "
-        "weights as they are then.",
+        "No optimizer of this loss holds what that value was computed from, so it is a constant here; what follows "
+        "uses the weights as they are then.",
         {
             "places": [place(f) for f in [*constants, *rest]],
             "after": place(at.write),
@@ -276,7 +276,7 @@ def hook_remedies(hook: Hook) -> list[Remedy]:
         ),
         Remedy(
             "write_after_step",
-            "Write behind `optimizer.step()`, under torch.no_grad(), and register no hook for it",
+            "Write after `optimizer.step()`, under torch.no_grad(), and register no hook for it",
             "display",
             "Every pass runs with what was written after the step before; nothing writes between a forward pass and "
             "its backward.",
@@ -308,7 +308,7 @@ def move_behind(program: Program, found: Overwrite) -> list[Remedy]:
     return [
         Remedy(
             "move_statement",
-            f"move the write at {where(at.write)} behind the backward call at {where(at.backward)}",
+            f"move the write at {where(at.write)} after the backward call at {where(at.backward)}",
             "unsafe",
             "The loss is differentiated with the values of its own forward; the write takes place right after.",
             {"place": vars(source.place(whole)), "after": vars(source.place(anchor)), "same_loss": True},
@@ -358,7 +358,7 @@ def _unread(sources: SourceTexts, forwards: list[Frame], after: Frame, backward:
     old, new = listing(f"`{name}`" for name, _, _ in known), listing(f"`{twin}`" for _, twin, _ in known)
     it = "it" if len(known) == 1 else "them"
     note = (
-        f"{new} {'is' if len(known) == 1 else 'are'} computed by the same call behind {where(after)}, and nothing "
+        f"{new} {'is' if len(known) == 1 else 'are'} computed by the same call after {where(after)}, and nothing "
         f"reads {it}. The loss then gives its gradient to what this call has computed."
     )
     return [as_one(edits, f"use {new}, computed anew for this loss, in place of {old}", note)]

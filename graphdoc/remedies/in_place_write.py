@@ -452,7 +452,7 @@ def instead_of_write(program: Program, places: list[Frame], target: Target) -> t
     if not target.sliced and target.kept:
         out.reverse()
     base = next((b for f in places if (b := _base_read(sources, f, target.path))), "")
-    left = f"`{base}` is read behind the write, too: whether it is to see what is written, no run tells" if base else ""
+    left = f"`{base}` is read after the write, too: whether it is to see what is written, no run tells" if base else ""
     return tuple(replace(r, open=left) for r in out)
 
 

@@ -48,7 +48,7 @@ def open_at_others(program: Program, mended: Sequence[Cut]) -> str:
         return ""
     verb = "keeps" if len(places) == 1 else "keep"
     told = listing(places, 3)
-    return f"{told} {verb} the loss from training what lies behind there, too: whether that is meant, no run tells"
+    return f"{told} {verb} the loss from training what it was computed from, too: whether that is meant, no run tells"
 
 
 def open_at_calls(sources: SourceTexts, stack: Sequence[Frame], file: str, function: ast.stmt) -> str:

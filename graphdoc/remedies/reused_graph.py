@@ -290,7 +290,7 @@ def constant_note(reuse: Reuse, fresh: list[str]) -> str:
         unstepped = ", and no optimizer steps them here" if idle else " through it"
         return f"It becomes a constant: {whose} get no gradient{unstepped}."
     if not whose:
-        return f"It becomes {OF_THIS_LOSS}: nothing behind it gets gradient."
+        return f"It becomes {OF_THIS_LOSS}; nothing that it was computed from gets gradient."
     one = len(reuse.behind) == 1
     kept = f", and keep{'s' if one else ''} what {'its' if one else 'their'} own loss gives {'it' if one else 'them'}"
     # Only where another loss trains them: in their own one they may well get gradient through this value alone.

@@ -51,7 +51,7 @@ def sum_of_rounds(program: Program, reuse: Reuse) -> list[Remedy]:
         return [
             Remedy(
                 "reset_accumulator",
-                f"start `{name}` anew behind each update, after {where(replace(call, line=last))}",
+                f"start `{name}` again after each update, after {where(replace(call, line=last))}",
                 "unsafe",
                 "The sum holds the terms of one update only; so far it went on from what those before came to.",
                 {"after": vars(source.place(behind[0])), "name": name, "value": start},

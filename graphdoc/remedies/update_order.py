@@ -72,7 +72,7 @@ def _behind_gradient(program: Program, writers: list[Event], failing: Event) -> 
         return []
     remedy = Remedy(
         "move_statement",
-        f"step at {where(step)} behind the autograd.grad call at {where(call)}",
+        f"step at {where(step)} after the autograd.grad call at {where(call)}",
         "safe",
         "The gradient that is asked for is that of the weights of its own forward pass, and adds nothing to those that "
         "the step takes.",
@@ -120,7 +120,7 @@ def for_each_round(sources: SourceTexts, found: Overwrite, at: Scene | None) -> 
         if rounds_are_alike(sources, loop)
         else Remedy(
             "step_behind_loop",
-            f"step once, behind the loop at {where(loop)}",
+            f"step once, after the loop at {where(loop)}",
             "unsafe",
             "All rounds are differentiated with the weights of the one forward pass that they share, and their "
             "gradients add up to one step.",
@@ -212,7 +212,7 @@ def _last(program: Program, writers: list[Event], failing: Event) -> list[Remedy
     return [
         Remedy(
             "steps_last",
-            f"step at {at} when {'both' if not others else 'all'} losses have been differentiated, behind "
+            f"step at {at} when {'both' if not others else 'all'} losses have been differentiated, after "
             f"{where(level or call)}",
             "safe",
             note,
@@ -252,11 +252,11 @@ def _own_loop(
     if reached:
         note += " Each call gives gradient to its own optimizer's parameters alone."
     if again:
-        note += " What a round limits by its norm is limited again in the rounds behind it."
+        note += " What a round limits by its norm is limited again in the rounds after it."
     return [
         Remedy(
             "steps_behind_rounds",
-            f"step in a loop of its own, behind the loop at {where(loop)} that differentiates the losses",
+            f"step in a loop of its own, after the loop at {where(loop)} that differentiates the losses",
             "unsafe" if again else "safe",
             note,
             {"step": place(step), "backward": place(call), "inputs": reached, "keepers": keepers},
@@ -275,12 +275,12 @@ def later_step(program: Program, found: Overwrite, at: Scene | None) -> list[Rem
     note = f"Both losses are differentiated with the same weights{summed}."
     if _steps_again(program.sources, at.write, at.backward):
         # Moved, it would step a second time by the same gradient.
-        title = f"leave out the step at {where(at.write)}: the one behind {where(at.backward)} is for both losses"
+        title = f"leave out the step at {where(at.write)}: the one after {where(at.backward)} is for both losses"
         return [Remedy("delete_statement", title, "unsafe", note, {"place": place(at.write)})]
     return [
         Remedy(
             "move_statement",
-            f"move the step at {where(at.write)} behind the backward call at {where(at.backward)}",
+            f"move the step at {where(at.write)} after the backward call at {where(at.backward)}",
             "unsafe",
             note,
             {"place": place(at.write), "after": place(at.backward)},
@@ -319,7 +319,7 @@ AGAIN = "The same loss is differentiated once more: compute it again, with the v
 def computed_again(found: Overwrite, at: Scene | None) -> list[Remedy]:
     """By hand: on clones of the parameters the second call would only give what the first one gave."""
     write = at.write if at is not None else found.writers[0].frame if found.writers else None
-    behind = f" behind the write at {where(write)}" if write is not None else ""
+    behind = f" after the write at {where(write)}" if write is not None else ""
     note = "With the values of its one forward pass the second call would give the gradient of the first one once more."
     return [Remedy("compute_again", f"Compute the loss again{behind}, before it is differentiated", "display", note)]
 

@@ -47,7 +47,7 @@ def verdict(report: Report) -> str:
     if told := not_observed(report):
         return told[0].upper() + told[1:] if told.startswith("not") else told
     if report.run.command and report.exception is not None:
-        return "The run ended with an exception, and no fault of the graph was found behind it."
+        return "The run ended with an exception, and no fault of the graph was found."
     return "Nothing is wrong with the graph of this run."
 
 

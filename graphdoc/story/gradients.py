@@ -419,7 +419,7 @@ def kept_reference(sources: SourceTexts, sign: Sign) -> Finding | None:
                 {"place": place(frame)},
             ),
         ),
-        because="one side of the difference is a copy from before the latest step, the other one is from behind it; "
+        because="one side of the difference is a copy from before the latest step, the other one is from after it; "
         f"nothing but copies and views lies between both and {whose}",
     )
 
@@ -536,4 +536,4 @@ def _moved_clears(sources: SourceTexts, clears: list[Frame], steps: list[Frame])
         edits.append({"kind": "delete_statement", "args": {"place": place(clear)}})
         edits.append({"kind": "add_statement", "args": {"place": place(step), "statement": code, "before": False}})
     note = "each step uses the sum of all gradients since the step before"
-    return (Remedy("several", "clear the gradients behind the step", "unsafe", note, {"edits": edits}),)
+    return (Remedy("several", "clear the gradients after the step", "unsafe", note, {"edits": edits}),)

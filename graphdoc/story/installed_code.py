@@ -323,7 +323,7 @@ def _called_between(program: Program, found: Overwrite | None) -> str:
 def _later(between: str) -> list[Remedy]:
     if not between:
         return []
-    return [Remedy("write_after_step", "Write in a function that is called behind the step", "display", between)]
+    return [Remedy("write_after_step", "Write in a function that is called after the step", "display", between)]
 
 
 # Telling a lost graph in a run that went on: the causes tell it as the error that it would have been.
@@ -357,8 +357,8 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
     elif sign.kind == "cut-term":
         title = f"a term of this loss trains nothing: {whose or 'what it is for'} cannot be reached through it"
         because = (
-            "the optimizer that steps for this loss holds nothing behind the term, and the gradients that it gives to "
-            "other parameters are cleared before those are stepped"
+            "the optimizer that steps for this loss holds nothing that the term was computed from, and the gradients "
+            "that it gives to other parameters are cleared before those are stepped"
         )
     else:
         receives, them, their = ("receives", "it", "its") if len(sign.parameters) == 1 else ("receive", "them", "their")

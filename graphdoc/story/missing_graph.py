@@ -193,7 +193,7 @@ def facts_of(cuts: list[Cut], cut: Cut) -> tuple[str, ...]:
     behind = list(dict.fromkeys(name for c in alike(cuts, cut) if c is cut or c.certain for name in c.behind))
     if behind:
         shown = ", ".join(behind[:6]) + (f" and {len(behind) - 6} more" if len(behind) > 6 else "")
-        facts.append(f"behind the cut, without gradient: {shown}")
+        facts.append(f"cut off, without gradient: {shown}")
     return tuple(facts)
 
 
@@ -474,7 +474,7 @@ def _told(program: Program, found: KeptFrozen, whose: str, one: bool) -> tuple[s
     none = "it requires no gradient" if one else "none of them requires gradients"
     if found.earlier is None:
         names = all_told(program.optimizers, program.journal.works_for(found.failing))
-        holds = f"{' and '.join(names)} {'steps' if len(names) == 1 else 'step'} behind this call and hold"
+        holds = f"{' and '.join(names)} {'steps' if len(names) == 1 else 'step'} after this call and hold"
         holds += "s" * (len(names) == 1)
         return f"{holds} {whose}: {none}", f"{holds} {whose}, frozen alone"
     number = program.journal.number(found.earlier)
@@ -493,7 +493,7 @@ def _let_go(sources: SourceTexts, found: KeptFrozen, freezing: list[Freezing]) -
             out.append(
                 Remedy(
                     "add_statement",
-                    f"let {folded(found.names)} go again behind {where(behind)}",
+                    f"let {folded(found.names)} require gradients again after {where(behind)}",
                     "unsafe",
                     f"What {where(f.at)} freezes is frozen for that loss alone, and its own loss trains it.",
                     {"place": place(behind), "statement": f.opposite},
@@ -532,12 +532,12 @@ def _remedies(program: Program, cut: Cut) -> tuple[Remedy, ...]:
         return ()
     note = "What is computed from parameters that require gradients has a graph, whatever becomes of the flags."
     behind = _unfrozen_between(program.sources, call, end) if here and end is not None else None
-    words = f"unfreeze the parameters before {where(call)}, or compute it again behind the line that unfreezes them"
+    words = f"unfreeze the parameters before {where(call)}, or compute it again after the line that unfreezes them"
     by_hand = Remedy("compute_again", words, "display", note, {"place": place(call)})
     if behind is None or end is None:
         return (by_hand,)
     args = {"places": [place(call)], "after": place(behind), "backward": place(end)}
-    title = f"compute {where(call)} again, behind {where(behind)}, where its parameters are unfrozen"
+    title = f"compute {where(call)} again, after {where(behind)}, where its parameters are unfrozen"
     return (Remedy("recompute_after", title, "unsafe", note, args), by_hand)
 
 

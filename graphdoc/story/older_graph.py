@@ -74,7 +74,7 @@ def _owners(program: Program, names: set[str]) -> str:
     stepping = [o for o in owners if o.id not in program.never_stepped]
     if not stepping:
         return " (their optimizers never step)"
-    return " (stepped by " + ", ".join(o.name or told(o, program.optimizers) for o in stepping[:3]) + ")"
+    return " (updated by " + ", ".join(o.name or told(o, program.optimizers) for o in stepping[:3]) + ")"
 
 
 def distinct_carries(nodes: list[Node], carries: Iterable[OlderEdge]) -> list[OlderEdge]:
@@ -146,8 +146,8 @@ def calls_of(program: Program, reuse: Reuse) -> tuple[Span, ...]:
     for events in list(told.values())[:3]:
         event, own = events[0], {e.index for e in events}
         names = names_of(program.sources, program.nodes, (c for c in reuse.carries if c.freed_by in own), 2)
-        graph = f"the graph behind {names}" if names else "that graph"
-        does = f"{'walks and keeps' if event.retain_graph else 'frees'} {graph}"
+        graph = f"the graph of {names}" if names else "that graph"
+        does = f"{'goes through and keeps' if event.retain_graph else 'frees'} {graph}"
         if stepped:
             does = "an update in between"  # what failed is a write, and nothing shows that this call was there before
         text = f"{does} ({_numbers(program.journal, events)})"
@@ -188,7 +188,7 @@ def facts_of(program: Program, reuse: Reuse) -> tuple[str, ...]:
             if fact not in out:
                 out.append(fact)
     if reuse.behind:
-        out.append(f"behind it: {folded(reuse.behind)}{_owners(program, reuse.behind)}")
+        out.append(f"computed from {folded(reuse.behind)}{_owners(program, reuse.behind)}")
     if told := shares(program.evidence.extras, program.evidence.graph_size):
         out.append(told)
     return tuple(out)

@@ -378,7 +378,7 @@ def told_unpacked(sources: SourceTexts, found: Unpacked, failed: Frame, title: s
         Proof.RAISED.where(found.alone),
         title,
         f"{name}, saved at {where(found.used)}, is one of several views (`unbind`, `chunk`, `split`) of {whole}. Since "
-        f"then the memory behind {whole} was written in place, and autograd cannot tell what the views are now.",
+        f"then the memory of {whole} was changed in place, and autograd cannot tell what the views are now.",
         spans,
         remedies=(
             Remedy(

@@ -379,18 +379,16 @@ def kept_result(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -
         0.93,
         "likely",  # what is kept, and that no optimizer has what it came from, is seen; not that it is to be trained
         f"`self.{attribute}` of `{cls}` is computed from a parameter that no optimizer holds",
-        f"A module registers a `Parameter` that is assigned to an attribute. The operation behind it gives a plain "
+        f"A module registers a `Parameter` that is assigned to an attribute. The operation on it gives a plain "
         f"tensor, so `{cls}.parameters()` does not find it. Gradients go to the parameter that was thrown away.",
         distinct(
             (
                 span("cause", made, "a plain tensor with a graph, not a parameter", sources),
-                *span_of(
-                    "related", sign.other, "gives gradients to the parameter behind it, which nobody uses", sources
-                ),
+                *span_of("related", sign.other, "gives gradients to that parameter, which nobody uses", sources),
             )
         ),
         remedies=() if whole is None else (_remedy(whole, attribute),),
-        because=f"the parameter behind it got gradients in {sign.count} backward calls; {name} holds other "
+        because=f"that parameter got gradients in {sign.count} backward calls; {name} holds other "
         "parameters of the same model",
     )
 

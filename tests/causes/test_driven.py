@@ -275,7 +275,7 @@ def test_write_in_a_callback_between_forward_and_backward(folder: Path) -> None:
     assert told.lines("cause") == ["p.clamp_(-0.1, 0.1)"]
     text = spoken(told)
     assert "tinyloops 1.2 calls `Clip.before_backward` after `Forecaster.training_step`" in text
-    assert any("behind the step" in r.title for r in told.found[0].finding.remedies)
+    assert any("after the step" in r.title for r in told.found[0].finding.remedies)
 
 
 def test_package_whose_code_another_package_runs(folder: Path) -> None:

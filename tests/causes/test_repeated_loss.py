@@ -41,7 +41,7 @@ def test_no_clones_for_what_is_to_have_another_gradient(tmp_path: Path, write: s
     found = observe(tmp_path, HEAD + CLIMB + LOOP.replace("WRITE", write).replace("STEP", "optimizer.step()"))
     finding = found.found[0].finding
     assert not [r for r in finding.remedies if "clones" in r.title]
-    assert any(r.title.startswith("Compute the loss again behind the write at train.py:") for r in finding.remedies)
+    assert any(r.title.startswith("Compute the loss again after the write at train.py:") for r in finding.remedies)
     assert "clones" not in finding.explanation
     assert "compute it again" in finding.explanation
 

@@ -81,7 +81,7 @@ def test_the_first_call_of_a_place_is_not_certain(tmp_path: Path) -> None:
     seen = observe(tmp_path, code)
     assert seen.slugs == ["frozen-parameters"]
     assert seen.found[0].finding.confidence == "likely"
-    assert "`opt_d` steps behind this call and holds `D.*` (4 parameters)" in seen.said
+    assert "`opt_d` steps after this call and holds `D.*` (4 parameters)" in seen.said
 
 
 def test_a_frozen_backbone_under_a_head_is_not_blamed(tmp_path: Path) -> None:

@@ -104,4 +104,4 @@ out.sum().backward()
 """
     read = observe(tmp_path / "read", code.format(" + skip(h)")).found[0].finding.remedies
     left = observe(tmp_path / "left", code.format("")).found[0].finding.remedies
-    assert "`h` is read behind the write" in read[0].open and not left[0].open
+    assert "`h` is read after the write" in read[0].open and not left[0].open

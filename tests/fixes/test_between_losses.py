@@ -133,7 +133,7 @@ def test_computes_again(source: str, args: dict[str, Any], expected: str) -> Non
 
 NOT_RECOMPUTED = [
     ("«y = net(x)»\n«opt.step()»\nprint(x)\n", ONE, "nothing that the forward has bound"),
-    ("«opt.step()»\n«y = net(x)»\nuse(y)\n", {"places": ["@1"], "after": "@0"}, "behind the write already"),
+    ("«opt.step()»\n«y = net(x)»\nuse(y)\n", {"places": ["@1"], "after": "@0"}, "after the write already"),
     ("def f():\n    «y = net(x)»\n«opt.step()»\n", ONE, "different functions"),
     ("if a:\n    «y = net(x)»\n«opt.step()»\nuse(y)\n", ONE, "a loop, a branch or a call"),
     ("with open(f) as g:\n    «y = net(x)»\n«opt.step()»\nuse(y)\n", ONE, "a loop, a branch or a call"),

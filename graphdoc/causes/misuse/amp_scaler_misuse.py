@@ -287,7 +287,7 @@ def _always(sources: SourceTexts, found: scaler_calls.Refused) -> tuple[Remedy, 
     return (
         Remedy(
             "several",
-            f"Call `{text}` behind the condition, in every iteration",
+            f"Call `{text}` after the condition, in every iteration",
             "unsafe",
             "An iteration that leaves its step out then ends for the scaler as well.",
             {

@@ -217,7 +217,7 @@ def _measured(program: Program) -> Finding | None:
         0.85,
         "likely",  # that it is another gradient is measured; that it is none on purpose is not
         f"`{function.name}.backward` gives {gives} the derivative of its forward",
-        f"At {sign.count} steps its inputs were moved, and its outputs did not change as its backward says: the "
+        f"At {sign.count} steps its inputs were moved, and its outputs did not change as its backward says. The "
         f"gradient of {whose or 'what lies behind'} is not that of the loss.",
         distinct(
             (

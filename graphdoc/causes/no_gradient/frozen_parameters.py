@@ -164,7 +164,10 @@ def _nothing_trainable(program: Program) -> Finding | None:
     ):
         return None
     made = span_of(
-        "cause", loss_made(program.evidence.extras)[1], "no parameter behind this requires gradients", program.sources
+        "cause",
+        loss_made(program.evidence.extras)[1],
+        "nothing that this was computed from requires gradients",
+        program.sources,
     )
     strength, confidence = (0.5, "possible") if trainable else (0.85, "likely")
     return Finding(

@@ -127,7 +127,7 @@ def _converted(program: Program, frame: Frame, name: str) -> Finding | None:
         Proof.NODE.confidence,
         f"`{name}` is computed from a leaf: backward stores the gradient in that leaf",
         f"The leaf that requires gradients is made inside the expression at {where(whole)} and has no name; `{name}` "
-        "is what the operation behind it gave. No optimizer can train it, and its `.grad` stays None.",
+        "is what the operation on it gave. No optimizer can train it, and its `.grad` stays None.",
         distinct(
             (
                 span("cause", whole, f"`{name}` is computed from the leaf that is made here", program.sources),

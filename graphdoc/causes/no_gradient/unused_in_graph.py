@@ -198,7 +198,7 @@ def _input_name(program: Program, frame: Frame | None, index: str | None) -> str
 def _why(program: Program, idle: Idle | None, cut: list[Frame]) -> tuple[tuple[Span, ...], str]:
     """The likeliest reason that the run or its source shows, with its place."""
     if cut:
-        label = "a write through `.data` takes the numbers and leaves the graph behind"
+        label = "a write through `.data` takes the numbers without the graph"
         return tuple(span("cause", f, label, program.sources) for f in cut), (
             f"What is computed from it is stored through `.data` at {where(cut[0])}. Autograd does not record that, so "
             "the tensors that get the numbers have no graph that leads back."

@@ -69,9 +69,9 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
         birth,
         f"{function(trouble, birth)} is left out where it has no value, but its gradient is not",
         "outside of its domain where it is not used",
-        f"the loss of that call is finite, the gradient behind {operand} is not"
+        f"the loss of that call is finite, the gradient of {operand} is not"
         if trouble.what != "loss"
-        else f"the gradient behind {operand} is not finite, and this loss is computed from it",
+        else f"the gradient of {operand} is not finite, and this loss is computed from it",
         "the forward pass leaves the bad elements out, the backward pass multiplies their derivative by zero.",
         remedy_at(
             chosen or birth.place,

@@ -151,7 +151,7 @@ def _causes(sources: SourceTexts, nodes: list[Node], found: Overwrite) -> list[S
     saved = innermost_user(found.node.stack)
     if not out and saved is not None:
         # Who wrote was not seen: the place that saved is where a reader begins, and where a clone goes.
-        out.append(span("cause", saved, f"{saved_by(found.node)} saves it; it is written behind", sources))
+        out.append(span("cause", saved, f"{saved_by(found.node)} saves it; it is changed after that", sources))
     return out
 
 

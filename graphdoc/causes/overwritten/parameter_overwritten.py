@@ -148,7 +148,7 @@ def _causes(program: Program, found: Overwrite, hook: Hook | None) -> list[Span]
     if hook is not None:
         return [
             *out,
-            *(span("cause", f, "registered to run behind the layer", program.sources) for f in hook.registered[:2]),
+            *(span("cause", f, "registered to run after the layer", program.sources) for f in hook.registered[:2]),
         ]
     # That of the parameter that the title names comes first: it may be another network's than the first in the text.
     lines = sorted(at.lines, key=lambda f: found.node not in found.ran_in(f)) if at is not None else []

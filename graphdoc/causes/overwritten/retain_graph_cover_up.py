@@ -119,7 +119,7 @@ def _told(program: Program, found: Overwrite) -> Finding:
                 *_calls(program, found, reuse),
             )
         ),
-        (*facts_of(program, found), f"behind the old part: {folded(behind)}"),
+        (*facts_of(program, found), f"the old part was computed from {folded(behind)}"),
         covered_remedies(program, found),
         covers="GD1" if reuse is not None else "",
         because=reason(program, found),

@@ -132,7 +132,7 @@ def _told(program: Program, reuse: Reuse) -> Finding:
         0.95 if proven else 0.85,
         Proof.OLDER_EDGE.where(proven),
         f"{named} {carry} the last iteration's graph into this one" if named else TITLE,
-        f"{what} computed {'behind' if reuse.kept_behind else 'before'} the earlier backward call went into this "
+        f"{what} computed {'after' if reuse.kept_behind else 'before'} the earlier backward call went into this "
         f"iteration's loss with the graph that belongs to it. {_since(program, reuse)}. "
         "Keep the numbers and let go of the graph once each iteration.",
         distinct(
@@ -155,9 +155,9 @@ def _reset(program: Program, reuse: Reuse, resets: list[Reset]) -> Finding:
     are, them = ("are", "them") if several(named) else ("is", "it")
     label = "gives the tensor new numbers, and leaves it the graph of the last iteration"
     how = (
-        "is an operation on the tensor as it was, so the graph behind it stays"
+        "is an operation on the tensor as it was, so its graph stays"
         if recorded
-        else "is not recorded, so the graph behind it stays"
+        else "is not recorded, so its graph stays"
     )
     return Finding(
         0.95,

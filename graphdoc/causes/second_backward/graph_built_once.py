@@ -34,7 +34,7 @@ from graphdoc.story.wording import folded
 
 ONCE = "computed once, with a graph that serves one backward call"
 KEPT = "set once, to what has a graph that serves one backward call"
-TAKEN = "enters a loss that trains none of what lies behind it"
+TAKEN = "enters a loss that trains nothing of what it was computed from"
 TITLE = "Part of the forward pass was computed once and is used in every iteration"
 
 PAGE = Page(
@@ -158,7 +158,7 @@ def _advice(missing: set[str], reuse: Reuse) -> str:
             f"Where {folded(trained, 3)} should learn through it, compute it in every iteration; where it is a "
             "constant, take it without its graph."
         )
-    return "No optimizer of this loss trains what lies behind it, so it is data here: take it without its graph."
+    return "No optimizer of this loss trains what it was computed from, so it is data here: take it without its graph."
 
 
 def _from_text(program: Program) -> Finding | None:

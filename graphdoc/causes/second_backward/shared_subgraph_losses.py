@@ -150,7 +150,7 @@ def _told(program: Program, reuse: Reuse) -> Finding:
         else "two losses come from one operation, and the first backward frees its graph"
         if reuse.of_one_node and reuse.joined is None
         else TITLE,
-        f"{_both(reuse)} share the part behind {folded(_common(reuse), 3)}. "
+        f"{_both(reuse)} share the graph of {folded(_common(reuse), 3)}. "
         "The first call frees it, so nothing is left for the second. "
         f"{_advice(program, reuse)}",
         distinct((*_meeting(program, reuse), *flow(program.sources, program.nodes, reuse), *calls_of(program, reuse))),

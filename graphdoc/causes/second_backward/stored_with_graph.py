@@ -24,7 +24,7 @@ PAGE = Page(
 While data is collected, tensors that come out of a network are put into a list, a replay memory or a rollout buffer:
 log-probabilities, values, hidden states, features. Each entry keeps the graph of the forward pass that produced it.
 Later several updates (epochs, minibatches, sampled episodes) read the buffer. The first backward that reaches an entry
-frees the graph behind it. The next update that reads the same entry, or one that shares a part of its graph (the
+frees the graph of it. The next update that reads the same entry, or one that shares a part of its graph (the
 recurrent state of one rollout connects all its steps), finds it freed.
 
 Where each update reads another entry, nothing is freed twice, and the first step makes the rest of the buffer stale:

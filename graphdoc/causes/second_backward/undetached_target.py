@@ -126,7 +126,7 @@ def _of_another(program: Program, reuse: Reuse) -> Finding:
         0.93 if reuse.meant_known else 0.7,
         Proof.OLDER_EDGE.where(reuse.owned_by_others and not taken),
         _title(reuse, what),
-        f"{whose} takes {what} with {'their' if ' and ' in what else 'its'} graph, behind which lie "
+        f"{whose} takes {what} with {'their' if ' and ' in what else 'its'} graph. That graph leads to "
         f"{folded(reuse.behind) or 'other parameters'}, {trained_by(program, reuse.behind)}. For "
         f"{whose[0].lower()}{whose[1:]} they are constants. Two backward calls meet in one graph, and the first one "
         "has used it up.",
@@ -198,12 +198,12 @@ def _data_of_both(program: Program, reuse: Reuse) -> Finding:
         0.93,
         Proof.OLDER_EDGE.where(reuse.both_seen),
         f"{what} bring{'' if plural else 's'} a graph into two losses that neither of them trains" if what else TITLE,
-        f"Both losses take {what or 'a value'} with the graph that made it, behind which lie {behind}. The losses are "
+        f"Both losses take {what or 'a value'} with its graph. That graph leads to {behind}. The losses are "
         f"for {ours}: for them it is data. The first backward call has used that graph up. Take the numbers only.",
         distinct((*made, *flow(program.sources, program.nodes, reuse), *calls_of(program, reuse))),
         facts_of(program, reuse),
         remedies_for(program, reuse),
-        because=f"behind it lie {behind}; the two losses are for {ours}",
+        because=f"the graph leads to {behind}; the two losses are for {ours}",
     )
 
 
@@ -234,7 +234,7 @@ def _overwritten(program: Program, reuse: Reuse, found: Overwrite) -> Finding:
         ),
         versions,
         overwritten_remedies(program, found),
-        because=f"behind it lie {behind}; {versions[0]}",
+        because=f"the graph leads to {behind}; {versions[0]}",
     )
 
 
@@ -253,7 +253,7 @@ def _title(reuse: Reuse, what: str) -> str:
 
 def _because(program: Program, reuse: Reuse) -> str:
     """Who trains what lies behind, and whom the loss is for."""
-    text = f"behind it lie {folded(reuse.behind)}, {trained_by(program, reuse.behind)}"
+    text = f"the graph leads to {folded(reuse.behind)}, {trained_by(program, reuse.behind)}"
     ours = reuse.works_for[0] if reuse.in_earlier_loss else reuse.works_for[1]
     free = [o.id for o in program.optimizers if o.id in ours and not {*o.parameters} & reuse.behind]
     names = all_told(program.optimizers, free)

@@ -69,7 +69,7 @@ _LABELS = {
     "before-unscale": ("bounds gradients that are multiplied by the scale", "divides by the scale only here"),
 }
 _BECAUSE = {
-    "after-step": "each call came right behind the step, and `zero_grad()` followed before anything used the gradients",
+    "after-step": "each call came right after the step, and `zero_grad()` followed before anything used the gradients",
     "before-backward": "at each call no parameter had a gradient; backward and step followed",
     "before-unscale": "at each call the scaler had scaled the loss, and `unscale_` was not called before",
 }
@@ -155,7 +155,7 @@ def _remedies(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, how
         title = "divide the gradients by the scale before they are clipped"
         return [Remedy("add_statement", title, "unsafe", note, args)] if statement else []
     where = {"before": place(other)} if how == "after-step" else {"after": place(other)}
-    title = f"clip {'in front of the step' if how == 'after-step' else 'behind the backward call'}"
+    title = f"clip {'before the step' if how == 'after-step' else 'after the backward call'}"
     return [Remedy("move_statement", title, "unsafe", note, {"place": moved_with(sources, clip, other), **where})]
 
 

@@ -142,9 +142,9 @@ def _remedy(sources: SourceTexts, making: Made, change: ast.stmt, name: str, who
     note = f"`{name}` steps {whose}"
     if using:
         args = {"place": here, "statement": bindings.text_of(making.statement)}
-        return [Remedy("add_statement", f"make `{name}` again behind this", "unsafe", note, args)]
+        return [Remedy("add_statement", f"make `{name}` again after this", "unsafe", note, args)]
     args = {"place": place(making.frame(sources)), "after": here}
-    return [Remedy("move_statement", f"make `{name}` behind this", "unsafe", note, args)]
+    return [Remedy("move_statement", f"make `{name}` after this", "unsafe", note, args)]
 
 
 def _mentions(node: ast.AST, name: str) -> bool:

@@ -110,7 +110,7 @@ def _hidden(program: Program, sign: Sign) -> Finding | None:
     whose = folded(sign.parameters) or "parameters"
     callers = [f for f in sign.other if f.user and (f.file, f.line) != (writer.file, writer.line)]
     spans = (
-        span("cause", writer, f"{sign.facts['hidden']} writes behind the forward, where no version tells", sources),
+        span("cause", writer, f"{sign.facts['hidden']} writes after the forward, where no version tells", sources),
         *(span("cause", f, "is done from here", sources) for f in callers[-1:]),
         *(span_of("created", node.stack, "the forward that has used the old values", sources) if node else ()),
         *span_of("failed", sign.stack, "multiplies old activations with new parameters", sources),
@@ -121,7 +121,7 @@ def _hidden(program: Program, sign: Sign) -> Finding | None:
         f"{whose} {'is' if len(sign.parameters) == 1 else 'are'} overwritten through `.data` between forward and "
         "backward",
         "`.data` has a version counter of its own, so PyTorch does not refuse this backward. Its gradient is one of "
-        "neither the old parameters nor the new. Write before the forward or behind the step, and put back what was "
+        "neither the old parameters nor the new. Write before the forward or after the step, and put back what was "
         "there if the write was for a measurement only.",
         distinct(spans),
         remedies=tuple(move_behind(program, found)) if found is not None and _may_move(found, sign) else (),

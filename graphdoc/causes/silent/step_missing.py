@@ -93,7 +93,7 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
         own = spelled(sources, program_name, frame, [cleared] if cleared is not None else [])
     if frame is not None and own is not None and waiting is None:
         at, before = step_place(sources, frame, cleared)
-        where = "before the gradients are thrown away" if before else "behind this backward call"
+        where = "before the gradients are thrown away" if before else "after this backward call"
         title = f"call `{own}.step()` {where}"
         note = f"{name} updates {folded(sign.parameters)} by the gradients of this loss"
         args = {"place": vars(at), "statement": f"{own}.step()", "before": before}

@@ -92,7 +92,7 @@ def _remedies(program: Program, sign: Sign) -> list[Remedy]:
     own = spelled(program.sources, name, at, [step])
     if own is None:
         return []
-    where = "in front of this backward call" if before else "behind the step"
+    where = "before this backward call" if before else "after the step"
     args = {"place": place(at), "statement": f"{own}.zero_grad()", "before": before}
     note = f"each step of `{name}` uses the gradients of its own iteration"
     # The gradients of that loss are cleared with the old ones.

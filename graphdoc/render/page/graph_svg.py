@@ -168,7 +168,7 @@ def _svg(
         f'<svg class=graph role=group aria-labelledby="graph-t graph-d" width="{wide * scale:.0f}"'
         f' height="{high * scale:.0f}"'
         f' viewBox="0 0 {wide:.0f} {high:.0f}">',
-        "<title id=graph-t>The graph behind the call</title>",
+        "<title id=graph-t>The graph of the call</title>",
         f"<desc id=graph-d>{escape(_described(picture))}</desc><defs>{heads}</defs>",
     ]
     for arrow in sorted(picture.arrows, key=lambda a: a.way == "fatal"):
