@@ -6,7 +6,7 @@ import weakref
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import node_stacks, stacks, walk
+from graphdoc.capture import event_stacks, node_stacks, stacks, walk
 from graphdoc.capture.facts import grad_fn_of, storage_of
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.quiet import Unseen
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 MOST_COPIES = 200
 """Copies that are looked at; a program makes a few of each kind or very many."""
 
+OFTEN = 2
+"""Losses in which the same is seen before it is told, and networks beside the trained one that are looked for."""
 MOST_LOOKS = 6
 """Losses that reach a network which is copied into itself, until one contains its values twice."""
 
@@ -35,7 +37,8 @@ class _Copy:
 
 
 class Targets:
-    """``same-network``: a network is copied from itself. ``target-trained``: one that is copied from another is reached
+    """``same-network``: a network is copied from itself. ``became-network``: the trained one takes the place of another
+    of its shapes, whose names are in ``facts["was"]``. ``target-trained``: one that is copied from another is reached
     by the same loss and stepped; ``stack`` is the value that brings it into the loss, ``other`` the copy."""
 
     def __init__(self, audit: Audit) -> None:
@@ -44,6 +47,11 @@ class Targets:
         self._copies: list[_Copy] = []
         self._same: list[_Copy] = []
         """A network that was copied into itself: a parameter server's or an actor's may well be the learner's own."""
+        self._beside: weakref.ref[Any] | None = None
+        """A parameter of a second network of the same shapes, in no optimizer, that the same loss reaches."""
+        self._was: list[str] = []
+        self._gone = self._tries = 0
+        """Losses that reach the trained network twice since, and the second one no more."""
         self._found: list[Sign] = []
 
     @property
@@ -94,6 +102,7 @@ class Targets:
         """A backward call is about to run."""
         if self._found:
             return
+        self._look_beside(noted, outputs, leaves)
         for copy in self._same:
             self._look_twice(noted, outputs, leaves, copy)
         for copy in self._copies:
@@ -121,16 +130,9 @@ class Targets:
     def _look_twice(self, noted: Noted, outputs: Any, leaves: dict[int, Any], copy: _Copy) -> None:
         """Whether the loss contains the network's values twice, once as the goal."""
         with Unseen(self._audit.torch, self._audit.witness.anomaly, _getframe(1)):
-            mine = {id(p): s for s, r in copy.own.items() if (p := r()) is not None}
-            if not mine.keys() & leaves.keys():
+            twice = _is_used_twice(outputs, {id(p) for r in copy.own.values() if (p := r()) is not None}, leaves)
+            if twice is None:
                 return
-            order = walk.walk([grad_fn_of(t) for t in outputs if hasattr(t, "grad_fn")], walk.DEEP - 1)
-            used: dict[int, int] = {}
-            for found in order:
-                for number in found.following:
-                    used[number] = used.get(number, 0) + 1
-            uses = [used.get(f.number, 0) for f in order if f.leaf is not None and id(f.leaf) in mine]
-        twice = bool(uses) and min(uses) > 1
         copy.looks += 1
         if twice or copy.looks >= MOST_LOOKS:
             self._same.clear()
@@ -140,6 +142,33 @@ class Targets:
             parameters = {s: p for s, r in copy.own.items() if (p := r()) is not None}
             self._tell("same-network", frames_of(copy.stack, self._audit.witness.cwd), [], parameters, noted[0])
 
+    def _look_beside(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+        """Whether the loss reached a second network, and reaches the trained one in its place since that is gone."""
+        audit, kind = self._audit, self._audit.torch.nn.Parameter
+        held = {i for seen in audit.journal.optimizers.values() for i in seen.parameters} & leaves.keys()
+        if self._beside is None and self._tries < OFTEN:
+            every = {i: p for i, p in leaves.items() if type(p) is kind}
+            mine, others = ({i: p for i, p in every.items() if (i in held) == one} for one in (True, False))
+            if others and _shapes(mine) == _shapes(others):
+                self._tries += 1
+                audit.snapshot()
+                self._was = sorted(audit.names[i] for i in others if i in audit.names)
+                self._beside = weakref.ref(next(iter(others.values())), self._look_on) if self._was else None
+        elif self._beside is not None and self._beside() is None and held:
+            with Unseen(audit.torch, audit.witness.anomaly, _getframe(1)):
+                twice = bool(_is_used_twice(outputs, held, leaves))
+            self._gone = self._gone + 1 if twice else -1
+            if self._gone == OFTEN:
+                stack = frames_of(event_stacks.stack_of_seen(noted[3]), audit.witness.cwd)
+                self._tell("became-network", stack, [], {i: leaves[i] for i in held}, noted[0])
+                self._found[0].facts["was"] = self._was
+            if not 0 <= self._gone < OFTEN:
+                self._beside = None
+                audit.witness.looking = self.waits or audit.unheld.waits
+
+    def _look_on(self, _gone: Any) -> None:
+        self._audit.witness.looking = True
+
     def _tell(self, kind: str, stack: list[Any], other: list[Any], mine: dict[int, Any], event: int) -> None:
         names = sorted(self._audit.names[id(p)] for p in mine.values() if id(p) in self._audit.names)
         stops = names if kind == "target-trained" else []
@@ -148,6 +177,23 @@ class Targets:
 
     def signs(self) -> list[Sign]:
         return self._found
+
+
+def _shapes(parameters: dict[int, Any]) -> list[Any]:
+    return sorted(tuple(p.shape) for p in parameters.values())
+
+
+def _is_used_twice(outputs: Any, mine: set[int], leaves: dict[int, Any]) -> bool | None:
+    """Whether this loss takes each of these leaves (ids) more than once; None where it reaches none of them."""
+    if not mine & leaves.keys():
+        return None
+    order = walk.walk([grad_fn_of(t) for t in outputs if hasattr(t, "grad_fn")], walk.DEEP - 1)
+    used: dict[int, int] = {}
+    for found in order:
+        for number in found.following:
+            used[number] = used.get(number, 0) + 1
+    uses = [used.get(f.number, 0) for f in order if f.leaf is not None and id(f.leaf) in mine]
+    return bool(uses) and min(uses) > 1
 
 
 def _entering(order: list[walk.Found], copy: _Copy) -> Any:

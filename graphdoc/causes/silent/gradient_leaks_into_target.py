@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from itertools import takewhile
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
@@ -21,6 +22,7 @@ from graphdoc.program.spans import (
     span_of,
     where,
 )
+from graphdoc.source.paths import last_word
 from graphdoc.story.gradients import kept_reference, trained_baseline
 from graphdoc.story.wording import first_told, folded
 
@@ -82,6 +84,7 @@ def recognise(program: Program) -> Finding | None:
         ("own-copy", lambda s: kept_reference(sources, s)),
         ("baseline-trained", lambda s: trained_baseline(sources, s)),
         ("same-network", lambda s: _same(sources, s)),
+        ("became-network", lambda s: _became(sources, s)),
         ("target-trained", lambda s: _trained(sources, s)),
     )
 
@@ -184,6 +187,46 @@ def _same(sources: SourceTexts, sign: Sign) -> Finding | None:
         remedies=tuple(remedies),
         because="the parameters that were loaded are the network's own",
     )
+
+
+def _became(sources: SourceTexts, sign: Sign) -> Finding | None:
+    """The assignment by which one name is given to the network of another one, while the training goes on."""
+    name, source = _owner(sign.facts["was"]), _owner(sign.parameters)
+    found = [
+        bindings.frame_of(sources, file, n.value)
+        for file in sources
+        for n in ast.walk(bindings.tree(sources, file) or ast.Module([], []))
+        if isinstance(n, ast.Assign)
+        and last_word(n.value) == source
+        and any(last_word(t) == name for t in n.targets)
+        and isinstance(n.value, ast.Name | ast.Attribute)
+    ]
+    if len(found) != 1 or not name or name == source:
+        return None
+    note = f"`{name}` keeps the weights of that moment, and `{source}` alone is trained"
+    title = f"give `{name}` a copy of its own with copy.deepcopy"
+    return Finding(
+        0.95,
+        "likely",  # whom the loss trains is seen; what was meant as a goal is not
+        f"`{name}` becomes the network `{source}` itself, no copy of it: the loss trains its own target",
+        "An assignment gives one object a second name. The value that should be a constant goal has the graph of the "
+        "network that is trained.",
+        distinct(
+            (
+                span("cause", found[0], f"from here on `{name}` is the very network that `{source}` is", sources),
+                *span_of("related", sign.stack, "trains it by both of its values", sources),
+            )
+        ),
+        remedies=(Remedy("deepcopy_expression", title, "unsafe", note, {"place": place(found[0])}),),
+        because=f"this loss reached `{name}`'s own parameters at first, and reaches those of `{source}` twice since",
+    )
+
+
+def _owner(parameters: list[str]) -> str:
+    """The last word of what holds all of these parameters."""
+    holders = [name.split(".")[:-1] for name in parameters]
+    common = [words[0] for words in takewhile(lambda words: len({*words}) == 1, zip(*holders, strict=False))]
+    return common[-1] if common else ""
 
 
 def _owner_of_state(node: ast.expr) -> str:
