@@ -328,6 +328,6 @@ def test_a_step_that_cannot_be_repeated_is_not_measured(tmp_path: Path, name: st
 
 
 def test_threads_are_a_reason(tmp_path: Path) -> None:
-    before = "import threading, time\nthreading.Thread(target=lambda: time.sleep(5), daemon=True).start()\n"
+    before = "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
     evidence = measured(tmp_path, program("z = enc(x)", before))
     assert any("more than one thread" in line for line in gradients(evidence))
