@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from graphdoc.causes.base import Cause
     from graphdoc.messages import Failure
 
-_CODE = re.compile(r"GD\d{1,4}", re.IGNORECASE)
+_CODE = re.compile(r"GD[\w-]{0,2}\d{1,4}\w{0,2}", re.IGNORECASE)
 _SLUG = re.compile(r"[a-z]+(?:-[a-z]+){1,8}")
 _PATH = re.compile(r"[^\n]{0,400}(?:\.(?:log|txt|out|err|gz|md|json|stderr|stdout)|[/\\][\w.-]{1,200})")
 
@@ -58,13 +58,19 @@ def explain(target: str | None, fmt: str = "text") -> int:
         return _log(sys.stdin.buffer, "standard input", fmt)
     word = target.strip()
     if _CODE.fullmatch(word) or _SLUG.fullmatch(word.lower()):
-        from graphdoc.causes import find
+        from difflib import get_close_matches
+
+        from graphdoc.causes import all_causes, find
 
         cause = find(word)
         if cause is not None:
             return _page(cause, fmt)
-        if _CODE.fullmatch(word):
-            raise UsageError(f"there is no cause {word.upper()}; `graphdoc causes` lists them all")
+        codes = [] if word[2:].isdigit() else [c.code for c in all_causes()]
+        close = get_close_matches(word.upper(), codes, 1, 0.7)
+        close = close or get_close_matches(word.lower(), [c.slug for c in all_causes()], 1, 0.8)
+        meant = f"did you mean {close[0]}? " if close else ""
+        if close or _CODE.fullmatch(word):
+            raise UsageError(f"there is no cause {word}; {meant}`graphdoc causes` lists them all")
     return _text(target, fmt)
 
 

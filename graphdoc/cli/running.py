@@ -6,6 +6,7 @@ Imports little before the program starts: everything between the user's Enter an
 from __future__ import annotations
 
 import errno
+import importlib.util
 import os
 import stat
 import sys
@@ -19,6 +20,8 @@ from graphdoc.cli.output import Wanted, parse_reports, say, show, tell_github, w
 from graphdoc.cli.settings import reports as settings_reports
 from graphdoc.errors import Interrupted, UsageError, missing_dependency
 from graphdoc.launch import Ended, Kind, Request, end_like, launch
+
+_WHERE = "install graphdoc beside the program's torch: `PYTHON -m pip install torch-graphdoc`, with its PYTHON"
 
 if TYPE_CHECKING:
     from graphdoc.launch.keep import Kept
@@ -78,7 +81,7 @@ def check_script(script: str) -> None:
     """Refuse, before anything starts, what cannot run.
 
     Raises:
-        UsageError: the script is missing, cannot be read or does not parse.
+        UsageError: the script is missing, is a notebook or cannot be read.
     """
     if script == "-":
         return
@@ -87,25 +90,13 @@ def check_script(script: str) -> None:
             raise UsageError(f"{script} is a folder without a __main__.py")
         return
     try:
-        if not stat.S_ISREG(os.stat(script).st_mode):
-            return  # a pipe (`<(…)`, /dev/stdin, a FIFO) gives its text once, and the program is to have it
-        with open(script, "rb") as stream:
-            source = stream.read()
+        if stat.S_ISREG(os.stat(script).st_mode):  # a pipe (`<(…)`, a FIFO) gives its text once: to the program
+            with open(script, "rb"):
+                pass
     except OSError as e:
         raise UsageError(f"cannot open {script}: {e.strerror or e}") from e
-    if b"\0" in source[:4096]:
-        return  # an archive or bytecode
-    import warnings
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            compile(source, script, "exec", dont_inherit=True)
-    except SyntaxError as e:
-        line = f"line {e.lineno}: " if e.lineno else ""
-        raise UsageError(f"{script} does not parse: {line}{e.msg}") from e
-    except (ValueError, RecursionError, MemoryError, OverflowError):
-        pass  # Python itself shall say what it thinks of it
+    if script.endswith(".ipynb"):
+        raise UsageError(f"{script} is a notebook, not a script: put `%load_ext graphdoc` into its first cell")
 
 
 def _make_folder() -> tuple[Path | None, str]:
@@ -148,6 +139,8 @@ def _tell(
     elsewhere = not seen.torch and ended.exit_status != 0 and not alone(kept)
     if result.diagnoses or result.notes or not seen.complete or elsewhere:
         show(result, "terminal", sys.stderr)
+    if ended.exit_status and request.kind != "command" and importlib.util.find_spec("torch") is None:
+        say(f"the program ran with graphdoc's Python, {sys.executable}, which has no torch; {_WHERE}")
     for line in [trouble, *ended.troubles][:4]:
         if line and line not in seen.why:
             say(line)

@@ -204,6 +204,8 @@ def _program(name: str) -> str:
     if shutil.which(name) is not None:
         return name
     beside = shutil.which(name, path=os.path.dirname(sys.executable)) if os.path.basename(name) == name else None
+    if beside is None and name.endswith(".py") and os.path.isfile(name):
+        raise UsageError(f"{name} is a script, not a command: `graphdoc run {name}`")
     if beside is None:
         raise UsageError(f"{name}: command not found")
     return beside

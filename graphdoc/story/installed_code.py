@@ -371,9 +371,7 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
             because = f"{their} optimizer found gradients in earlier steps, and none at all in {sign.count} in a row"
         if sign.facts.get("at_steps"):
             has = "has" if len(sign.parameters) == 1 else "have"
-            title = (
-                f"{whose or 'parameters of the optimizer'} {has} no gradient when {their} optimizer steps: {cut_off}"
-            )
+            title = f"{whose or 'parameters of the optimizer'} {has} no gradient when {their} optimizer steps"
             because = f"at no step of {their} optimizer that was looked at had {'it' if has == 'has' else 'they'} one"
     told = program.cuts[0] if program.cuts else None
     explanation = f"{_ended_by(told)}Nothing fails, because the rest of the loss goes on with its graph."

@@ -145,21 +145,22 @@ def test_a_report_that_cannot_be_written_costs_a_line(tmp_path: Path) -> None:
     ("words", "line"),
     [
         (["gone.py"], "graphdoc: cannot open gone.py: No such file or directory"),
-        (["bad.py"], "graphdoc: bad.py does not parse: line 3: invalid syntax"),
-        (["latin.py"], "graphdoc: latin.py does not parse: "),
+        (["nb.ipynb"], "graphdoc: nb.ipynb is a notebook, not a script: put `%load_ext graphdoc` into its first cell"),
+        (["gone.ipynb"], "graphdoc: cannot open gone.ipynb: No such file or directory"),
         (["folder"], "graphdoc: folder is a folder without a __main__.py"),
         (["--report", "pdf", "ok.py"], "graphdoc: unknown report format 'pdf'; the formats are "),
         (
             ["--report", "json:none/r.json", "ok.py"],
             "graphdoc: --report json:none/r.json: the folder none does not exist",
         ),
+        (["--", "ok.py"], "graphdoc: ok.py is a script, not a command: `graphdoc run ok.py`"),
         (["--", "no-such-command-here"], "graphdoc: no-such-command-here: command not found"),
     ],
 )
 def test_what_cannot_run_is_one_line_and_leaves_nothing(tmp_path: Path, words: list[str], line: str) -> None:
     write(tmp_path, "print('ran')")
-    write(tmp_path, "x = 1\n\nif x y:\n", "bad.py")
-    (tmp_path / "latin.py").write_bytes(b"x = '\xe9'\n")
+    write(tmp_path, "print('ran')", "ok.py")
+    (tmp_path / "nb.ipynb").write_text('{"cells": [], "nbformat": 4}')
     (tmp_path / "folder").mkdir()
     before = sorted(os.listdir(tmp_path))
     done = graphdoc(tmp_path, "run", *words)
@@ -168,6 +169,21 @@ def test_what_cannot_run_is_one_line_and_leaves_nothing(tmp_path: Path, words: l
     assert done.stdout == ""
     left = sorted(name for name in os.listdir(tmp_path) if name != ".graphdoc" or words[0] != "--")
     assert left == before
+
+
+@pytest.mark.parametrize(
+    "text", [b"x = 1\n\nif x y:\n", b"x = '\xe9'\n", b"if 1:\n\tx = 1\n        y = 2\n"], ids=["bad", "latin", "tabs"]
+)
+def test_a_script_that_does_not_parse_ends_as_python_ends_it(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "bad.py").write_bytes(text)
+    plain = subprocess.run([sys.executable, "bad.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = graphdoc(tmp_path, "run", "bad.py")
+    assert "Error: " in plain.stderr
+    assert (
+        (done.stdout, done.stderr, done.returncode)
+        == (plain.stdout, plain.stderr, plain.returncode)
+        == ("", plain.stderr, 1)
+    )
 
 
 def test_nothing_to_run_and_unknown_options(tmp_path: Path) -> None:

@@ -48,6 +48,8 @@ def test_a_python_without_torch_tries_nothing(tmp_path: Path) -> None:
     assert not (kept.parent / "trials").exists()  # where there is one, it is tried
     told = graphdoc(tmp_path, "fix", "--diff").stderr
     assert "[safe, verified]" in told, told
+    missed = graphdoc(tmp_path, "run", "train.py", flags=("-S",), PYTHONPATH=str(bare))
+    assert missed.returncode == 1 and f"Python, {sys.executable}, which has no torch; install" in missed.stderr
 
 
 LOOP = """\
