@@ -12,6 +12,7 @@ from graphdoc.causes.base import Cause
 from graphdoc.evidence import Evidence, Node, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.fixes.traits import safety_of
+from graphdoc.ignored import not_ignored
 from graphdoc.launch.keep import Kept, observed
 from graphdoc.messages.recognise import Match, listed_of, recognise_exception
 from graphdoc.model import CONFIDENCE_ORDER, Diagnosis, Fix, Outcome, Report, Run
@@ -169,10 +170,13 @@ def _report(kept: Kept, evidence: Evidence | None, announce: Announce | None) ->
 
 
 def weigh(kept: Kept, report: Report) -> Report:
-    """The report without what is only possible of a run that went on, unless the user has asked for everything."""
-    if report.outcome == "autograd-failure" or AUDIT_ALL in kept.request.mode.split(":"):
+    """The report without what the user has said to ignore of a run that went on, and without what is only possible of
+    it, unless he has asked for everything."""
+    if report.outcome == "autograd-failure":
         return report
-    return replace(report, diagnoses=tuple(d for d in report.diagnoses if d.confidence != "possible"))
+    everything = AUDIT_ALL in kept.request.mode.split(":")
+    told = not_ignored(report.diagnoses, report.sources, kept.cwd)
+    return replace(report, diagnoses=tuple(d for d in told if everything or d.confidence != "possible"))
 
 
 def _picture(evidence: Evidence) -> Picture:

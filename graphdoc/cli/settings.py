@@ -8,6 +8,7 @@
     strict = true
     check-gradients = true
     verify-time = 120                   # of `graphdoc fix`, in seconds
+    ignore = ["GD705"]                  # findings of a run that goes on
     root = "src"                        # files below it may be changed; in the folder of the file
 
 Read from the nearest pyproject.toml upwards that has such a table, as far as the top of the repository. Such a file may
@@ -16,6 +17,7 @@ be a stranger's, in a cloned repository: what it names lies in its own folder, a
 
 from __future__ import annotations
 
+import re
 import reprlib
 import sys
 from collections.abc import Sequence
@@ -37,6 +39,7 @@ _KINDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
     "strict": ("run", bool),
     "check-gradients": ("run", bool),
     "verify-time": ("fix", (int, float)),
+    "ignore": ("", list),
     "root": ("", str),
 }
 """Of each setting the command whose option it is, if it is one, and what it may be."""
@@ -95,6 +98,8 @@ def _check(file: Path, table: dict[str, Any]) -> None:
             raise UsageError(f"{file}: {key} is one of {', '.join(_CHOICES[key])}, not {shown}")
         if isinstance(value, list) and not all(isinstance(one, str) for one in value):
             raise UsageError(f"{file}: {key} cannot be {shown}")
+        if isinstance(value, list) and key == "ignore" and not all(re.fullmatch(r"GD\d{3}", one) for one in value):
+            raise UsageError(f"{file}: ignore takes codes such as GD705, not {shown}")
         if isinstance(value, int | float) and key == "verify-time" and not value >= 1:
             raise UsageError(f"{file}: {key} is at least 1, not {shown}")
         if isinstance(value, str) and key == "root":
