@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from graphdoc.cli import causes, fix, run, show
+from graphdoc.cli import causes, doctor, fix, run, show
 from graphdoc.cli.arguments import KIND, split
 from graphdoc.cli.output import put, writing_to
 from graphdoc.version import __version__
@@ -80,4 +80,7 @@ if importlib.util.find_spec("graphdoc.cli.explain") is not None:
     explain = importlib.import_module("graphdoc.cli.explain")
     app.command("explain", cls=Command, short_help="Explain a cause, a pasted message or a job's log.")(explain.command)
 app.command("show", cls=Command, short_help="Show a kept run again, in any format.")(show.command)
+app.command("doctor", cls=Command, short_help="Tell what graphdoc finds here: Python, torch, isolation.")(
+    doctor.command
+)
 app.command("causes", cls=Command, short_help="List the catalogue of causes.")(causes.command)
