@@ -157,7 +157,7 @@ class Losses:
             if seen.steps == LATER:
                 self._suspect_unreached(optimizer, seen, reached)
             elif ("unreached", seen.id) in self._suspects:
-                self._keep_unreached(optimizer, seen)
+                self._keep_unreached(optimizer, seen, reached)
             return
         missed = self._missed(optimizer, reached) | hungry
         if self._measured:
@@ -263,7 +263,7 @@ class Losses:
 
     def _suspect_unreached(self, optimizer: Any, seen: Seen, reached: dict[int, int]) -> None:
         """Note parameters without gradient, with the places of the modules that they belong to."""
-        missed = self._missed(optimizer, {})
+        missed = self._missed(optimizer, reached)
         last = self._audit.journal.latest("backward")
         if missed and reached and last is not None:
             sign = Sign("suspect-unreached", frames_of(last.raw, self._witness.cwd), optimizer=seen.id, weak=True)
@@ -272,10 +272,10 @@ class Losses:
             sign.facts["positions"] = [i for i, p in enumerate(parameters_of(optimizer)) if id(p) in missed]
             self._suspects["unreached", seen.id] = sign
 
-    def _keep_unreached(self, optimizer: Any, seen: Seen) -> None:
+    def _keep_unreached(self, optimizer: Any, seen: Seen, reached: dict[int, int]) -> None:
         """Forget those whose turn has come: a memory has filled up, a second network begins to learn."""
         sign = self._suspects["unreached", seen.id]
-        missed = self._missed(optimizer, {})
+        missed = self._missed(optimizer, reached)
         held = parameters_of(optimizer)
         sign.facts["positions"] = [i for i in sign.facts["positions"] if i < len(held) and id(held[i]) in missed]
         if not sign.facts["positions"]:
