@@ -160,12 +160,17 @@ def first_sentence(pattern: str) -> str:
             if told and len(anchor_of(beginning)[0]) >= _LEAST_ANCHOR:
                 return beginning
         opened += {"(": 1, ")": -1}.get(pattern[i], 0)
-        i = i + 1 if pattern[i] in "()" else _character(pattern, i)[1]
+        unmarked = _UNMARKED.match(pattern, i)
+        i = unmarked.end() if unmarked else i + 1 if pattern[i] in "()" else _character(pattern, i)[1]
     return ""
 
 
 _REPEAT = re.compile(r"\{(\d+),(\d+)\}|[?]")
 _OPENING = re.compile(r"\(\?(?:P<\w+>|:|>)|\(")
+_PLAIN = re.compile(r"(?:(?:[^\\\[().?{|]|\\[^\w])(?![?{]))+")
+"""Characters that stand for themselves, escaped ones among them, none of which is repeated."""
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_UNMARKED = re.compile(r"[^\\\[()]+")
 
 
 def anchor_of(pattern: str) -> tuple[str, int]:
@@ -194,6 +199,15 @@ def anchor_of(pattern: str) -> tuple[str, int]:
             i += 1
             continue
         before_atom = width
+        plain = _PLAIN.match(pattern, i)
+        if plain and len(plain.group()) > 1:  # at once, what would be read below character by character
+            text = _ESCAPED.sub(r"\1", plain.group())
+            if not opened:
+                run_before = run_before if run else width
+                run.extend(text)
+            width += len(text)
+            i = plain.end()
+            continue
         if c == ")":
             before_atom, literal, i = opened.pop(), "", i + 1
         else:

@@ -136,6 +136,21 @@ class _Syntax:
         found = [n for n in ast.walk(self.tree) if isinstance(n, ast.stmt)] if self.tree else []
         return sorted(found, key=lambda n: (n.lineno, n.col_offset, -(n.end_lineno or 0), -(n.end_col_offset or 0)))
 
+    @cached_property
+    def extents(self) -> list[tuple[int, int, int, ast.stmt]]:
+        """Of each statement where it starts, its decorators included, where it ends, and the line of its start."""
+        starts = ((self.start_of(n), n) for n in self.statements)
+        return [(start, self.span(n)[1], self.lines.line_of(start), n) for start, n in starts]
+
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        start = self.lines.from_bytes(node.lineno, node.col_offset)  # type: ignore[attr-defined]
+        end = self.lines.from_bytes(node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
+        return start, end
+
+    def start_of(self, statement: ast.stmt) -> int:
+        decorators = getattr(statement, "decorator_list", None)
+        return self.code.rindex("@", 0, self.span(decorators[0])[0]) if decorators else self.span(statement)[0]
+
 
 @lru_cache(maxsize=64)
 def _syntax(code: str) -> _Syntax:
@@ -181,16 +196,11 @@ class Source:
 
     def span(self, node: ast.AST) -> tuple[int, int]:
         """The offsets of a node, without decorators and without parentheses around it."""
-        start = self.lines.from_bytes(node.lineno, node.col_offset)  # type: ignore[attr-defined]
-        end = self.lines.from_bytes(node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
-        return start, end
+        return self._syntax.span(node)
 
     def start_of(self, statement: ast.stmt) -> int:
         """Where a statement starts, its first decorator included."""
-        decorators = getattr(statement, "decorator_list", None)
-        if not decorators:
-            return self.span(statement)[0]
-        return self.code.rindex("@", 0, self.span(decorators[0])[0])
+        return self._syntax.start_of(statement)
 
     def segment(self, node: ast.AST) -> str:
         start, end = self.span(node)
@@ -236,15 +246,11 @@ class Source:
             start = self.lines.offset(place.line, place.column)
             if start is None:
                 return None
-            best: ast.stmt | None = None
-            for node in self.node_statements():
-                if self.start_of(node) <= start < self.span(node)[1]:
-                    best = node
-            return best
+            around = [n for first, end, _, n in self._syntax.extents if first <= start < end]
+            return around[-1] if around else None
         covering: ast.stmt | None = None
-        for node in self.node_statements():
-            first = self.lines.line_of(self.start_of(node))
-            if first == place.line or node.lineno == place.line:
+        for _, _, first, node in self._syntax.extents:
+            if place.line in (first, node.lineno):
                 return node
             if first <= place.line <= (node.end_lineno or node.lineno):
                 covering = node
