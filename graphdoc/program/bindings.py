@@ -9,7 +9,7 @@ from enum import Enum
 from functools import lru_cache
 
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.source.module import Function, Loop, Source, parsed
+from graphdoc.source.module import Function, Loop, Source, parsed, walked
 from graphdoc.source.paths import covers, targets_of
 
 _Function = Function | ast.Lambda
@@ -46,7 +46,7 @@ def function_around(root: ast.AST, line: int) -> ast.FunctionDef | ast.AsyncFunc
 @lru_cache(maxsize=256)
 def _definitions(root: ast.AST) -> tuple[list[Function], list[ast.ClassDef]]:
     """The functions and classes below a node, worked out once: most questions begin with the one around a line."""
-    nodes = list(ast.walk(root))
+    nodes = list(walked(root))
     return [n for n in nodes if isinstance(n, Function)], [n for n in nodes if isinstance(n, ast.ClassDef)]
 
 
@@ -66,7 +66,7 @@ def call_at(sources: SourceTexts, frame: Frame | None) -> ast.Call | None:
     root = tree(sources, frame.file) if frame else None
     if root is None or frame is None:
         return None
-    calls = [n for n in ast.walk(root) if isinstance(n, ast.Call) and covers(n, frame.line)]
+    calls = [n for n in walked(root) if isinstance(n, ast.Call) and covers(n, frame.line)]
     if frame.column > 0:
         for call in calls:
             place = frame_of(sources, frame.file, call)
@@ -147,7 +147,7 @@ def _is_argument(function: _Function, name: str) -> bool:
 
 def _assigned(root: ast.AST, name: str, deep: bool = True) -> list[tuple[ast.stmt, ast.expr]]:
     found: list[tuple[ast.stmt, ast.expr]] = []
-    for node in ast.walk(root) if deep else shallow(root):
+    for node in walked(root) if deep else shallow(root):
         targets: Iterable[ast.expr]
         if isinstance(node, ast.Assign):
             targets = node.targets
@@ -185,7 +185,7 @@ def method(sources: SourceTexts, cls: str, name: str) -> tuple[str, ast.Function
     found = [
         (file, item)
         for file in sources
-        for node in ast.walk(tree(sources, file) or ast.Module([], []))
+        for node in walked(tree(sources, file) or ast.Module([], []))
         if isinstance(node, ast.ClassDef) and node.name == cls
         for item in node.body
         if isinstance(item, ast.FunctionDef) and item.name == name
@@ -197,7 +197,7 @@ def calls_named(sources: SourceTexts, *names: str) -> list[Frame]:
     """Every call in the sources of the run whose function is one of these names or ends in ``.name``."""
     found: list[Frame] = []
     for file in sources:
-        for node in ast.walk(tree(sources, file) or ast.Module([], [])):
+        for node in walked(tree(sources, file) or ast.Module([], [])):
             if isinstance(node, ast.Call) and text_of(node.func).rsplit(".", 1)[-1] in names:
                 found.append(frame_of(sources, file, node))
     return found
@@ -209,7 +209,7 @@ def switches_around(sources: SourceTexts, frame: Frame) -> list[Frame]:
     if root is None:
         return []
     found: list[ast.expr] = []
-    for node in ast.walk(root):
+    for node in walked(root):
         if not getattr(node, "lineno", 0) <= frame.line <= (getattr(node, "end_lineno", 0) or 0):
             continue
         if isinstance(node, ast.With | ast.AsyncWith):
@@ -230,7 +230,7 @@ def contexts_named(sources: SourceTexts, stack: Iterable[Frame], name: str) -> l
     found: list[Frame] = []
     for frame in reversed([f for f in stack if f.user]):
         root = tree(sources, frame.file)
-        for node in ast.walk(root) if root is not None else ():
+        for node in walked(root) if root is not None else ():
             if not getattr(node, "lineno", 0) <= frame.line <= (getattr(node, "end_lineno", 0) or 0):
                 continue
             items: list[ast.expr] = []
@@ -248,7 +248,7 @@ def is_decorator(sources: SourceTexts, frame: Frame) -> bool:
     root = tree(sources, frame.file)
     return root is not None and any(
         covers(d, frame.line)
-        for node in ast.walk(root)
+        for node in walked(root)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
         for d in node.decorator_list
     )
@@ -282,7 +282,7 @@ def methods_named(sources: SourceTexts, name: str, first: str) -> list[tuple[str
     return [
         (file, node)
         for file in sources
-        for node in ast.walk(tree(sources, file) or ast.Module([], []))
+        for node in walked(tree(sources, file) or ast.Module([], []))
         if isinstance(node, ast.FunctionDef) and node.name == name
         if [a.arg for a in node.args.args[:1]] == [first]
     ]
@@ -502,7 +502,7 @@ def _handed(
 
 
 def _bound(function: ast.AST, name: str) -> bool:
-    return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in ast.walk(function))
+    return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in walked(function))
 
 
 # Whether a program fills one container over and over, or gives its name another one each time.
@@ -525,7 +525,7 @@ def is_one_container(sources: SourceTexts, file: str, path: str) -> bool:
 
 def _handed_on(root: ast.AST | None) -> Iterator[ast.expr]:
     """What is given to a function or class of the program as it is, or to another name."""
-    for node in ast.walk(root) if root is not None else ():
+    for node in walked(root) if root is not None else ():
         if isinstance(node, ast.Call) and text_of(node.func).partition(".")[0] not in _READING:
             yield from (*node.args, *(k.value for k in node.keywords))
         elif isinstance(node, ast.Assign):
@@ -534,10 +534,10 @@ def _handed_on(root: ast.AST | None) -> Iterator[ast.expr]:
 
 def _bound_late(root: ast.AST | None) -> Iterator[ast.expr]:
     """What is bound in loops, and in functions other than ``__init__``."""
-    for node in ast.walk(root) if root is not None else ():
+    for node in walked(root) if root is not None else ():
         late = isinstance(node, ast.For | ast.While | ast.FunctionDef | ast.AsyncFunctionDef)
         if late and getattr(node, "name", "") != "__init__":
-            for n in ast.walk(node):
+            for n in walked(node):
                 yield from targets_of(n)
 
 

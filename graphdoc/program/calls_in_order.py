@@ -12,7 +12,7 @@ from graphdoc.evidence.lookup import node_with
 from graphdoc.program.bindings import Flow, argument, call_at, flow_into, frame_of, function_around, text_of, tree
 from graphdoc.program.optimizer_places import Owners
 from graphdoc.program.spans import innermost_user
-from graphdoc.source.module import Source, parsed
+from graphdoc.source.module import Source, parsed, walked
 from graphdoc.source.paths import covers
 
 Site = tuple[tuple[str, int, int], ...]
@@ -146,7 +146,7 @@ class Journal:
         scope = function_around(root, frame.line) or root
         calls = [
             n
-            for n in ast.walk(scope)
+            for n in walked(scope)
             if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.lineno > frame.line
         ]
         for found in sorted(calls, key=lambda n: (n.lineno, n.col_offset)):
@@ -174,17 +174,15 @@ class Journal:
 def _handed_out(scope: ast.AST, line: int) -> set[str]:
     """The names that the loops of a function, or its callers, give a value; none of a loop around the line of the call,
     nor what it sets to zero of what its callers give: those are the ones for which it calls."""
-    loops = [n.target for n in ast.walk(scope) if isinstance(n, ast.For | ast.AsyncFor) and not covers(n, line)]
+    loops = [n.target for n in walked(scope) if isinstance(n, ast.For | ast.AsyncFor) and not covers(n, line)]
     given = scope.args if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef) else None
     cleared = {
         ast.unparse(n.func.value)
-        for n in ast.walk(scope)
+        for n in walked(scope)
         if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "zero_grad"
     }
-    names = {n.id for t in loops for n in ast.walk(t) if isinstance(n, ast.Name)}
-    return names | (
-        {n.arg for n in ast.walk(given) if isinstance(n, ast.arg)} - cleared if given is not None else set()
-    )
+    names = {n.id for t in loops for n in walked(t) if isinstance(n, ast.Name)}
+    return names | ({n.arg for n in walked(given) if isinstance(n, ast.arg)} - cleared if given is not None else set())
 
 
 # Two losses of one pass that each train a network of its own, and take the other's output as something to aim at.
@@ -327,7 +325,7 @@ def _argument_of(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> t
 
 
 def _losses(sources: SourceTexts, scope: ast.AST) -> list[ast.Call]:
-    calls = [n for n in ast.walk(scope) if isinstance(n, ast.Call)]
+    calls = [n for n in walked(scope) if isinstance(n, ast.Call)]
     modules = _loss_modules(sources)
     return [c for c in calls if text_of(c.func).rsplit(".", 1)[-1] in _WITH_TARGET or text_of(c.func) in modules]
 
@@ -336,7 +334,7 @@ def _loss_modules(sources: SourceTexts) -> set[str]:
     """Names to which the program gives a loss of ``torch.nn``: ``self.distance = nn.KLDivLoss()``."""
     found: set[str] = set()
     for file in sources:
-        for node in ast.walk(tree(sources, file) or ast.Module([], [])):
+        for node in walked(tree(sources, file) or ast.Module([], [])):
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
                 name = text_of(node.value.func)
                 if name.startswith(("nn.", "torch.nn.")) and name.endswith("Loss"):

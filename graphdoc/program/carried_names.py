@@ -10,7 +10,7 @@ from graphdoc.evidence.lookup import node_with
 from graphdoc.program.bindings import frame_of, function_around, made_of, names_in, text_of, tree
 from graphdoc.program.container_entries import kept_at, statements, statements_at, user_frames
 from graphdoc.program.spans import innermost_user, node_loop_of
-from graphdoc.source.module import Source
+from graphdoc.source.module import Source, walked
 from graphdoc.source.paths import covers, key, last_word, pairs, parse_expression, targets_of
 from graphdoc.source.places import Place
 
@@ -113,7 +113,7 @@ def name_bound(sources: SourceTexts, frame: Frame) -> list[str]:
     root = tree(sources, frame.file)
     if len(names) < 2 or root is None:
         return names
-    found = [n for n in ast.walk(root) if isinstance(n, ast.Assign) and covers(n, frame.line)]
+    found = [n for n in walked(root) if isinstance(n, ast.Assign) and covers(n, frame.line)]
     for target, value in (pair for n in found for pair in pairs(n)):
         one = frame_of(sources, frame.file, value)
         begins = (one.line, one.column) <= (frame.line, frame.column)
@@ -128,13 +128,13 @@ def statement_names(sources: SourceTexts, frame: Frame) -> set[str] | None:
     from graphdoc.source.places import Place
 
     statement = Source(frame.file, sources.get(frame.file, "")).node_statement(Place.of(frame))
-    return None if statement is None else {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
+    return None if statement is None else {n.id for n in walked(statement) if isinstance(n, ast.Name)}
 
 
 def grows_at(sources: SourceTexts, frame: Frame) -> bool:
     """Whether the statement at this place adds to what it binds: ``total += loss``, ``total = total + loss``."""
     root = tree(sources, frame.file)
-    for node in ast.walk(root) if root is not None else ():
+    for node in walked(root) if root is not None else ():
         if not isinstance(node, ast.Assign | ast.AugAssign):
             continue
         if covers(node, frame.line):
@@ -176,7 +176,7 @@ def attributes_of_one_object(sources: SourceTexts, frame: Frame, holders: Iterab
     place lies in a method of that class: ``self`` means the same in all of them."""
     root = tree(sources, frame.file)
     cls = next(
-        (n for n in ast.walk(root or ast.Module([], [])) if isinstance(n, ast.ClassDef) and covers(n, frame.line)),
+        (n for n in walked(root or ast.Module([], [])) if isinstance(n, ast.ClassDef) and covers(n, frame.line)),
         None,
     )
     methods = {m.name: m for m in (cls.body if cls is not None else ()) if isinstance(m, ast.FunctionDef)}
@@ -221,7 +221,7 @@ def uses_in_loss(sources: SourceTexts, call: Frame, names: Sequence[str], depth:
 
 def read_in(expression: ast.expr, names: Iterable[str]) -> list[str]:
     """Those of the names (or paths) that an expression reads."""
-    read = {ast.unparse(n) for n in ast.walk(expression) if isinstance(n, ast.Name | ast.Attribute)}
+    read = {ast.unparse(n) for n in walked(expression) if isinstance(n, ast.Name | ast.Attribute)}
     return [n for n in names if n in read]
 
 
@@ -237,7 +237,7 @@ def read_behind(sources: SourceTexts, frame: Frame, path: str) -> bool:
         and _spelling(ast.unparse(n)) == _spelling(path)
         for s in (statements(scope) if scope is not None else ())
         if (s.end_lineno or s.lineno) > last
-        for n in ast.walk(s)
+        for n in walked(s)
     )
 
 
@@ -275,7 +275,7 @@ def fed_back(sources: SourceTexts, frame: Frame) -> list[str]:
     """The attributes that the statement at a place reads and binds (``self.h = self.cell(x, self.h)``): what it has
     made in one run, and nothing else, is what it takes up in the next, wherever the function was called from."""
     kept = operands_in(sources, frame, [n for n in bound_names(sources, frame) if "." in n])
-    nodes = (n for s in statements_at(sources, frame) for n in ast.walk(s))
+    nodes = (n for s in statements_at(sources, frame) for n in walked(s))
     cut = {ast.unparse(n.value) for n in nodes if isinstance(n, ast.Attribute) and n.attr in _CUT}
     return [name for name in kept if name not in cut]
 
@@ -333,17 +333,17 @@ def _outlives(sources: SourceTexts, frame: Frame, name: str) -> bool:
 
 def yields(loop: ast.AST) -> bool:
     """Whether a loop is one of a generator, which hands out a value in each of its rounds."""
-    return any(isinstance(n, ast.Yield | ast.YieldFrom) for n in ast.walk(loop))
+    return any(isinstance(n, ast.Yield | ast.YieldFrom) for n in walked(loop))
 
 
 def _runs_backward(sources: SourceTexts, within: ast.AST) -> bool:
     """Whether code runs backward, itself or in a function of the program that it calls by its name."""
     roots = [root for f in sources if (root := tree(sources, f)) is not None]
-    functions = [n for root in roots for n in ast.walk(root) if isinstance(n, ast.FunctionDef)]
+    functions = [n for root in roots for n in walked(root) if isinstance(n, ast.FunctionDef)]
     looked_at: set[str] = set()
     code = [within]
     for _ in range(_DEEPEST + 1):
-        called = {last_word(n.func) for c in code for n in ast.walk(c) if isinstance(n, ast.Call)}
+        called = {last_word(n.func) for c in code for n in walked(c) if isinstance(n, ast.Call)}
         if any(name == "grad" or name.endswith("backward") for name in called):
             return True
         code = [n for n in functions if n.name in called - looked_at]
@@ -500,8 +500,8 @@ def _head(statement: ast.stmt) -> list[ast.AST]:
 
 def _loaded(node: ast.AST) -> set[str]:
     """The names that a statement or expression reads; what it adds to counts."""
-    added = [n.target.id for n in ast.walk(node) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)]
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)} | set(added)
+    added = [n.target.id for n in walked(node) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)]
+    return {n.id for n in walked(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)} | set(added)
 
 
 def _renewed(carry: OlderEdge, made: Frame, used: Frame) -> bool:

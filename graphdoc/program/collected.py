@@ -11,7 +11,7 @@ from graphdoc.evidence.lookup import node_with
 from graphdoc.program import bindings
 from graphdoc.program.bindings import call_at, is_name
 from graphdoc.program.spans import innermost_user
-from graphdoc.source.module import Source
+from graphdoc.source.module import Source, walked
 from graphdoc.source.paths import last_word, without_subscripts
 from graphdoc.source.places import Place
 
@@ -86,7 +86,7 @@ def never_given(sources: SourceTexts, loose: list[str], others: list[str]) -> Co
     found = [
         collected
         for file in sources
-        for scope in ast.walk(bindings.tree(sources, file) or ast.Module([], []))
+        for scope in walked(bindings.tree(sources, file) or ast.Module([], []))
         if isinstance(scope, Scope) and _keeps_to_names(scope)
         for block in _straight(scope)
         for at, loop in enumerate(block)
@@ -122,7 +122,7 @@ def _collected(
 
 def _keeps_to_names(scope: Scope) -> bool:
     """Whether what a function does with its names stands in its text."""
-    for n in ast.walk(scope):
+    for n in walked(scope):
         if isinstance(n, ast.Global | ast.Nonlocal):
             return False
         if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in _ALL_NAMES:
@@ -185,16 +185,16 @@ def _is_forgotten(scope: Scope, block: Block, at: int, filling: _Filling) -> boo
         return False
     end = min((i for i in bound if i > at), default=len(block))
     first, last = block[start].lineno, block[end].end_lineno if end < len(block) else scope.end_lineno
-    inside = {id(n) for s in block[start + 1 : end] for n in ast.walk(s)}
-    written = {id(n) for s in ast.walk(scope) for n in _names_written(s, filling.group)}
-    for n in ast.walk(scope):
+    inside = {id(n) for s in block[start + 1 : end] for n in walked(s)}
+    written = {id(n) for s in walked(scope) for n in _names_written(s, filling.group)}
+    for n in walked(scope):
         if not isinstance(n, ast.Name) or n.id != filling.group or not isinstance(n.ctx, ast.Load):
             continue
         if id(n) in written:
             continue
         if id(n) in inside or (first <= n.lineno <= (last or n.lineno)):
             return False
-    return not any(_is_inner(n) and filling.group in bindings.names_in(n) for n in ast.walk(scope) if n is not scope)
+    return not any(_is_inner(n) and filling.group in bindings.names_in(n) for n in walked(scope) if n is not scope)
 
 
 def _is_inner(node: ast.AST) -> bool:
@@ -375,7 +375,7 @@ def leaf_inside(value: ast.expr) -> bool:
 
 
 def _calls_inside(value: ast.expr) -> list[ast.Call]:
-    return [n for n in ast.walk(value) if isinstance(n, ast.Call) and n is not value]
+    return [n for n in walked(value) if isinstance(n, ast.Call) and n is not value]
 
 
 def _makes_leaf(call: ast.Call) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from graphdoc.evidence import Frame, Holder, Node, Raised, SourceTexts, Step
 from graphdoc.program.bindings import frame_of, function_around, tree
+from graphdoc.source.module import walked
 from graphdoc.source.paths import covers, last_word, targets_of, without_subscripts
 
 FILLING = frozenset({"append", "appendleft", "extend", "insert", "add", "setdefault", "update", "push", "put"})
@@ -105,7 +106,7 @@ def handed_over(
     fillers: dict[str, list[tuple[ast.FunctionDef, ast.stmt]]] = {}
     for file in sources:
         root = tree(sources, file)
-        for owner in ast.walk(root) if root is not None else ():
+        for owner in walked(root) if root is not None else ():
             for m in owner.body if isinstance(owner, ast.ClassDef) else ():
                 if isinstance(m, ast.FunctionDef):
                     puts = [s for s in statements(m) if _puts(s, entry) and not _keeps_a_place(s)]
@@ -203,7 +204,7 @@ def fields_of(sources: SourceTexts, name: str) -> list[str]:
     """The fields of a dataclass or named tuple of the program, in order; empty where it is neither."""
     for file in sources:
         root = tree(sources, file)
-        for n in ast.walk(root) if root is not None else ():
+        for n in walked(root) if root is not None else ():
             if isinstance(n, ast.ClassDef) and n.name == name:
                 if not any(isinstance(s, ast.FunctionDef) and s.name == "__init__" for s in n.body):
                     return [
@@ -448,7 +449,7 @@ def _anywhere(sources: SourceTexts, nodes: Sequence[Node], holder: Holder, made:
     seen = {(f.file, f.line) for n in nodes for f in n.stack if f.user}
     for file in sources:
         root = tree(sources, file)
-        for scope in ast.walk(root) if root is not None else ():
+        for scope in walked(root) if root is not None else ():
             if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
                 for s in statements(scope):
                     ran = _ran_in(s, file, made)
@@ -494,7 +495,7 @@ def writes_the_same(sources: SourceTexts, frame: Frame) -> bool:
     (``A *= self.mask``): no data of a pass goes on in it, and from pass to pass it is only done again."""
     for s in statements_at(sources, frame):
         if isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Name):
-            read = [n for n in ast.walk(s.value) if isinstance(n, ast.Name)]
+            read = [n for n in walked(s.value) if isinstance(n, ast.Name)]
             return bool(read) and all(n.id == "self" for n in read)
     return False
 
@@ -504,7 +505,7 @@ def dropped_detaches(sources: SourceTexts, files: Iterable[str]) -> list[Frame]:
     out = []
     for file in files:
         root = tree(sources, file)
-        for node in ast.walk(root) if root is not None else ():
+        for node in walked(root) if root is not None else ():
             if (
                 isinstance(node, ast.Expr)
                 and isinstance(node.value, ast.Call)

@@ -11,6 +11,7 @@ from typing import Any
 from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.program import bindings, name_usage
 from graphdoc.program.spans import frames, innermost_user
+from graphdoc.source.module import walked
 from graphdoc.source.paths import covers, last_word, targets_of
 
 _READS = {"shape", "dtype", "device", "ndim", "training"}
@@ -75,7 +76,7 @@ def only_applied(extras: dict[str, Any]) -> list[Frame]:
 
 def backward_of(sources: SourceTexts, function: Used) -> tuple[str, ast.FunctionDef] | None:
     """The file and definition of its backward: the one that begins, with its decorators, where the run says."""
-    for node in ast.walk(bindings.tree(sources, function.file) or ast.Module([], [])):
+    for node in walked(bindings.tree(sources, function.file) or ast.Module([], [])):
         if isinstance(node, ast.FunctionDef) and bindings.first_line(node) == function.line:
             return function.file, node
     return bindings.method(sources, function.name, "backward")
@@ -83,7 +84,7 @@ def backward_of(sources: SourceTexts, function: Used) -> tuple[str, ast.Function
 
 def forward_of(sources: SourceTexts, file: str, backward: ast.FunctionDef) -> ast.FunctionDef | None:
     """The forward of the class that this backward stands in."""
-    for node in ast.walk(bindings.tree(sources, file) or ast.Module([], [])):
+    for node in walked(bindings.tree(sources, file) or ast.Module([], [])):
         if isinstance(node, ast.ClassDef) and backward in node.body:
             own = [n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "forward"]
             return own[0] if len(own) == 1 else None
@@ -104,7 +105,7 @@ def takes_ctx(sources: SourceTexts, file: str, forward: ast.FunctionDef) -> bool
         isinstance(node, ast.ClassDef)
         and forward in node.body
         and any(isinstance(n, ast.FunctionDef) and n.name == "setup_context" for n in node.body)
-        for node in ast.walk(bindings.tree(sources, file) or ast.Module([], []))
+        for node in walked(bindings.tree(sources, file) or ast.Module([], []))
     )
 
 
@@ -121,13 +122,13 @@ def keeps_the_graph(sources: SourceTexts, file: str, forward: ast.FunctionDef, b
     another library computes neither.
     """
     foreign = _imported_from_elsewhere(bindings.tree(sources, file) or ast.Module([], []))
-    parts = [n for statement in backward.body for n in ast.walk(statement)]
+    parts = [n for statement in backward.body for n in walked(statement)]
     return _saves_only_its_own(forward) and all(_recorded(n, foreign) for n in parts)
 
 
 def _saves_only_its_own(forward: ast.FunctionDef) -> bool:
     """Whether all that forward leaves on ``ctx`` is an argument, a result, or no tensor at all."""
-    nodes = list(ast.walk(forward))
+    nodes = list(walked(forward))
     ctx = forward.args.args[0].arg if forward.args.args else "ctx"
     rebound = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     own = {*inputs_of(forward)} - rebound
@@ -144,14 +145,14 @@ def _saves_only_its_own(forward: ast.FunctionDef) -> bool:
 def _is_own_or_plain(value: ast.expr, own: set[str]) -> bool:
     if isinstance(value, ast.Constant) or (isinstance(value, ast.Name) and value.id in own):
         return True
-    parts = [n.attr for n in ast.walk(value) if isinstance(n, ast.Attribute)]
+    parts = [n.attr for n in walked(value) if isinstance(n, ast.Attribute)]
     return bool(parts) and all(p in _READS for p in parts)
 
 
 def _imported_from_elsewhere(root: ast.Module) -> set[str]:
     """Names that imports bind to something that is not torch's."""
     found: set[str] = set()
-    for node in ast.walk(root):
+    for node in walked(root):
         if isinstance(node, ast.Import):
             found |= {(a.asname or a.name).split(".")[0] for a in node.names if a.name.split(".")[0] not in _OURS}
         elif isinstance(node, ast.ImportFrom) and (node.level or str(node.module).split(".")[0] not in _OURS):
@@ -178,18 +179,18 @@ def class_of_kept(sources: SourceTexts, frame: Frame, path: str) -> str:
     For an attribute it is told by what the class around the frame binds to it, for a plain name by the file.
     """
     root = bindings.tree(sources, frame.file)
-    classes = [n for n in ast.walk(root) if isinstance(n, ast.ClassDef)] if root is not None else []
+    classes = [n for n in walked(root) if isinstance(n, ast.ClassDef)] if root is not None else []
     around = [n for n in classes if covers(n, frame.line)] if path.startswith("self.") else []
     scope: ast.AST | None = around[-1] if around else root
     built = {
         bindings.text_of(node.value.func).rpartition(".")[2] if isinstance(node.value, ast.Call) else ""
-        for node in (ast.walk(scope) if scope is not None else ())
+        for node in (walked(scope) if scope is not None else ())
         if isinstance(node, ast.Assign) and any(bindings.text_of(t) == path for t in node.targets)
     }
     functions = {
         n.name
         for file in sources
-        for n in ast.walk(bindings.tree(sources, file) or ast.Module([], []))
+        for n in walked(bindings.tree(sources, file) or ast.Module([], []))
         if isinstance(n, ast.ClassDef) and any(bindings.text_of(b).rpartition(".")[2] == "Function" for b in n.bases)
     }
     return built.pop() if len(built) == 1 and built <= functions else ""
@@ -209,9 +210,7 @@ class SavedAgain:
 def saved_again(sources: SourceTexts) -> SavedAgain | None:
     """The first Function of the sources that does."""
     for file, backward in bindings.methods_named(sources, "backward", "ctx"):
-        unpacked = [
-            n for n in ast.walk(backward) if isinstance(n, ast.Assign) and "saved_tensors" in bindings.text_of(n)
-        ]
+        unpacked = [n for n in walked(backward) if isinstance(n, ast.Assign) and "saved_tensors" in bindings.text_of(n)]
         saves = [f for f in bindings.calls_named(sources, "save_for_backward") if f.file == file]
         above = [f for f in saves if f.line < backward.lineno][-2:]
         if unpacked and len(above) == 2 and len({_function_of(sources, f) for f in above}) == 1:
@@ -346,7 +345,7 @@ def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
 
 
 def _all(block: Sequence[ast.stmt]) -> list[ast.AST]:
-    return [n for statement in block for n in ast.walk(statement)]
+    return [n for statement in block for n in walked(statement)]
 
 
 # Functions of the user's that hand a value on as it is, and are there for what they make of its gradient.
@@ -363,7 +362,7 @@ def changes_the_gradient_alone(sources: SourceTexts, op: str) -> bool:
     """
     name = op.removesuffix("Backward")
     for file in sources if name != op else ():
-        for node in ast.walk(bindings.tree(sources, file) or ast.Module([], [])):
+        for node in walked(bindings.tree(sources, file) or ast.Module([], [])):
             if isinstance(node, ast.ClassDef) and node.name == name:
                 methods = {n.name: n for n in node.body if isinstance(n, ast.FunctionDef)}
                 forward, backward = methods.get("forward"), methods.get("backward")
@@ -374,7 +373,7 @@ def changes_the_gradient_alone(sources: SourceTexts, op: str) -> bool:
 def _hands_on(function: ast.FunctionDef) -> bool:
     """Whether all that a method of a Function gives back is what it was given first."""
     given = inputs_of(function)[:1]
-    returned = [n.value for n in ast.walk(function) if isinstance(n, ast.Return) and n.value is not None]
+    returned = [n.value for n in walked(function) if isinstance(n, ast.Return) and n.value is not None]
     return bool(given and returned) and all(_is_as_it_is(value, given[0]) for value in returned)
 
 
@@ -437,13 +436,13 @@ def read_besides(sources: SourceTexts, raised: Raised | None) -> bool:
     scope = bindings.function_around(root, frame.line) or root
     asked = [
         bindings.argument(n, 1, "inputs")
-        for n in ast.walk(scope)
+        for n in walked(scope)
         if isinstance(n, ast.Call) and bindings.text_of(n.func).rsplit(".", 1)[-1] == "grad"
     ]
-    given = {id(n) for a in asked if a is not None for n in ast.walk(a)}
+    given = {id(n) for a in asked if a is not None for n in walked(a)}
     return any(
         isinstance(n, ast.Name) and n.id == inputs.id and isinstance(n.ctx, ast.Load) and id(n) not in given
-        for n in ast.walk(scope)
+        for n in walked(scope)
     )
 
 
@@ -453,7 +452,7 @@ def _given(sources: SourceTexts, idle: Idle, wanted: set[str]) -> bool:
     position = bindings.position_of_argument(sources, place, argument)
     root = bindings.tree(sources, place.file) or ast.Module([], [])
     names = {function} if function != "lambda" else _bound_to(root, place)
-    for call in ast.walk(root):
+    for call in walked(root):
         if not isinstance(call, ast.Call):
             continue
         called = bindings.text_of(call.func).rsplit(".", 1)[-1]
@@ -469,7 +468,7 @@ def _bound_to(root: ast.AST, place: Frame) -> set[str]:
     """The last names by which the lambda at a place is called: those that a statement binds it to, the keyword that it
     is handed on by; none where neither is seen."""
     names: set[str] = set()
-    for node in ast.walk(root):
+    for node in walked(root):
         if isinstance(node, ast.Assign) and _gives(node.value, place):
             names |= {last_word(t) for t in node.targets}
         elif isinstance(node, ast.keyword) and node.arg and _gives(node.value, place):

@@ -17,7 +17,7 @@ from graphdoc.program.proof import name_of
 from graphdoc.program.reuse import above
 from graphdoc.program.spans import Reached, frames, in_function, innermost, innermost_user, reached
 from graphdoc.source.effects import calls_of
-from graphdoc.source.module import Source
+from graphdoc.source.module import Source, walked
 from graphdoc.source.paths import covers, key, last_word, targets_of
 from graphdoc.source.places import Place
 
@@ -55,8 +55,8 @@ def origin_of(program: Program) -> Origin:
             inside = next((w for w in written if not w[1] and _covers(w[2], w[0].file, frame)), None)
             if inside is not None:
                 return Origin(inside[0], False, None, tensor.path, True)
-            called = {n.attr for n in ast.walk(value) if isinstance(n, ast.Attribute)}
-            called |= {n.id for n in ast.walk(value) if isinstance(n, ast.Name)}
+            called = {n.attr for n in walked(value) if isinstance(n, ast.Attribute)}
+            called |= {n.id for n in walked(value) if isinstance(n, ast.Name)}
             made = next((w for w in written if w[1] and w[3] in called), None)
             taken = frame_of(program.sources, frame.file, value, frame.function)
             if made is not None:
@@ -93,8 +93,7 @@ def _read_by_call(sources: SourceTexts, raised: Raised | None, tensor: Reached) 
     root = tree(sources, frame.file) if frame is not None else None
     name = tensor.path.partition("[")[0].partition(".")[0]
     return frame is not None and any(
-        isinstance(n, ast.Name) and n.id == name and n.lineno == frame.line
-        for n in ast.walk(root or ast.Module([], []))
+        isinstance(n, ast.Name) and n.id == name and n.lineno == frame.line for n in walked(root or ast.Module([], []))
     )
 
 
@@ -107,7 +106,7 @@ def _written(sources: SourceTexts) -> list[Written]:
     out: list[Written] = []
     for file in sources:
         root = tree(sources, file)
-        for node in ast.walk(root) if root is not None else ():
+        for node in walked(root) if root is not None else ():
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 for d in node.decorator_list:
                     if MODE in ast.unparse(d):
@@ -270,7 +269,7 @@ def _elements_of_one(sources: SourceTexts, one: Frame, other: Frame) -> bool:
     if one.file != other.file or one.extent == other.extent:
         return False
     root = tree(sources, one.file)
-    for node in ast.walk(root) if root is not None else ():
+    for node in walked(root) if root is not None else ():
         if isinstance(node, ast.Tuple) and covers(node, one.line) and covers(node, other.line):
             first, second = (_element(sources, node, f) for f in (one, other))
             if first is not None and second is not None and first is not second:
@@ -297,7 +296,7 @@ def detached_by_choice(sources: SourceTexts, cut: Cut, sign: Sign) -> bool:
     if cutting is None or root is None:
         return False
     scope = bindings.function_around(root, cutting.line) or root
-    choices = [n for n in ast.walk(scope) if isinstance(n, ast.If | ast.IfExp) and _spans(n, cutting)]
+    choices = [n for n in walked(scope) if isinstance(n, ast.If | ast.IfExp) and _spans(n, cutting)]
     apart = [n for n in choices if adding is None or adding.file != cutting.file or not _spans(n, adding)]
     return any(isinstance(n, ast.IfExp) or _has_another_way(n, cutting) for n in apart)
 
@@ -308,11 +307,11 @@ def _has_another_way(choice: ast.If, cutting: Frame) -> bool:
     one, other = choice.body, choice.orelse
     if not any(_spans(s, cutting) for s in one):
         one, other = other, one
-    if any(isinstance(n, ast.Return | ast.Yield) for s in one for n in ast.walk(s)):
+    if any(isinstance(n, ast.Return | ast.Yield) for s in one for n in walked(s)):
         return True
-    around = [n for s in one for n in ast.walk(s) if isinstance(n, ast.stmt | ast.expr) and _spans(n, cutting)]
+    around = [n for s in one for n in walked(s) if isinstance(n, ast.stmt | ast.expr) and _spans(n, cutting)]
     bound = {key(t) for n in around for t in targets_of(n)}
-    there = {key(t) for s in other for n in ast.walk(s) for t in targets_of(n)}
+    there = {key(t) for s in other for n in walked(s) for t in targets_of(n)}
     return bool(bound & (there | {key(n.value) for n in around if isinstance(n, ast.Attribute)}))
 
 
@@ -363,11 +362,11 @@ def drawn_within(sources: SourceTexts, frame: Frame) -> tuple[str, str] | None:
     source = Source(frame.file, sources.get(frame.file, ""))
     node = source.node_expression(Place.of(frame))
     within = source.node_function(node) if node is not None else None
-    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} if node is not None else set()
+    names = {n.id for n in walked(node) if isinstance(n, ast.Name)} if node is not None else set()
     for name in sorted(names):
         before = [s for s in source.node_assignments(name, within) if s.lineno < frame.line]
         for call in calls_of(before[-1]) if before else ():
-            given = [n for a in (*call.args, *(k.value for k in call.keywords)) for n in ast.walk(a)]
+            given = [n for a in (*call.args, *(k.value for k in call.keywords)) for n in walked(a)]
             if last_word(call.func) in _DRAWS and any(isinstance(n, ast.Name | ast.Attribute) for n in given):
                 return name, last_word(call.func)
     return None
@@ -415,7 +414,7 @@ def _given_by_name(program: Program, parameters: list[str], optimizer: str) -> b
     making = made(program.sources, optimizer) if optimizer else None
     if making is None:
         return False
-    named = {bindings.text_of(n) for n in ast.walk(making.statement.value) if isinstance(n, ast.Name | ast.Attribute)}
+    named = {bindings.text_of(n) for n in walked(making.statement.value) if isinstance(n, ast.Name | ast.Attribute)}
     holders = [{name.rpartition(".")[0].rsplit(".", n)[0] for n in range(name.count("."))} for name in parameters]
     common = set.intersection(*holders) if holders else set()
     others = {n for o in program.optimizers if o.name == optimizer for n in o.parameters} - {*parameters}

@@ -19,7 +19,7 @@ from graphdoc.program.in_place_writes import target_of
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import in_function, innermost_user, node_loop_of
-from graphdoc.source.module import Source
+from graphdoc.source.module import Source, walked
 from graphdoc.source.paths import covers, is_path, key, last_word, pairs, parse_expression
 from graphdoc.source.places import Place
 
@@ -256,7 +256,7 @@ def _calls_for_tensor(sources: SourceTexts, file: str, value: ast.Call, depth: i
     root = tree(sources, file)
     if depth >= _DEEPEST or root is None or not isinstance(value.func, ast.Name):
         return True
-    called = [n for n in ast.walk(root) if isinstance(n, ast.FunctionDef) and n.name == name]
+    called = [n for n in walked(root) if isinstance(n, ast.FunctionDef) and n.name == name]
     return len(called) != 1 or returns_tensor(sources, file, called[0], depth + 1)
 
 
@@ -268,7 +268,7 @@ def builds_object(sources: SourceTexts, value: ast.expr) -> bool:
     return bool(name) and any(
         isinstance(n, ast.ClassDef) and n.name == name
         for file in sources
-        for n in ast.walk(tree(sources, file) or ast.Module([], []))
+        for n in walked(tree(sources, file) or ast.Module([], []))
     )
 
 
@@ -297,7 +297,7 @@ def calls_into(sources: SourceTexts, frames: Sequence[Frame], function: str) -> 
     for f in frames:
         root = tree(sources, f.file)
         scope = function_around(root, f.line) if root is not None else None
-        for n in ast.walk(scope) if scope is not None else ():
+        for n in walked(scope) if scope is not None else ():
             if isinstance(n, ast.Call) and name in (getattr(n.func, "attr", ""), getattr(n.func, "id", "")):
                 return True
     return False
@@ -348,12 +348,12 @@ def _unrecorded(sources: SourceTexts, carry: OlderEdge, failing: Event | None) -
     around the call: it stands there, or in a function that is called there."""
     loops = [(f, node_loop_of(sources, f)) for f in failing.stack if f.user] if failing is not None else []
     around = [(f.file, loop) for f, loop in loops if loop is not None]
-    called = {last_word(n.func) for _, loop in around for n in ast.walk(loop) if isinstance(n, ast.Call)}
+    called = {last_word(n.func) for _, loop in around for n in walked(loop) if isinstance(n, ast.Call)}
     names = {kept_name(h) for h in carry.tensor.holders} - {""}
     found = []
     for file in sources:
         root = tree(sources, file)
-        for scope in ast.walk(root) if root is not None else ():
+        for scope in walked(root) if root is not None else ():
             if isinstance(scope, ast.Module | ast.FunctionDef):
                 name = getattr(scope, "name", "<module>")
                 for s in statements(scope):
@@ -369,7 +369,7 @@ def _hidden(scope: ast.AST, statement: ast.stmt) -> ast.expr | None:
     tensor = _written(statement)
     if isinstance(tensor, ast.Attribute) and tensor.attr == "data":
         return tensor.value
-    blocks = [n for n in ast.walk(scope) if isinstance(n, ast.With) and statement in n.body]
+    blocks = [n for n in walked(scope) if isinstance(n, ast.With) and statement in n.body]
     entered = [i.context_expr for b in blocks for i in b.items]
     quiet = any(isinstance(c, ast.Call) and last_word(c.func) in ("no_grad", "inference_mode") for c in entered)
     return tensor if quiet else None
@@ -442,7 +442,7 @@ def behind_the_step(sources: SourceTexts, events: list[Event], frame: Frame) -> 
     if not chosen:
         return frame, frame
     anchor = frame_of(sources, frame.file, chosen[-1], frame.function)
-    inside = [n for n in ast.walk(chosen[-1]) if isinstance(n, ast.stmt) and not isinstance(n, ast.If | ast.With)]
+    inside = [n for n in walked(chosen[-1]) if isinstance(n, ast.stmt) and not isinstance(n, ast.If | ast.With)]
     steps = [n for n in inside if n.lineno in lines] or [n for n in inside if _calls_step(n)]
     return anchor, frame_of(sources, frame.file, steps[-1], frame.function) if steps else anchor
 
@@ -467,7 +467,7 @@ def started_again(sources: SourceTexts, frame: Frame, anchor: Frame, path: str) 
 def _block_with(scope: ast.AST, line: int) -> list[ast.stmt]:
     """The innermost list of statements with one that covers the line; a ``with`` around it is looked out of."""
     best: list[ast.stmt] = []
-    for node in ast.walk(scope):
+    for node in walked(scope):
         for field in ("body", "orelse", "finalbody"):
             block = getattr(node, field, None)
             if isinstance(block, list) and any(isinstance(s, ast.stmt) and covers(s, line) for s in block):
@@ -480,7 +480,7 @@ def _block_with(scope: ast.AST, line: int) -> list[ast.stmt]:
 def _calls_step(statement: ast.stmt) -> bool:
     return any(
         isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "step"
-        for n in ast.walk(statement)
+        for n in walked(statement)
     )
 
 

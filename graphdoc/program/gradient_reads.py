@@ -10,7 +10,7 @@ from graphdoc.evidence import Event, Frame, Sign, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.library_calls import events_before_failure
 from graphdoc.program.spans import innermost_user
-from graphdoc.source.module import Source, parsed
+from graphdoc.source.module import Source, parsed, walked
 from graphdoc.source.operands import Use, use_of
 from graphdoc.source.places import Place
 
@@ -32,7 +32,7 @@ def reads_gradient(sources: SourceTexts, frame: Frame | None) -> str:
 def gradients_within(sources: SourceTexts, frame: Frame) -> list[tuple[Frame, str]]:
     """The expressions ``x.grad`` that are read, or added to, within the frame's own expression; with ``x``."""
     root = bindings.tree(sources, frame.file)
-    added = {n.target for n in ast.walk(root) if isinstance(n, ast.AugAssign)} if root is not None else set()
+    added = {n.target for n in walked(root) if isinstance(n, ast.AugAssign)} if root is not None else set()
     places = [
         (bindings.frame_of(sources, frame.file, node, frame.function), bindings.text_of(node.value))
         for node in _gradients(root)
@@ -51,7 +51,7 @@ def _within(inner: Frame, outer: Frame) -> bool:
 
 def _gradients(root: ast.AST | None) -> Iterator[ast.Attribute]:
     """The expressions ``x.grad`` in a piece of source."""
-    for node in ast.walk(root) if root is not None else ():
+    for node in walked(root) if root is not None else ():
         if not isinstance(node, ast.Attribute) or node.attr != "grad":
             continue
         if bindings.text_of(node.value).rsplit(".", 1)[-1] not in _MODULES:
@@ -69,7 +69,7 @@ def bare_read(sources: SourceTexts, at: Frame | None, stack: list[Frame]) -> tup
     root = bindings.tree(sources, at.file) if at is not None else None
     if at is None or root is None:
         return None
-    for node in ast.walk(root):
+    for node in walked(root):
         if not isinstance(node, ast.Assign) or len(node.targets) != 1 or node.lineno != at.line:
             continue
         value = node.value
@@ -154,9 +154,7 @@ def reads_rows(sources: SourceTexts, frame: Frame | None, trained: Collection[st
     if frame is None or root is None:
         return False
     scope = bindings.function_around(root, frame.line) or root
-    loops = {
-        n.id for f in ast.walk(scope) if isinstance(f, ast.For) for n in ast.walk(f.target) if isinstance(n, ast.Name)
-    }
+    loops = {n.id for f in walked(scope) if isinstance(f, ast.For) for n in walked(f.target) if isinstance(n, ast.Name)}
     last = {name.rpartition(".")[2] for name in trained}
     return any(
         isinstance(node.ctx, ast.Load)
@@ -199,7 +197,7 @@ def _read_next(sources: SourceTexts, file: str, name: str, line: int) -> Frame |
     scope = bindings.function_around(root, line) or root
     found = [
         n
-        for n in ast.walk(scope)
+        for n in walked(scope)
         if isinstance(n, ast.Name | ast.Attribute) and n.lineno >= line and bindings.text_of(n) == name
     ]
     if any(n.lineno == line and isinstance(n.ctx, ast.Store) for n in found):
@@ -221,10 +219,10 @@ def _written_through(sources: SourceTexts, file: str, name: str, line: int) -> b
     root = bindings.tree(sources, file)
     scope = (bindings.function_around(root, line) or root) if root is not None else ast.Module([], [])
     elements: set[str] = set()
-    for loop in (n for n in ast.walk(scope) if isinstance(n, ast.For)):
-        if any(bindings.text_of(n) == name for n in ast.walk(loop.iter)):
-            elements.update(n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name))
-    for call in (n for n in ast.walk(scope) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)):
+    for loop in (n for n in walked(scope) if isinstance(n, ast.For)):
+        if any(bindings.text_of(n) == name for n in walked(loop.iter)):
+            elements.update(n.id for n in walked(loop.target) if isinstance(n, ast.Name))
+    for call in (n for n in walked(scope) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)):
         function = call.func
         assert isinstance(function, ast.Attribute)
         if not function.attr.endswith("_") or function.attr.endswith("__"):
@@ -248,7 +246,7 @@ def _kept(sources: SourceTexts, file: str, name: str, line: int) -> list[Frame]:
             return [bindings.frame_of(sources, file, e) for e in own]
     returned = []
     for other in sources:
-        for node in ast.walk(bindings.tree(sources, other) or ast.Module([], [])):
+        for node in walked(bindings.tree(sources, other) or ast.Module([], [])):
             if isinstance(node, ast.Return):
                 returned += [bindings.frame_of(sources, other, e) for e in _uncopied(node)]
     return returned
@@ -260,9 +258,9 @@ def _has_names(node: ast.Assign) -> bool:
 
 def _uncopied(statement: ast.stmt) -> list[ast.expr]:
     """The ``….grad`` (with ``.data`` or ``.detach()`` behind it) that a statement keeps in what it makes."""
-    parents = {child: node for node in ast.walk(statement) for child in ast.iter_child_nodes(node)}
+    parents = {child: node for node in walked(statement) for child in ast.iter_child_nodes(node)}
     found: list[ast.expr] = []
-    for node in ast.walk(statement):
+    for node in walked(statement):
         if not isinstance(node, ast.Attribute) or node.attr != "grad" or not isinstance(node.ctx, ast.Load):
             continue
         whole: ast.expr = node

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.program.bindings import frame_of, function_around, is_name, tree
 from graphdoc.program.container_entries import statements
-from graphdoc.source.module import Source
+from graphdoc.source.module import Source, walked
 from graphdoc.source.paths import covers, is_path, key, last_word, pairs, targets_of, without_subscripts
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import imported_as, is_list
@@ -105,7 +105,7 @@ def target_of(sources: SourceTexts, raised: Raised | None, frame: Frame | None) 
 def _is_alias(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
     """Whether all that a function binds to a name is one of its own arguments as it was passed."""
     given = {a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}
-    bound = [n for n in ast.walk(function) if isinstance(n, ast.stmt) and any(key(t) == name for t in targets_of(n))]
+    bound = [n for n in walked(function) if isinstance(n, ast.stmt) and any(key(t) == name for t in targets_of(n))]
     if not bound:
         return False
     for n in bound:
@@ -118,7 +118,7 @@ def _is_alias(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bo
 
 
 def _binds(scope: ast.AST, name: str) -> bool:
-    for node in ast.walk(scope):
+    for node in walked(scope):
         targets: list[ast.expr] = []
         if isinstance(node, ast.Assign):
             targets = list(node.targets)
@@ -199,7 +199,7 @@ def is_statement(sources: SourceTexts, frame: Frame | None) -> bool:
 def uses_gradient(sources: SourceTexts, frame: Frame | None) -> bool:
     """Whether the statement at this place reads some ``.grad``: an update written by hand."""
     found = _write_at(sources, frame)
-    return found is not None and any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in ast.walk(found[1]))
+    return found is not None and any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in walked(found[1]))
 
 
 def in_loop(sources: SourceTexts, frame: Frame | None) -> bool:
@@ -246,10 +246,10 @@ def bound_before(sources: SourceTexts, frame: Frame | None, name: str) -> Frame 
     if frame is None or root is None or not name.isidentifier():
         return None
     scope: ast.AST = function_around(root, frame.line) or root
-    tests = [n for n in ast.walk(scope) if isinstance(n, ast.If)]
+    tests = [n for n in walked(scope) if isinstance(n, ast.If)]
     found = [
         n
-        for n in ast.walk(scope)
+        for n in walked(scope)
         if isinstance(n, ast.Assign | ast.AnnAssign | ast.For)
         and n.lineno < frame.line
         and any(isinstance(t, ast.Name) and t.id == name for t in targets_of(n))
@@ -327,7 +327,7 @@ def read_by_another_name(sources: SourceTexts, frame: Frame | None, name: str) -
 def _read_behind(scope: ast.AST, frame: Frame, name: str) -> bool:
     """Whether a name is read behind a place before it is bound anew."""
     end = frame.end_line or frame.line
-    uses = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == name and n.lineno > end]
+    uses = [n for n in walked(scope) if isinstance(n, ast.Name) and n.id == name and n.lineno > end]
     bound = min((n.lineno for n in uses if isinstance(n.ctx, ast.Store)), default=None)
     return any(isinstance(n.ctx, ast.Load) and (bound is None or n.lineno <= bound) for n in uses)
 

@@ -9,6 +9,7 @@ from enum import Enum
 from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.program.bindings import Flow, argument, call_at, flow, frame_of, function_around, names_in, tree
 from graphdoc.program.spans import innermost_user
+from graphdoc.source.module import walked
 from graphdoc.source.paths import covers, key, pairs
 
 _NUMBERS = frozenset({"item", "tolist", "numpy", "detach", "cpu", "size"})
@@ -123,7 +124,7 @@ class _Flow:
             for one, its in zip(elements, values, strict=True):
                 self._bind(one, its)
             return
-        if any(isinstance(n, ast.Call) for n in ast.walk(value)):
+        if any(isinstance(n, ast.Call) for n in walked(value)):
             self._mark(target, self.computed)
         if elements is not None and len(self.parts) == len(elements) and self._starts(value):
             for one, marked in zip(elements, self.parts, strict=True):
@@ -135,14 +136,14 @@ class _Flow:
                 self._mark(target, self.reduced)
 
     def _mark(self, target: ast.expr, marks: Marks | None = None) -> None:
-        for node in ast.walk(target):
+        for node in walked(target):
             if isinstance(node, ast.Name | ast.Attribute):
                 (self.marks if marks is None else marks).add(ast.unparse(node))
                 if isinstance(target, ast.Attribute):
                     break
 
     def _starts(self, value: ast.AST) -> bool:
-        return any(self._is_source(n) for n in ast.walk(value))
+        return any(self._is_source(n) for n in walked(value))
 
     def _is_source(self, node: ast.AST) -> bool:
         if not isinstance(node, _CALLS) or node.lineno != self.source.line:
@@ -176,12 +177,12 @@ class _Flow:
         return any(self._reads(child) for child in ast.iter_child_nodes(node))
 
     def _is_reduced(self, node: ast.AST) -> bool:
-        names = {ast.unparse(n) for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute)}
-        called = {ast.unparse(n.func).rsplit(".", 1)[-1] for n in ast.walk(node) if isinstance(n, ast.Call)}
+        names = {ast.unparse(n) for n in walked(node) if isinstance(n, ast.Name | ast.Attribute)}
+        called = {ast.unparse(n.func).rsplit(".", 1)[-1] for n in walked(node) if isinstance(n, ast.Call)}
         return bool(names & self.reduced or called & _REDUCING)
 
     def _is_computed(self, node: ast.AST) -> bool:
-        return any(isinstance(n, ast.Call) or ast.unparse(n) in self.computed for n in ast.walk(node) if _is_name(n))
+        return any(isinstance(n, ast.Call) or ast.unparse(n) in self.computed for n in walked(node) if _is_name(n))
 
 
 def _is_name(node: ast.AST) -> bool:
@@ -236,19 +237,19 @@ def _steps(sources: SourceTexts, frame: Frame, own: bool) -> bool:
             read = _names(value)
             (gradients if read & gradients else inputs if read & inputs else set()).update(_names(target))
     started = inputs - gradients - _data(scope)
-    return any(_is_step(node, started, gradients, call) for node in ast.walk(scope))
+    return any(_is_step(node, started, gradients, call) for node in walked(scope))
 
 
 def _data(scope: ast.AST) -> set[str]:
     """What was made to require a gradient for the sake of the derivative alone: nothing behind it is trained."""
     out: set[str] = set()
-    for node in ast.walk(scope):
+    for node in walked(scope):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "requires_grad_":
             out |= _names(node.func.value)
         if isinstance(node, ast.Assign):
-            made = [n for n in ast.walk(node.value) if isinstance(n, ast.Attribute | ast.keyword)]
+            made = [n for n in walked(node.value) if isinstance(n, ast.Attribute | ast.keyword)]
             flagged = any((n.attr if isinstance(n, ast.Attribute) else n.arg or "") in _FLAGS for n in made)
-            ends = [t for target in node.targets for t in ast.walk(target) if isinstance(t, ast.Attribute | ast.Name)]
+            ends = [t for target in node.targets for t in walked(target) if isinstance(t, ast.Attribute | ast.Name)]
             out |= {key(t) for t in ends if flagged and isinstance(t.ctx, ast.Store)}
             out |= {key(t.value) for t in ends if isinstance(t, ast.Attribute) and t.attr in _FLAGS}
     return out
@@ -256,19 +257,19 @@ def _data(scope: ast.AST) -> set[str]:
 
 def _named(scope: ast.AST, call: ast.Call) -> set[str]:
     """The names that a call's result gets."""
-    values = ((t, v) for t, v in _bound(scope) if any(n is call for n in ast.walk(v)))
+    values = ((t, v) for t, v in _bound(scope) if any(n is call for n in walked(v)))
     return {name for target, _ in values for name in _names(target)}
 
 
 def _bound(scope: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
-    for node in ast.walk(scope):
+    for node in walked(scope):
         if isinstance(node, ast.Assign):
             yield from pairs(node)
 
 
 def _elements(scope: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
     """What loops and comprehensions bind, with what each of it runs over."""
-    for node in ast.walk(scope):
+    for node in walked(scope):
         if isinstance(node, ast.For | ast.comprehension):
             yield from _run_over(node.target, node.iter)
 
@@ -298,7 +299,7 @@ def _is_step(node: ast.AST, inputs: set[str], gradients: set[str], call: ast.Cal
     else:
         return False
     return any(
-        _is_one_of(start, inputs) and (_reads(change, gradients) or any(n is call for n in ast.walk(change)))
+        _is_one_of(start, inputs) and (_reads(change, gradients) or any(n is call for n in walked(change)))
         for start, change in sides
     )
 

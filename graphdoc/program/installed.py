@@ -15,7 +15,7 @@ from graphdoc.model import Role, Span
 from graphdoc.program.bindings import class_around, frame_of, tree
 from graphdoc.program.in_place_writes import in_loop
 from graphdoc.program.spans import Moment, frames, innermost_user, span, where
-from graphdoc.source.module import Source
+from graphdoc.source.module import Source, walked
 from graphdoc.source.paths import covers, last_word
 from graphdoc.source.places import Place
 
@@ -96,10 +96,10 @@ def _feeds_itself(sources: SourceTexts, frame: Frame) -> bool:
     loop = source.node_loop(owner) if owner is not None else None
     if not isinstance(owner, ast.Assign) or loop is None or call is None:
         return False
-    bound = {n.id for t in owner.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
-    read = {n.id for n in ast.walk(call) if isinstance(n, ast.Name)}
-    bindings = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and n.id in bound]
-    own = [n for t in owner.targets for n in ast.walk(t)]
+    bound = {n.id for t in owner.targets for n in walked(t) if isinstance(n, ast.Name)}
+    read = {n.id for n in walked(call) if isinstance(n, ast.Name)}
+    bindings = [n for n in walked(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and n.id in bound]
+    own = [n for t in owner.targets for n in walked(t)]
     return bool(bound & read) and all(any(n is o for o in own) for n in bindings)
 
 
@@ -151,7 +151,7 @@ def _conditions(deed: Deed) -> list[str]:
         return []
     at = number - first + 1
     tests: list[tuple[int, ast.expr]] = []
-    for node in ast.walk(root):
+    for node in walked(root):
         if isinstance(node, ast.If) and any(covers(s, at) for s in node.body):
             tests.append((node.lineno, node.test))
     return [n for _, test in sorted(tests, key=lambda t: -t[0]) for n in _asked(test)]
@@ -173,7 +173,7 @@ def _asked(test: ast.expr) -> Iterator[str]:
 def given(sources: SourceTexts, file: str, name: str) -> Iterator[Switch]:
     """Where the user's code gives a thing of this name a value that is not plainly off."""
     root = tree(sources, file)
-    for node in ast.walk(root) if root is not None else ():
+    for node in walked(root) if root is not None else ():
         if not isinstance(node, ast.Call):
             continue
         call = frame_of(sources, file, node)
@@ -191,7 +191,7 @@ def makers_of(sources: SourceTexts, deed: Deed, stack: Sequence[Frame]) -> list[
     out: list[tuple[str, Frame]] = []
     for file in list(sources)[:MOST_FILES]:
         root = tree(sources, file)
-        for node in ast.walk(root) if root is not None else ():
+        for node in walked(root) if root is not None else ():
             if isinstance(node, ast.Call) and _imported(root, node, deed.package):
                 out.append((last_word(node.func), frame_of(sources, file, node)))
     of_class = [f for name, f in out if name in ran]
@@ -202,7 +202,7 @@ def makers_of(sources: SourceTexts, deed: Deed, stack: Sequence[Frame]) -> list[
 def _comes_from(sources: SourceTexts, switch: Switch, package: Package) -> bool:
     """Whether what is called there was imported from the package."""
     root = tree(sources, switch.call.file)
-    calls = (n for n in ast.walk(root) if isinstance(n, ast.Call)) if root is not None else ()
+    calls = (n for n in walked(root) if isinstance(n, ast.Call)) if root is not None else ()
     call = next((c for c in calls if _is_same(frame_of(sources, switch.call.file, c), switch.call)), None)
     return call is not None and _imported(root, call, package)
 
@@ -219,7 +219,7 @@ def _imported(root: ast.Module | None, call: ast.Call, package: Package) -> bool
     while isinstance(function, ast.Attribute):
         function = function.value
     first = function.id if isinstance(function, ast.Name) else ""
-    for node in ast.walk(root) if root is not None else ():
+    for node in walked(root) if root is not None else ():
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in modules:
             if any((a.asname or a.name) == first for a in node.names):
                 return True
@@ -263,7 +263,7 @@ def builders(sources: SourceTexts, frame: Frame | None, stack: list[Frame]) -> l
     for file in (frame.file, *(f for f in sources if f != frame.file)):
         for value in _values(sources, file, name):
             found += [frame_of(sources, file, c) for c in _flagged(value)]
-            for inner in ast.walk(value):
+            for inner in walked(value):
                 if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name):
                     found += _factory(sources, file, inner.func.id)
         if found:
@@ -273,8 +273,8 @@ def builders(sources: SourceTexts, frame: Frame | None, stack: list[Frame]) -> l
         for file in sources:
             module = tree(sources, file)
             for call in _flagged(module) if module is not None and kind else ():
-                named = {n.attr for n in ast.walk(call) if isinstance(n, ast.Attribute)}
-                if kind in named | {n.id for n in ast.walk(call) if isinstance(n, ast.Name)}:
+                named = {n.attr for n in walked(call) if isinstance(n, ast.Attribute)}
+                if kind in named | {n.id for n in walked(call) if isinstance(n, ast.Name)}:
                     found.append(frame_of(sources, file, call))
     ran = {f.function.partition(".")[0] for f in stack if f.user and "." in f.function}
     unique = sorted({f.start: f for f in found}.values(), key=lambda f: _class_around(sources, f) not in ran)
@@ -302,7 +302,7 @@ def _flagged(scope: ast.AST) -> Iterator[ast.Call]:
     """Calls with ``inplace=True``, or with True where torch's class of that name takes ``inplace``."""
     from graphdoc.source.operands import POSITIONS
 
-    for node in ast.walk(scope):
+    for node in walked(scope):
         if not isinstance(node, ast.Call):
             continue
         name = last_word(node.func)
@@ -316,7 +316,7 @@ def _flagged(scope: ast.AST) -> Iterator[ast.Call]:
 def _values(sources: SourceTexts, file: str, name: str) -> list[ast.expr]:
     root = tree(sources, file)
     out: list[ast.expr] = []
-    for node in ast.walk(root) if root is not None and name else ():
+    for node in walked(root) if root is not None and name else ():
         if isinstance(node, ast.Assign):
             for t in node.targets:
                 last = last_word(t)
@@ -330,7 +330,7 @@ def _factory(sources: SourceTexts, file: str, name: str) -> list[Frame]:
     for other in (file, *(f for f in sources if f != file)):
         root = tree(sources, other)
         scopes: list[ast.AST] = list(_values(sources, other, name))
-        for node in ast.walk(root) if root is not None else ():
+        for node in walked(root) if root is not None else ():
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
                 scopes.append(node)
         found = [frame_of(sources, other, c) for s in scopes for c in _flagged(s)]

@@ -11,6 +11,7 @@ from graphdoc.program import bindings
 from graphdoc.program.library_calls import events_before_failure
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import Reached, innermost_user
+from graphdoc.source.module import walked
 from graphdoc.source.paths import covers, last_word, pairs
 
 _Made = tuple[str, ast.expr]
@@ -33,7 +34,7 @@ def made_at(sources: SourceTexts, layer: str, every: Iterable[str]) -> Frame | N
     """
     firsts = {name.partition(".")[0] for name in every}
     trees = ((file, bindings.tree(sources, file) or ast.Module([], [])) for file in sources)
-    classes = [(file, n) for file, tree in trees for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
+    classes = [(file, n) for file, tree in trees for n in walked(tree) if isinstance(n, ast.ClassDef)]
     roots = [(f, n) for f, n in classes if firsts <= {name for name, _ in _set_by(n)}]
     here = roots[0] if len(roots) == 1 else None
     made: _Made | None = None
@@ -51,7 +52,7 @@ def made_at(sources: SourceTexts, layer: str, every: Iterable[str]) -> Frame | N
 
 def _set_by(cls: ast.ClassDef) -> Iterator[tuple[str, ast.expr]]:
     """What the methods of a class set on their object."""
-    for node in ast.walk(cls):
+    for node in walked(cls):
         for target, value in pairs(node) if isinstance(node, ast.stmt) else ():
             if isinstance(target, ast.Attribute) and bindings.is_name(target.value, "self"):
                 yield target.attr, value
@@ -85,7 +86,7 @@ _ALL_OF_THEM = frozenset({"children", "named_children", "_modules", "modules", "
 def never_read(sources: SourceTexts, parameter: str) -> tuple[str, Frame] | None:
     """The part of the model that a parameter belongs to (``director`` of ``model.director.weight``), and the one
     statement that builds it, where no code of the program names it again; None where that cannot be told."""
-    nodes = [(file, n) for file in sources for n in ast.walk(bindings.tree(sources, file) or ast.Module([], []))]
+    nodes = [(file, n) for file in sources for n in walked(bindings.tree(sources, file) or ast.Module([], []))]
     named = [(file, n) for file, n in nodes if isinstance(n, ast.Attribute)]
     if any(n.attr in _ALL_OF_THEM for _, n in named):
         return None
@@ -195,7 +196,7 @@ def _between(node: ast.AST, line: int, end: ast.If) -> bool:
 
 def _binds(body: list[ast.stmt] | list[ast.AST], name: str) -> bool:
     for statement in body:
-        for node in ast.walk(statement):
+        for node in walked(statement):
             targets = node.targets if isinstance(node, ast.Assign) else []
             if isinstance(node, ast.AugAssign):
                 targets = [node.target]
@@ -226,7 +227,7 @@ def written_into(owner: ast.ClassDef, attribute: str, value: ast.expr, depth: in
     if depth < 2:
         return []
     found = _below(value, 0, depth)
-    for node in ast.walk(owner):
+    for node in walked(owner):
         if found is None:
             return None
         more = _added(node, attribute, depth)

@@ -15,6 +15,7 @@ from graphdoc.program.collected import made_input
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import made
 from graphdoc.program.spans import innermost_user
+from graphdoc.source.module import walked
 from graphdoc.source.paths import covers, last_word, targets_of, without_subscripts
 
 # What a program treats as something that learns: an optimizer holds it, or its gradient is read.
@@ -62,7 +63,7 @@ def _asked(program: Program) -> Iterator[tuple[str, Frame, bool]]:
             elements = given.elts if isinstance(given, ast.List | ast.Tuple) else [given]
             yield from ((name, at, True) for e in elements if (name := bindings.dotted(e)))
     for file in sources:
-        for node in ast.walk(bindings.tree(sources, file) or ast.Module([], [])):
+        for node in walked(bindings.tree(sources, file) or ast.Module([], [])):
             if isinstance(node, ast.Attribute) and node.attr == "grad" and isinstance(node.ctx, ast.Load):
                 name = bindings.dotted(node.value)
                 if name and name.rpartition(".")[2] not in ("autograd", "func", "torch"):
@@ -76,7 +77,7 @@ def _made(program: Program, name: str, used: Frame) -> Iterable[tuple[str, Frame
     scope = (bindings.function_around(root, used.line) if root is not None else None) or root
     loops = [
         n
-        for n in ast.walk(scope or ast.Module([], []))
+        for n in walked(scope or ast.Module([], []))
         if isinstance(n, ast.For) and bindings.is_name(n.target, name) and n.lineno <= used.line
     ]
     if loops:
@@ -106,7 +107,7 @@ def _made(program: Program, name: str, used: Frame) -> Iterable[tuple[str, Frame
 
 def _added_to(sources: SourceTexts, file: str, name: str) -> set[int]:
     """The lines of ``w -= …``, which bind nothing new."""
-    nodes = ast.walk(bindings.tree(sources, file) or ast.Module([], []))
+    nodes = walked(bindings.tree(sources, file) or ast.Module([], []))
     return {n.lineno for n in nodes if isinstance(n, ast.AugAssign) and bindings.dotted(n.target) == name}
 
 
@@ -122,7 +123,7 @@ def _elements(program: Program, value: ast.List | ast.Tuple, at: Frame) -> Itera
 
 def _binds_alone(sources: SourceTexts, frame: Frame) -> bool:
     """Whether the statement there gives its value to one name."""
-    for node in ast.walk(bindings.tree(sources, frame.file) or ast.Module([], [])):
+    for node in walked(bindings.tree(sources, frame.file) or ast.Module([], [])):
         if isinstance(node, ast.Assign) and node.lineno == frame.line:
             return not any(isinstance(t, ast.Tuple | ast.List) for t in node.targets)
     return False
@@ -148,7 +149,7 @@ def expression_at(sources: SourceTexts, frame: Frame | None) -> ast.expr | None:
     """The expression that stands exactly there."""
     if frame is None:
         return None
-    for node in ast.walk(bindings.tree(sources, frame.file) or ast.Module([], [])):
+    for node in walked(bindings.tree(sources, frame.file) or ast.Module([], [])):
         if isinstance(node, ast.expr) and node.lineno == frame.line:
             at = bindings.frame_of(sources, frame.file, node)
             if at.extent == frame.extent:
@@ -198,7 +199,7 @@ def unfreezing(sources: SourceTexts) -> list[Frame]:
     return [
         bindings.frame_of(sources, file, node)
         for file in sources
-        for node in ast.walk(bindings.tree(sources, file) or ast.Module([], []))
+        for node in walked(bindings.tree(sources, file) or ast.Module([], []))
         if isinstance(node, ast.stmt) and switches(node) is True
     ]
 
@@ -223,7 +224,7 @@ def switched(statement: ast.stmt, to: bool) -> str:
         source = statement.iter.func if isinstance(statement.iter, ast.Call) else None
         if not isinstance(source, ast.Attribute) or source.attr not in ("parameters", "named_parameters"):
             return ""
-        names = {n.id for n in ast.walk(statement.target) if isinstance(n, ast.Name)}
+        names = {n.id for n in walked(statement.target) if isinstance(n, ast.Name)}
         each = any(switches(s) is to and _flagged(s) in names for s in statement.body)
         return bindings.text_of(source.value) if each else ""
     return _flagged(statement) if switches(statement) is to else ""
@@ -265,7 +266,7 @@ def parameter_behind(sources: SourceTexts, at: Frame, name: str) -> bool:
         isinstance(n, ast.Call)
         and n.lineno > at.line
         and last_word(n.func) == "Parameter"
-        and any(bindings.text_of(part) == name for a in _given(n) for part in ast.walk(a) if isinstance(part, ast.expr))
+        and any(bindings.text_of(part) == name for a in _given(n) for part in walked(a) if isinstance(part, ast.expr))
         for n in bindings.shallow(bindings.function_around(root, at.line) or root)
     )
 
@@ -288,7 +289,7 @@ def writes_on(sources: SourceTexts, at: Frame, name: str) -> Frame | None:
 
 
 def _blocks(root: ast.AST) -> Iterator[list[ast.stmt]]:
-    for node in ast.walk(root):
+    for node in walked(root):
         for field in ("body", "orelse", "finalbody"):
             block = getattr(node, field, None)
             if isinstance(block, list):
@@ -316,13 +317,13 @@ def _frozen(node: ast.stmt) -> str:
 
 
 def _in_file(sources: SourceTexts, file: str) -> Iterator[TrainOverride]:
-    for cls in ast.walk(bindings.tree(sources, file) or ast.Module([], [])):
+    for cls in walked(bindings.tree(sources, file) or ast.Module([], [])):
         if not isinstance(cls, ast.ClassDef):
             continue
         methods = {m.name: m for m in cls.body if isinstance(m, ast.FunctionDef)}
         if "train" not in methods:
             continue
-        for statement in ast.walk(methods["train"]):
+        for statement in walked(methods["train"]):
             if not isinstance(statement, ast.stmt):
                 continue
             called = _own_method(statement)
@@ -346,7 +347,7 @@ def _own_method(statement: ast.stmt) -> str:
 
 
 def _freezes(function: ast.FunctionDef) -> bool:
-    return any(switches(node) is False for node in ast.walk(function))
+    return any(switches(node) is False for node in walked(function))
 
 
 # Parameters that the failing loss trained before, frozen since for another loss and not let go: by which statement.
@@ -411,8 +412,8 @@ def freezing_of(sources: SourceTexts, names: Sequence[str]) -> Iterator[Freezing
                 yield Freezing(bindings.frame_of(sources, file, node), opposite)
 
 
-def _nodes(sources: SourceTexts, file: str) -> Iterator[ast.AST]:
-    return ast.walk(bindings.tree(sources, file) or ast.Module([], []))
+def _nodes(sources: SourceTexts, file: str) -> tuple[ast.AST, ...]:
+    return walked(bindings.tree(sources, file) or ast.Module([], []))
 
 
 def _undone(statement: ast.stmt, setters: Collection[str]) -> tuple[list[str], str]:
@@ -425,7 +426,7 @@ def _undone(statement: ast.stmt, setters: Collection[str]) -> tuple[list[str], s
     if not isinstance(call, ast.Call) or last_word(call.func) not in setters:
         return [], ""
     other = ast.parse(ast.unparse(statement))
-    flags = [n for n in ast.walk(other) if isinstance(n, ast.Constant) and n.value is False]
+    flags = [n for n in walked(other) if isinstance(n, ast.Constant) and n.value is False]
     for flag_given in flags:
         flag_given.value = True
     return [n for a in call.args for n in bindings.names_in(a)] if flags else [], ast.unparse(other)
@@ -436,7 +437,7 @@ def _flag_of(function: _Def) -> bool:
     given = {a.arg for a in (*function.args.args, *function.args.kwonlyargs)}
     values = [
         v
-        for n in ast.walk(function)
+        for n in walked(function)
         for v in (
             [n.value] * any(isinstance(t, ast.Attribute) and t.attr == "requires_grad" for t in n.targets)
             if isinstance(n, ast.Assign)
@@ -530,7 +531,7 @@ def _is_train(statement: ast.stmt) -> bool:
 def _switching_off(sources: SourceTexts) -> Iterator[Range]:
     """Every statement that may switch ``requires_grad`` off: what is no plain True may be False."""
     for file in sources:
-        for node in ast.walk(bindings.tree(sources, file) or ast.Module([], [])):
+        for node in walked(bindings.tree(sources, file) or ast.Module([], [])):
             if isinstance(node, ast.Assign):
                 named = any(isinstance(t, ast.Attribute) and t.attr == "requires_grad" for t in node.targets)
             else:
@@ -559,13 +560,13 @@ def unfrozen_behind(sources: SourceTexts, optimizer: str, parameters: list[str])
     root = bindings.tree(sources, making.file) if making is not None else None
     if making is None or root is None or not _asks_for_the_flag(making.statement.value):
         return None
-    statements = [n for n in ast.walk(root) if isinstance(n, ast.stmt)]
+    statements = [n for n in walked(root) if isinstance(n, ast.stmt)]
     if not any(switches(n) is False for n in statements if n.lineno < making.statement.lineno):
         return None
     scope = bindings.function_around(root, making.statement.lineno) or root
     late = [
         n
-        for n in ast.walk(scope)
+        for n in walked(scope)
         if isinstance(n, ast.stmt) and n.lineno > making.statement.lineno and switches(n) is True
     ]
     found = next((n for n in late if _is_of_parameters(scope, n, parameters)), None)
@@ -576,7 +577,7 @@ def unfrozen_behind(sources: SourceTexts, optimizer: str, parameters: list[str])
 
 
 def _asks_for_the_flag(node: ast.expr) -> bool:
-    return any(isinstance(n, ast.Attribute) and n.attr == "requires_grad" for n in ast.walk(node))
+    return any(isinstance(n, ast.Attribute) and n.attr == "requires_grad" for n in walked(node))
 
 
 def _is_of_parameters(scope: ast.AST, node: ast.stmt, parameters: list[str]) -> bool:
@@ -589,10 +590,10 @@ def _is_of_parameters(scope: ast.AST, node: ast.stmt, parameters: list[str]) -> 
         return True
     return any(
         isinstance(n, ast.For) and node in n.body and whose in bindings.names_in(n.target) and _lists_parameters(n.iter)
-        for n in ast.walk(scope)
+        for n in walked(scope)
     )
 
 
 def _lists_parameters(node: ast.expr) -> bool:
-    called = [n.func.attr for n in ast.walk(node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
+    called = [n.func.attr for n in walked(node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
     return "parameters" in called or "named_parameters" in called

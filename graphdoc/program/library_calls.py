@@ -14,6 +14,7 @@ from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings
 from graphdoc.program.bindings import argument, call_at, dotted, frame_of, text_of, tree
 from graphdoc.program.spans import code_at, innermost, innermost_user, span_of
+from graphdoc.source.module import walked
 from graphdoc.source.paths import last_word, without_subscripts
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def library_calls(sources: SourceTexts, *names: str) -> list[Frame]:
 
 
 def _called(root: ast.Module) -> Iterator[ast.expr]:
-    for node in ast.walk(root):
+    for node in walked(root):
         if isinstance(node, ast.Call):
             yield node
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -56,7 +57,7 @@ def _called(root: ast.Module) -> Iterator[ast.expr]:
 def _imported(root: ast.Module) -> dict[str, str]:
     """What each imported name stands for, in full: ``ckpt`` for ``torch.utils.checkpoint``."""
     found: dict[str, str] = {}
-    for node in ast.walk(root):
+    for node in walked(root):
         if isinstance(node, ast.Import):
             found.update({a.asname: a.name for a in node.names if a.asname})
             found.update({first: first for a in node.names if not a.asname and (first := a.name.split(".")[0])})
@@ -68,7 +69,7 @@ def _imported(root: ast.Module) -> dict[str, str]:
 def _bound(root: ast.Module) -> set[str]:
     """The names that the file itself binds: functions, classes, arguments, variables."""
     found: set[str] = set()
-    for node in ast.walk(root):
+    for node in walked(root):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             found.add(node.name)
         elif isinstance(node, ast.arg):
@@ -299,7 +300,7 @@ def writes_through_data(sources: SourceTexts, signs: list[Sign]) -> bool:
     if not any(s.kind == "suspect-write" for s in signs):
         return False
     roots = [bindings.tree(sources, file) or ast.Module([], []) for file in sources]
-    every = [(root, node) for root in roots for node in ast.walk(root) if _writes_data(node)]
+    every = [(root, node) for root in roots for node in walked(root) if _writes_data(node)]
     writes = [(root, node) for root, node in every if not _uses_gradient(node)]
     return not every or any(
         not _is_behind_a_step(bindings.function_around(root, _line(node)) or root, node) for root, node in writes
@@ -321,7 +322,7 @@ def _writes_data(node: ast.AST) -> bool:
 
 def _uses_gradient(node: ast.AST) -> bool:
     """``p.data -= rate * p.grad``, which belongs behind the backward call as a step does."""
-    return any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in ast.walk(node))
+    return any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in walked(node))
 
 
 def _line(node: ast.AST) -> int:
@@ -330,10 +331,10 @@ def _line(node: ast.AST) -> int:
 
 def _is_behind_a_step(scope: ast.AST, node: ast.AST) -> bool:
     """Whether the nearest call of ``step`` or ``backward`` above, in the same function, is a step, or one by hand."""
-    calls = [(_line(n), "step") for n in ast.walk(scope) if _writes_data(n) and _uses_gradient(n)]
+    calls = [(_line(n), "step") for n in walked(scope) if _writes_data(n) and _uses_gradient(n)]
     calls += [
         (_line(n), n.func.attr)
-        for n in ast.walk(scope)
+        for n in walked(scope)
         if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in ("step", "backward")
     ]
     above = sorted(c for c in calls if c[0] < _line(node))
@@ -342,7 +343,7 @@ def _is_behind_a_step(scope: ast.AST, node: ast.AST) -> bool:
 
 def _nodes(sources: SourceTexts) -> Iterator[ast.AST]:
     for file in sources:
-        yield from ast.walk(bindings.tree(sources, file) or ast.Module([], []))
+        yield from walked(bindings.tree(sources, file) or ast.Module([], []))
 
 
 def _adds_a_value(sources: SourceTexts, sign: Sign) -> bool:
@@ -352,7 +353,7 @@ def _adds_a_value(sources: SourceTexts, sign: Sign) -> bool:
     if frame is None or root is None:
         return False
     scope = bindings.function_around(root, frame.line) or root
-    for node in ast.walk(root):
+    for node in walked(root):
         at = (getattr(node, "lineno", 0), getattr(node, "col_offset", -2) + 1)
         if at != (frame.line, frame.column):
             continue
@@ -375,7 +376,7 @@ def _is_number(node: ast.expr, scope: ast.AST, addition: ast.AST) -> bool:
         return isinstance(node, ast.Constant)
     starts: list[ast.Assign | ast.AugAssign] = []
     adds: list[ast.Assign | ast.AugAssign] = []
-    for n in ast.walk(scope):
+    for n in walked(scope):
         if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name) and n.target.id == node.id:
             adds.append(n)
         elif isinstance(n, ast.Assign) and any(isinstance(t, ast.Name) and t.id == node.id for t in n.targets):
@@ -384,7 +385,7 @@ def _is_number(node: ast.expr, scope: ast.AST, addition: ast.AST) -> bool:
             (starts if isinstance(n.value, ast.Constant) else adds).append(n)
     adds = [n for n in adds if not isinstance(n.value, ast.Constant)]
     first = min(adds, key=_line, default=None)
-    return bool(starts) and (first is None or any(n is addition for n in ast.walk(first)))
+    return bool(starts) and (first is None or any(n is addition for n in walked(first)))
 
 
 def _loses(node: ast.AST) -> bool:
@@ -415,7 +416,7 @@ def _makes_leaf(node: ast.AST) -> bool:
     """``torch.tensor(model(x)…, requires_grad=True)``, ``torch.tensor(losses, requires_grad=True)``, and a value that
     is cut off and let require gradients: ``model(x).detach().requires_grad_()``."""
     if isinstance(node, ast.Call) and last_word(node.func) == "requires_grad_":
-        return any(last_word(n) in ("detach", "data") for n in ast.walk(node.func) if isinstance(n, ast.Attribute))
+        return any(last_word(n) in ("detach", "data") for n in walked(node.func) if isinstance(n, ast.Attribute))
     if not isinstance(node, ast.Call) or bindings.dotted(node.func).rpartition(".")[2] not in _MAKERS:
         return False
     wanted = any(
@@ -425,7 +426,7 @@ def _makes_leaf(node: ast.AST) -> bool:
         return False
     # The whole of it kept under a name may be what a network has computed.
     given = node.args[0]
-    return isinstance(given, ast.Name | ast.Attribute) or any(isinstance(n, ast.Call) for n in ast.walk(given))
+    return isinstance(given, ast.Name | ast.Attribute) or any(isinstance(n, ast.Call) for n in walked(given))
 
 
 def _draws(node: ast.AST) -> bool:

@@ -6,6 +6,7 @@ import ast
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program.bindings import dotted, frame_of, methods_named, text_of, tree
+from graphdoc.source.module import walked
 
 
 def idle_arguments(sources: SourceTexts) -> list[tuple[str, str, Frame]]:
@@ -16,7 +17,7 @@ def idle_arguments(sources: SourceTexts) -> list[tuple[str, str, Frame]]:
     """
     found: list[tuple[str, str, Frame]] = []
     for file in sources:
-        for node in ast.walk(tree(sources, file) or ast.Module([], [])):
+        for node in walked(tree(sources, file) or ast.Module([], [])):
             if not isinstance(node, ast.FunctionDef | ast.Lambda):
                 continue
             name = node.name if isinstance(node, ast.FunctionDef) else "lambda"
@@ -25,7 +26,7 @@ def idle_arguments(sources: SourceTexts) -> list[tuple[str, str, Frame]]:
             prescribed = "hook" in name or taken[:1] == ["ctx"] or (name.startswith("__") and name.endswith("__"))
             if prescribed or all(isinstance(b, ast.Pass | ast.Raise | ast.Expr) for b in body):
                 continue
-            read = {n.id for b in body for n in ast.walk(b) if isinstance(n, ast.Name)}
+            read = {n.id for b in body for n in walked(b) if isinstance(n, ast.Name)}
             idle = [t for t in taken if t not in read and t not in ("self", "cls") and not t.startswith("_")]
             if idle:
                 last = body[-1] if len(body) == 1 or isinstance(body[-1], ast.Return) else node
@@ -43,12 +44,12 @@ def made_again(sources: SourceTexts, place: Frame, argument: str) -> str:
         return ""
     values = {
         text_of(n.value)
-        for n in ast.walk(root)
+        for n in walked(root)
         if isinstance(n, ast.Assign) and any(isinstance(t, ast.Name) and t.id == argument for t in n.targets)
     }
     inside = [
         n
-        for n in ast.walk(root)
+        for n in walked(root)
         if isinstance(n, ast.Call) and place.line <= n.lineno and (n.end_lineno or n.lineno) <= place.end_line
     ]
     return next((text_of(n) for n in inside if text_of(n) in values), "")
@@ -63,8 +64,8 @@ def attributes_through(sources: SourceTexts, attribute: str) -> list[Frame]:
     found: list[Frame] = []
     for file in sources:
         root = tree(sources, file) or ast.Module([], [])
-        called = {id(n.func) for n in ast.walk(root) if isinstance(n, ast.Call)}
-        chains = [n for n in ast.walk(root) if isinstance(n, ast.Attribute) and id(n) not in called]
+        called = {id(n.func) for n in walked(root) if isinstance(n, ast.Call)}
+        chains = [n for n in walked(root) if isinstance(n, ast.Attribute) and id(n) not in called]
         inner = {id(n.value) for n in chains}
         for node in chains:
             if id(node) in inner:
@@ -80,10 +81,10 @@ def state_written_by(sources: SourceTexts, function: str) -> list[tuple[str, Fra
     for file, node in methods_named(sources, function, "self"):
         read = {
             text_of(n)
-            for n in ast.walk(node)
+            for n in walked(node)
             if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load) and dotted(n).startswith("self.")
         }
-        for statement in ast.walk(node):
+        for statement in walked(node):
             targets: list[ast.expr] = []
             if isinstance(statement, ast.Assign):
                 targets = [e for t in statement.targets for e in (t.elts if isinstance(t, ast.Tuple) else [t])]
@@ -97,5 +98,5 @@ def state_written_by(sources: SourceTexts, function: str) -> list[tuple[str, Fra
 
 def _qualified(sources: SourceTexts, file: str, method: ast.FunctionDef) -> str:
     """``Body.forward``, as Python calls a method of a class."""
-    classes = [n for n in ast.walk(tree(sources, file) or ast.Module([], [])) if isinstance(n, ast.ClassDef)]
+    classes = [n for n in walked(tree(sources, file) or ast.Module([], [])) if isinstance(n, ast.ClassDef)]
     return next((f"{c.name}.{method.name}" for c in classes if method in c.body), method.name)

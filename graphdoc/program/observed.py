@@ -40,7 +40,7 @@ from graphdoc.program.overwrites import Overwrite, overwrite_of
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.rounds import of_this_round
 from graphdoc.program.spans import Reached, driver_of, in_function, innermost_user, node_loop_of, reached
-from graphdoc.source.module import Loop
+from graphdoc.source.module import Loop, walked
 from graphdoc.source.paths import covers, last_word, pairs, same, without_subscripts
 
 # What a round makes of its values behind the backward call, and keeps for the next one under another name.
@@ -98,7 +98,7 @@ def _bound_at(statement: ast.stmt | None, frame: Frame) -> tuple[ast.expr | None
 
 def _holds(value: ast.expr, frame: Frame) -> bool:
     return any(
-        isinstance(n, ast.expr) and (n.lineno, n.col_offset + 1) == (frame.line, frame.column) for n in ast.walk(value)
+        isinstance(n, ast.expr) and (n.lineno, n.col_offset + 1) == (frame.line, frame.column) for n in walked(value)
     )
 
 
@@ -121,12 +121,12 @@ def _steps(target: ast.expr) -> list[Step]:
 
 
 def _is_read_in(value: ast.expr, target: ast.expr) -> bool:
-    return any(same(n, target) for n in ast.walk(value) if isinstance(n, ast.expr))
+    return any(same(n, target) for n in walked(value) if isinstance(n, ast.expr))
 
 
 def _reads(root: ast.AST, word: str) -> Iterator[ast.Name | ast.Attribute]:
     """Where a name, or an attribute of this name, is read."""
-    for n in ast.walk(root):
+    for n in walked(root):
         if isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, ast.Load) and last_word(n) == word:
             yield n
 
@@ -520,7 +520,7 @@ def _cleared_by_module(sources: SourceTexts, call: Event, failing: Event, before
     known = {f.line for e in before if e.kind == "zero_grad" and (f := innermost_user(e.stack)) is not None}
     return any(
         isinstance(n, ast.Attribute) and n.attr == "zero_grad" and first.line < n.lineno < second.line
-        for n in ast.walk(bindings.tree(sources, first.file) or ast.Module([], []))
+        for n in walked(bindings.tree(sources, first.file) or ast.Module([], []))
         if getattr(n, "lineno", 0) not in known
     )
 
@@ -545,7 +545,7 @@ def of_one_step(program: Program, reuse: Reuse) -> bool:
         return False
     ends = [e for e in program.evidence.events if e.kind in ("step", "zero_grad")]
     seen = any(_runs_in(frame, loop, f) for e in ends for f in e.stack)
-    return not seen and not any(_ends_step(n) for n in ast.walk(loop))
+    return not seen and not any(_ends_step(n) for n in walked(loop))
 
 
 def _loop_around(sources: SourceTexts, reuse: Reuse) -> tuple[Frame | None, Loop | None]:

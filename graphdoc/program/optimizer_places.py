@@ -6,11 +6,12 @@ import ast
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from graphdoc.evidence import Event, Frame, Optimizer, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.bindings import frame_of, function_around, tree
-from graphdoc.source.module import Source
+from graphdoc.source.module import Source, walked
 from graphdoc.source.paths import covers, targets_of, without_subscripts
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import is_readable
@@ -57,7 +58,7 @@ def returned(sources: SourceTexts, making: Made) -> tuple[Frame, ast.expr] | Non
     found = [
         (file, n)
         for file in sources
-        for n in ast.walk(bindings.tree(sources, file) or ast.Module([], []))
+        for n in walked(bindings.tree(sources, file) or ast.Module([], []))
         if isinstance(n, ast.FunctionDef) and n.name == name
     ]
     if len(found) != 1:
@@ -73,7 +74,7 @@ def replacing(sources: SourceTexts, making: Made, names: list[str]) -> ast.stmt 
     """The first statement behind, in the same block, that replaces what these parameters belong to; or None."""
     owners = {".".join(parts[:n]) for name in names for parts in (name.split("."),) for n in range(1, len(parts))}
     owners.discard("self")
-    return next((s for s in making.behind if any(_replaces(sources, n, owners) for n in ast.walk(s))), None)
+    return next((s for s in making.behind if any(_replaces(sources, n, owners) for n in walked(s))), None)
 
 
 def untying(sources: SourceTexts, making: Made, names: list[str]) -> tuple[ast.Assign, list[str]] | None:
@@ -94,7 +95,7 @@ def _is_tied(sources: SourceTexts, name: str) -> bool:
     """Whether the program makes this parameter one with another: ``self.head.weight = self.table.weight``."""
     tail = "." + ".".join(name.split(".")[-2:])
     for file in sources:
-        for n in ast.walk(bindings.tree(sources, file) or ast.Module([], [])):
+        for n in walked(bindings.tree(sources, file) or ast.Module([], [])):
             if isinstance(n, ast.Assign) and isinstance(n.value, ast.Attribute):
                 sides = [*n.targets, n.value]
                 alike = all(isinstance(s, ast.Attribute) and s.attr == n.value.attr for s in sides)
@@ -127,11 +128,11 @@ def _replaces(sources: SourceTexts, node: ast.AST, owners: set[str]) -> bool:
 def _replaces_in(sources: SourceTexts, function: str, at: int) -> bool:
     """Whether a function of the program assigns to an attribute of its argument at this position."""
     for file in sources:
-        for found in ast.walk(bindings.tree(sources, file) or ast.Module([], [])):
+        for found in walked(bindings.tree(sources, file) or ast.Module([], [])):
             if not isinstance(found, ast.FunctionDef) or found.name != function or len(found.args.args) <= at:
                 continue
             name = found.args.args[at].arg
-            for n in ast.walk(found):
+            for n in walked(found):
                 if isinstance(n, ast.Assign) and any(_is_inside(t, name) for t in n.targets):
                     return True
                 if isinstance(n, ast.Call) and bindings.text_of(n.func) == "setattr" and n.args:
@@ -149,7 +150,7 @@ def _base(node: ast.expr) -> str:
 
 
 def _blocks(root: ast.AST) -> Iterator[Block]:
-    for node in ast.walk(root):
+    for node in walked(root):
         for field in ("body", "orelse", "finalbody"):
             block = getattr(node, field, None)
             if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
@@ -236,7 +237,7 @@ def _owner_text(source: Source, call: ast.Call | None, here: ast.stmt, last: str
     if found is None or owner is None or source.node_function(owner) is not source.node_function(here):
         return ""
     around = set(source.node_ancestors(here))
-    names = {n.id for n in ast.walk(found) if isinstance(n, ast.Name)}
+    names = {n.id for n in walked(found) if isinstance(n, ast.Name)}
     for loop in source.node_ancestors(owner):
         each = targets_of(loop) if isinstance(loop, ast.For | ast.AsyncFor) and loop not in around else []
         if names & {t.id for t in each if isinstance(t, ast.Name)}:
@@ -295,7 +296,7 @@ def written_step(sources: SourceTexts, name: str, near: Frame) -> Frame | None:
 def _made_once(roots: list[ast.Module]) -> set[str]:
     """The names that one statement outside of functions and loops binds, to what it calls, and none binds again."""
     times: Counter[str] = Counter()
-    for n in (n for root in roots for n in ast.walk(root)):
+    for n in (n for root in roots for n in walked(root)):
         if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store):
             times[n.id] += 1
         elif isinstance(n, ast.arg):
@@ -332,7 +333,7 @@ def _stepped_paths(root: ast.Module) -> Iterator[tuple[str, list[str], ast.Call]
     """
     unpacked = {
         id(n.value)
-        for n in ast.walk(root)
+        for n in walked(root)
         if isinstance(n, ast.Assign) and any(isinstance(t, ast.Tuple) for t in n.targets)
     }
     for method, n in _within_methods(root):
@@ -343,17 +344,20 @@ def _stepped_paths(root: ast.Module) -> Iterator[tuple[str, list[str], ast.Call]
             yield from ((method, _names(a), n) for a in n.args)
 
 
-def _within_methods(root: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+@lru_cache(maxsize=16)
+def _within_methods(root: ast.Module) -> list[tuple[str, ast.AST]]:
     """Every node with the name of the method that it stands in, empty outside of classes."""
     waiting: list[tuple[str, ast.AST]] = [("", root)]
+    found = []
     while waiting:
         method, node = waiting.pop()
-        yield method, node
+        found.append((method, node))
         for child in ast.iter_child_nodes(node):
             inner = method
             if isinstance(node, ast.ClassDef) and isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
                 inner = child.name
             waiting.append((inner, child))
+    return found
 
 
 def _names(node: ast.expr) -> list[str]:
@@ -380,6 +384,6 @@ def is_counted(sources: SourceTexts, step: Frame, others: list[Frame]) -> bool:
     if root is None:
         return False
     scope = function_around(root, step.line) or root
-    around = [n for n in ast.walk(scope) if isinstance(n, ast.If) and any(covers(s, step.line) for s in n.body)]
+    around = [n for n in walked(scope) if isinstance(n, ast.If) and any(covers(s, step.line) for s in n.body)]
     outside = [n for n in around if not any(f.file == step.file and covers(n, f.line) for f in others)]
-    return any(isinstance(op, ast.BinOp) and isinstance(op.op, ast.Mod) for n in outside for op in ast.walk(n.test))
+    return any(isinstance(op, ast.BinOp) and isinstance(op.op, ast.Mod) for n in outside for op in walked(n.test))

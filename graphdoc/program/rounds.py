@@ -9,7 +9,7 @@ from graphdoc.evidence import Event, Frame, Holder, Node, OlderEdge, Package, So
 from graphdoc.evidence.lookup import package_of
 from graphdoc.program.bindings import function_around, tree
 from graphdoc.program.spans import in_function, innermost_user, node_loop_of
-from graphdoc.source.module import Loop, Source
+from graphdoc.source.module import Loop, Source, walked
 from graphdoc.source.paths import covers
 from graphdoc.source.places import Place
 
@@ -157,7 +157,7 @@ def kept_by_package(
 def _is_private(sources: SourceTexts, holder: Holder) -> bool:
     names = {s.key for s in holder.steps if s.kind == "attribute" and s.key.startswith("_")}
     roots = [root for file in sources if (root := tree(sources, file)) is not None]
-    return bool(names - {n.attr for root in roots for n in ast.walk(root) if isinstance(n, ast.Attribute)})
+    return bool(names - {n.attr for root in roots for n in walked(root) if isinstance(n, ast.Attribute)})
 
 
 def _behind_the_arm(sources: SourceTexts, made: Frame, taken: Frame) -> bool:
@@ -168,7 +168,7 @@ def _behind_the_arm(sources: SourceTexts, made: Frame, taken: Frame) -> bool:
         return False
     return any(
         isinstance(n, ast.If) and covers(n, made.line) and taken.line > (n.end_lineno or n.lineno) and not n.orelse
-        for n in ast.walk(function)
+        for n in walked(function)
     )
 
 
@@ -241,6 +241,6 @@ def _is_plain(block: list[ast.stmt], line: int) -> bool:
     at = next((i for i, s in enumerate(block) if covers(s, line)), None)
     if at is None or not isinstance(block[at], ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Expr | ast.Return):
         return False
-    computed = [n for n in ast.walk(block[at]) if isinstance(n, ast.IfExp | ast.BoolOp | ast.Lambda | ast.NamedExpr)]
+    computed = [n for n in walked(block[at]) if isinstance(n, ast.IfExp | ast.BoolOp | ast.Lambda | ast.NamedExpr)]
     leaving = (ast.Return, ast.Break, ast.Continue, ast.Yield)
-    return not computed and not any(isinstance(n, leaving) for s in block[:at] for n in ast.walk(s))
+    return not computed and not any(isinstance(n, leaving) for s in block[:at] for n in walked(s))

@@ -12,7 +12,7 @@ from graphdoc.evidence import Cut, Event, Evidence, Frame, Node, Package, Source
 from graphdoc.evidence.lookup import package_of
 from graphdoc.model import Role, Span
 from graphdoc.program.bindings import call_at, text_of
-from graphdoc.source.module import Loop, Source
+from graphdoc.source.module import Loop, Source, walked
 from graphdoc.source.places import Place
 
 
@@ -177,7 +177,7 @@ def rounds_are_alike(sources: Mapping[str, str], loop: Frame) -> bool:
     if not isinstance(node, ast.For) or not isinstance(node.target, ast.Name) or not isinstance(node.iter, ast.Call):
         return False
     name, called = node.target.id, node.iter.func
-    inside = [n for s in node.body for n in ast.walk(s)]
+    inside = [n for s in node.body for n in walked(s)]
     read = any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) for n in inside)
     return isinstance(called, ast.Name) and called.id == "range" and not read
 
@@ -366,7 +366,7 @@ def _takes_tensor(sources: SourceTexts, extras: dict[str, Any], line: Frame) -> 
     node: ast.AST | None = source.node_expression(Place.of(line)) or source.node_statement(Place.of(line))
     known = {t.path for t in reached(extras)}
     known |= {t.path.partition("[")[0] for t in reached(extras) if t.requires_grad}
-    read = {ast.unparse(n) for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute)} if node else set()
+    read = {ast.unparse(n) for n in walked(node) if isinstance(n, ast.Name | ast.Attribute)} if node else set()
     return bool(known & read)
 
 

@@ -24,7 +24,7 @@ from graphdoc.program.in_place_writes import Target, bound_before, is_statement,
 from graphdoc.program.installed import builders
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import Reached, innermost_user
-from graphdoc.source.module import Loop, Source
+from graphdoc.source.module import Loop, Source, walked
 from graphdoc.source.operands import is_full
 from graphdoc.source.paths import covers, key, last_word, targets_of, without_subscripts
 from graphdoc.source.places import Place
@@ -81,7 +81,7 @@ def gradient_asked(sources: SourceTexts, frame: Frame, path: str) -> list[int]:
     if root is None or not path:
         return []
     scope: ast.AST = root if "." in path else bindings.function_around(root, frame.line) or root
-    return sorted({n.lineno for n in ast.walk(scope) if isinstance(n, ast.expr) and _asks(n, path.partition("[")[0])})
+    return sorted({n.lineno for n in walked(scope) if isinstance(n, ast.expr) and _asks(n, path.partition("[")[0])})
 
 
 def is_update_of_its_own(sources: SourceTexts, frame: Frame, path: str) -> bool:
@@ -119,10 +119,10 @@ def is_for_its_effect(sources: SourceTexts, frame: Frame, path: str) -> bool:
     function = source.node_function(owner) if owner is not None else None
     if owner is None or function is None or not path.isidentifier() or isinstance(owner, ast.Return):
         return False
-    if any(isinstance(n, ast.Global | ast.Nonlocal) and path in n.names for n in ast.walk(function)):
+    if any(isinstance(n, ast.Global | ast.Nonlocal) and path in n.names for n in walked(function)):
         return False
-    named = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == path]
-    own = {id(n) for n in ast.walk(owner)}
+    named = [n for n in walked(function) if isinstance(n, ast.Name) and n.id == path]
+    own = {id(n) for n in walked(owner)}
     reads = [n.lineno for n in named if isinstance(n.ctx, ast.Load) and id(n) not in own]
     last = max((f.line for f, _ in bindings.assignments(sources, frame, path) if f.line < owner.lineno), default=0)
     # Bound outside of a loop around it, the name is read again by the next round.
@@ -158,7 +158,7 @@ def _asks(node: ast.expr, base: str) -> bool:
     given: list[ast.expr | None] = [k.value for k in node.keywords if k.arg == "inputs"]
     if last_word(node.func) == "grad":
         given.append(bindings.argument(node, 1, "inputs"))
-    return any(isinstance(n, ast.expr) and _is(n, base) for g in given if g is not None for n in ast.walk(g))
+    return any(isinstance(n, ast.expr) and _is(n, base) for g in given if g is not None for n in walked(g))
 
 
 def _is(node: ast.expr, base: str) -> bool:
@@ -182,7 +182,7 @@ def _put(sources: SourceTexts, frame: Frame, base: str) -> Iterator[ast.expr]:
     """What the function puts into a container: ``s[t] = v``, ``s.append(v)``."""
     root = bindings.tree(sources, frame.file)
     scope = bindings.function_around(root, frame.line) or root if root is not None else None
-    for node in ast.walk(scope) if scope is not None else ():
+    for node in walked(scope) if scope is not None else ():
         if isinstance(node, ast.Assign) and node.lineno != frame.line:
             if any(isinstance(t, ast.Subscript) and bindings.text_of(t.value) == base for t in node.targets):
                 yield node.value
@@ -411,7 +411,7 @@ def learns_through(sources: SourceTexts, frame: Frame, name: str, tensors: tuple
 def _walked(sources: SourceTexts, frame: Frame, name: str) -> str:
     """What a loop around the place runs over to give a name its value; the name itself where none does."""
     root = bindings.tree(sources, frame.file)
-    loops = [n for n in ast.walk(root) if isinstance(n, ast.For) and covers(n, frame.line)] if root is not None else []
+    loops = [n for n in walked(root) if isinstance(n, ast.For) and covers(n, frame.line)] if root is not None else []
     found = [bindings.dotted(over) for n in reversed(loops) if (over := iterated(n.target, n.iter, name)) is not None]
     return next((path for path in found if path), name)
 
@@ -419,7 +419,7 @@ def _walked(sources: SourceTexts, frame: Frame, name: str) -> str:
 def _value(sources: SourceTexts, frame: Frame) -> ast.expr | None:
     """The value of the assignment at a place, what ``x.add_(v)`` is given."""
     root = bindings.tree(sources, frame.file)
-    for node in ast.walk(root) if root is not None else ():
+    for node in walked(root) if root is not None else ():
         if not isinstance(node, ast.stmt) or node.lineno != frame.line:
             continue
         if isinstance(node, ast.Assign | ast.AugAssign):
@@ -455,7 +455,7 @@ def _is_sum(sources: SourceTexts, frame: Frame, name: str) -> bool:
         and n.lineno == frame.line
         and isinstance(n.op, ast.Add | ast.Sub)
         and bindings.is_name(n.target, name)
-        for n in (ast.walk(root) if root is not None else ())
+        for n in (walked(root) if root is not None else ())
     )
     return adds and any(_begins(value) for _, value in bindings.assignments(sources, frame, name))
 
@@ -470,7 +470,7 @@ def _begins(value: ast.expr) -> bool:
             return False
     if not isinstance(value, ast.Call) or last_word(value.func) not in _BEGUN:
         return False
-    return not any(isinstance(n, ast.Name) and n.id not in _LIBRARIES for a in value.args for n in ast.walk(a))
+    return not any(isinstance(n, ast.Name) and n.id not in _LIBRARIES for a in value.args for n in walked(a))
 
 
 # Statements that write a computed value behind autograd's back: `p.data = p - rate * g` carries no graph to `p`.
@@ -511,7 +511,7 @@ def _stands_in(root: ast.Module | None, scope: ast.AST, line: int) -> bool:
 
 def _scopes(root: ast.Module) -> Iterator[ast.AST]:
     yield root
-    yield from (n for n in ast.walk(root) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
+    yield from (n for n in walked(root) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
 def _written(statement: ast.stmt) -> tuple[ast.expr | None, set[str]]:
@@ -555,4 +555,4 @@ def _names_with_graph(node: ast.AST) -> set[str]:
 
 
 def _share_a_loop(scope: ast.AST, one: int, other: int) -> bool:
-    return any(isinstance(n, Loop) and covers(n, one) and covers(n, other) for n in ast.walk(scope))
+    return any(isinstance(n, Loop) and covers(n, one) and covers(n, other) for n in walked(scope))

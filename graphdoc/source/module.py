@@ -157,6 +157,12 @@ def _syntax(code: str) -> _Syntax:
     return _Syntax(code)
 
 
+@lru_cache(maxsize=4096)
+def walked(root: ast.AST) -> tuple[ast.AST, ...]:
+    """Every node below a node of a tree that nobody changes, itself first, as ``ast.walk`` gives them."""
+    return tuple(ast.walk(root))
+
+
 def parsed(text: str) -> ast.Module | None:
     """The syntax tree of a text, the same one at every call; None where it does not parse."""
     return _syntax(text.removeprefix(BOM)).tree
