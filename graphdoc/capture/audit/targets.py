@@ -37,8 +37,9 @@ class _Copy:
 
 
 class Targets:
-    """``same-network``: a network is copied from itself. ``became-network``: the trained one takes the place of another
-    of its shapes, whose names are in ``facts["was"]``. ``target-trained``: one that is copied from another is reached
+    """``same-network``: a network is copied from itself; it ``rests`` where no loss shows what it was for, and the calls
+    alone tell that another network was meant. ``became-network``: the trained one takes the place of another of its
+    shapes, whose names are in ``facts["was"]``. ``target-trained``: one that is copied from another is reached
     by the same loss and stepped; ``stack`` is the value that brings it into the loss, ``other`` the copy."""
 
     def __init__(self, audit: Audit) -> None:
@@ -52,6 +53,10 @@ class Targets:
         self._was: list[str] = []
         self._gone = self._tries = 0
         """Losses that reach the trained network twice since, and the second one no more."""
+        self._between: dict[tuple[str, int], int] = {}
+        """Places that have copied one network into another: how often each has copied one into itself since."""
+        self._resting: dict[tuple[str, int], int] = {}
+        """Places that copied a network, which nothing trains, into itself: how often."""
         self._found: list[Sign] = []
 
     @property
@@ -74,7 +79,10 @@ class Targets:
         if not mine or not given:
             return
         raw = stacks.stack_here(4)  # loaded < Audit.loaded < the inserted callback < the function
-        if mine.keys() <= given:
+        within = mine.keys() <= given
+        if within or not mine.keys() & given:
+            self._note(raw, mine, within)
+        if within:
             if not self._same and any(id(p) in audit.reached for p in mine.values()):
                 self._same.append(_Copy({s: weakref.ref(p) for s, p in mine.items()}, given, raw))
                 audit.witness.looking = True
@@ -82,6 +90,26 @@ class Targets:
             own = {s: weakref.ref(p) for s, p in mine.items()}
             self._copies.append(_Copy(own, given, raw))
             audit.witness.looking = True
+
+    def _note(self, raw: Any, mine: dict[int, Any], within: bool) -> None:
+        """A place copies; ``within``: into the network that it copies from. Told is one that does so again and again,
+        after it has copied between two networks, or although nothing trains the one that it copies.
+        """
+        audit = self._audit
+        user = [f for f in frames_of(raw, audit.witness.cwd) if f.user]
+        if not user:
+            return
+        place = (user[-1].file, user[-1].line)
+        if not within:
+            self._between[place] = 0
+            return
+        held = {ident for seen in audit.journal.optimizers.values() for ident in seen.parameters}
+        rests = not any(id(p) in held or id(p) in audit.reached for p in mine.values())
+        counted = self._between if place in self._between else self._resting if rests else {}
+        counted[place] = counted.get(place, 0) + 1
+        if counted[place] == OFTEN:
+            audit.snapshot()
+            self._tell("same-network", user, [], mine, 0, {"rests": rests})
 
     def follows(self, mine: list[Any], others: list[Any]) -> None:
         """An average has moved ``mine`` towards ``others``, which are of the same shapes."""
@@ -169,10 +197,12 @@ class Targets:
     def _look_on(self, _gone: Any) -> None:
         self._audit.witness.looking = True
 
-    def _tell(self, kind: str, stack: list[Any], other: list[Any], mine: dict[int, Any], event: int) -> None:
+    def _tell(
+        self, kind: str, stack: list[Any], other: list[Any], mine: dict[int, Any], event: int, facts: Any = None
+    ) -> None:
         names = sorted(self._audit.names[id(p)] for p in mine.values() if id(p) in self._audit.names)
-        stops = names if kind == "target-trained" else []
-        self._found.append(Sign(kind, stack, other, None, names, event=event, count=1, facts={"stops": stops}))
+        facts = facts or {"stops": names if kind == "target-trained" else []}
+        self._found.append(Sign(kind, stack, other, None, names, event=event, count=1, facts=facts))
         self._audit.tell_early()
 
     def signs(self) -> list[Sign]:

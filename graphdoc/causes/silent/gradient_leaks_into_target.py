@@ -156,6 +156,8 @@ def _same(sources: SourceTexts, sign: Sign) -> Finding | None:
     name = bindings.text_of(call.func.value)
     given = call.args[0]
     source = _owner_of_state(given)
+    if "rests" in sign.facts:
+        return _never_copied(sources, sign, name, source)
     if not source or source == name:
         return None  # one name for one network: its own state is loaded again
     if not (_computes(sources, name) and _computes(sources, source)):
@@ -227,6 +229,48 @@ def _owner(parameters: list[str]) -> str:
     holders = [name.split(".")[:-1] for name in parameters]
     common = [words[0] for words in takewhile(lambda words: len({*words}) == 1, zip(*holders, strict=False))]
     return common[-1] if common else ""
+
+
+def _never_copied(sources: SourceTexts, sign: Sign, name: str, source: str) -> Finding | None:
+    """A network that is copied into itself again and again, where its value is held constant for every loss."""
+    frame = innermost_user(sign.stack)
+    if frame is None or not source or not (_computes(sources, name) and _computes(sources, source)):
+        return None
+    if source == name:
+        if not sign.facts["rests"]:
+            return None  # what is trained may go back to its own state
+        title = f"`{name}` is copied from itself and follows no other network"
+        said = "No optimizer steps it and no loss reaches it, so it keeps the values that it had before."
+        return Finding(
+            0.9,
+            "likely",  # that the copy changes nothing is seen; which network was meant is not
+            title,
+            said,
+            span_of("cause", sign.stack, f"loads into `{name}` what it holds", sources),
+            because="the parameters that were loaded are the network's own",
+        )
+    bound = [f for f in _bindings(sources, frame.file, name) if code_at(sources, f) == source]
+    if sign.facts["rests"] or not bound:
+        return None
+    note = f"`{name}` keeps its values from one copy to the next, as it did until the first one"
+    remedies = (
+        Remedy("delete_statement", "remove the assignment", "unsafe", note, {"place": place(bound[0])}),
+        Remedy("deepcopy_expression", "assign a copy", "unsafe", note, {"place": place(bound[0])}),
+    )
+    return Finding(
+        0.95,
+        "likely",  # that both are one network is seen; that they were meant to stay two is not
+        f"`{name}` becomes the network `{source}`: it is no target any more",
+        "A value that is computed with it as the goal of a loss moves with every step.",
+        distinct(
+            (
+                *span_of("cause", [bound[0]], f"`{name}` is `{source}` from here on", sources),
+                *span_of("related", sign.stack, "copied between two networks at first, into itself since", sources),
+            )
+        ),
+        remedies=remedies,
+        because="the parameters that were loaded are the network's own, and were another one's at first",
+    )
 
 
 def _owner_of_state(node: ast.expr) -> str:
