@@ -113,7 +113,8 @@ class Audit:
         self.followers.called(leaves)
         self.targets.called(noted, outputs, leaves)
         self.unheld.called(noted, outputs, leaves)
-        self.clearing.called(noted, {id(t): t for t in inputs if id(t) in leaves} if inputs else leaves)
+        mine = {id(t): t for t in inputs if id(t) in leaves} if inputs else leaves
+        self.clearing.called(noted, mine, not inputs and len(outputs) == 1 and outputs[0].numel() == 1)
         self.deadends.called(noted, outputs)
         self.references.called(noted, outputs, leaves)
         self.baselines.called(noted, outputs)

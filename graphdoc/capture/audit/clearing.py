@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 ENOUGH = 4
 """Steps in a row in which the same was seen."""
+TIMES = 2
+"""Steps by gradients that two calls on one loss have made."""
 LAST = 8
 """Steps of an optimizer after which it is looked at no more."""
 MOST_SAMPLED = 3
@@ -51,7 +53,8 @@ class Clearing:
     call of an iteration, ``other`` the step; ``facts["closure"]`` tells that the step calls it, ``facts["between"]``
     that another optimizer's loss reaches the parameters between two steps. ``cleared-early``: each step finds no
     gradient. ``stack`` is the call of ``zero_grad`` between backward and step, ``other`` the backward call,
-    ``facts["first"]`` the step where the first one came before any backward call."""
+    ``facts["first"]`` the step where the first one came before any backward call. ``added-twice``: two backward
+    calls on one loss, ``other`` and ``stack``, and a step that uses the sum."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
@@ -60,11 +63,17 @@ class Clearing:
         self._emptied: tuple[set[int], stacks.Stack] | None = None
         """Parameters that a module has cleared since the latest backward call, before any optimizer was seen."""
         self._early = 0
+        self._root: tuple[tuple[int, int, int], Noted] | None = None
+        """The latest backward call on one number since gradients were cleared or used, by its root."""
+        self._again: tuple[Noted, Noted, set[int]] | None = None
+        """Two calls on one root that have both added to these parameters."""
+        self._doubled = 0
         self._found: list[Sign] = []
 
-    def called(self, noted: Noted, leaves: dict[int, Any]) -> None:
-        """A backward call that is looked at is about to run."""
+    def called(self, noted: Noted, leaves: dict[int, Any], whole: bool = False) -> None:
+        """A backward call that is looked at is about to run; ``whole``: on one number, for all that is behind it."""
         self._latest, self._emptied = noted, None
+        self._compare_roots(noted, leaves, whole)
         for seen in self._audit.journal.optimizers.values():
             followed = self._followed.get(seen.id)
             if followed is None:
@@ -74,6 +83,20 @@ class Clearing:
             if not seen.parameters or any(i in leaves for i in seen.parameters):
                 followed.backward, followed.thrown, followed.used = noted, None, False
                 followed.calls.add(noted[0])
+
+    def _compare_roots(self, noted: Noted, leaves: dict[int, Any], whole: bool) -> None:
+        sequence, _, output, _, how, _ = noted[5] or (-1, "", -1, (), (False, False), None)
+        root = (sequence, output, noted[6])
+        if not whole or sequence < 0 or how[1]:
+            self._root = self._again = None
+        elif self._root is None or self._root[0] != root:
+            self._root, self._again = (root, noted), None
+        else:
+            with Unseen(self._audit.torch, self._audit.witness.anomaly, None), self._audit.torch.no_grad():
+                held = {i for seen in self._audit.journal.optimizers.values() for i in seen.parameters}
+                states = {i: self._state(leaves[i]) for i in sorted(held & leaves.keys())[:MOST_SAMPLED]}
+            added = {i for i, known in states.items() if known is not None and known[2] > 0.0}
+            self._again = (self._root[1], noted, added) if added else None
 
     def _compare(self, followed: _Followed, leaves: dict[int, Any]) -> None:
         with Unseen(self._audit.torch, self._audit.witness.anomaly, None), self._audit.torch.no_grad():
@@ -102,6 +125,7 @@ class Clearing:
         self._throws(optimizer, seen, stacks.stack_here(4))  # zeroed < Audit.zeroed < the inserted callback < zero_grad
 
     def _throws(self, optimizer: Any, seen: Seen, raw: stacks.Stack) -> None:
+        self._root = self._again = None
         followed = self._followed.setdefault(seen.id, _Followed())
         if followed.reached:  # what a backward call has added to is thrown away before the next step
             followed.healthy = True
@@ -131,6 +155,11 @@ class Clearing:
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
+        again, self._root, self._again = self._again, None, None
+        if again is not None and any(id(p) in again[2] for p in parameters_of(optimizer)):
+            self._doubled += 1
+            if self._doubled == TIMES:
+                self._tell_twice(*again, seen)
         if seen.steps > LAST:
             self._uses(seen)
             return
@@ -219,6 +248,14 @@ class Clearing:
             ),
         }
         self._found.append(sign)
+        audit.tell_early()
+
+    def _tell_twice(self, first: Noted, second: Noted, mine: set[int], seen: Seen) -> None:
+        audit = self._audit
+        audit.snapshot()
+        one, two = (frames_of(event_stacks.stack_of_seen(n[3]), audit.witness.cwd) for n in (first, second))
+        names = sorted(audit.names[i] for i in mine if i in audit.names)
+        self._found.append(Sign("added-twice", two, one, None, names, seen.id, second[0], TIMES))
         audit.tell_early()
 
     def _tell_lost(self, followed: _Followed, seen: Seen, every: list[Any]) -> None:

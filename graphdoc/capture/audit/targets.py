@@ -37,10 +37,10 @@ class _Copy:
 
 
 class Targets:
-    """``same-network``: a network is copied from itself; it ``rests`` where no loss shows what it was for, and the calls
-    alone tell that another network was meant. ``became-network``: the trained one takes the place of another of its
-    shapes, whose names are in ``facts["was"]``. ``target-trained``: one that is copied from another is reached
-    by the same loss and stepped; ``stack`` is the value that brings it into the loss, ``other`` the copy."""
+    """``same-network``: a network is copied from itself; it ``rests`` where no loss shows what it was for, and
+    the calls alone tell that another one was meant. ``became-network``: the trained one takes the place of another of
+    its shapes, whose names are in ``facts["was"]``. ``target-trained``: one that is copied from another is reached by
+    the same loss and stepped; ``stack`` is the value that brings it into the loss, ``other`` the copy."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Event
-from graphdoc.finding import Finding
+from graphdoc.evidence import Event, Sign
+from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
+from graphdoc.program.gradient_reads import gradients_are_given
 from graphdoc.program.library_calls import SECOND_TIME
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof
+from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.reuse import Reuse
-from graphdoc.program.spans import differentiated_in, distinct, innermost_user, moment, span, span_of, where
+from graphdoc.program.spans import differentiated_in, distinct, innermost_user, moment, place, span, span_of, where
 from graphdoc.remedies.recomputation import made_outside
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.older_graph import call_name, distinct_carries, facts_of, flow, names_of, several
 from graphdoc.story.overwrite import from_message
+from graphdoc.story.wording import optimizer_of
 
 TITLE = "The same tensor is differentiated twice"
 
@@ -34,7 +36,7 @@ implies it where `retain_graph` is not set. A loss that has been differentiated 
 autograd is concerned. To differentiate again, run the forward pass again.
 
 Repeating a backward on a kept graph brings nothing new: the same gradients are computed once more and added to `.grad`
-again.
+again. No error tells, and a step behind both uses twice the gradient.
 """,
     example="""\
 output = model(a, b)
@@ -67,10 +69,10 @@ grads = torch.autograd.grad(output.sum(), (a, b))  # one walk for all inputs
 
 
 def recognise(program: Program) -> Finding | None:
-    """The journal: two calls on the very same root.
-
-    Certain where the journal has both calls with the number of their root, or an earlier root is a term of the loss.
-    """
+    """The journal: two calls on the very same root. Certain where it has the number of that root, or a term of it."""
+    sign = first_sign(program.signs, "added-twice")
+    if sign is not None:
+        return _added_twice(program, sign)
     reuse = program.reuse
     if reuse is None or not program.nodes:
         return _from_text(program)
@@ -80,6 +82,29 @@ def recognise(program: Program) -> Finding | None:
         return _term(program, reuse)
     again = reuse.counts_again and not reuse.adds_nothing and not reuse.from_one_root
     return (_counted_again if again else _root)(program, reuse, reuse.failing)
+
+
+def _added_twice(program: Program, sign: Sign) -> Finding | None:
+    """No call has failed, and a step has used what both have added."""
+    if gradients_are_given(program.sources):
+        return None
+    frame = innermost_user(sign.stack)
+    note = "the step uses the gradient of its loss once"
+    remedy = "remove the second backward call"
+    return Finding(
+        0.95,
+        Proof.STEPS.confidence,
+        f"backward runs twice on one loss: {optimizer_of(program.optimizers, sign)} steps by twice its gradient",
+        "`backward()` adds to `.grad`. Between the two calls nothing used the gradients or set them to None or zero.",
+        distinct(
+            (
+                *span_of("cause", sign.stack, "adds the same gradients once more", program.sources),
+                *span_of("related", sign.other, "has added them already", program.sources),
+            )
+        ),
+        remedies=(Remedy("delete_statement", remedy, "unsafe", note, {"place": place(frame)}),) if frame else (),
+        because=f"{sign.count} steps were by gradients that two calls on the same node of the graph had added up",
+    )
 
 
 def _root(program: Program, reuse: Reuse, failing: Event) -> Finding:
@@ -260,5 +285,5 @@ CAUSE = Cause(
     title=TITLE,
     page=PAGE,
     recognise=recognise,
-    families=("graph-reuse",),
+    families=("graph-reuse", "silent"),
 )
