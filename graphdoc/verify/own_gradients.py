@@ -9,6 +9,7 @@ from graphdoc.program.reuse import Reuse
 from graphdoc.verify.gradient_sizes import apart, difference
 from graphdoc.verify.measures import counterpart, names_of, same_call, told_place
 from graphdoc.verify.traces import Call, Trace
+from graphdoc.verify.verdict_words import percent
 
 SAME = 1e-6
 """How far two losses of the same numbers may lie apart. One small step moves a loss by little more than this, and may
@@ -119,9 +120,11 @@ def _stepped_by(trace: Trace, optimizers: set[int], call: Call) -> set[str]:
 
 
 def _walked_for(trace: Trace, optimizers: set[int], call: Call) -> bool:
-    """Whether an earlier call, for which one of these optimizers stepped, had walked some of the graph of this one."""
+    """Whether an earlier call, for which one of these optimizers stepped, had walked some of the graph of this one. By
+    what ``autograd.grad`` gives back no optimizer steps."""
     trains = trace.trains()
-    return any(optimizers & trains.get(place, optimizers) for place in call.shares)
+    asked = {c.place for c in trace.calls if c.kind == "grad"}
+    return any(optimizers & trains.get(place, optimizers) for place in call.shares - asked)
 
 
 def _same_value(at: Call, now: Call) -> bool:
@@ -135,8 +138,10 @@ def _told(base: Trace, at: Call, now: Call, keys: set[str], tolerance: float) ->
     nothing of what a right one is."""
     mine = {k: g for k, g in at.gained.items() if k in keys and math.isfinite(g)}
     others = {k: now.gained.get(k, 0.0) for k in mine}
-    if difference(mine, others) <= tolerance:
+    gap = difference(mine, others)
+    if gap <= tolerance:
         return []
     changed = [k for k in mine if difference({k: mine[k]}, {k: others[k]}) > tolerance]
     where, names = told_place(at.place), names_of(base, changed, mine)
-    return [f"the loss at {where} has the same value and gives other gradients to {names}, which it is to train"]
+    told = f"the loss at {where} has the same value and gives other gradients to {names}, which it is to train"
+    return [f"{told} (by {percent(gap)})"]

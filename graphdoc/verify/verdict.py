@@ -221,7 +221,7 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     doubts += graph_grows(trace)
     doubts += new_warnings(base, trace)
     if doubts:
-        data["doubts"] = doubts
+        data["doubts"] = list(dict.fromkeys(doubts))
         return Verdict(None, f"{baseline.gone}, but {doubts[0]}", data)
     without = baseline.no_reference == Baseline.no_reference and not same_numbers
     trained = without and (_later_steps(trace, baseline) or _leaves(base, trace, outcome.traits.only_records))

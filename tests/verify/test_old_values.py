@@ -119,3 +119,29 @@ def test_a_view_of_the_weights_that_was_made_once_has_their_values_of_now(tmp_pa
         optimizer.step()
     """
     assert [c.stale for c in traced(tmp_path, program, "verify:-1").trace.backwards] == [[], [], ["0.0"]]
+
+
+INNER = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1))
+optimizer = torch.optim.Adam(net.parameters(), lr=1e-2)
+for _ in range(4):
+    x = torch.randn(16, 3)
+    support = (net(x) - x.sum(1, keepdim=True)).pow(2).mean()
+    w = [p - 0.3 * g for p, g in zip(net.parameters(), torch.autograd.grad(support, net.parameters()))]
+    query = (torch.tanh(x @ w[0].t() + w[1]) @ w[2].t() + w[3] - x.sum(1, keepdim=True)).pow(2).mean()
+    optimizer.zero_grad()
+    (query + support).backward()
+    optimizer.step()
+"""
+
+
+def test_the_order_of_differentiation_is_the_authors(tmp_path):
+    sick = Sick(tmp_path, INNER)
+    asked = "autograd.grad(support, net.parameters()"
+    second = sick.judge(sick.edited((asked, f"{asked}, create_graph=True")))
+    assert second.verified is None and "other gradients to `net.*`" in second.summary, second.summary
+    assert sick.judge(sick.edited((asked, f"{asked}, retain_graph=True"))).verified is True
