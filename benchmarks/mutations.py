@@ -298,7 +298,8 @@ def calls_again(source: Source) -> Iterator[Mutant]:
         call, text = node.value, source.of(node)
         if _method(call) == "backward" and not call.args and not call.keywords:
             kept = f"{source.of(call.func)}(retain_graph=True)"
-            yield Mutant("backward-twice", (node.lineno,), source.replaced((node, f"{kept}; {text}")))
+            if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):  # the very same loss
+                yield Mutant("backward-twice", (node.lineno,), source.replaced((node, f"{kept}; {text}")))
             yield Mutant("graph-kept", (node.lineno,), source.replaced((node, kept)))
         elif _method(call) == "zero_grad" and _is_optimizer_call(source, node):
             yield Mutant("zeroed-twice", (node.lineno,), source.replaced((node, f"{text}; {text}")))
