@@ -258,6 +258,7 @@ _ENDS = ("detach", "detach_", "no_grad", "item", "tolist", "numpy")
 _NUMBERS = ("item", "tolist")
 _ARRAYS = ("tolist", "numpy")
 _TERM_ENDS = ("detach", "argmax", "argmin", "round", "sign", "floor", "ceil", "histc", "bincount")
+_WITH_A_PATH = ("Normal", "LogNormal", "MultivariateNormal", "Laplace", "Gamma", "Beta", "Dirichlet", "StudentT")
 _MAKERS = ("tensor", "as_tensor", "FloatTensor", "Variable")
 
 
@@ -270,7 +271,7 @@ def suspicious(sources: SourceTexts, signs: list[Sign]) -> bool:
         return any(_cuts(node) for node in _nodes(sources))
     if "suspect-hungry" in kinds:
         return any(_is_called(node, _ENDS) for node in _nodes(sources))
-    if "suspect-part" in kinds and any(_draws(node) for node in _nodes(sources)):
+    if "suspect-part" in kinds and all(s.weak for s in signs) and _draws_with_a_path(sources):
         return True
     return "suspect-unreached" in kinds and any(_makes_leaf(node) or _draws(node) for node in _nodes(sources))
 
@@ -433,6 +434,12 @@ def _draws(node: ast.AST) -> bool:
     """``distribution.sample()``, which gives numbers without a graph; a memory is told how many to draw."""
     called = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "sample"
     return called and not node.args and not node.keywords  # type: ignore[attr-defined]
+
+
+def _draws_with_a_path(sources: SourceTexts) -> bool:
+    """Whether ``sample()`` is called, and a distribution is made that has ``rsample``: others give decisions."""
+    made = any(_is_called(node, _WITH_A_PATH) for node in _nodes(sources))
+    return made and any(_draws(node) for node in _nodes(sources))
 
 
 def _is_estimator(node: ast.AST) -> bool:
