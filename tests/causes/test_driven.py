@@ -210,7 +210,7 @@ def test_names_are_the_users_and_not_the_librarys(folder: Path) -> None:
     told = observe(folder, program(CARRIED))
     assert "_connector" not in spoken(told) and "_module" not in spoken(told)
     assert "Forecaster.state" in spoken(told) and "Forecaster.cell.*" in spoken(told)
-    assert "stepped by the Adam of `" in spoken(told)
+    assert "updated by the Adam of `" in spoken(told)
 
 
 @pytest.mark.parametrize("nested", [False, True], ids=["itself", "within"])

@@ -155,10 +155,10 @@ def test_steps_of_heads_do_not_part_the_losses(code: str, tmp_path: Path) -> Non
     # What one optimizer holds with the one head may be meant as data for the other.
     assert finding.confidence == ("likely" if code is WITH_ONE_HEAD else "certain")
     assert "call `backward()` once" in finding.explanation
-    assert "behind `body.*`" in finding.explanation and "tops" not in finding.explanation
+    assert "share the graph of `body.*`" in finding.explanation and "tops" not in finding.explanation
     kind, new = seen.patches()[0]
     assert kind == "merge_backward" and finding.remedies[0].safety == "unsafe"
-    assert "step behind it" in finding.remedies[0].note
+    assert "step after it" in finding.remedies[0].note
     assert observe(tmp_path / "mended", new["train.py"]).mended
 
 

@@ -100,7 +100,7 @@ def test_a_cell_under_a_magic_for_time_is_the_cell_itself(tmp_path: Path) -> Non
         "%%timeit -n 1 -r 1\ny = w.sigmoid()\ny.mul_(2).sum().backward()",
     )
     told = printed(cells[1])
-    assert "error[GD203]: `y` is overwritten in place" in told and "--> In[2]:7:1" in told, told
+    assert "error[GD203]: `y` is changed in place" in told and "--> In[2]:7:1" in told, told
     assert "%graphdoc fix" in told and "`graphdoc fix" not in told and "not tried]" in told
     assert timed.replace("y.mul_(2);", "y = y.mul(2);").strip() in printed(cells[2])
     line = printed(cells[3])

@@ -250,7 +250,7 @@ def test_refuses_a_loop_over_modules_in_a_one_line_body_or_without_a_name() -> N
         fixed("detach_in_modules", "for x in data: «opt.step()»\n", "after", model="net", kept=[["v", "tensor"]])
     with pytest.raises(CannotFix, match="no carried value"):
         fixed("detach_in_modules", "«opt.step()»\n", "after", model="net", kept=[])
-    with pytest.raises(CannotFix, match="nothing behind"):
+    with pytest.raises(CannotFix, match="nothing after"):
         fixed("detach_in_modules", "def f():\n    «return opt.step()»\n", "after", model="net", kept=[["v", "tensor"]])
 
 
@@ -265,5 +265,5 @@ def test_detaches_what_the_entries_of_a_list_keep() -> None:
 
 
 def test_refuses_a_loop_over_entries_behind_a_return() -> None:
-    with pytest.raises(CannotFix, match="nothing behind"):
+    with pytest.raises(CannotFix, match="nothing after"):
         fixed("detach_in_entries", "def f():\n    «return opt.step()»\n", "after", entries="cache", kept=["h"])
