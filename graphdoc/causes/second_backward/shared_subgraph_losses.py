@@ -117,7 +117,7 @@ def _of_compiled_step(program: Program, reuse: Reuse) -> Finding:
         "likely",
         "two losses come out of one compiled part, and the first backward frees all of it",
         "`torch.compile` was given a function that calls backward itself. What it compiles together is one node of the "
-        "graph, and the first backward frees all of it: also what the second loss needs"
+        "graph. The first backward frees all of it, also what the second loss needs"
         f"{f' below {named}' if named else ''}. Detaching one from the other does not help. Uncompiled, only what both "
         "losses lead to would be freed.",
         distinct(

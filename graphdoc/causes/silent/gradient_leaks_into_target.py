@@ -210,7 +210,7 @@ def _became(sources: SourceTexts, sign: Sign) -> Finding | None:
     return Finding(
         0.95,
         "likely",  # whom the loss trains is seen; what was meant as a goal is not
-        f"`{name}` becomes the network `{source}` itself, no copy of it: the loss trains its own target",
+        f"`{name}` becomes `{source}` itself, no copy: the loss trains its own target",
         "An assignment gives one object a second name. The value that should be a constant goal has the graph of the "
         "network that is trained.",
         distinct(
