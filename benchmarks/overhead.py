@@ -64,7 +64,7 @@ def called() -> Iterator[None]:
 @contextmanager
 def observed(mode: str) -> Iterator[None]:
     """As a run of that mode is observed."""
-    from graphdoc.capture.probes import attach
+    from graphdoc.capture.default_probe import attach
     from graphdoc.capture.witness import Witness
 
     with tempfile.TemporaryDirectory() as out:

@@ -79,7 +79,7 @@ def _start(out: str, mode: str, told_of_end: bool) -> Witness | None:
         witness = Witness(sys.modules["torch"], out, mode)
         _installed = witness
         witness.install(told_of_end)
-        from graphdoc.capture.probes import attach
+        from graphdoc.capture.default_probe import attach
 
         attach(witness, "always")
         kind, _, detail = mode.partition(":")

@@ -6,30 +6,257 @@ tensor alive after it returns, and touches no value.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
 from graphdoc.capture import saved, walk
-from graphdoc.capture.facts import is_leaf, shape_of, version_of
+from graphdoc.capture.facts import extent_of, grad_fn_of, is_leaf, shape_of, storage_of, version_of
 from graphdoc.capture.folding import Folding
-from graphdoc.capture.frames import frames_of, outside_compiled
-from graphdoc.capture.journal import Entry, Journal
-from graphdoc.capture.mismatches import Mismatches
+from graphdoc.capture.frames import frames_of, outside_compiled, site_of
+from graphdoc.capture.functions import GivenOut
+from graphdoc.capture.journal import Entry, Journal, on_one_scale
 from graphdoc.capture.names import Census
 from graphdoc.capture.node_stacks import kept_in
 from graphdoc.capture.older_edges import OlderEdges
+from graphdoc.capture.saved_contents import stale_contents
 from graphdoc.capture.search_roots import roots_of
-from graphdoc.capture.sites import Sites
 from graphdoc.capture.stacks import Stack
-from graphdoc.capture.threads import on_one_scale
-from graphdoc.evidence import (
-    Event,
-    Evidence,
-    Node,
-    Optimizer,
-    Parameter,
-)
+from graphdoc.evidence import Event, Evidence, Holder, Node, Optimizer, Parameter, Stale, Tensor, Write
+
+# How far one step of an optimizer moves the version counter of a parameter: the one table of it. They count the in-
+# place operations on the parameter in an optimizer's ``_single_tensor_…`` and ``_multi_tensor_…`` functions
+# (torch/optim, 2.6 to 2.15), and ``tests/capture/test_step_writes.py`` measures them for each optimizer and its
+# options. A fused kernel writes without counting.
+
+UNKNOWN = -1
+"""An optimizer of another maker, or one whose number of writes depends on the data (the line search of ``LBFGS``)."""
+
+_ONE_STEP = {
+    "ASGD": 2,
+    "Adadelta": 1,
+    "Adafactor": 1,
+    "Adagrad": 1,
+    "Adam": 1,
+    "AdamW": 1,
+    "Adamax": 1,
+    "Muon": 2,
+    "NAdam": 2,
+    "RAdam": 1,
+    "RMSprop": 1,
+    "Rprop": 1,
+    "SGD": 1,
+    "SparseAdam": 1,
+}
+_OF_MANY = {"ASGD": 1}
+"""The same where one operation serves many tensors (``foreach``), as far as it differs."""
+_DECAYS = frozenset(("Adam", "AdamW", "NAdam", "RAdam", "Adafactor"))
+"""Those that decay the parameter by an operation of its own, where they decay it apart from the gradient."""
+
+
+def versions_of(optimizer: Any, parameter: Any) -> int:
+    """How far a step of ``optimizer`` moves the version of ``parameter``, if that has a gradient, or UNKNOWN."""
+    cls = next((c for c in type(optimizer).__mro__ if "step" in vars(c)), None)
+    if cls is None or not str(cls.__module__).startswith("torch.optim"):
+        return UNKNOWN
+    group = next((g for g in optimizer.param_groups if any(p is parameter for p in g["params"])), None)
+    if group is None or group.get("differentiable"):
+        return UNKNOWN
+    return versions(cls.__name__, group, bool(getattr(parameter, "is_cuda", False)))
+
+
+def versions(name: str, options: dict[str, Any], cuda: bool = False) -> int:
+    """The same from the name of PyTorch's class and a parameter group's options.
+
+    ``cuda``: the parameter lies on a GPU, where ``foreach`` is the default.
+    """
+    if options.get("fused"):
+        return 0
+    many = options.get("foreach")
+    each = _OF_MANY.get(name) if many or (many is None and cuda) else None
+    if each is None:
+        each = _ONE_STEP.get(name, UNKNOWN)
+    apart = options.get("decoupled_weight_decay", name in ("AdamW", "Adafactor"))
+    decays = name in _DECAYS and apart and options.get("weight_decay", 0) != 0
+    if name == "AdamW" and "decoupled_weight_decay" not in options and not many and not cuda:
+        decays = True  # PyTorch 2.6 multiplies by one as well
+    return each + 1 if decays and each != UNKNOWN else each
+
+
+# Version mismatches: which tensor it is that a node saved and somebody wrote to since, and who wrote.
+
+MOST_TOLD = 40
+
+
+class Mismatches:
+    """Looks at the stale nodes of one examination."""
+
+    def __init__(self, seen: Autopsy) -> None:
+        self.seen = seen
+        self._given_out = GivenOut(seen.order, seen.bits, seen.raw_stack)
+
+    def fill(self, evidence: Evidence, found: walk.Found) -> None:
+        """Tell every saved tensor of a node whose version is no longer the one that was saved."""
+        for attribute, expected, current in found.stale:
+            for tensor in stale_contents(found.node, attribute)[:8]:
+                if attribute == "saved_tensors" and version_of(tensor) != current:
+                    continue
+                told, owner = self._identify(tensor)
+                stale = Stale(self.seen.tell(evidence, found.number), attribute, told, expected, current)
+                stale.output = attribute in ("_saved_result", "_saved_output")
+                stale.writes = self._writes(found, owner, tensor, current, current - expected)
+                stale.behind = self.seen.names(self.seen.bits[found.number])
+                stale.given_out = self._more_behind(found)
+                producer = self._producer(found, attribute)
+                stale.producer = self.seen.tell(evidence, producer) if producer >= 0 else -1
+                evidence.stale.append(stale)
+                break
+
+    def _more_behind(self, found: walk.Found) -> list[list[str]]:
+        """For each call of the program's that led to the node, innermost first, the parameters behind what it gave out
+        that do not lie behind the calls inside it."""
+        out: list[list[str]] = []
+        known = self.seen.bits[found.number]
+        for bits in self._given_out.behind(found.number):
+            out.append(self.seen.names(bits & ~known))
+            known |= bits
+        return out
+
+    def _producer(self, found: walk.Found, attribute: str) -> int:
+        """The node whose output was saved: for a saved input the matching edge, for a saved result the node itself."""
+        if attribute in ("_saved_result", "_saved_output"):
+            return found.number
+        return -1
+
+    def _identify(self, tensor: Any) -> tuple[Tensor, Any]:
+        """Tell which parameter, buffer or reachable tensor shares this tensor's storage.
+
+        Another part of the memory (the last row, where the first was saved) lends it its name only where nothing that
+        has a part in common does.
+        """
+        told = Tensor(
+            "activation", "", shape_of(tensor), str(tensor.dtype), version_of(tensor), bool(tensor.requires_grad)
+        )
+        storage = storage_of(tensor)
+        if storage is None:
+            return told, None
+        for ident, (name, parameter, buffer) in self.seen.census.parameters.items():
+            if storage_of(parameter) == storage:
+                told.kind = "buffer" if buffer else "parameter"
+                told.name = name
+                told.is_leaf = is_leaf(parameter)
+                told.requires_grad = bool(parameter.requires_grad)
+                told.owners = self.seen.owners.get(ident, [])
+                told.holders = self.seen.census.holders(ident, True, self.seen.cwd)
+                return told, parameter
+        best = None
+        beside: list[Holder] = []
+        for ident, other in self.seen.census.tensors.items():
+            if storage_of(other) == storage:
+                holders = self.seen.census.holders(ident, True, self.seen.cwd)
+                (told.holders if _overlap(tensor, other) else beside).extend(holders)
+                if best is None or is_leaf(other):
+                    best = other
+        told.holders = (told.holders or beside)[:8]
+        if told.holders:
+            told.name = min(told.holders, key=lambda h: (len(h.steps), len(h.path))).told
+        if best is not None and is_leaf(best):
+            told.is_leaf = True
+            told.kind = "leaf" if best.requires_grad else "input"
+        return told, best
+
+    def _writes(self, found: walk.Found, owner: Any, tensor: Any, current: int, delta: int) -> list[Write]:
+        """Who wrote, as far as this run knows: optimizer steps, and in-place operations that are part of a graph."""
+        out: list[Write] = []
+        if self.seen.watch is not None:
+            out = self.seen.watch.writes_to(storage_of(tensor), current - delta, current, self.seen.cwd)
+            if out:
+                return out[:MOST_TOLD]
+        if owner is not None and (out := self._steps(found, owner)):
+            return out[:MOST_TOLD]
+        storage = storage_of(tensor)
+        nodes: dict[Any, int] = {}
+        for other in _sharing(self.seen.torch, storage):
+            node = grad_fn_of(other)
+            # The chain of in-place operations on one storage, newest first: each is newer than the node that saved.
+            for _ in range(max(delta, 1) * 4):
+                if node is None:
+                    break
+                sequence = node._sequence_nr()
+                if not found.sequence < sequence < walk.NO_SEQUENCE:
+                    break
+                if _in_place(node.name()):
+                    nodes[node] = sequence
+                node = node.next_functions[0][0] if node.next_functions else None
+        for node, _ in sorted(nodes.items(), key=lambda pair: pair[1]):
+            raw = self.seen.raw_stack(node)
+            if raw:
+                out.append(Write(str(node.name()), frames_of(raw, self.seen.cwd), certain=False))
+        return out[:MOST_TOLD]
+
+    def _steps(self, found: walk.Found, owner: Any) -> list[Write]:
+        """The steps of the optimizers that hold the parameter, since the node was made."""
+        out: list[Write] = []
+        ids = self.seen.owners.get(id(owner), [])
+        for entry in self.seen.entries:
+            if entry.kind == "step" and entry.sequence > found.sequence and entry.optimizer in ids:
+                seen = next((s for s in self.seen.journal.optimizers.values() if s.id == entry.optimizer), None)
+                stepped = seen.ref() if seen else None
+                moved = versions_of(stepped, owner) if stepped is not None else UNKNOWN
+                if moved != 0:  # what a fused kernel writes is not counted: another write moved the counter
+                    name = seen.type if seen else "Optimizer"
+                    frames = frames_of(entry.raw, self.seen.cwd)
+                    out.append(Write(f"{name}.step", frames, moved=moved, event=entry.index))
+        return out
+
+
+def _sharing(torch: Any, storage: int | None) -> list[Any]:
+    """Every live tensor with this storage, found through the garbage collector (``type``, never ``isinstance``)."""
+    if storage is None:
+        return []
+    wanted = (torch.Tensor, torch.nn.Parameter)
+    return [o for o in gc.get_objects() if type(o) in wanted and storage_of(o) == storage]
+
+
+def _overlap(tensor: Any, other: Any) -> bool:
+    """Whether two tensors of one storage may have elements in common; True where that is not known."""
+    one, two = extent_of(tensor), extent_of(other)
+    return one is None or two is None or (one[0] < two[1] and two[0] < one[1])
+
+
+def _in_place(name: str) -> bool:
+    return name.endswith("CopySlices") or "CopySlices" in name or not name.startswith(("View", "AsStrided", "Slice"))
+
+
+# Which expression made each node of a graph: worked out once for all nodes that one running function made there.
+
+
+class Sites:
+    """Numbers expressions. Two nodes have one number if they were made by the same expression, reached the same way.
+
+    Library frames are part of that: two nodes of one module call are not the same expression. For a graph whose nodes
+    are all kept meanwhile.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[int, ...], int] = {}
+        self._known: dict[tuple[int, int], int] = {}
+
+    def of(self, node: Any) -> int:
+        """The number of the expression that made this node."""
+        kept = kept_in(node)
+        if not isinstance(kept, Stack):
+            return self._number(kept if isinstance(kept, list) else [])
+        key = id(kept.chain), kept.lasti
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._number(kept)
+        return known
+
+    def _number(self, stack: Any) -> int:
+        return self._numbers.setdefault(site_of(stack, library=True), len(self._numbers))
+
 
 MOST_NODES = 300
 """Nodes told in the Evidence: those that matter, not the whole graph."""

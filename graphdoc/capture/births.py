@@ -8,31 +8,203 @@ the operation that began it. Runs below autograd (``TorchDispatchMode``), so it 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial, wraps
 from itertools import compress
-from typing import TYPE_CHECKING, Any
+from math import isfinite
+from typing import Any
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from graphdoc.capture import node_stacks, saved, stacks
-from graphdoc.capture.birth_records import Record
-from graphdoc.capture.left_out import LeftOut
-from graphdoc.capture.loaded_values import PLAIN, Loading
+from graphdoc.capture.code_places import is_user_file
+from graphdoc.capture.node_stacks import kept_in
 from graphdoc.capture.number_facts import describe, is_finite, local_of, looked_at
-from graphdoc.capture.operator_writes import (
-    asked_by_user,
-    home_of,
-    is_constant,
-    is_whole,
-    rows_out,
-    tensors_in,
-    writes_over,
-    written_by,
-)
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+# What is remembered of one operation whose result was not finite.
+
+
+class Record:
+    """Where a value stopped being finite. ``kind``: birth, turn, given (no operation made it), received (of another
+    process), constant or empty."""
+
+    __slots__ = ("facts", "func", "kind", "made", "node", "number", "parents", "raw", "shows", "spared", "step")
+
+    def __init__(self, number: int, kind: str, func: str, raw: Any, shows: str) -> None:
+        self.number, self.kind, self.func, self.raw, self.shows = number, kind, func, raw, shows
+        self.parents: list[Record] = []
+        self.node = ""
+        self.made: Any = None
+        self.step = False
+        self.facts: dict[str, Any] = {}
+        self.spared: set[tuple[int, int]] = set()
+        """Choices that left out none of the bad elements: the stack of each and its input."""
+
+
+# Which elements a ``where`` or a fill left out, told by its own backward: it sends zero to those.
+
+CHOOSING = ("WhereBackward0", "NansumBackward0", "NanToNumBackward0", "MaskedFillBackward0")
+MOST_CHOICES = 64
+MOST_ELEMENTS = 1_000_000
+
+
+class LeftOut:
+    """The latest choices of the backward calls, by the stack of their forward."""
+
+    def __init__(self) -> None:
+        self._masks: dict[int, tuple[Any, dict[int, Any]]] = {}
+        """By the stack of the forward, which is held: for each input of it, the elements that were left out."""
+
+    def look(self, name: str, args: Any) -> None:
+        """An operation has run: if it is the backward of a choice, keep which elements got zero."""
+        if not name.startswith(("aten.where", "aten.masked_fill")):
+            return
+        node = torch._C._current_autograd_node()
+        made = kept_in(node) if node is not None and str(node.name()) in CHOOSING else None
+        side, mask = _zeroed(name, args) if made is not None else (0, None)
+        if mask is None or mask.numel() > MOST_ELEMENTS:
+            return
+        _, known = self._masks.pop(id(made), (made, {}))
+        self._masks[id(made)] = (made, known | {side: mask.clone()})
+        if len(self._masks) > MOST_CHOICES:
+            del self._masks[next(iter(self._masks))]
+
+    def sparing(self, bad: Any) -> set[tuple[int, int]]:
+        """The choices, by stack and input, that left out none of these elements; of another shape, none at all."""
+        return {
+            (ident, side)
+            for ident, (_, masks) in self._masks.items()
+            for side, mask in masks.items()
+            if not bool((mask & bad).any() if mask.shape == bad.shape else mask.any())
+        }
+
+
+def _zeroed(name: str, args: Any) -> tuple[int, Any]:
+    """Which input of a choice its backward computes the gradient of, and where that has zero in its place; None for
+    what cannot be read.
+    """
+    if name.startswith("aten.masked_fill"):
+        return 0, args[1] if len(args) > 1 and isinstance(args[1], torch.Tensor) else None
+    if len(args) < 3 or not all(isinstance(a, torch.Tensor) for a in args[:3]):
+        return 0, None
+    condition, one, other = args[:3]
+    if condition.dtype is not torch.bool or (one.dim() == 0) == (other.dim() == 0):
+        return 0, None
+    return (1, condition) if one.dim() == 0 else (0, ~condition)
+
+
+# What an elementary operation of PyTorch takes, writes to and where its numbers stand.
+
+
+def tensors_in(value: Any) -> Iterator[Any]:
+    """The tensors in arguments: lists and dicts as operators take them."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, list | tuple):
+        for v in value:
+            yield from tensors_in(v)
+    elif isinstance(value, dict):
+        for v in value.values():
+            yield from tensors_in(v)
+
+
+def home_of(tensor: Any) -> int:
+    """The memory that a tensor's numbers stand in; 0 where it has none of its own."""
+    try:
+        return int(local_of(tensor).untyped_storage()._cdata)
+    except Exception:
+        return 0
+
+
+def is_whole(tensor: Any) -> bool:
+    """Whether a tensor is all that its memory holds: what is written to it leaves nothing of what was there."""
+    return int(tensor.numel() * tensor.element_size()) >= int(tensor.untyped_storage().nbytes())
+
+
+_mutating: dict[Any, bool] = {}
+
+
+def writes_over(func: Any) -> bool:
+    known = _mutating.get(func)
+    if known is None:
+        infos = [a.alias_info for a in func._schema.arguments]
+        known = _mutating[func] = any(i is not None and i.is_write for i in infos)
+    return known
+
+
+def written_by(func: Any, args: Any, kwargs: Any) -> list[Any]:
+    """The arguments that an operator writes to, by its schema."""
+    out = []
+    for number, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            out.append(args[number] if number < len(args) else kwargs.get(argument.name))
+    return out
+
+
+def is_constant(args: Iterable[Any]) -> bool:
+    """Whether a number among the arguments is itself not finite: ``masked_fill(mask, -inf)``."""
+    return any(isinstance(a, float) and not isfinite(a) for a in args)
+
+
+def rows_out(inputs: list[Any]) -> int:
+    """In how many rows along the last dimension all elements are -inf."""
+    return max((int((t == -float("inf")).all(-1).sum()) for t in inputs if looked_at(t) and t.dim()), default=0)
+
+
+_BETWEEN = ("_python_dispatch.py", "_ops.py", "eval_frame.py", "_compile.py")
+"""Files of PyTorch whose functions stand between an operation's caller and a mode."""
+
+
+def asked_by_user(raw: Any) -> bool:
+    """Whether the user's own line asked for memory; a library's function fills what it asks for."""
+    for code in raw.raw[::2]:
+        name = code.co_filename
+        if is_user_file(name):
+            return True
+        if not name.endswith(_BETWEEN):
+            return False
+    return False
+
+
+# Where arrays and lists that are not finite become tensors, in the second run that looks for them.
+
+PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+_LOADING = ("from_numpy", "tensor", "as_tensor", "frombuffer")
+
+
+class Loading:
+    """``places`` are the stacks by memory, ``most`` of them; ``trouble`` is told of an exception of our own."""
+
+    def __init__(self, trouble: Callable[[BaseException], None], most: int) -> None:
+        self.places: dict[int, tuple[Any, StorageWeakRef]] = {}
+        self._trouble, self._most = trouble, most
+
+    def watch(self) -> list[Callable[[], None]]:
+        """Begin; returns what undoes it."""
+        undo: list[Callable[[], None]] = []
+        for name in _LOADING:
+            function = getattr(torch, name)
+            setattr(torch, name, self._noting(function))
+            undo.append(partial(setattr, torch, name, function))
+        return undo
+
+    def _noting(self, function: Any) -> Any:
+        @wraps(function)
+        def made(*args: Any, **kwargs: Any) -> Any:
+            out = function(*args, **kwargs)
+            try:
+                few = len(self.places) < self._most and type(out) in PLAIN
+                if few and looked_at(out) and not is_finite(torch, out):
+                    alive = StorageWeakRef(out.untyped_storage())  # type: ignore[no-untyped-call]
+                    self.places[home_of(out)] = stacks.stack_here(2), alive
+            except Exception as e:
+                self._trouble(e)
+            return out
+
+        return made
+
 
 MOST_KEPT = 256_000_000
 """Bytes of tensors that are held so that their memory serves no other tensor meanwhile."""

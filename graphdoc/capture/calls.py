@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
+from graphdoc.capture.cut_records import Place, Switches
 from graphdoc.capture.journal import Noted
 from graphdoc.capture.stacks import Stack
-from graphdoc.capture.switches import Place, Switches
 
 Call = list[Any]
 """The journal's note of it, what backward was called with, the engine's further arguments; and a ``Glimpse`` once it

@@ -3,28 +3,145 @@
 from __future__ import annotations
 
 import sys
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from graphdoc.capture.birth_records import Record
-from graphdoc.capture.births import Births
+from graphdoc.capture import event_stacks, node_stacks, stacks
+from graphdoc.capture.births import CHOOSING, Births, Record
+from graphdoc.capture.code_places import is_user_file
 from graphdoc.capture.facts import grad_fn_of, user_frames
 from graphdoc.capture.finite import KIND
-from graphdoc.capture.frames import user_stack
+from graphdoc.capture.frames import frames_of, library_frames, user_stack
 from graphdoc.capture.in_threads import in_each_thread
 from graphdoc.capture.journal import leaves_behind
 from graphdoc.capture.names import Census
+from graphdoc.capture.node_stacks import kept_in
 from graphdoc.capture.number_facts import is_finite, numbers_of
 from graphdoc.capture.quiet import Unseen
+from graphdoc.capture.roots import roots_of_call
 from graphdoc.capture.search_roots import roots_of
 from graphdoc.capture.stacks import stack_here
-from graphdoc.capture.told_records import PlainRecords, grown
+from graphdoc.capture.walk import DEEP, nodes_behind
 from graphdoc.capture.written_evidence import start_document, write_document
-from graphdoc.evidence import Evidence, Sign
+from graphdoc.evidence import ITSELF, Evidence, Frame, Sign
+from graphdoc.growth import took_off, usual_size
 
 if TYPE_CHECKING:
+    from graphdoc.capture.journal import Noted
     from graphdoc.capture.witness import Witness
+
+
+# What a second run has seen of values that are not finite, as plain data: with places, names and norms.
+
+
+class PlainRecords:
+    """Tells records by the names that tensors have now. ``roots`` are those of the running backward call."""
+
+    def __init__(self, census: Census, roots: list[Any], cwd: str) -> None:
+        self._census = census
+        self._roots = roots
+        self._cwd = cwd
+
+    def told(self, record: Record) -> dict[str, Any]:
+        """A record as plain data, with places and names."""
+        facts = dict(record.facts)
+        for given in (*facts.get("inputs", ()), *(v for v in facts.get("saved", {}).values() if isinstance(v, dict))):
+            by = given.get("by", [])
+            if not by or isinstance(by[0], tuple):
+                given["by"] = [{"op": op, "stack": user_stack(raw, self._cwd)[-1:]} for op, raw in by]
+            ident = given.get("ident", 0)
+            if ident in self._census.parameter_names:
+                given["parameter"] = self._census.parameter_names[ident]
+            elif ident in self._census.tensor_paths:
+                given["held"] = [h.path for h in self._census.holders(ident, True, self._cwd)[:2]]
+        out = {
+            "kind": record.kind,
+            "op": record.func,
+            "shows": record.shows,
+            "node": record.node,
+            "in_step": record.step,
+            "number": record.number,
+            **facts,
+        }
+        out["stack"] = user_stack(record.raw, self._cwd)
+        for place in ("loaded", "met"):
+            if place in facts:
+                out[place] = user_stack(facts[place], self._cwd)
+        out["inner"] = record.node != "" and not _in_engine(record.raw)
+        raw = record.made if record.node and not out["inner"] else record.raw
+        out["called"] = library_frames(raw, self._cwd) if raw is not None else []
+        if record.node:
+            out["made"] = user_stack(record.made, self._cwd) if record.made is not None else []
+            out["chosen"] = self._chosen(record)
+        return out
+
+    def _chosen(self, record: Record) -> list[dict[str, Any]]:
+        """The place of the ``where`` (or the like) that left this node's result out, nearest first.
+
+        Known by the graph: a path of the running backward call leads from it to the node. One that was seen to take
+        all of the bad elements is none of them.
+        """
+        wanted = record.made
+        found: list[tuple[int, Any, str]] = []
+        for node, _ in islice(nodes_behind(self._roots), DEEP - 1):
+            if str(node.name()) in CHOOSING and _leads(node, record):
+                found.append((int(node._sequence_nr()), node, str(node.name())))
+        found.sort(key=lambda f: f[0])
+        return [
+            {"node": name, "stack": user_stack(kept_in(node), self._cwd)}
+            for _, node, name in found[:2]
+            if kept_in(node) is not None and wanted is not None
+        ]
+
+
+def _in_engine(raw: Any) -> bool:
+    """Whether the engine itself called the operation, not Python code of a backward or hook that it runs."""
+    for code in raw.raw[::2]:
+        if code.co_name == "_engine_run_backward":
+            return True
+        if is_user_file(code.co_filename):
+            return False
+    return True
+
+
+def _leads(start: Any, record: Record) -> bool:
+    """Whether a path leads from here to the node that the record is about, by no side that it was seen to spare."""
+    todo = [
+        n
+        for side, (n, _) in enumerate(start.next_functions)
+        if n is not None and (id(kept_in(start)), side) not in record.spared
+    ]
+    seen = set(todo)
+    while todo and len(seen) < 400:
+        node = todo.pop(0)
+        if str(node.name()) == record.node:
+            kept = node.metadata.get("traceback_")
+            if kept is record.made:
+                return True
+        for following, _ in node.next_functions:
+            if following is not None and following not in seen:
+                seen.add(following)
+                todo.append(following)
+    return False
+
+
+def grown(all_norms: dict[int, list[tuple[int, float]]], names: dict[int, str]) -> list[tuple[int, dict[str, Any]]]:
+    """The parameters (by identity) whose gradient grew most, and those that grew first: ``from`` is the backward call
+    from which on the norm was far above its usual size."""
+    out: list[tuple[int, dict[str, Any]]] = []
+    for ident, norms in all_norms.items():
+        finite = [(call, n) for call, n in norms if n == n and n not in (float("inf"), 0.0)]
+        if len(finite) >= 3 and ident in names:
+            usual = usual_size([n for _, n in finite])
+            begun = took_off(finite)
+            out.append((ident, {"name": names[ident], "factor": finite[-1][1] / usual, "from": begun}))
+    most = sorted(out, key=lambda g: -float(g[1]["factor"]))[:5]
+    grew = [g for g in out if g[1]["from"] is not None]
+    first = min((int(g[1]["from"]) for g in grew), default=0)
+    return most + [g for g in grew if g[1]["from"] == first and g not in most][:20]
+
 
 MOST_STEPS = 100_000
 KEPT_STEPS = 300
@@ -260,3 +377,126 @@ def _norm(tensor: Any) -> float:
     """Of this process's part, if it can be read."""
     numbers = numbers_of(tensor)
     return 0.0 if numbers is None else float(numbers.float().norm())
+
+
+# In a second run: what a product with a Hessian would be if the first of two like computations were a constant. A
+# divergence of a policy from itself is zero whatever the parameters are, and so is its second derivative; with either
+# side held constant that is the Fisher matrix. The gradient is zero at that point in both cases, so it cannot tell.
+
+ROUNDING = 1e-3
+"""What is left of the whole product, as a share of that with one side held constant, where it is no more than what
+rounding leaves."""
+ENOUGH = 2
+"""Gradients in which the same was seen."""
+
+Sides = tuple[list[Any], list[Any]]
+"""The nodes that use the parameters: of the first computation and of the second."""
+
+
+class OneSide:
+    """``compared-with-itself``: ``stack`` is where the first of the two computations was called, ``other`` the ``grad``
+    call whose gradient is differentiated; ``facts["second"]`` is where the second computation was called."""
+
+    def __init__(self, witness: Witness) -> None:
+        self._witness = witness
+        self._torch = witness.torch
+        self._found: list[tuple[stacks.Stack, stacks.Stack, Noted]] = []
+        self._refuted = False
+
+    @classmethod
+    def start(cls, witness: Witness) -> OneSide:
+        look = cls(witness)
+        if witness.audit is not None:
+            witness.audit.products.closely = look
+        return look
+
+    def recorded(self, noted: Noted, outputs: Any, given: Any, inputs: Any) -> None:
+        """A grad call with ``create_graph`` is about to run; ``given`` are the gradients that it starts from."""
+        if self._refuted or len(self._found) >= ENOUGH:
+            return
+        with Unseen(self._torch, self._witness.anomaly, None), self._torch.enable_grad():
+            nodes = list(islice(nodes_behind(roots_of_call(outputs)), DEEP - 1))
+            sides = self._sides(nodes, inputs) if len(nodes) < DEEP - 1 else None
+            places = self._places(*sides) if sides is not None else None
+            if sides is None or places is None:
+                self._refuted = True
+                return
+            whole = self._product(outputs, given, inputs, [])
+            alone = self._product(outputs, given, inputs, sides[0])
+        if alone > 0.0 and whole <= ROUNDING * alone:
+            self._found.append((*places, noted))
+        else:
+            self._refuted = True
+
+    def _sides(self, nodes: list[tuple[Any, Any]], inputs: Any) -> Sides | None:
+        """Where every parameter is used by a first computation and then, in the same way, by a second."""
+        wanted = {id(t) for t in inputs}
+        users: dict[int, list[Any]] = {}
+        for node, following in nodes:
+            for leaf, _ in following:
+                variable = getattr(leaf, "variable", None)
+                if variable is not None and id(variable) in wanted and node not in users.setdefault(id(variable), []):
+                    users[id(variable)].append(node)
+        first: list[Any] = []
+        second: list[Any] = []
+        for using in users.values():
+            using.sort(key=lambda n: n._sequence_nr())
+            half = len(using) // 2
+            if [type(n) for n in using[:half]] != [type(n) for n in using[half:]]:
+                return None
+            first += using[:half]
+            second += using[half:]
+        if not first or max(n._sequence_nr() for n in first) >= min(n._sequence_nr() for n in second):
+            return None
+        return first, second
+
+    def _places(self, first: list[Any], second: list[Any]) -> tuple[stacks.Stack, stacks.Stack] | None:
+        """A stack of each side."""
+        kept = node_stacks.kept_in(first[0]), node_stacks.kept_in(second[0])
+        if isinstance(kept[0], stacks.Stack) and isinstance(kept[1], stacks.Stack):
+            return kept
+        return None
+
+    def _product(self, outputs: Any, given: Any, inputs: Any, constant: list[Any]) -> float:
+        """The largest number in the product of the Hessian with a vector that is always the same, where what the nodes
+        in ``constant`` have used does not move."""
+        torch = self._torch
+        engine = torch.autograd.Variable._execution_engine
+
+        def nothing(passed: Any, _: Any) -> Any:
+            return tuple(None if p is None else torch.zeros_like(p) for p in passed)
+
+        hooks = [node.register_hook(nothing) for node in constant]
+        try:
+            slopes = engine.run_backward(
+                outputs, given, True, True, inputs, allow_unreachable=True, accumulate_grad=False
+            )
+            slopes = [s for s in slopes if s is not None and s.requires_grad]
+            if not slopes:
+                return 0.0
+            along = [torch.arange(s.numel(), device=s.device).cos().to(s.dtype).reshape(s.shape) for s in slopes]
+            bent = engine.run_backward(
+                tuple(slopes), tuple(along), True, False, inputs, allow_unreachable=True, accumulate_grad=False
+            )
+        finally:
+            for hook in hooks:
+                hook.remove()
+        return max((float(b.abs().max()) for b in bent if b is not None and b.numel()), default=0.0)
+
+    # -- what was found ------------------------------------------------------------------------------------------
+
+    def signs(self) -> list[Sign]:
+        """What was seen each time."""
+        if self._refuted or len(self._found) < ENOUGH:
+            return []
+        first, second, noted = self._found[-1]
+        asked = self._frames(event_stacks.stack_of_seen(noted[3]))
+        sign = Sign(ITSELF, self._frames(first), asked, event=noted[0], count=len(self._found))
+        sign.facts = {"second": [vars(f) for f in self._frames(second)]}
+        return [sign]
+
+    def _frames(self, raw: Any) -> list[Frame]:
+        return frames_of(raw, self._witness.cwd)
+
+    def fill(self, *_: Any) -> None:
+        """Nothing is known about a failure here."""

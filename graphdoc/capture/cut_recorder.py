@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections import OrderedDict
-from collections.abc import Iterable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Container, Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.overrides import TorchFunctionMode, resolve_name
 
-from graphdoc.capture import legacy_variable, node_stacks, stacks
-from graphdoc.capture.containers import elements, numbers_in
-from graphdoc.capture.cut_records import Origin, Record, is_nothing, left_by, viewed
-from graphdoc.capture.entered import MOST_INSIDE, Entered, flat
+from graphdoc.capture import cut_records, node_stacks, stacks
+from graphdoc.capture.access_paths import elements, numbers_in
+from graphdoc.capture.cut_records import Origin, Record, is_nothing, left_by, records_behind, viewed
 from graphdoc.capture.in_threads import watch_each_thread
 from graphdoc.capture.walk import DEEP, nodes_behind
 
@@ -28,11 +27,92 @@ if TYPE_CHECKING:
 
     from graphdoc.capture.witness import Witness
 
+
+# In a second run, which values without a graph went into something that has one, and what became of them. Such a
+# value is a constant for autograd: one that was taken out of its graph, one that is let require gradients only
+# afterwards, one that was drawn at random.
+
+MOST_ENTERED = 30_000
+"""Values that went in, the latest."""
+MOST_TAKEN = 64
+"""Inputs of an operation that are looked at."""
+MOST_INSIDE = 5_000
+"""Elements of a list among them."""
+MOST_TRIED = 1_000
+
+Flagged = tuple[weakref.ref[Any], int, stacks.Stack]
+"""A tensor, autograd's sequence number when it was let require gradients, and where."""
+
+
+class Entered:
+    """``latest``: the sequence number of the node that took a value, the value's record, and where the node was made.
+
+    ``record_of`` gives the record of a tensor without a graph, or None.
+    """
+
+    def __init__(self, record_of: Callable[[Any], Record | None]) -> None:
+        self._record_of = record_of
+        self._torch: Any = torch
+        self.latest: deque[tuple[int, Record, stacks.Stack]] = deque(maxlen=MOST_ENTERED)
+        self._flagged_at: OrderedDict[int, Flagged] = OrderedDict()
+
+    def note(self, args: tuple[Any, ...], result: torch.Tensor) -> None:
+        """An operation on ``args`` has given a result that requires gradients."""
+        node = result.grad_fn
+        kept = node_stacks.kept_in(node) if node is not None else None
+        if node is None or not isinstance(kept, stacks.Stack):
+            return
+        for value in flat(args)[:MOST_TAKEN]:
+            if isinstance(value, torch.Tensor) and not value.requires_grad:
+                record = self._record_of(value)
+                if record is not None:
+                    self.latest.append((int(node._sequence_nr()), record, kept))
+
+    def note_flag(self, tensor: Any, here: Callable[[], stacks.Stack]) -> None:
+        """A tensor is let require gradients; only the first time counts, and only one that was made without."""
+        if self._record_of(tensor) is None or self._flag_of(tensor) is not None:
+            return
+        self._flagged_at[id(tensor)] = weakref.ref(tensor), self._torch.autograd._get_sequence_nr(), here()
+        if len(self._flagged_at) > MOST_ENTERED:
+            self._flagged_at.popitem(last=False)
+
+    def _flag_of(self, tensor: Any) -> Flagged | None:
+        known = self._flagged_at.get(id(tensor))
+        return known if known is not None and known[0]() is tensor else None
+
+    def flagged_late(self, tensor: Any, graph: Container[int]) -> tuple[stacks.Stack, stacks.Stack] | None:
+        """Where a tensor that had been made without the flag was first let require gradients, and where it, or what was
+        computed from it, had gone into one of these nodes before; None where that was not seen."""
+        known, record = self._flag_of(tensor), self._record_of(tensor)
+        if known is None or record is None:
+            return None
+        _, number, flagged = known
+        entered = ((r, at) for n, r, at in reversed(self.latest) if n in graph and n < number)
+        taken = next((at for r, at in islice(entered, MOST_TRIED) if record in records_behind([r], MOST_TRIED)), None)
+        return (flagged, taken) if taken is not None else None
+
+    def taken_out(self, tensor: Any, graph: Container[int]) -> list[Record]:
+        """The operations that took the values of this tensor out of the graph, where these then went into the nodes
+        with these sequence numbers; the latest node first."""
+        entered = [r for number, r, _ in reversed(self.latest) if number in graph]
+        node = tensor.grad_fn
+        kept = node_stacks.kept_in(node) if node is not None else None
+        behind = (r for r in records_behind(entered) if r.origins)
+        if node is not None:
+            return [r for r in behind if kept is not None and any(o.raw is kept for o in r.origins)]
+        return [r for r in behind if id(tensor) in r.behind]
+
+
+def flat(values: Iterable[Any]) -> list[Any]:
+    """The values, and those in the lists among them."""
+    return [v for a in values for v in (elements(a, MOST_INSIDE) if isinstance(a, list | tuple) else (a,))]
+
+
 MOST_RECORDS, DEEPEST = 400_000, 400
 """Operations without a graph followed back from the loss."""
 
 CONVERSIONS = {"item", "tolist", "numpy", "__float__", "__int__", "__bool__", "__array__", "__index__", "__complex__"}
-DETACHES = {"detach", "detach_", "data", legacy_variable.NAME}
+DETACHES = {"detach", "detach_", "data", cut_records.NAME}
 COPIES = "tensor"
 """``torch.tensor``: what it is given are numbers, and its result is a leaf."""
 LIKE = {"zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like"}
@@ -93,7 +173,7 @@ class CutRecorder(TorchFunctionMode):
     @classmethod
     def start(cls, witness: Witness) -> Self:
         recorder = cls(witness)
-        witness.undoing.append(legacy_variable.watch_variables(witness.torch, recorder.noted))
+        witness.undoing.append(cut_records.watch_variables(witness.torch, recorder.noted))
         return watch_each_thread(recorder, witness)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -157,7 +237,7 @@ class CutRecorder(TorchFunctionMode):
         result = args[0] if name == "__setitem__" else result
         outputs = result if isinstance(result, tuple | list) else (result,)
         # A leaf, also where it is let require gradients: ``torch.tensor(losses, requires_grad=True)`` copies numbers.
-        wrapped = name == legacy_variable.NAME or (name == COPIES and isinstance(result, torch.Tensor))
+        wrapped = name == cut_records.NAME or (name == COPIES and isinstance(result, torch.Tensor))
         if isinstance(result, torch.Tensor) and result.requires_grad and not wrapped:
             self.entered_values.note((*args, *kwargs.values()), result)
             return

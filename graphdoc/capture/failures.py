@@ -2,29 +2,141 @@
 
 from __future__ import annotations
 
+import ast
+import os
+import re
 import sys
+from collections.abc import Sequence
+from itertools import islice
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import event_stacks, stacks, unreached
+from graphdoc.capture import event_stacks, stacks
 from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.calls import Call, Glimpse, came_through, failed_call, noted_of, raised_again
+from graphdoc.capture.code_places import is_user_file, shown_file
+from graphdoc.capture.cut_records import frames_of_place
 from graphdoc.capture.engine_calls import EngineCalls
-from graphdoc.capture.facts import frames_of_traceback, user_frames
+from graphdoc.capture.facts import frames_of_traceback, grad_fn_of, user_frames
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.journal import DEPTH, Entry, Place
 from graphdoc.capture.local_tensors import locals_of, parameters_within
 from graphdoc.capture.ours import chain_of, is_ours, text_of
 from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.roots import roots_of_call
-from graphdoc.capture.scripted import scripted_frames
-from graphdoc.capture.switches import frames_of_place
-from graphdoc.capture.walk import DEEP
+from graphdoc.capture.source_lines import line_of, lines_of
+from graphdoc.capture.walk import DEEP, NO_SEQUENCE, nodes_behind
 from graphdoc.capture.written_evidence import start_document, write_document
-from graphdoc.evidence import Evidence, Raised
+from graphdoc.evidence import Evidence, Frame, Raised
 
 if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness
+
+
+# The places that an error out of TorchScript tells in its own text: no frame of Python stands for what it runs.
+
+_HEAD = "Traceback of TorchScript"
+_PLACE = re.compile(r'  File "(.+)", line (\d+), in (.+)')
+_HERE = "<--- HERE"
+
+
+def scripted_frames(message: str, cwd: str) -> list[Frame]:
+    """The frames inside the interpreter of TorchScript, outermost first; empty where the error came from elsewhere.
+
+    Of a module that was saved and loaded the text tells its serialised code first, and that of the user's files last.
+    """
+    lines = message.rpartition(_HEAD)[2].splitlines() if _HEAD in message else []
+    out: list[Frame] = []
+    for number, text in enumerate(lines):
+        found = _PLACE.match(text)
+        if found is None or not os.path.isfile(found[1]):
+            continue
+        block = lines[number + 1 :]
+        end = next((i for i, later in enumerate(block) if _PLACE.match(later)), len(block))
+        line = int(found[2])
+        column, end_line, end_column = _columns(found[1], line, block[:end])
+        name, user = shown_file(found[1], cwd), is_user_file(found[1])
+        out.append(Frame(name, line, column, end_line, end_column, found[3], user))
+    return out
+
+
+def _columns(path: str, line: int, block: list[str]) -> tuple[int, int, int]:
+    """First column, end line and end column of what the text underlines, as the file has it; columns 0 where the two
+    do not fit together."""
+    at = next((i for i, text in enumerate(block) if text.rstrip().endswith(_HERE)), 0)
+    shown, real = block[at - 1] if at else "", line_of(path, line).rstrip("\n")
+    if not at or shown.strip() != real.strip() or not real.isascii():
+        return 0, line, 0
+    shift = len(real) - len(real.lstrip()) - len(shown) + len(shown.lstrip())
+    first = block[at].index("~") if "~" in block[at] else -1
+    last = block[at].rindex("~")
+    return _whole(path, line, first + shift, last + 1 + shift) if first >= 0 else (0, line, 0)
+
+
+def _whole(path: str, line: int, first: int, last: int) -> tuple[int, int, int]:
+    """Of a call TorchScript underlines what is called; told is the call."""
+    try:
+        tree = ast.parse("".join(lines_of(path)))
+    except (SyntaxError, ValueError):
+        return first + 1, line, last + 1
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and node.lineno == line and node.col_offset == first:
+            f = node.func
+            if (f.end_lineno, f.end_col_offset) == (line, last) and node.end_lineno and node.end_col_offset:
+                return first + 1, node.end_lineno, node.end_col_offset + 1
+    return first + 1, line, last + 1
+
+
+# The input whose gradient was asked for and that no way leads to: when it was made, and of what.
+
+SAID = "appears to not have been used in the graph"
+
+
+def fill(evidence: Evidence, autopsy: Autopsy, inputs: Sequence[Any]) -> None:
+    """Tell of the first of the inputs of a ``grad`` call that the graph of the autopsy does not lead to.
+
+    Nothing is told where the graph was looked at in part.
+    """
+    if len(autopsy.order) >= autopsy.limit:
+        return
+    nodes, leaves = _reached(autopsy)
+    tensors = ((i, t) for i, t in enumerate(inputs) if hasattr(t, "grad_fn"))
+    missed = next(((i, t) for i, t in tensors if not _is_reached(t, nodes, leaves)), None)
+    if missed is not None:
+        autopsy.missed = missed[1]
+        evidence.extras["unreached"] = _told(autopsy, *missed)
+
+
+def _told(autopsy: Autopsy, index: int, tensor: Any) -> dict[str, Any]:
+    """What the Evidence says of it.
+
+    ``index``; ``sequence`` of the node that made it (-1: a leaf); its ``stack``; ``op``; ``shares``: what it was made
+    of is in the graph.
+    """
+    node = grad_fn_of(tensor)
+    if node is None:
+        return {"index": index, "sequence": -1, "op": "", "stack": [], "shares": False}
+    nodes, leaves = _reached(autopsy)
+    behind = islice(nodes_behind([node]), DEEP - 1)
+    return {
+        "index": index,
+        "sequence": int(node._sequence_nr()),
+        "op": str(node.name()),
+        "stack": [vars(f) for f in frames_of(autopsy.raw_stack(node), autopsy.cwd)],
+        "shares": any(n in nodes or id(getattr(n, "variable", None)) in leaves for n, _ in behind),
+    }
+
+
+def _reached(autopsy: Autopsy) -> tuple[set[Any], set[int]]:
+    """The nodes of the graph that made something, and the ids of its leaves."""
+    made = {f.node for f in autopsy.order if f.sequence < NO_SEQUENCE}
+    return made, {id(f.leaf) for f in autopsy.order if f.leaf is not None}
+
+
+def _is_reached(tensor: Any, nodes: set[Any], leaves: set[int]) -> bool:
+    node = grad_fn_of(tensor)
+    return node in nodes if node is not None else id(tensor) in leaves
+
 
 MOST_ASKED = 64
 """Inputs of a call of autograd.grad whose names are told."""
@@ -96,8 +208,8 @@ class Failures:
             evidence.extras["inputs"] = len(inputs) if inputs is not None else 0
             known = autopsy.census.parameter_names
             evidence.extras["asked"] = [known.get(id(t), "") for t in (inputs or ())[:MOST_ASKED]]
-            if inputs and unreached.SAID in evidence.message:
-                unreached.fill(evidence, autopsy, inputs)
+            if inputs and SAID in evidence.message:
+                fill(evidence, autopsy, inputs)
             for probe in witness.probes:
                 probe.fill(evidence, autopsy, roots, [t for t in outputs if hasattr(t, "grad_fn")])
             if "returned nan" in evidence.message:

@@ -10,9 +10,8 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Any
 
-from graphdoc.capture.access_paths import Path, cost_of, is_frozen, resolve, structure_of, text_of
+from graphdoc.capture.access_paths import Path, cost_of, elements, is_frozen, resolve, structure_of, text_of
 from graphdoc.capture.code_places import shown_file
-from graphdoc.capture.containers import elements
 from graphdoc.capture.facts import is_leaf
 from graphdoc.capture.privates import Privates
 from graphdoc.capture.search_roots import Root

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import heapq
 import threading
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,19 +12,224 @@ from graphdoc.capture import walk
 from graphdoc.capture.clearing import clearing
 from graphdoc.capture.event_stacks import is_below
 from graphdoc.capture.facts import grad_fn_of
-from graphdoc.capture.frames import frames_of
+from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.journal import Entry
 from graphdoc.capture.node_stacks import kept_in
-from graphdoc.capture.output_holders import OutputHolders
-from graphdoc.capture.set_against import compared_edges
 from graphdoc.capture.stacks import Stack
 from graphdoc.capture.summands import emptied
-from graphdoc.capture.walk import NO_SEQUENCE
+from graphdoc.capture.walk import NO_SEQUENCE, Found
 from graphdoc.capture.weights import weight_of
-from graphdoc.evidence import Evidence, OlderEdge, Tensor
+from graphdoc.evidence import Evidence, Holder, OlderEdge, Tensor
 
 if TYPE_CHECKING:
     from graphdoc.capture.autopsy import Autopsy
+
+
+# Who holds the output of a node of the graph, or what was made in its place since.
+
+MOST_HOLDERS = 24
+"""Ways told to reach the output of one node."""
+MOST_ALIKE = 100
+"""Tensors of one place that are looked at for them."""
+
+
+class OutputHolders:
+    """Answers for one examination; the program's tensors are sorted at the first question."""
+
+    def __init__(self, seen: Autopsy) -> None:
+        self._seen = seen
+        self._sites: dict[tuple[Any, ...], list[Any]] | None = None
+        self._outputs: dict[int, tuple[Any, list[Any]]] = {}
+        self._known: dict[tuple[Any, ...], list[Holder]] = {}
+
+    def of(self, node: Any, taken_by: Any = None) -> list[Holder]:
+        """Who holds the output of this node; else who holds what was made at the same place later.
+
+        What a loop goes through has another name that keeps it. Of several outputs (``chunk``, ``unbind``)
+        only those that the node ``taken_by`` takes, where one is given.
+        """
+        if self._sites is None:
+            self._look_at_tensors()
+        census, cwd = self._seen.census, self._seen.cwd
+        taken = {n for other, n in (taken_by.next_functions if taken_by is not None else ()) if other is node}
+        _, outputs = self._outputs.get(id(node), (None, ()))
+        own = [t for t in outputs if not taken or t.output_nr in taken]
+        out = [h for tensor in own for h in census.holders(id(tensor), True, cwd, passing=False)]
+        if not out:
+            out = self._made_alike(node, taken)
+        out.sort(key=_plainness)
+        return out[:MOST_HOLDERS]
+
+    def renewed(self, node: Any, holders: list[Holder], mark: int) -> bool:
+        """Whether what is held in place of this node's output was made where it was, behind the earlier call."""
+        if not holders or any(h.exact for h in holders) or self._sites is None:
+            return False
+        alike = self._sites.get((node.name(), *site_of(self._seen.raw_stack(node))), ())
+        made = (grad_fn_of(tensor) for tensor in alike)
+        return any(m is not None and m._sequence_nr() >= mark for m in made)
+
+    def _look_at_tensors(self) -> None:
+        """Sort the program's tensors by the node that made them, and by the place of that node."""
+        self._sites = {}
+        for tensor in self._seen.census.tensors.values():
+            made = grad_fn_of(tensor)
+            if made is not None:
+                self._outputs.setdefault(id(made), (made, []))[1].append(tensor)
+                raw = self._seen.raw_stack(made)
+                if raw:
+                    self._sites.setdefault((made.name(), *site_of(raw)), []).append(tensor)
+
+    def _made_alike(self, node: Any, taken: set[int]) -> list[Holder]:
+        """Who holds what was made where this node was: asked for many nodes of one place, worked out once for it.
+
+        Of very many tensors only those are looked at that the fewest steps lead to.
+        """
+        assert self._sites is not None
+        site = (node.name(), *site_of(self._seen.raw_stack(node)))
+        known = self._known.get((*site, *taken))
+        if known is None:
+            census = self._seen.census
+            alike = [t for t in self._sites.get(site, ()) if not taken or t.output_nr in taken]
+            nearest = heapq.nsmallest(MOST_ALIKE, alike, key=lambda t: census.nearest(id(t)))
+            known = [h for t in nearest for h in census.holders(id(t), False, self._seen.cwd, passing=False)]
+            self._known[(*site, *taken)] = known
+        return list(known)
+
+
+def _plainness(holder: Holder) -> tuple[int, int]:
+    return len(holder.steps), len(holder.path)
+
+
+# Values of an older graph that a loss only compares with what it computes anew from the same parameters.
+
+COMPARING = (
+    "SubBackward",
+    "RsubBackward",
+    "DivBackward",
+    "MseLoss",
+    "L1Loss",
+    "SmoothL1Loss",
+    "HuberLoss",
+    "KlDivBackward",
+    "BinaryCrossEntropy",
+)
+"""Names of the nodes of a difference, a ratio, a distance (torch/csrc/autograd/generated)."""
+_RATIO = ("KlDivBackward", "BinaryCrossEntropy")
+_DIFFERENCE = ("SubBackward", "RsubBackward")
+_LINEAR = "linear"
+_WEAK = _WEIGHED, _ASIDE = "weighed", "aside"
+_TURNS = ("PowBackward", "AbsBackward", "NormBackward", "LinalgVectorNormBackward", "ExpBackward")
+"""What makes a distance, or a ratio, of a difference: the terms of a loss are subtracted as well, and that is all."""
+_PASSES = (
+    *("MeanBackward", "SumBackward", "NegBackward", "ViewBackward", "ReshapeBackward", "UnsafeViewBackward"),
+    *("SelectBackward", "IndexBackward", "SliceBackward", "SqueezeBackward", "UnsqueezeBackward", "ExpandBackward"),
+    *("MulBackward", "DivBackward", "StackBackward", "CatBackward", "TBackward", "TransposeBackward"),
+)
+"""Through these a difference stays one."""
+_PRODUCT, _LOG_OF_DISTRIBUTION = "MulBackward0", "LogSoftmaxBackward0"
+"""A cross entropy of two distributions, of which ``F.kl_div`` makes a part, is the one times the logarithm of the
+other."""
+
+
+def compared_edges(
+    order: list[Found], upper: dict[int, list[int]], bits: list[int], numbers: list[int], edges: list[tuple[int, int]]
+) -> dict[tuple[int, int], str]:
+    """Those of the edges whose value, on every way up, is set against something that reaches all the same parameters
+    without such an edge, before anything else is mixed with it: as a ``ratio`` (of probabilities), or a ``distance``;
+    ``part`` where it reaches some of them, ``aside`` where it reaches others alone; ``weighed`` where it is multiplied
+    with what reaches some of them, too.
+
+    What has both on its way up (``xlogy(p, p) - p * log_q``) is asked at each of the operations that take the value in.
+
+    Args:
+        order: the nodes of the graph, as ``walk`` found them.
+        upper: the nodes that lead to each of them at once, as ``above`` tells.
+        bits: the leaves that each of them leads to, as bit sets.
+        numbers: what ``upward`` says of the graph.
+        edges: from a fresh node to one of the older graph.
+    """
+    old = set(edges)
+    fresh = [0] * len(order)
+    for n in numbers:
+        if order[n].leaf is not None:
+            fresh[n] = bits[n]
+        for m in order[n].following:
+            if (n, m) not in old:
+                fresh[n] |= fresh[m]
+    older = {m for _, m in edges}
+    mixed = [False] * len(order)
+    for n in numbers:
+        mixed[n] = any(m in older or mixed[m] for m in order[n].following)
+    found = {(n, m): _compared(order, upper, fresh, mixed, older, (n, m), bits[m]) for n, m in edges}
+    sure = {m for (_, m), how in found.items() if how not in ("", _LINEAR, *_WEAK)}
+    # A difference alone may be one of two terms of a loss; beside a ratio it is an estimate of the divergence.
+    found.update({edge: "ratio" if edge[1] in sure else "" for edge, how in found.items() if how == _LINEAR})
+    return {edge: how for edge, how in found.items() if how}
+
+
+def _compared(
+    order: list[Found],
+    upper: dict[int, list[int]],
+    fresh: list[int],
+    mixed: list[bool],
+    older: set[int],
+    edge: tuple[int, int],
+    shared: int,
+) -> str:
+    consumer, producer = edge
+    way = {producer, consumer}
+    todo = [consumer]
+    how, whole = "ratio", True
+    weak: set[str] = set()
+    while todo:
+        n = todo.pop()
+        op = order[n].op
+        others = [m for m in order[n].following if m != producer and m not in older]
+        # A parameter itself was not computed: what is divided by its size is only scaled.
+        against = [m for m in others if fresh[m] & shared and order[m].leaf is None]
+        whole = whole and (not against or any(fresh[m] & shared == shared for m in against))
+        if against and op.startswith(COMPARING):
+            turned = _turned(order, upper, n) if op.startswith(_DIFFERENCE) else ""
+            # Of a divergence, the term that has both in it. What is times a number is a term of any loss.
+            cross = any(order[m].op == _PRODUCT and mixed[m] for m in against)
+            if op.startswith(_DIFFERENCE) and not turned and not cross:
+                how = _LINEAR
+                continue
+            ratio = cross or op.startswith(_RATIO) or turned.startswith("Exp")
+            how = how if ratio or how == _LINEAR else "distance"
+            continue
+        if op == _PRODUCT and against:
+            if not any(order[m].op == _LOG_OF_DISTRIBUTION for m in against):
+                weak.add(_WEIGHED)
+            continue
+        beside = [m for m in others if fresh[m] and m not in way]
+        computed = bool(beside) and all(order[m].leaf is None for m in beside)
+        if computed and op.startswith(COMPARING) and (not op.startswith(_DIFFERENCE) or _turned(order, upper, n)):
+            weak.add(_ASIDE)
+            continue
+        if beside or not upper.get(n):
+            return ""
+        new = set(upper[n]) - way
+        way |= new
+        todo += new
+    if weak:
+        return min(weak)
+    return how if whole or how == _LINEAR else "part"
+
+
+def _turned(order: list[Found], upper: dict[int, list[int]], start: int) -> str:
+    """What a difference is first made into, of ``_TURNS``, through what leaves it one; or nothing."""
+    todo, seen = [start], {start}
+    while todo:
+        for n in upper.get(todo.pop(), ()):
+            op = order[n].op
+            if op.startswith(_TURNS) or (op == _PRODUCT and len(set(order[n].following)) < len(order[n].following)):
+                return op
+            if op.startswith(_PASSES) and n not in seen:
+                seen.add(n)
+                todo.append(n)
+    return ""
+
 
 MOST_TOLD = 40
 

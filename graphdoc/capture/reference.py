@@ -7,9 +7,17 @@ by marks that another may take over (seen with torch 2.13): see ``_Keys``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import os
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
 
 
 class Copying:
@@ -86,3 +94,109 @@ class _Keys:
             return tensor.untyped_storage().data_ptr(), version
         except (NotImplementedError, RuntimeError):
             return address, version
+
+
+# The random numbers of a run that is to be compared with another: where they start, and how far they have come.
+
+
+def seed(torch: Any) -> None:
+    """Programs that set no seed must be comparable too; one that does sets it later."""
+    random.seed(0)
+    torch.manual_seed(0)
+    try:
+        import numpy
+
+        numpy.random.seed(0)
+    except ImportError:
+        pass
+
+
+def draws(torch: Any) -> str:
+    """How far the program has come in its random numbers: equal in two runs that have drawn as many."""
+    with torch._C.DisableTorchFunction():  # no mode, ours or the program's, is to see thousands of numbers read
+        drawn = bytes(torch.get_rng_state().tolist())
+    states = [drawn, repr(random.getstate()).encode()]
+    numpy = sys.modules.get("numpy.random")
+    if numpy is not None:
+        states.append(repr([getattr(part, "tolist", lambda part=part: part)() for part in numpy.get_state()]).encode())
+    return hashlib.blake2b(b"".join(states), digest_size=8).hexdigest()
+
+
+# When a trial run has told enough, and how it says so.
+
+AFTER, LEAST, PATIENCE = 60, 24, 5.0
+"""Journal events behind the point of the failure after which a run has told enough; fewer do after so many seconds."""
+ENOUGH = "enough"
+"""The file in the run's folder that says so: whoever started the run ends it then."""
+
+
+class Ending:
+    """Says when enough was seen behind the point of the failure, a journal index (-1: there is none).
+
+    The run goes on until it is ended from outside, with all of its processes at once: a rank that left by itself would
+    only make the others fail.
+    """
+
+    def __init__(self, folder: str, point: int) -> None:
+        self.point = point
+        self._file = os.path.join(folder, ENOUGH)
+        self._since: float | None = None
+        self._told = False
+
+    def is_due(self, index: int) -> bool:
+        """Whether to say so now, behind the call with this index; true once."""
+        if self._told or self.point < 0 or index <= self.point or os.environ.get("RANK", "0") != "0":
+            return False
+        now = time.monotonic()
+        if self._since is None:
+            self._since = now
+        beyond = index - self.point
+        self._told = beyond > AFTER or (beyond > LEAST and now - self._since > PATIENCE)
+        return self._told
+
+    def tell(self) -> None:
+        with open(self._file, "w"):
+            pass
+
+
+# Views one by one, for a reference run: what ``unbind``, ``chunk`` and ``split`` give, each from a call of its own.
+# Autograd refuses writes into the outputs of a call that returns several views, and tracks the same writes into views
+# that were made singly. So this lets a program that was refused go on with the numbers and gradients that its author
+# meant.
+
+
+class SingleViews(TorchFunctionMode):
+    """Takes the place of the calls that return several views."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._known: dict[Any, Callable[..., Any]] = {
+            torch.unbind: _unbind,
+            torch.Tensor.unbind: _unbind,
+            torch.chunk: _cut(torch.chunk),
+            torch.Tensor.chunk: _cut(torch.chunk),
+            torch.split: _cut(torch.split),
+            torch.Tensor.split: _cut(torch.split),
+            torch.tensor_split: _cut(torch.tensor_split),
+            torch.Tensor.tensor_split: _cut(torch.tensor_split),
+        }
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        own = self._known.get(func)
+        if own is not None and args and isinstance(args[0], torch.Tensor):
+            return own(*args, **(kwargs or {}))
+        return func(*args, **(kwargs or {}))
+
+
+def _unbind(tensor: Any, dim: int = 0) -> tuple[Any, ...]:
+    return tuple(tensor.select(dim, i) for i in range(tensor.size(dim)))
+
+
+def _cut(function: Callable[..., Any]) -> Callable[..., Any]:
+    def cut(tensor: Any, sizes: Any, dim: int = 0) -> tuple[Any, ...]:
+        with torch.no_grad():
+            lengths = [part.size(dim) for part in function(tensor.detach(), sizes, dim)]
+        starts = [sum(lengths[:i]) for i in range(len(lengths))]
+        return tuple(tensor.narrow(dim, s, n) for s, n in zip(starts, lengths, strict=True))
+
+    return cut

@@ -4,39 +4,236 @@ from __future__ import annotations
 
 import atexit
 import itertools
+import multiprocessing.process
+import multiprocessing.util
 import os
 import sys
 import threading
 import time
-from types import FrameType
+import warnings
+import weakref
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import node_stacks, stacks
 from graphdoc.capture.anomaly import keep_users_view
-from graphdoc.capture.children import watch_children
+from graphdoc.capture.code_places import shown_file
+from graphdoc.capture.cut_records import Switches
 from graphdoc.capture.engine_calls import EngineCalls
 from graphdoc.capture.failures import Failures
 from graphdoc.capture.finite import FiniteWatch
+from graphdoc.capture.frames import remember_script
 from graphdoc.capture.hooks import hook_in
 from graphdoc.capture.ignored import watch_ignored
-from graphdoc.capture.inserted_calls import CannotInsert
+from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
 from graphdoc.capture.journal import Journal
 from graphdoc.capture.marks import leave
-from graphdoc.capture.modes import Modes
 from graphdoc.capture.ours import chain_of, text_of
 from graphdoc.capture.quiet import Quiet
 from graphdoc.capture.saved import watch_hooks
-from graphdoc.capture.shown_warnings import note_warnings
-from graphdoc.capture.source_texts import remember_script
-from graphdoc.capture.switches import Switches
 from graphdoc.capture.trouble import note_trouble
-from graphdoc.capture.watched_calls import watch_call, watch_emptying
 from graphdoc.capture.written_evidence import start_document, write_document
 from graphdoc.evidence import Evidence
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
     from graphdoc.capture.nan_stop import Stopping
+
+
+# Processes made by multiprocessing: they end without Python's ordinary exit, and some are none of our business.
+
+_latest: list[weakref.ref[Witness]] = []
+"""The witness that observes this process now. Python forgets nothing that ``os.register_at_fork`` was given, so it is
+given one function, once."""
+
+
+def watch_children(witness: Witness) -> None:
+    """Let the witness see the end of every process that is made from this one, and of this one if it was made so."""
+    if not _latest:
+        os.register_at_fork(after_in_child=_forked)
+    _latest[:] = [weakref.ref(witness)]
+    multiprocessing.util.register_after_fork(witness, _started)
+    # While a spawned process reads what it is to run, it is not yet known as a child; nothing tells it later.
+    reading = getattr(multiprocessing.process.current_process(), "_inheriting", False)
+    if reading or multiprocessing.process.parent_process() is not None:
+        _started(witness)
+
+
+def _forked() -> None:
+    witness = _latest[0]()
+    if witness is not None and not witness.over:
+        witness.forked()
+
+
+def _started(witness: Witness) -> None:
+    """Runs in the child, before its function does (or when it imports torch)."""
+    if witness.over:
+        return
+    process = multiprocessing.process.current_process()
+    target = getattr(process, "_target", None)
+    if str(getattr(target, "__module__", "")).startswith("torch.utils.data"):
+        witness.undo()  # a DataLoader worker: what fails there is told by the process that it works for
+        leave(witness.out, "ended")
+        return
+
+    def ending() -> None:
+        # Called in a ``finally`` of Process._bootstrap: an exception that ends the process is being handled just now.
+        if not witness.over:
+            _finish(witness, sys.exc_info()[1])
+
+    multiprocessing.util.Finalize(None, ending, exitpriority=-10)
+    if sys.version_info >= (3, 13):
+        _watch_run(witness, process)
+
+
+def _finish(witness: Witness, error: BaseException | None) -> None:
+    if isinstance(error, SystemExit) and isinstance(error.__context__, Exception):
+        error = error.__context__  # torch.multiprocessing.spawn has sent it to the parent and exits
+    witness.finish(error if isinstance(error, Exception) else None)
+
+
+if sys.version_info >= (3, 13):
+
+    def _watch_run(witness: Witness, process: Any) -> None:
+        """See the exception that leaves ``Process.run``.
+
+        From Python 3.13 finalizers run after Process._bootstrap has dealt with it (gh-83856: atexit calls them), and
+        nothing keeps it. ``sys.monitoring`` tells of every frame that an exception leaves: it adds no frame to a
+        traceback, costs nothing until something is raised, and sees also a ``run`` that is already on its way.
+        """
+        monitoring = sys.monitoring
+        run = getattr(type(process).run, "__code__", None)
+        free = [tool for tool in (4, 3) if monitoring.get_tool(tool) is None]  # those that have no fixed meaning
+        if run is None or not free:
+            return
+
+        def left(code: CodeType, _offset: int, error: BaseException) -> None:
+            if code is run and not witness.over:
+                stop()
+                _finish(witness, error)
+
+        def stop() -> None:
+            if monitoring.get_tool(free[0]) == "graphdoc":
+                monitoring.set_events(free[0], 0)
+                monitoring.free_tool_id(free[0])
+
+        monitoring.use_tool_id(free[0], "graphdoc")
+        monitoring.register_callback(free[0], monitoring.events.PY_UNWIND, left)
+        monitoring.set_events(free[0], monitoring.events.PY_UNWIND)
+        witness.undoing.append(stop)
+
+
+# The program's own function and dispatch modes see every call on a tensor: ours too, unless they are left first.
+
+_NOTHING = nullcontext()
+
+
+class Modes:
+    """Leaves the modes that are on while we look around; where none is on that costs two calls of C."""
+
+    def __init__(self, torch: Any) -> None:
+        from torch.utils import _python_dispatch
+
+        self._torch = torch
+        self._functions = getattr(torch._C, "_len_torch_function_stack", lambda: 0)
+        self._operators = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 0)
+        self._apart = getattr(_python_dispatch, "_disable_current_modes", ExitStack)
+
+    def left(self) -> AbstractContextManager[Any]:
+        """A block in which they are left; the same one, which does nothing, wherever none is on."""
+        functions, operators = self._functions(), self._operators()
+        if not functions and not operators:
+            return _NOTHING
+        left = ExitStack()
+        if functions:
+            left.enter_context(self._torch._C.DisableTorchFunction())
+        if operators:
+            left.enter_context(self._apart())
+        return left
+
+
+# Which of PyTorch's own warnings about missing gradients the program was shown: facts that no object keeps.
+
+KNOWN = (
+    "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
+    "populated during autograd.backward().",
+    "None of the inputs have requires_grad=True. Gradients will be None",
+)
+"""How they begin (TensorBody.h, torch/utils/checkpoint.py). The user's own warnings are none of our business."""
+
+MOST_KEPT = 20
+
+
+def note_warnings(into: list[str], cwd: str) -> Callable[[], None]:
+    """Note each of these warnings in ``into`` when it is shown, as ``train.py:12: text``; returns what undoes it.
+
+    Looked at is the function through which Python shows every warning, whatever ``showwarning`` the program has put
+    in: filters stay as they are, and nothing runs where nothing is shown.
+    """
+
+    def before(shown: Any, *_: Any) -> None:
+        try:
+            text = str(shown.message).lstrip()
+            known = next((t for t in KNOWN if text.startswith(t)), None)
+            if known is not None and len(into) < MOST_KEPT:
+                into.append(f"{shown_file(str(shown.filename), cwd)}:{int(shown.lineno)}: {known}")
+        except Exception:
+            pass  # a message that cannot be turned into text is not one of these
+
+    try:
+        return insert_calls(warnings._showwarnmsg, before=before)  # type: ignore[attr-defined]
+    except (CannotInsert, AttributeError):
+        return lambda: None  # it would have been further evidence; nothing rests on it alone
+
+
+# Functions of PyTorch whose calls the journal notes: what clears gradients, and what loads parameters.
+
+
+def watch_call(witness: Witness, function: Any, kind: str) -> None:
+    """Note each call of the function in the journal, and let the audit hear of it."""
+    journal = witness.journal
+
+    def before(*values: Any) -> None:
+        try:
+            with witness.modes.left():
+                ident = -1
+                if kind == "zero_grad":
+                    witness.anomaly.again()
+                    seen = journal.optimizer(values[0])
+                    ident = seen.id
+                    if witness.audit is not None:
+                        witness.audit.zeroed(values[0], seen)
+                elif kind == "load_state_dict" and witness.audit is not None:
+                    witness.audit.loaded(values[0], values[1])
+                journal.add(kind, journal.look[kind](3), ident)  # before < that function < its caller
+        except Exception as e:
+            witness.trouble(e)
+
+    _insert(witness, function, before, f"{kind} calls")
+
+
+def watch_emptying(witness: Witness, function: Any) -> None:
+    """A module clears gradients as well; the journal is the optimizers', so only the audit hears of it."""
+
+    def before(module: Any, *_: Any) -> None:
+        try:
+            if witness.audit is not None and witness.audit.hears:
+                with witness.modes.left():
+                    witness.audit.emptied(module)
+        except Exception as e:
+            witness.trouble(e)
+
+    _insert(witness, function, before, "zero_grad calls of modules")
+
+
+def _insert(witness: Witness, function: Any, before: Callable[..., None], told: str) -> None:
+    try:
+        witness.undoing.append(insert_calls(function, before=before))
+    except CannotInsert as e:
+        witness.degraded.append(f"{told} were not observed: {e}")
+
 
 AT_LIMIT = "the program came close to Python's recursion limit, and what it did there was not observed"
 MOST_THREADS = 50

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ast
+import builtins
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeGuard
 
-from graphdoc.evidence import Cut, Event, Evidence, Frame, Node, OlderEdge, Raised, Stale
+from graphdoc.evidence import Cut, Event, Evidence, Frame, Node, OlderEdge, Raised, Sign, Stale
 from graphdoc.evidence.lookup import node_with
+from graphdoc.line_changes import LineMatcher
 from graphdoc.processes import same_failure
 from graphdoc.program.bad_values import trouble_of
 from graphdoc.program.spans import innermost_user
+from graphdoc.source.paths import covers, targets_of
+from graphdoc.story.wording import folded
 from graphdoc.verify.traces import Line
 
 Back = Callable[[Line], Line]
@@ -100,3 +107,240 @@ def _made(node: Node | None, back: Back) -> Line | None:
 def _innermost(stack: list[Frame], back: Back) -> Line | None:
     frame = innermost_user(stack)
     return back((frame.file, frame.line)) if frame is not None else None
+
+
+# Whether a failure behind a patch can come from the patch: what the changed statements lead to, by their names.
+
+_NOBODYS = frozenset({"self", "cls", "torch", "np", "numpy", "nn", "F", "math", "os", "sys", "print"})
+"""First names that stand for no value of the program's."""
+_COMPOUND = (ast.For, ast.AsyncFor, ast.While, ast.If, ast.With, ast.AsyncWith, ast.Try, ast.FunctionDef, ast.ClassDef)
+_FORWARD = "forward"
+"""The method that runs where a module is called by whatever name it has."""
+
+
+def leads_to(old: Mapping[str, str], new: Mapping[str, str], others: Mapping[str, str], at: Frame, cwd: str) -> bool:
+    """Whether a value that the changed statements make, or write, can reach the expression that failed at ``at``.
+
+    ``old`` and ``new`` are the texts of the changed files by absolute path, ``others`` those of further files of the
+    program. Values are followed by name, through assignments, arguments and returns, over all of the files at once: a
+    name that two functions share is taken for one. Where that cannot be told, the answer is yes.
+    """
+    path = os.path.realpath(os.path.join(cwd, at.file))
+    try:
+        trees = {file: ast.parse(text) for file, text in {**others, **new}.items()}
+        failing = _expression(trees[path], at)
+        names = _Names(list(trees.values()))
+        tainted: set[str] = set()
+        for file, text in new.items():
+            before, after = changed_lines(old[file], text)
+            if failing is None or (file == path and at.line in after):
+                return True
+            tainted |= names.written(ast.parse(old[file]), before) | names.written(trees[file], after)
+    except (SyntaxError, ValueError, RecursionError, KeyError):
+        return True
+    return bool(failing is None or names.of(failing) & names.spread(tainted))
+
+
+def unbinds(old: Mapping[str, str], new: Mapping[str, str], name: str, at: Frame, cwd: str) -> bool:
+    """Whether the change can be why ``name`` is not defined at ``at``: it stands on a changed line, or one binds it."""
+    path = os.path.realpath(os.path.join(cwd, at.file))
+    try:
+        for file, text in new.items():
+            before, after = changed_lines(old[file], text)
+            if file == path and at.line in after:
+                return True
+            for whole, lines in ((ast.parse(old[file]), before), (ast.parse(text), after)):
+                if any(name in _binds(node) for node, _ in _statements(whole) if lines & _lines(node)):
+                    return True
+    except (SyntaxError, ValueError, RecursionError, KeyError):
+        return True
+    return False
+
+
+def _binds(node: ast.stmt) -> set[str]:
+    """The names that a statement, with what stands in it, can bind or unbind."""
+    found = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+    for n in ast.walk(node):
+        if isinstance(n, ast.Import | ast.ImportFrom):
+            found |= {(a.asname or a.name).partition(".")[0] for a in n.names}
+        elif isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler) and n.name:
+            found.add(n.name)
+    return found
+
+
+def _lines(node: ast.stmt) -> set[int]:
+    """The lines of a statement; of one with others in it those of its head, on which depends whether these run."""
+    end = node.body[0].lineno - 1 if isinstance(node, _COMPOUND) else node.end_lineno or node.lineno
+    return set(range(node.lineno, max(end, node.lineno) + 1))
+
+
+def changed_lines(old: str, new: str) -> tuple[set[int], set[int]]:
+    """The numbers of the lines of each text that the other does not have."""
+    before: set[int] = set()
+    after: set[int] = set()
+    for tag, i1, i2, j1, j2 in LineMatcher(old.splitlines(), new.splitlines()).get_opcodes():
+        if tag != "equal":
+            before |= set(range(i1 + 1, i2 + 1))
+            after |= set(range(j1 + 1, j2 + 1))
+    return before, after
+
+
+class _Names:
+    """What the names of a program's files are computed from."""
+
+    def __init__(self, trees: list[ast.Module]) -> None:
+        self.trees = trees
+        self.stored: set[str] = set()
+        self.parameters: dict[str, set[str]] = {}
+        for tree in trees:
+            for node, _ in _statements(tree):
+                self.stored |= {t.attr for t in targets_of(node) if isinstance(t, ast.Attribute)}
+                if _is_function(node):
+                    self.parameters.setdefault(node.name, set()).update(_arguments(node))
+
+    def of(self, node: ast.AST) -> set[str]:
+        """The names that an expression reads: variables, functions, and attributes that the program itself sets."""
+        found = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+        attributes = {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
+        found |= attributes & (self.stored | set(self.parameters))
+        if any(self._called(n) == _FORWARD for n in ast.walk(node) if isinstance(n, ast.Call)):
+            found.add(_FORWARD)
+        return found - _NOBODYS
+
+    def written(self, tree: ast.Module, lines: set[int]) -> set[str]:
+        """The names that the statements on these lines bind or write into."""
+        found: set[str] = set()
+        for node, function in _statements(tree):
+            if not lines & _lines(node):
+                continue
+            if _is_function(node):
+                found.add(node.name)
+            elif isinstance(node, ast.Return):
+                found |= {function}
+            elif isinstance(node, ast.Expr):
+                found |= self.of(node) - {_FORWARD}  # a bare call may write into whatever it names
+            found |= self._bound(node)
+        return found - _NOBODYS - {""}
+
+    def spread(self, tainted: set[str]) -> set[str]:
+        """These names, and all that is computed from them."""
+        flows: list[tuple[set[str], set[str]]] = []
+        for tree in self.trees:
+            for node, function in _statements(tree):
+                parts = _own_expressions(node)
+                to = {function} if isinstance(node, ast.Return) else self._bound(node)
+                flows.append(({n for part in parts for n in self.of(part)}, to))
+                flows += [self._passed(n) for part in parts for n in ast.walk(part) if isinstance(n, ast.Call)]
+        found, size = set(tainted), -1
+        while len(found) > size:
+            size = len(found)
+            for read, to in flows:
+                if read & found:
+                    found |= to - _NOBODYS - {""}
+        return found
+
+    def _bound(self, node: ast.stmt) -> set[str]:
+        return {n for target in targets_of(node) for n in self.of(target)}
+
+    def _passed(self, call: ast.Call) -> tuple[set[str], set[str]]:
+        """From the names of a call's arguments to the parameters of what it may call, and to what it is called on."""
+        given = {n for a in (*call.args, *(k.value for k in call.keywords)) for n in self.of(a)}
+        on = self.of(call.func.value) if isinstance(call.func, ast.Attribute) else set()
+        own = self.parameters.get(self._called(call), set())
+        return given, {*own, *self.parameters.get("__init__", ()), *on}
+
+    def _called(self, call: ast.Call) -> str:
+        """The function of the program's own that a call may run; empty for a library's."""
+        func = call.func
+        if isinstance(func, ast.Name):
+            built = hasattr(builtins, func.id) or func.id in _NOBODYS
+            return func.id if func.id in self.parameters else "" if built else _FORWARD
+        if isinstance(func, ast.Attribute):
+            return func.attr if func.attr in self.parameters else _FORWARD if func.attr in self.stored else ""
+        return _FORWARD
+
+
+def _is_function(node: ast.AST) -> TypeGuard[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+
+
+def _statements(tree: ast.AST) -> Iterator[tuple[ast.stmt, str]]:
+    """Every statement with the name of the function that it lies in."""
+    pending: list[tuple[ast.AST, str]] = [(tree, "")]
+    while pending:
+        node, function = pending.pop()
+        if isinstance(node, ast.stmt):
+            yield node, function
+        inner = node.name if _is_function(node) else function
+        pending += [(child, inner) for child in ast.iter_child_nodes(node)]
+
+
+def _arguments(node: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    a = node.args
+    every = (*a.posonlyargs, *a.args, *a.kwonlyargs, *(x for x in (a.vararg, a.kwarg) if x is not None))
+    return {one.arg for one in every}
+
+
+def _own_expressions(node: ast.stmt) -> list[ast.expr]:
+    """The expressions of a statement, without the statements inside it."""
+    found: list[ast.expr] = []
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):
+            found.append(child)
+        elif isinstance(child, ast.withitem):
+            found.append(child.context_expr)
+    return found
+
+
+def _expression(tree: ast.Module, at: Frame) -> ast.AST | None:
+    """What failed: the expression at exactly this place (in plain text), else the innermost statement on the line."""
+    for node in (n for n in ast.walk(tree) if isinstance(n, ast.expr)):
+        ends = (node.lineno, node.col_offset + 1, node.end_lineno, (node.end_col_offset or 0) + 1)
+        if ends == (at.line, at.column, at.end_line, at.end_column):
+            return node
+    on = [n for n, _ in _statements(tree) if covers(n, at.line)]
+    return max(on, key=lambda n: n.lineno, default=None)
+
+
+# Whether what was seen in a run that went on is seen in the patched one too.
+
+NONFINITE = "nonfinite"
+"""The kind of sign of a nan or inf (``graphdoc.capture.finite``)."""
+
+
+def same_signs(a: list[Sign], b: list[Sign]) -> bool:
+    """Whether anything that was seen in a run that went on was seen in another one too, of all the same parameters and
+    the same optimizer: a second fault of the kind is one of its own, and of one that is gone in part the rest is."""
+    return any(set(s.parameters) <= set(t.parameters) for s, t in _alike(a, b))
+
+
+def _alike(a: list[Sign], b: list[Sign]) -> list[tuple[Sign, Sign]]:
+    """Pairs of signs of one kind and optimizer."""
+    return [
+        (s, t)
+        for s in a
+        for t in b
+        if s.kind == t.kind
+        and not (s.weak or t.weak)
+        and (min(s.optimizer, t.optimizer) < 0 or s.optimizer == t.optimizer)
+    ]
+
+
+def left_in_part(a: list[Sign], b: list[Sign]) -> str:
+    """A doubt if a run still shows of some parameters what was seen of more."""
+    for s, t in _alike(a, b):
+        rest = set(s.parameters) & set(t.parameters)
+        if rest and rest != set(s.parameters):
+            return f"the same is still seen of {folded(rest)}"
+    return ""
+
+
+def left_over(a: list[Sign], b: list[Sign]) -> str:
+    """A doubt if a run that was to end a nan still meets one, in other places than the original."""
+    mine = any(s.kind == NONFINITE for s in a)
+    other = next((s for s in b if s.kind == NONFINITE and not s.weak), None)
+    if not mine or other is None:
+        return ""
+    more = f" and {len(other.parameters) - 2} more" if len(other.parameters) > 2 else ""
+    whose = f" in {', '.join(other.parameters[:2])}{more}" if other.parameters else ""
+    return f"another value that is not finite is still met{whose}"

@@ -8,8 +8,7 @@ import textwrap
 from collections.abc import Iterable
 
 from graphdoc.story.wording import folded
-from graphdoc.verify.gradient_sizes import apart, difference
-from graphdoc.verify.traces import Call, Line, Step, Trace
+from graphdoc.verify.traces import Call, Line, Step, Trace, apart, difference
 
 _CYCLE = re.compile(r"backward\(\) with create_graph=True will create a reference cycle")
 _READ = re.compile(r"Converting a tensor with requires_grad=True to a scalar")

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import difflib
 import os
+import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 
-from graphdoc.capture.trace_end import ENOUGH
+from graphdoc.capture.reference import ENOUGH
 from graphdoc.evidence import GRADIENTS, Evidence, EvidenceError
 from graphdoc.fixes.traits import NO_TRAITS, Traits
 from graphdoc.launch import Ended
 from graphdoc.launch.isolation import Forks, Stop, launch_apart
 from graphdoc.launch.keep import Kept
 from graphdoc.launch.scratch import make_scratch, remove_scratch
+from graphdoc.line_changes import LineMatcher
 from graphdoc.messages.recognise import recognise_exception
 from graphdoc.probe import question
 from graphdoc.processes import read_evidence, read_processes, same_failure
@@ -24,27 +27,192 @@ from graphdoc.program.library_calls import reentrant_fails
 from graphdoc.program.observed import program_of
 from graphdoc.second_run import take_over
 from graphdoc.sourcetext import decode, read_source
-from graphdoc.verify.compared import TOLERANCE, Baseline, Outcome, Verdict
-from graphdoc.verify.ended import last_line, outcome_of
-from graphdoc.verify.failing_again import first_unfinite
-from graphdoc.verify.lines import back_to_original, original_line
-from graphdoc.verify.measured import NO_STEPS, Measured, measured
-from graphdoc.verify.original import (
+from graphdoc.verify.compared import NO_STEPS, TOLERANCE, Baseline, Measured, Outcome, Verdict, measured
+from graphdoc.verify.failing_again import (
+    NONFINITE,
+    failing_place,
+    fails_alike,
+    fails_elsewhere,
+    first_unfinite,
+    leads_to,
+    left_in_part,
+    left_over,
+    same_signs,
+    unbinds,
+)
+from graphdoc.verify.traces import (
+    Call,
+    Line,
+    Trace,
     behind_what_was_made_once,
     covered_places,
+    difference,
     expected_names,
     failing_index,
     own_graph,
     point_of_failure,
     reached_from,
+    read_trace,
     refused_views,
     stepped_between,
 )
-from graphdoc.verify.own_gradients import behind_old_parts
-from graphdoc.verify.repeating import UNSTEADY, repeats
-from graphdoc.verify.same_signs import NONFINITE
-from graphdoc.verify.traces import Trace, read_trace
-from graphdoc.verify.verdict import crashed, judge, without_original
+from graphdoc.verify.verdict import behind_old_parts, crashed, judge, without_original
+
+# Which line of the original a line of the patched text is.
+
+
+def back_to_original(trace: Trace, old: Mapping[str, str], new: Mapping[str, str], cwd: str) -> None:
+    """Give every call of a patched run's trace the place that its line had in the original. Files by absolute path."""
+    back = original_line(old, new, cwd)
+    for entry in trace.order:
+        if isinstance(entry, Call):
+            entry.place = back(entry.place)
+            entry.shares = frozenset(back(place) for place in entry.shares)
+
+
+def original_line(old: Mapping[str, str], new: Mapping[str, str], cwd: str) -> Callable[[Line], Line]:
+    """A function that tells for a line of the patched text which line of the original it is; a new one is negative."""
+    tables = {path: _table(old[path], text) for path, text in new.items() if path in old}
+
+    def back(place: Line) -> Line:
+        table = tables.get(os.path.realpath(os.path.join(cwd, place[0])))
+        return (place[0], table.get(place[1], -place[1])) if table is not None else place
+
+    return back
+
+
+def _table(old: str, new: str) -> dict[int, int]:
+    """Patched line to original line. A line that is new altogether has none (its number is told negative)."""
+    found: dict[int, int] = {}
+    matcher = LineMatcher(old.splitlines(), new.splitlines())
+    for tag, i1, i2, j1, j2 in matcher.get_opcodes():
+        if tag == "equal":
+            found.update((j + 1, i1 + (j - j1) + 1) for j in range(j1, j2))
+        elif tag == "replace":
+            before, after = old.splitlines()[i1:i2], new.splitlines()[j1:j2]
+            for j, text in enumerate(after):
+                i = _likest(text, before)
+                if i is not None:
+                    found[j1 + j + 1] = i1 + i + 1
+    return found
+
+
+def _likest(text: str, among: list[str]) -> int | None:
+    """The line of a changed block that this one was made from, if one is like it."""
+    ratios = [difflib.SequenceMatcher(None, text.strip(), other.strip()).ratio() for other in among]
+    best = max(range(len(among)), key=ratios.__getitem__)
+    return best if ratios[best] >= 0.5 else None
+
+
+# What ended a patched run: its own failure, the original's, another one, or nothing.
+
+_CLUMSY = ("NameError", "UnboundLocalError", "AttributeError", "TypeError", "SyntaxError", "IndentationError")
+_UNDEFINED = re.compile(r"^(?:NameError|UnboundLocalError): .*?'(\w+)'")
+"""What names the variable that has no value; of this alone it depends whether a change is to blame."""
+_OUTSIDE = ("OSError", "PermissionError", "ConnectionError", "ConnectionRefusedError", "gaierror", "URLError")
+_PROCESSES = ("ProcessLookupError", "NoSuchProcess")
+
+
+def outcome_of(
+    original: Evidence,
+    failed: Evidence | None,
+    ended: Ended,
+    before: Mapping[str, str],
+    texts: Mapping[str, str],
+    cwd: str,
+) -> Outcome:
+    """What ended the patched program. An autograd error that it caught counts as well: the original has none.
+
+    ``failed`` is the evidence that the patched run left, ``before`` and ``texts`` are the changed files before and
+    after the change.
+    """
+    outcome = Outcome(ended.exit_status, ended.timed_out, ended.seconds, stopped=ended.stopped)
+    outcome.refused, outcome.printed = ended.refused, last_line(ended.printed)
+    # Beside a crash, what is seen is a fault of its own.
+    outcome.still = failed is not None and original.went_on and same_signs(original.signs, failed.signs)
+    if failed is not None:
+        part = left_in_part(original.signs, failed.signs) if original.went_on else ""
+        outcome.left = part or left_over(original.signs, failed.signs)
+    if failed is None or failed.raised is None or failed.went_on:
+        return outcome
+    raised = failed.raised
+    back = original_line(before, texts, cwd)
+    outcome.same = fails_alike(original, failed, back)
+    match = recognise_exception(raised.type, raised.message)
+    outcome.autograd = match is not None and match.kind == "error"
+    # A run that was ended behind the failure had dealt with what was raised in it.
+    if (ended.stopped or not raised.uncaught) and ended.exit_status == 0 and not outcome.same:
+        return outcome
+    outcome.failure = f"{raised.type}: {raised.message}"
+    outcome.next = failed if outcome.autograd and not outcome.same else None
+    outcome.elsewhere = fails_elsewhere(original, failed, back)
+    outcome.passed = not outcome.same and 0 <= original.failing_event < failed.failing_event
+    at = failing_place(failed.failing_call, failed.raised)
+    outcome.place = f" at {at.file}:{at.line}" if at is not None else ""
+    outcome.later = _is_anothers(outcome, original, failed, before, texts, cwd)
+    outcome.clumsy = raised.type in _CLUMSY and not outcome.later
+    outcome.outside = _outside(raised.type.rpartition(".")[2], ended)
+    return outcome
+
+
+def _outside(name: str, ended: Ended) -> str:
+    if name in _PROCESSES:
+        return " (a trial reaches no other processes)"
+    return " (a trial has no network, and what it writes goes nowhere)" if name in _OUTSIDE and not ended.open else ""
+
+
+def _is_anothers(
+    outcome: Outcome,
+    original: Evidence,
+    failed: Evidence,
+    before: Mapping[str, str],
+    texts: Mapping[str, str],
+    cwd: str,
+) -> bool:
+    """Whether a plain error behind the failure has nothing to do with what was changed.
+
+    It is raised in the program's own statement, elsewhere, and no value from a changed statement gets there.
+    """
+    at = failing_place(failed.failing_call, failed.raised)
+    if outcome.same or outcome.autograd or not outcome.elsewhere or at is None:
+        return False
+    name = _UNDEFINED.search(outcome.failure)
+    if name is not None:
+        return not unbinds(before, texts, name[1], at, cwd)
+    others = {**failed.sources, **original.sources}
+    paths = {os.path.realpath(os.path.join(cwd, name)): text for name, text in others.items()}
+    return not leads_to(before, texts, paths, at, cwd)
+
+
+def last_line(printed: str) -> str:
+    lines = [line.strip() for line in printed.splitlines() if line.strip()]
+    return lines[-1][:300] if lines else ""
+
+
+# Whether a program does the same twice: numbers of two runs can be compared only then.
+
+UNSTEADY = "the program's numbers differ from one run to the next"
+
+
+def repeats(one: Trace, other: Trace, failing: int, tolerance: float) -> bool:
+    """Whether two runs of the unchanged program made the same calls with the same numbers before the point of failure.
+
+    A run that was stopped sooner is compared as far as it went. True also where neither made any: nothing speaks
+    against it. ``tolerance`` is the relative difference of losses and gradients up to which they count as the same.
+    """
+    pairs = zip(_before(one, failing), _before(other, failing), strict=False)
+    return all(a.place == b.place and _apart(a, b) <= tolerance for a, b in pairs)
+
+
+def _before(trace: Trace, failing: int) -> list[Call]:
+    return [c for c in trace.backwards if c.index < failing or failing < 0]
+
+
+def _apart(a: Call, b: Call) -> float:
+    loss = difference({"": a.value}, {"": b.value}) if a.value is not None and b.value is not None else 0.0
+    gained = difference(a.gained, b.gained) if a.measured and b.measured else 0.0
+    return max(loss, gained)
+
 
 SHORTEST = 20.0
 """Seconds that one run has at least, if the caller's time allows."""

@@ -7,9 +7,8 @@ from math import isfinite
 
 from graphdoc.story.wording import folded, listing
 from graphdoc.verify.compared import TOLERANCE
-from graphdoc.verify.gradient_sizes import difference
 from graphdoc.verify.measures import counterpart, names_of, steps_around, told_place
-from graphdoc.verify.traces import Call, Line, Step, Trace
+from graphdoc.verify.traces import Call, Line, Step, Trace, difference
 
 
 def lost_parameters(base: Trace, patched: Trace, expected: frozenset[str]) -> list[str]:

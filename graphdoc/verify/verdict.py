@@ -2,28 +2,47 @@
 
 from __future__ import annotations
 
+import math
+from math import isfinite, isnan
 from typing import Any
 
+from graphdoc.evidence import OlderEdge, Stale
+from graphdoc.program.reuse import Reuse
 from graphdoc.story.wording import folded
-from graphdoc.verify.compared import TOLERANCE, Baseline, Outcome, Verdict
-from graphdoc.verify.finite import changed_before, not_finite
-from graphdoc.verify.first_call import changed_first_call
+from graphdoc.verify.compared import (
+    TOLERANCE,
+    Baseline,
+    Outcome,
+    Verdict,
+    fails_otherwise,
+    listed,
+    percent,
+    praise,
+    receive,
+    shortened,
+    then_fails,
+    told_lost,
+    unmeasured,
+)
 from graphdoc.verify.measures import (
     changed_first_loss,
     changed_loss,
+    counterpart,
     draws_again,
     draws_elsewhere,
     graph_grows,
+    names_of,
     new_warnings,
     reference_difference,
+    same_call,
     silent_afterwards,
     steps_by_old_values,
     stopped_flows,
     stopped_steps,
+    told_place,
     walks_old_graph,
 )
-from graphdoc.verify.own_gradients import cut_elsewhere, cut_from_leaves, cut_within
-from graphdoc.verify.traces import Call, Line, Trace
+from graphdoc.verify.traces import Call, Line, Step, Trace, apart, difference
 from graphdoc.verify.usage import (
     cleared,
     differentiated_away,
@@ -40,17 +59,271 @@ from graphdoc.verify.usage import (
     unused_by_steps,
     zeros_alone,
 )
-from graphdoc.verify.verdict_words import (
-    fails_otherwise,
-    listed,
-    percent,
-    praise,
-    receive,
-    shortened,
-    then_fails,
-    told_lost,
-    unmeasured,
-)
+
+# Whether the losses and gradients of a patched run are finite wherever they are to be.
+
+
+def not_finite(base: Trace, patched: Trace, mended: bool) -> str:
+    """What of a patched run is not finite and is to be, as a sentence; empty where all is.
+
+    A gradient counts by which an optimizer steps, and a loss behind which one does: what a GradScaler, or the program
+    itself, leaves out has been dealt with. Without optimizers every call counts. Unless the patch is to have ``mended``
+    such values, what the unpatched program has at the same call or step as well is the program's own.
+    """
+    waiting: dict[Line, Call] = {}
+    for entry in patched.order:
+        if isinstance(entry, Step):
+            told = "" if entry.left_out else _of_loss(waiting) or _of_step(base, patched, entry, mended)
+        elif entry.inner:
+            continue
+        else:
+            same = None if mended else same_call(patched, base, entry)
+            bad = not _is_finite(entry) and (same is None or _is_finite(same))
+            waiting.pop(entry.place, None)
+            if bad:
+                waiting[entry.place] = entry
+            told = "" if patched.optimizers else _of_loss(waiting)
+        if told:
+            return told
+    return ""
+
+
+def changed_before(base: Trace, patched: Trace, tolerance: float) -> list[str]:
+    """A doubt if a step is by other gradients than in the program as it is written, although nothing of that was nan or
+    inf up to there: a bound is to leave alone what was finite.
+    """
+    for entry in base.order:
+        if isinstance(entry, Call):
+            if not _is_finite(entry):
+                break
+            continue
+        other = counterpart(base, patched, entry)
+        if other is None or not all(map(isfinite, entry.each.values())):
+            break
+        gap = difference(entry.each, other.each)
+        if gap > tolerance:
+            name, number = base.optimizer_name(entry.optimizer), base.steps_of(entry.optimizer).index(entry) + 1
+            return [
+                f"step {number} of {name}, where all was finite, is by other gradients than before (by {percent(gap)})"
+            ]
+    return []
+
+
+def _is_finite(call: Call) -> bool:
+    """Whether what a call starts from is, and what it gives to leaves of no optimizer."""
+    return all(size is None or isfinite(size) for size in (call.value, call.loose_sum, *call.sums))
+
+
+def _of_loss(calls: dict[Line, Call]) -> str:
+    for place, call in calls.items():
+        if call.value is not None and not isfinite(call.value):
+            return f"the loss at {told_place(place)} is {'nan' if isnan(call.value) else 'inf'}"
+        return f"the gradients of the call at {told_place(place)} are not finite"
+    return ""
+
+
+def _of_step(base: Trace, patched: Trace, step: Step, mended: bool) -> str:
+    before = None if mended else counterpart(patched, base, step)
+    own = {k for k, size in before.each.items() if not isfinite(size)} if before is not None else set()
+    bad = [k for k, size in step.each.items() if not isfinite(size) and k not in own]
+    if not bad:
+        return ""
+    return (
+        f"{patched.optimizer_name(step.optimizer)} steps by gradients of {names_of(patched, bad)} that are not finite"
+    )
+
+
+# Whether the first backward call of a run, which had worked, still gives the same gradients.
+
+
+def changed_first_call(
+    base: Trace, patched: Trace, failing: int, tolerance: float, once: frozenset[str] = frozenset()
+) -> list[str]:
+    """A doubt if the very first backward, which worked and can have used nothing old, gives other gradients now.
+
+    Where gradient vanishes from a parameter altogether, ``stopped_flows`` speaks; where the patch has taken a backward
+    call away (merged it with another, be it from the same place), the first one is meant to be another. What was
+    computed ``once`` for all calls (names of the parameters behind it) can send gradient through the first one alone:
+    that this ends is what a constant means, as long as the call gives them gradient in another way.
+    """
+    if {c.place for c in base.backwards} - {c.place for c in patched.backwards}:
+        return []
+    first = next(iter(base.backwards), None)
+    now = _same_loss(base, patched, first, failing, tolerance) if first is not None else None
+    if first is None or now is None or first.index >= failing >= 0 or first.place != now.place:
+        return []
+    least = max(first.gained.values(), default=0.0) / 100
+    changed = [
+        k
+        for k, gain in first.gained.items()
+        if apart(gain, now.gained.get(k, gain), least) > tolerance and not (base.name(k) in once and now.gained.get(k))
+    ]
+    if not changed or _merged(base, patched, first.place, changed):
+        return []
+    where, names = told_place(first.place), names_of(base, changed)
+    return [f"the first backward, at {where}, which had worked, gives other gradients to {names}"]
+
+
+def _merged(base: Trace, patched: Trace, place: Line, keys: list[str]) -> bool:
+    """Whether several calls from this place added up their gradients for one step, and fewer do now: one for all, or
+    one for those of each part of a batch."""
+    owners = {o for key in keys for o in base.holders(key)}
+
+    def gathered(trace: Trace) -> int:
+        end = next((s.index for s in trace.steps if s.optimizer in owners), None)
+        return sum(1 for c in trace.calls if c.place == place and (end is None or c.index < end))
+
+    mine, its = gathered(base), gathered(patched)
+    return mine > its > 0 and mine % its == 0
+
+
+def _same_loss(base: Trace, patched: Trace, first: Call, failing: int, tolerance: float) -> Call | None:
+    """The patched run's first call, or where that has another loss and a later one from the same line this very one,
+    the latter: a helper that differentiates every loss may have been given them in another order."""
+    worked = sum(1 for c in base.backwards if c.place == first.place and c.index < failing)
+    calls = list(patched.backwards)[: worked + 1]
+    same = [c for c in calls if c.place == first.place and first.value is not None and c.value is not None]
+    values = [c for c in same if difference({"": first.value or 0.0}, {"": c.value or 0.0}) <= tolerance]
+    return next(iter(values or calls), None)
+
+
+# What a loss gives to the parameters it is to train: the same as before, where the loss is the same number.
+
+SAME = 1e-6
+"""How far two losses of the same numbers may lie apart. One small step moves a loss by little more than this, and may
+move gradients by a hundred times as much."""
+
+
+def behind_old_parts(stale: list[Stale], edges: list[OlderEdge], reuse: Reuse | None) -> frozenset[str]:
+    """Names of the parameters behind what is stale, freed or older in the failing graph; empty where it is not known.
+
+    What they get from the failing call passes a part that a fix is to mend or to cut off. All others get theirs by
+    nodes that are as the forward pass left them.
+    """
+    found = {n for s in stale for n in s.behind} | (set(reuse.behind) if reuse is not None else set())
+    if not stale:
+        found |= {n for e in edges for n in e.behind}
+    return frozenset(found)
+
+
+def cut_within(base: Trace, patched: Trace, failing: int, old: frozenset[str], tolerance: float) -> list[str]:
+    """A doubt if the call that had failed has the very loss of the unpatched program, made to go on, and gives other
+    gradients to what its own optimizers step: then the patch has cut between the loss and these.
+
+    ``old`` are names of the parameters behind what is old in its graph. Where an earlier call has walked some of that
+    graph for a step of the same optimizers, their gradient may end, or be another one. Where none has, this loss is the
+    first to train by it: that another optimizer's step has made its weights others takes nothing from what it defines.
+    """
+    at = base.call_of(failing)
+    if at is None or at.value is None or not at.gained:
+        return []
+    now = same_call(base, patched, at)
+    if now is None or not _same_value(at, now):
+        return []
+    own = base.trained_by(at)
+    mine = _stepped_by(base, own, at)
+    if _walked_for(base, own, at):
+        mine = {k for k in mine if old and base.name(k) not in old}
+    return _told(base, at, now, mine, tolerance)
+
+
+def cut_elsewhere(
+    base: Trace, patched: Trace, failing: int, tolerance: float, other: frozenset[str] = frozenset()
+) -> list[str]:
+    """A doubt if some call other than the failing one has the very loss that it had and gives other gradients to what
+    its own optimizers step, although nothing of its graph had been walked for a step of theirs: then the patch, made
+    for another use of a value, has cut a term out of this loss.
+
+    Two losses of almost one value are compared only as long as no step has made the weights others: a small step moves
+    a loss by little. Behind that the value has to be the very same, of a forward pass that ran before the step.
+    A graph that an earlier call of the same optimizers has walked may be cut between the two: what carries values over
+    from there is to be a constant. ``other`` are names of the parameters behind a value that was computed once, or that
+    had no gradient: theirs is meant to be another. Where a gradient, or a call, is gone altogether, other measures
+    speak.
+    """
+    if {c.place for c in base.backwards} - {c.place for c in patched.backwards}:
+        return []
+    end = _alike_until(base, patched)
+    for at in base.backwards:
+        own = base.trained_by(at)
+        if at.index == failing or _walked_for(base, own, at):
+            continue
+        same = [c for c in patched.backwards if c.place == at.place and _same_value(at, c)]
+        if at.index > end:
+            same = [c for c in same if c.value == at.value != 0]
+        keys = {k for k in _stepped_by(base, own, at) if base.name(k) not in other}
+        told = [_told(base, at, now, {k for k in keys if k in now.gained}, tolerance) for now in same]
+        if told and all(told):
+            return told[0]
+    return []
+
+
+def cut_from_leaves(base: Trace, patched: Trace, tolerance: float) -> list[str]:
+    """A doubt if, in a program without optimizers, some call that is the first to walk its graph has the very loss that
+    it had and gives its leaves other gradients.
+
+    Which of the leaves it is to train is not known then: a program that changes what has a gradient by itself changes
+    all of them.
+    """
+    if base.optimizers or patched.optimizers:
+        return []
+    for at in base.calls:
+        same = [c for c in patched.calls if c.place == at.place and c.kind == at.kind and _same_value(at, c)]
+        if not same or all(difference(_given_leaves(at), _given_leaves(c)) > tolerance for c in same):
+            if not same or at.shares or at.inner:
+                return []  # from here on the leaves are others
+            what = "its leaves" if at.kind == "backward" else "what it is asked for"
+            return [f"the loss at {told_place(at.place)} has the same value and gives other gradients to {what}"]
+    return []
+
+
+def _alike_until(base: Trace, patched: Trace) -> float:
+    """The place in the order of the original's events up to which every optimizer has made the steps that it made."""
+    for step in base.steps:
+        other = counterpart(base, patched, step)
+        if other is None or difference(step.each, other.each) > SAME:
+            return step.index
+    return math.inf
+
+
+def _given_leaves(call: Call) -> dict[str, float]:
+    if call.kind == "backward":
+        return {"": call.loose_sum}
+    return {str(i): v for i, v in enumerate(call.sums) if v is not None}
+
+
+def _stepped_by(trace: Trace, optimizers: set[int], call: Call) -> set[str]:
+    """The parameters that a call gives gradient to and one of these optimizers steps."""
+    return {k for k in call.gained if trace.holders(k) & optimizers}
+
+
+def _walked_for(trace: Trace, optimizers: set[int], call: Call) -> bool:
+    """Whether an earlier call, for which one of these optimizers stepped, had walked some of the graph of this one. By
+    what ``autograd.grad`` gives back no optimizer steps."""
+    trains = trace.trains()
+    asked = {c.place for c in trace.calls if c.kind == "grad"}
+    return any(optimizers & trains.get(place, optimizers) for place in call.shares - asked)
+
+
+def _same_value(at: Call, now: Call) -> bool:
+    if not now.measured or at.value is None or now.value is None:
+        return False
+    return apart(at.value, now.value) <= SAME
+
+
+def _told(base: Trace, at: Call, now: Call, keys: set[str], tolerance: float) -> list[str]:
+    """The doubt that one call gives other gradients to these parameters than the other does; a nan of the original says
+    nothing of what a right one is."""
+    mine = {k: g for k, g in at.gained.items() if k in keys and math.isfinite(g)}
+    others = {k: now.gained.get(k, 0.0) for k in mine}
+    gap = difference(mine, others)
+    if gap <= tolerance:
+        return []
+    changed = [k for k in mine if difference({k: mine[k]}, {k: others[k]}) > tolerance]
+    where, names = told_place(at.place), names_of(base, changed, mine)
+    told = f"the loss at {where} has the same value and gives other gradients to {names}, which it is to train"
+    return [f"{told} (by {percent(gap)})"]
+
 
 MORE = 5
 """Steps or backward calls beyond the point of the failure that a run which was stopped must have made."""

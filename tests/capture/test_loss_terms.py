@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphdoc.capture.cut_records import Origin, Record
-from graphdoc.capture.loss_terms import terms_of
+from graphdoc.capture.cuts import terms_of
 from graphdoc.capture.stacks import Stack
 
 

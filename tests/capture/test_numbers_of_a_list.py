@@ -9,7 +9,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from graphdoc.capture.cut_recorder import CutRecorder
-from graphdoc.capture.random_state import draws
+from graphdoc.capture.reference import draws
 
 MANY = 3000
 

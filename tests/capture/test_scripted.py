@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from graphdoc.capture.scripted import scripted_frames
+from graphdoc.capture.failures import scripted_frames
 
 SOURCE = """\
 import torch

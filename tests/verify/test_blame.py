@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphdoc.evidence import Frame
-from graphdoc.verify.blame import changed_lines, leads_to, unbinds
+from graphdoc.verify.failing_again import changed_lines, leads_to, unbinds
 
 PROGRAM = """\
 import numpy as np

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from graphdoc.capture.sizes import measured
-from graphdoc.verify.gradient_sizes import Size, apart, difference
+from graphdoc.capture.trace import measured
+from graphdoc.verify.traces import Size, apart, difference
 
 G = torch.randn(60, 80, generator=torch.Generator().manual_seed(0))
 

@@ -9,7 +9,7 @@ import pytest
 
 from graphdoc.evidence import Evidence
 from graphdoc.launch import Request, launch
-from graphdoc.verify.measured import Measured, measured
+from graphdoc.verify.compared import Measured, measured
 
 pytestmark = pytest.mark.slow
 

@@ -17,7 +17,7 @@ from tracing import traced
 
 import graphdoc.probe
 import graphdoc.verify.trial
-from graphdoc.capture.trace_end import AFTER, ENOUGH
+from graphdoc.capture.reference import AFTER, ENOUGH
 from graphdoc.launch import Ended, Request, launch
 from graphdoc.launch.isolation import Forks, launch_apart
 from graphdoc.launch.isolation.apart import SWITCH
@@ -27,7 +27,7 @@ from graphdoc.probe import deepen
 from graphdoc.processes import read_processes
 from graphdoc.proposals.candidates import Candidate
 from graphdoc.proposals.trying import Trying, _key, try_out
-from graphdoc.verify.results import Results
+from graphdoc.verify.compared import Results
 
 LONG = """\
 import torch

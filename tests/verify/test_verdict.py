@@ -11,11 +11,9 @@ from graphdoc.evidence import Evidence, Raised, Sign
 from graphdoc.fixes.traits import Traits
 from graphdoc.launch import Ended
 from graphdoc.verify.compared import Baseline, Outcome
-from graphdoc.verify.ended import outcome_of
-from graphdoc.verify.original import stepped_between
-from graphdoc.verify.repeating import UNSTEADY, repeats
-from graphdoc.verify.same_signs import left_in_part, left_over, same_signs
-from graphdoc.verify.traces import Trace
+from graphdoc.verify.failing_again import left_in_part, left_over, same_signs
+from graphdoc.verify.traces import Trace, stepped_between
+from graphdoc.verify.trial import UNSTEADY, outcome_of, repeats
 from graphdoc.verify.verdict import crashed, judge, without_original
 
 CARRIED = """\

@@ -14,18 +14,18 @@ from graphdoc.evidence import Evidence
 from graphdoc.fixes.traits import NO_TRAITS, Traits
 from graphdoc.program.observed import program_of
 from graphdoc.verify.compared import Baseline, Outcome, Verdict
-from graphdoc.verify.lines import back_to_original
-from graphdoc.verify.original import (
+from graphdoc.verify.traces import (
+    Trace,
     behind_what_was_made_once,
     expected_names,
     failing_index,
     own_graph,
     reached_from,
+    read_trace,
     refused_views,
 )
-from graphdoc.verify.own_gradients import behind_old_parts
-from graphdoc.verify.traces import Trace, read_trace
-from graphdoc.verify.verdict import judge
+from graphdoc.verify.trial import back_to_original
+from graphdoc.verify.verdict import behind_old_parts, judge
 
 
 @dataclass

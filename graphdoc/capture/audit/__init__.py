@@ -9,28 +9,17 @@ from __future__ import annotations
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture.audit.aliased_gradients import Aliases
-from graphdoc.capture.audit.baselines import Baselines
+from graphdoc.capture.audit.baselines import Baselines, Clips
 from graphdoc.capture.audit.clearing import Clearing
-from graphdoc.capture.audit.clips import Clips
-from graphdoc.capture.audit.collecting import Collecting
 from graphdoc.capture.audit.deadends import DeadEnds
-from graphdoc.capture.audit.flagged import Flagged
-from graphdoc.capture.audit.followers import Followers
-from graphdoc.capture.audit.growing import LOOKS, Growing
 from graphdoc.capture.audit.inner import Inner
 from graphdoc.capture.audit.losses import Losses
-from graphdoc.capture.audit.misspelled import Misspelled
-from graphdoc.capture.audit.moved import Moved
-from graphdoc.capture.audit.products import Products
-from graphdoc.capture.audit.references import References
-from graphdoc.capture.audit.refrozen import Refrozen
-from graphdoc.capture.audit.stale import Stale
-from graphdoc.capture.audit.starved import Starved
-from graphdoc.capture.audit.targets import Targets
-from graphdoc.capture.audit.unheld import Unheld
-from graphdoc.capture.audit.unstepped import Unstepped
-from graphdoc.capture.audit.unused import Unused
+from graphdoc.capture.audit.moved import LOOKS, Growing, Moved
+from graphdoc.capture.audit.stale import Products, Stale
+from graphdoc.capture.audit.targets import Followers, Starved, Targets
+from graphdoc.capture.audit.unheld import Misspelled, Unheld
+from graphdoc.capture.audit.unstepped import Flagged, References, Refrozen, Unstepped
+from graphdoc.capture.audit.unused import Aliases, Collecting, Unused
 from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.facts import user_frames
 from graphdoc.capture.quiet import Unseen

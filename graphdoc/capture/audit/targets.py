@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import event_stacks, node_stacks, stacks, walk
-from graphdoc.capture.facts import grad_fn_of, storage_of
+from graphdoc.capture.audit.moved import is_readable
+from graphdoc.capture.facts import grad_fn_of, parameters_of, storage_of
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.summands import SUMS, is_number
@@ -15,7 +17,8 @@ from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
-    from graphdoc.capture.journal import Noted
+    from graphdoc.capture.journal import Noted, Seen
+
 
 MOST_COPIES = 200
 """Copies that are looked at; a program makes a few of each kind or very many."""
@@ -248,3 +251,212 @@ def _entering(order: list[walk.Found], copy: _Copy) -> Any:
                 return None
             values += [order[m].node for m in entering]
     return values[0] if values else None
+
+
+# Networks that an average moves after another one, step by step, without ever being loaded from it. Told from the
+# numbers: between a step and the next backward call some parameters move, each by the same part of its distance from
+# another parameter of its shape. Whether a loss trains them meanwhile, ``targets`` looks at.
+
+CLOSELY = 12
+"""Steps of an optimizer after which nothing is looked for any more."""
+MOST_PARAMETERS = 400
+MOST_TRIES = 3
+"""Times that the numbers are compared."""
+VALUES = 8
+"""Numbers of a parameter that are read."""
+_NEAR = 0.01
+"""How far a parameter may lie off the straight way, and one part differ from another, by rounding."""
+
+
+class Followers:
+    """Hands what it finds to ``Targets``; it has nothing to tell by itself."""
+
+    def __init__(self, audit: Audit) -> None:
+        self._audit = audit
+        self._versions: dict[int, tuple[Any, int]] = {}
+        """Of the parameters of optimizers, as their latest step has left them."""
+        self._suspects: set[int] = set()
+        """Those that something else than a step has written to."""
+        self._values: dict[int, tuple[Any, list[float]]] = {}
+        self._tries = 0
+
+    def stepped(self, optimizer: Any, seen: Seen) -> None:
+        """An optimizer has stepped."""
+        if self._tries >= MOST_TRIES or seen.steps > CLOSELY:
+            return
+        kind = self._audit.torch.nn.Parameter
+        mine = [p for p in parameters_of(optimizer)[: MOST_PARAMETERS + 1] if type(p) is kind and p.requires_grad]
+        if len(mine) > MOST_PARAMETERS:
+            return
+        for p in mine:
+            self._versions[id(p)] = weakref.ref(p), p._version
+        if self._suspects:
+            known = ((self._versions[i][0](), i) for i in self._suspects if i in self._versions)
+            shapes = {p.shape for p, _ in known if p is not None}
+            for p in mine:
+                if p.shape in shapes and is_readable(p):
+                    self._values[id(p)] = weakref.ref(p), self._read(p)
+
+    def written(self, parameters: list[Any]) -> None:
+        """These have moved since the latest step, though no version tells."""
+        if self._tries < MOST_TRIES:
+            self._suspects.update(id(p) for p in parameters)
+
+    def called(self, leaves: dict[int, Any]) -> None:
+        """A backward call is about to run; ``leaves`` are those behind its roots, by id."""
+        if not self._versions:
+            return
+        if self._values:
+            self._compare(leaves)
+        for ident, (ref, version) in self._versions.items():
+            p = leaves.get(ident)
+            if p is not None and ref() is p and p._version != version:
+                self._suspects.add(ident)
+        self._versions.clear()
+        self._values.clear()
+
+    def _read(self, parameter: Any) -> list[float]:
+        with Unseen(self._audit.torch, self._audit.witness.anomaly, None), self._audit.torch.no_grad():
+            flat = parameter.detach().reshape(-1)
+            return [float(v) for v in flat[:: max(1, flat.numel() // VALUES)][:VALUES].tolist()]
+
+    def _compare(self, leaves: dict[int, Any]) -> None:
+        moved: list[tuple[Any, list[float], list[float]]] = []
+        still: list[tuple[Any, list[float]]] = []
+        for ident, (ref, old) in self._values.items():
+            p = ref()
+            if p is None or not is_readable(p):
+                continue
+            new = self._read(p)
+            if new == old:
+                still.append((p, old))
+            elif ident in leaves:
+                moved.append((p, old, new))
+        if not moved:
+            return
+        self._tries += 1
+        pairs: list[tuple[Any, Any]] = []
+        part = 0.0
+        for p, old, new in moved:
+            for q, there in still:
+                found = _part(old, new, there) if q.shape == p.shape else 0.0
+                if found and (not part or abs(found - part) <= _NEAR * part):
+                    pairs.append((p, q))
+                    part = part or found
+                    break
+            else:
+                return
+        self._tries = MOST_TRIES
+        self._audit.targets.follows([p for p, _ in pairs], [q for _, q in pairs])
+
+
+def _part(old: list[float], new: list[float], there: list[float]) -> float:
+    """Which part of the way from ``old`` to ``there`` leads to ``new``, less than the whole: a parameter that is set to
+    another one may be tied to it. 0 where none does."""
+    way = [b - a for a, b in zip(old, there, strict=True)]
+    done = [b - a for a, b in zip(old, new, strict=True)]
+    length = sum(w * w for w in way)
+    if not length:
+        return 0.0
+    part = sum(w * d for w, d in zip(way, done, strict=True)) / length
+    off = sum((d - part * w) ** 2 for w, d in zip(way, done, strict=True))
+    near = off <= _NEAR**2 * sum(d * d for d in done)
+    return part if near and 0.0 < part < 1.0 - _NEAR and len(old) > 1 else 0.0
+
+
+# Optimizers that step again and again and never find a gradient: no loss reaches what they are to train.
+
+ENOUGH = 5
+"""Steps behind a backward call each before anything is said."""
+MOST_LEAVES = 50
+"""Leaves of a call that are told by name."""
+
+_BACKWARD = ("backward", "grad")
+
+
+class Starved:
+    """``starved``: ``stack`` is the step, ``other`` the backward call in front of it, ``count`` how many steps there
+    were. ``facts["reaches"]`` names what this call reaches, ``facts["more"]`` counts what of it has no name.
+    ``facts["no_call"]``: graphs were recorded between the steps, and no backward call was made at all."""
+
+    def __init__(self, audit: Audit) -> None:
+        self._audit = audit
+        self._fed: set[int] = set()
+        """Optimizers that have found a gradient, or of whose parameters a backward call has reached one."""
+        self._idle: dict[int, int] = {}
+        """Of the others: steps behind a backward call."""
+        self._found: dict[int, tuple[Seen, Sign]] = {}
+        self._latest: tuple[Noted, int, list[weakref.ref[Any]]] | None = None
+        """The latest call that reached a leaf, how many it reached, and the first of them."""
+        self._fresh: set[int] = set()
+        """Optimizers that have stepped since the latest backward call."""
+        self._made: dict[int, tuple[int, int]] = {}
+        """Of optimizers that step before any backward call: how many nodes there were at the latest step, and the
+        version of the first parameter."""
+        self._alone: dict[int, int] = {}
+        """Steps between which nodes were recorded, and before which no backward call was made."""
+
+    def called(self, noted: Noted, leaves: dict[int, Any]) -> None:
+        """A backward call that is looked at is about to run."""
+        self._fresh = set()
+        known = self._audit.journal.optimizers.values()
+        if known and all(seen.id in self._fed for seen in known):
+            return
+        first = itertools.islice(leaves.values(), MOST_LEAVES)
+        self._latest = (noted, len(leaves), [weakref.ref(t) for t in first]) if leaves else None
+
+    def stepped(self, optimizer: Any, seen: Seen) -> None:
+        """An optimizer has stepped."""
+        if seen.id in self._fed:
+            return
+        mine = [p for p in parameters_of(optimizer) if p.requires_grad]
+        had, reached = self._audit.journal.with_grad, self._audit.reached
+        if any(p.grad is not None or had.get(id(p)) or id(p) in reached for p in mine):
+            self._fed.add(seen.id)
+            self._found.pop(seen.id, None)
+            return
+        if not mine or seen.id in self._fresh:
+            return
+        if self._latest is None:
+            self._without_call(optimizer, mine, seen)
+            return
+        self._fresh.add(seen.id)
+        self._idle[seen.id] = self._idle.get(seen.id, 0) + 1
+        if self._idle[seen.id] == ENOUGH:
+            self._tell(mine, seen, *self._latest)
+
+    def _without_call(self, optimizer: Any, mine: list[Any], seen: Seen) -> None:
+        """A step before any backward call. One that follows no recording at all is there for the scheduler."""
+        if not type(optimizer).__module__.startswith("torch.optim") or optimizer._optimizer_step_post_hooks:
+            return  # it may well step by something else, or by gradients that are gone now
+        made, version = self._audit.journal.nodes_made, mine[0]._version
+        before, written = self._made.get(seen.id, (made, version))
+        recorded = made > before and version == written  # who writes the weights by hand wants no gradient
+        self._made[seen.id] = made, version
+        self._alone[seen.id] = self._alone.get(seen.id, 0) + 1 if recorded else 0
+        if self._alone[seen.id] == ENOUGH and not self._audit.journal.has(*_BACKWARD):
+            self._tell(mine, seen, None, 0, [])
+
+    def _tell(
+        self, mine: list[Any], seen: Seen, noted: Noted | None, count: int, leaves: list[weakref.ref[Any]]
+    ) -> None:
+        audit, cwd = self._audit, self._audit.witness.cwd
+        step = audit.journal.latest("step", seen.id)
+        if step is None:
+            return
+        audit.snapshot()
+        backward = frames_of(event_stacks.stack_of_seen(noted[3]), cwd) if noted is not None else []
+        sign = Sign("starved", frames_of(step.raw, cwd), backward, optimizer=seen.id, event=step.index)
+        sign.parameters = sorted(audit.names[id(p)] for p in mine if id(p) in audit.names)
+        alive = (id(t) for ref in leaves if (t := ref()) is not None)
+        named = sorted(audit.names[i] for i in alive if i in audit.names)
+        sign.facts = {"reaches": named, "more": count - len(named), "no_call": noted is None}
+        self._found[seen.id] = seen, sign
+        audit.tell_early()
+
+    def signs(self) -> list[Sign]:
+        for seen, sign in self._found.values():
+            sign.count = seen.steps
+        # A call that comes late is one: the steps before it were a warm-up.
+        has = self._audit.journal.has
+        return [sign for _, sign in self._found.values() if not (sign.facts["no_call"] and has(*_BACKWARD))]

@@ -15,16 +15,15 @@ from typing import TYPE_CHECKING, Any
 from torch.overrides import _get_current_function_mode_stack
 
 from graphdoc.capture import stacks
-from graphdoc.capture.containers import elements, numbers_in
+from graphdoc.capture.access_paths import elements, numbers_in
 from graphdoc.capture.cut_recorder import CONVERSIONS, DETACHES, QUIET
-from graphdoc.capture.cut_records import Record, records_behind
+from graphdoc.capture.cut_records import Record, is_users, records_behind
 from graphdoc.capture.cuts import CutWatch, is_draw
 from graphdoc.capture.facts import grad_fn_of, is_leaf
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.journal import leaves_behind
 from graphdoc.capture.parts import constants, missed_by, parts_of
 from graphdoc.capture.summands import top_of
-from graphdoc.capture.switches import is_users
 
 if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness

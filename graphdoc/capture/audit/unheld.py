@@ -7,14 +7,13 @@ told needs more: the optimizer holds parameters that no module has any more, or 
 from __future__ import annotations
 
 import gc
+import re
 import weakref
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import event_stacks
-from graphdoc.capture.audit.converted import converted
-from graphdoc.capture.audit.flagged_buffers import flagged_buffers
-from graphdoc.capture.audit.hidden import unregistered
+from graphdoc.capture import event_stacks, node_stacks, stacks
+from graphdoc.capture.audit.hidden import is_given, unregistered
 from graphdoc.capture.code_places import is_users, shown_file
 from graphdoc.capture.facts import grad_fn_of, parameters_of, user_frames
 from graphdoc.capture.frames import frames_of
@@ -25,6 +24,85 @@ from graphdoc.evidence import Sign
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
     from graphdoc.capture.journal import Noted, Seen
+
+
+# Attributes of a module that are results of an operation on a ``Parameter``, which nothing else has any more.
+
+DEEPEST = 4
+"""Operations between the parameter and what is kept of it: ``Parameter(x).to(device) * 0.1`` has two."""
+
+
+def converted(torch: Any, unheld: dict[int, Any], held: set[int], cwd: str) -> tuple[Any, Sign] | None:
+    """``kept-result`` and the parameter: ``stack`` is where the attribute was computed, ``facts`` have its name
+    (``attribute``) and the ``class`` of the module; an optimizer holds other parameters of that module.
+
+    Args:
+        unheld: parameters that get gradients, are in no optimizer and belong to no module, by id.
+        held: ids of those that are in an optimizer.
+    """
+    module = torch.nn.Module
+    for owner in gc.get_objects():
+        if module not in type(owner).__mro__ or not is_users(owner):
+            continue
+        for name, value in list(owner.__dict__.items()):
+            node = grad_fn_of(value) if type(value) is torch.Tensor else None
+            leaf = _leaf_behind(node)
+            if leaf is None or id(leaf) not in unheld or not is_given(owner, held, module):
+                continue
+            kept = node_stacks.kept_in(node)
+            raw: Any = kept if isinstance(kept, stacks.Stack) else []
+            sign = Sign("kept-result", frames_of(raw, cwd))
+            sign.facts = {"class": type(owner).__qualname__, "attribute": name}
+            return leaf, sign
+    return None
+
+
+def _leaf_behind(node: Any) -> Any:
+    """The one leaf that a result was computed from, in a few operations that took nothing else with a graph."""
+    for _ in range(DEEPEST):
+        if node is None:
+            return None
+        following = [n for n, _ in node.next_functions if n is not None]
+        if len(following) != 1:
+            return None
+        node = following[0]
+        leaf = getattr(node, "variable", None)
+        if leaf is not None:
+            return leaf
+    return None
+
+
+# Buffers that require gradients and get them at every backward call, of modules of which an optimizer has the rest. A
+# buffer is what nobody trains and ``requires_grad`` is what somebody trains: one of the two was not meant.
+
+
+def flagged_buffers(torch: Any, loose: dict[int, Any], held: set[int], cwd: str) -> tuple[dict[int, Any], Sign] | None:
+    """``flagged-buffer`` and the buffers of one class: ``facts`` have its name (``class``), those of the ``buffers``,
+    and ``file`` and ``line`` of its ``__init__``.
+
+    Args:
+        loose: leaves that get gradients, and that nobody has written to or asked the gradient of, by id.
+        held: ids of the parameters that are in an optimizer.
+    """
+    module = torch.nn.Module
+    for owner in gc.get_objects():
+        if module not in type(owner).__mro__ or not is_users(owner):
+            continue
+        buffers = (owner.__dict__.get("_buffers") or {}).items()
+        mine = {name: b for name, b in buffers if id(b) in loose}
+        if not mine or not is_given(owner, held, module):
+            continue
+        code = type(owner).__init__.__code__
+        sign = Sign("flagged-buffer")
+        sign.facts = {
+            "class": type(owner).__qualname__,
+            "buffers": sorted(mine),
+            "file": shown_file(code.co_filename, cwd),
+            "line": code.co_firstlineno,
+        }
+        return {id(b): b for b in mine.values()}, sign
+    return None
+
 
 ENOUGH = 4
 """Backward calls that reach a parameter, and steps without it, before it is judged."""
@@ -355,3 +433,63 @@ def _alive(torch: Any) -> tuple[set[int], dict[int, Any]]:
         elif optimizer in mro and "param_groups" in obj.__dict__:
             held.update(id(p) for p in parameters_of(obj))
     return held, owners
+
+
+# Parameters with an attribute that was to be ``requires_grad`` and is spelled otherwise: ``p.require_grad = False``.
+# A tensor takes any attribute, and nothing reads this one. Told where an optimizer trains what it was to freeze.
+
+JUDGED = 3
+"""The step of an optimizer at which what has contradicted from the first one on is told."""
+FLAG = "requires_grad"
+_ALIKE = re.compile(r"_?requ[a-z]{1,5}_?grad(s|ient|ients)?", re.IGNORECASE)
+
+
+class Misspelled:
+    """``misspelled-flag``: ``parameters`` carry ``facts["attribute"]`` with ``facts["value"]``, and do otherwise."""
+
+    def __init__(self, audit: Audit) -> None:
+        self._audit = audit
+        self._first: dict[int, dict[int, str]] = {}
+        """By optimizer: the attribute of such parameters by their ids."""
+        self._found: list[Sign] = []
+
+    def stepped(self, optimizer: Any, seen: Seen) -> None:
+        """An optimizer has stepped."""
+        if seen.steps == 1:
+            known = {id(p): name for p in parameters_of(optimizer) if (name := _other_flag(p))}
+            if known:
+                self._first[seen.id] = known
+        elif seen.steps == JUDGED and seen.id in self._first:
+            known = self._first.pop(seen.id)
+            still = [p for p in parameters_of(optimizer) if _other_flag(p) and known.get(id(p)) == _other_flag(p)]
+            if still and not self._found:
+                self._tell(seen, still, _other_flag(still[0]))
+
+    def _tell(self, seen: Seen, parameters: list[Any], attribute: str) -> None:
+        audit = self._audit
+        audit.snapshot()
+        step = audit.journal.latest("step", seen.id)
+        sign = Sign("misspelled-flag", frames_of(step.raw, audit.witness.cwd) if step is not None else [])
+        value = parameters[0].__dict__[attribute]
+        mine = [p for p in parameters if p.__dict__.get(attribute) is value]
+        sign.parameters = sorted(audit.names[id(p)] for p in mine if id(p) in audit.names)
+        sign.optimizer, sign.count = seen.id, seen.steps
+        sign.facts = {"attribute": attribute, "value": value, "stops": [] if value else sign.parameters}
+        self._found.append(sign)
+        audit.tell_early()
+
+    def signs(self) -> list[Sign]:
+        """What was found; nothing takes it back."""
+        return self._found
+
+
+def _other_flag(parameter: Any) -> str:
+    """The name of such an attribute, where its value is the opposite of what the parameter does; else empty."""
+    for name, value in (getattr(parameter, "__dict__", None) or {}).items():
+        if type(value) is bool and value is not parameter.requires_grad and _is_alike(name):
+            return str(name) if value or parameter.grad is not None else ""
+    return ""
+
+
+def _is_alike(name: Any) -> bool:
+    return type(name) is str and name != FLAG and _ALIKE.fullmatch(name) is not None

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.deadends import ZERO
 from graphdoc.capture.code_places import shown_file
+from graphdoc.capture.cut_records import is_users
 from graphdoc.capture.facts import parameters_of
-from graphdoc.capture.switches import is_users
 from graphdoc.capture.whatif.measure import ANOTHER, MISSING, ZEROS, Result
 from graphdoc.evidence import GRADIENTS, Frame, Sign
 

@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture.switches import frames_of_place
+from graphdoc.capture.cut_records import frames_of_place
 
 if TYPE_CHECKING:
     from graphdoc.capture.cut_records import Record
