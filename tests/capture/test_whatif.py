@@ -267,18 +267,30 @@ def test_what_a_loss_depends_on_in_steps_has_no_slope(tmp_path: Path) -> None:
     assert "in steps alone" in findings_for(evidence)[0][0].finding.because
 
 
+CUBE = """
+class Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x**3
+    @staticmethod
+    def backward(ctx, g):
+        pass
+"""
+THREAD = "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+
+
 def test_a_function_that_returns_nothing_is_where_the_gradient_ends(tmp_path: Path) -> None:
-    before = """
-    class Cube(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x**3
-        @staticmethod
-        def backward(ctx, g):
-            pass
-    """
-    evidence = measured(tmp_path, program("z = Cube.apply(enc(x))", before))
+    evidence = measured(tmp_path, program("z = Cube.apply(enc(x))", CUBE))
     assert any("it ends at `CubeBackward`" in line for line in gradients(evidence))
+
+
+@pytest.mark.parametrize("other", ["", " + enc(x)", " + head.bias"])
+def test_without_a_fork_the_end_of_a_gradient_is_seen_in_the_run_itself(tmp_path: Path, other: str) -> None:
+    """``other``: another way to the same parameters, by which they learn; or to different ones."""
+    evidence = measured(tmp_path, program(f"z = Cube.apply(enc(x)){other}", CUBE + THREAD))
+    signs = [s for s in evidence.signs if s.kind == "unreturned"]
+    assert [s.parameters for s in signs] == ([] if "enc" in other else [["enc.bias", "enc.weight"]])
+    assert not signs or any(f.user for f in signs[0].stack)
 
 
 NOTICED = """
@@ -328,6 +340,5 @@ def test_a_step_that_cannot_be_repeated_is_not_measured(tmp_path: Path, name: st
 
 
 def test_threads_are_a_reason(tmp_path: Path) -> None:
-    before = "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
-    evidence = measured(tmp_path, program("z = enc(x)", before))
+    evidence = measured(tmp_path, program("z = enc(x)", THREAD))
     assert any("more than one thread" in line for line in gradients(evidence))

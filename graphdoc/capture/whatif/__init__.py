@@ -18,6 +18,7 @@ from graphdoc.capture.in_threads import watch_each_thread
 from graphdoc.capture.number_facts import has_memory
 from graphdoc.capture.whatif.answers import Answers
 from graphdoc.capture.whatif.cut_places import CutLook
+from graphdoc.capture.whatif.dying import Dying
 from graphdoc.capture.whatif.forking import IN_CHILD, Forking
 from graphdoc.capture.whatif.measure import Plan
 from graphdoc.capture.whatif.patched_lines import PatchedLines
@@ -62,6 +63,8 @@ class WhatIf:
         self._over = False
         self.hooked = False
         """The program has hung a hook of its own on a tensor, which may give another gradient on purpose."""
+        self._ends: tuple[Target, Dying] | None = None
+        """Where no fork can be made: the gradient of these parameters is followed in the run itself."""
         self._closing: Any = None
         """The optimizer within whose step a closure is to be looked at."""
 
@@ -132,6 +135,8 @@ class WhatIf:
         window = self._window if not self._depth else None
         if window is not None:
             self._guard(self._quietly, window.began, outputs, args, kwargs)
+        elif self._ends is not None and not self._depth:
+            self._guard(self._quietly, self._ends[1].began, outputs)
         self._depth += 1
         try:
             result = engine(outputs, *args, **kwargs)
@@ -153,6 +158,8 @@ class WhatIf:
     def _stepping(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.look.on = False  # what an optimizer does to parameters is no operation of the program's
         closure = any(callable(a) for a in args[1:]) or callable(kwargs.get("closure"))
+        if self._ends is not None and self._ends[0].optimizer is optimizer:
+            self._quietly(self._follow_no_more)
         if self._window is None:
             soon = self._steps.get(id(optimizer), 0) + 1 in self.at
             self._closing = optimizer if self.trial and closure and soon and not self._over else None
@@ -184,6 +191,8 @@ class WhatIf:
         if why:
             self.answers.refused(why)
             self._end(self.trial)
+            if not self.trial:
+                self._follow(optimizer)
             return
         parameters = [p for p in parameters_of(optimizer) if _is_measured(p)]
         others = [o for o in self._optimizers.values() if o is not optimizer]
@@ -204,6 +213,24 @@ class WhatIf:
         if self._window is None:
             forks, seconds = self.forking.forks - before[0], self.forking.seconds - before[1]
             self.answers.cost(number, forks, seconds, took)
+
+    def _follow(self, optimizer: Any) -> None:
+        """Nothing can be moved in a fork: see at least where the gradient ends of what has never been given any."""
+        had = self.witness.journal.with_grad
+        parameters = [p for p in parameters_of(optimizer) if _is_measured(p) and not had.get(id(p))]
+        if parameters and Target.fits(parameters, []):
+            target = Target(self.torch, optimizer, self.witness.journal.optimizer(optimizer).id, parameters, [])
+            self._ends = target, Dying(target, set(range(len(parameters))), self.witness.cwd)
+
+    def _follow_no_more(self) -> None:
+        assert self._ends is not None
+        (target, dying), self._ends = self._ends, None
+        told = dying.told()
+        dying.forget()
+        if self.witness.audit is not None:
+            self.witness.audit.snapshot()
+        missing = {i for i in told["reached"] if target.parameters[i].grad is None}
+        self.answers.ended(target, {"answers": []}, missing, set(), told)
 
     def _measure(self, target: Target, plan: Plan, limit: float) -> None:
         """Make the forks that are asked for, one after the other. In each of them this returns to the program."""

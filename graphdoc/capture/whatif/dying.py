@@ -17,9 +17,9 @@ MOST_ENDS = 8
 
 
 class Dying:
-    """A watch of one fork. It tells the nodes at which the gradient of the chosen parameters ends: ``ends`` where a
-    node is given one and passes nothing on, ``cancels`` where what several pass on adds up to zero; and whether another
-    leaf of the graph ``shares`` their memory."""
+    """A watch of the backward calls between two steps. It tells the nodes at which the gradient of these parameters
+    ends: ``ends`` where a node is given one and passes nothing on, ``cancels`` where what several pass on adds up to
+    zero; and whether another leaf of the graph ``shares`` their memory."""
 
     def __init__(self, target: Target, chosen: set[int], cwd: str) -> None:
         self._target = target
@@ -86,6 +86,11 @@ class Dying:
         leaves = [v for n, _ in self._nodes if (v := getattr(n, "variable", None)) is not None]
         shares = any(id(v) not in self._leaves and storage_of(v) in memory for v in leaves)
         return {"shares": shares, "ends": out[:MOST_ENDS], "deep": self.deep, "reached": positions}
+
+    def forget(self) -> None:
+        """Take the hooks away: the graph may be used again."""
+        for hook in self._keep:
+            hook.remove()
 
     def _leading(self) -> set[Any]:
         """The nodes that lead to one of the parameters."""
