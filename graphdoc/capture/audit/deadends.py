@@ -1,8 +1,8 @@
 """Parts of a loss through which the gradient is zero whatever the numbers are: a graph exists, nothing learns by it.
 
 Told from the graph alone: an operation whose derivative PyTorch defines as zero, or a sum in which a value is added and
-taken away again while the rest has no derivative. The gradients of a few steps have to agree. Or such an operation is
-passed by a scale alone (``flat_ways``).
+taken away again while the rest has no derivative. The gradients of a few steps have to agree. Or nothing but a scale
+leads past such an operation.
 """
 
 from __future__ import annotations

@@ -150,10 +150,8 @@ class Unheld:
     """``held-stale``: an optimizer's parameters belong to no module any more. ``unheld-weight``: what weighs the terms
     of the loss (``facts["weights"]``) is in no optimizer. ``parameters`` are those that nobody steps, ``stack`` a
     backward call that reaches them, ``optimizer`` the one that steps meanwhile. ``unregistered``: they lie in a plain
-    list or dict that is an attribute of a module. ``kept-result``, ``flagged-buffer``: see ``converted`` and
-    ``flagged_buffers``. ``empty-group``: ``optimizer`` steps and has a group of parameters with nothing in it
-    (``facts["empty"]`` of ``facts["groups"]``); whether that is
-    meant, the source has to tell.
+    list or dict that is an attribute of a module. ``empty-group``: ``optimizer`` steps and has a group of parameters
+    with nothing in it (``facts["empty"]`` of ``facts["groups"]``); whether that is meant, the source has to tell.
     ``suspect-untied``: parameters of the shape of one that ``optimizer`` steps; weak, a second network has such.
     ``suspect-ungiven``: all that get gradients beside ``optimizer``; weak, a network may be left alone on purpose.
     ``ungiven``: the same, where the user asks for weak findings too."""

@@ -2,7 +2,7 @@
 
 This is the program's own interpreter: its command line, options and folder, stopped before it has looked for the
 script. A fork goes on from there, so Python itself starts the program. What the program would have done before its own
-``import torch`` is looked at in ``headers.py``; what this process has become by it, here. Standard library only.
+``import torch`` is looked at in ``forks.py``; what this process has become by it, here. Standard library only.
 """
 
 from __future__ import annotations
