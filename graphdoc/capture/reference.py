@@ -8,10 +8,8 @@ by marks that another may take over (seen with torch 2.13): see ``_Keys``.
 from __future__ import annotations
 
 import hashlib
-import os
 import random
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -120,43 +118,6 @@ def draws(torch: Any) -> str:
     if numpy is not None:
         states.append(repr([getattr(part, "tolist", lambda part=part: part)() for part in numpy.get_state()]).encode())
     return hashlib.blake2b(b"".join(states), digest_size=8).hexdigest()
-
-
-# When a trial run has told enough, and how it says so.
-
-AFTER, LEAST, PATIENCE = 60, 24, 5.0
-"""Journal events behind the point of the failure after which a run has told enough; fewer do after so many seconds."""
-ENOUGH = "enough"
-"""The file in the run's folder that says so: whoever started the run ends it then."""
-
-
-class Ending:
-    """Says when enough was seen behind the point of the failure, a journal index (-1: there is none).
-
-    The run goes on until it is ended from outside, with all of its processes at once: a rank that left by itself would
-    only make the others fail.
-    """
-
-    def __init__(self, folder: str, point: int) -> None:
-        self.point = point
-        self._file = os.path.join(folder, ENOUGH)
-        self._since: float | None = None
-        self._told = False
-
-    def is_due(self, index: int) -> bool:
-        """Whether to say so now, behind the call with this index; true once."""
-        if self._told or self.point < 0 or index <= self.point or os.environ.get("RANK", "0") != "0":
-            return False
-        now = time.monotonic()
-        if self._since is None:
-            self._since = now
-        beyond = index - self.point
-        self._told = beyond > AFTER or (beyond > LEAST and now - self._since > PATIENCE)
-        return self._told
-
-    def tell(self) -> None:
-        with open(self._file, "w"):
-            pass
 
 
 # Views one by one, for a reference run: what ``unbind``, ``chunk`` and ``split`` give, each from a call of its own.

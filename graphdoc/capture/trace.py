@@ -24,8 +24,9 @@ from graphdoc.capture.facts import grad_fn_of, user_frames
 from graphdoc.capture.in_threads import in_each_thread
 from graphdoc.capture.names import Census
 from graphdoc.capture.number_facts import has_memory, numbers_of
-from graphdoc.capture.reference import Ending, draws, seed
+from graphdoc.capture.reference import draws, seed
 from graphdoc.capture.search_roots import roots_of
+from graphdoc.capture.trace_end import Ending
 from graphdoc.capture.walk import VIEWS
 
 if TYPE_CHECKING:

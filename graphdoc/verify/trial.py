@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 
-from graphdoc.capture.reference import ENOUGH
+from graphdoc.capture.trace_end import ENOUGH
 from graphdoc.evidence import GRADIENTS, Evidence, EvidenceError
 from graphdoc.fixes.traits import NO_TRAITS, Traits
 from graphdoc.launch import Ended

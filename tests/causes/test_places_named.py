@@ -324,7 +324,7 @@ def test_a_product_with_the_last_loss_is_no_sum(tmp_path: Path) -> None:
 def test_a_sum_behind_the_loop_is_called_by_its_own_name(tmp_path: Path) -> None:
     found = seen(tmp_path, SUMMED_BEHIND)
     assert found.slugs[0] == "accumulated-loss"
-    assert "`total` adds up" in title(found)
+    assert "`total` still contains losses" in title(found)
     assert [r.kind for r in found.found[0].finding.remedies] == ["delete_statement"]
 
 
