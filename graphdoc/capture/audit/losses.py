@@ -7,6 +7,7 @@ causes and the same fixes.
 from __future__ import annotations
 
 import gc
+import weakref
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
@@ -128,6 +129,8 @@ class Losses:
         self._parts = 0
         """Losses whose terms were looked at one by one."""
         self._bypassed = Bypassed(audit)
+        self._older = weakref.WeakSet(functions.subclasses(audit.torch.autograd.Function))
+        """Functions that were there before the program began: none of them is the program's."""
         words = audit.witness.mode.split(":")
         self._measured = "whatif" in words and "cuts" not in words
         """What is cut off is told by measure alone."""
@@ -421,6 +424,6 @@ class Losses:
         suspects = [s for s in self._suspects.values() if s.count >= OFTEN]
         if self.watch is None and any(seen.steps > LATER for seen in self._audit.journal.optimizers.values()):
             every = functions.subclasses(self._audit.torch.autograd.Function)
-            if any(functions.backward_code(cls) is not None for cls in every):
+            if any(cls not in self._older and functions.backward_code(cls) is not None for cls in every):
                 suspects.append(Sign("suspect-function", weak=True))
         return [*self._bypassed.found, *(s for s in suspects if s.kind != "suspect-zero" or not known)]
