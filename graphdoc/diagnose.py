@@ -19,16 +19,17 @@ from graphdoc.model import CONFIDENCE_ORDER, Diagnosis, Fix, Outcome, Report, Ru
 from graphdoc.picture.portrait import picture_of
 from graphdoc.processes import Processes, read_processes
 from graphdoc.program.cuts import is_meant
+from graphdoc.program.exception import called_by_autograd, can_go_on, message_of, met_none
 from graphdoc.program.installed import package_sources
-from graphdoc.program.library_calls import called_by_autograd, can_go_on, message_of, met_none
 from graphdoc.program.observed import program_of
 from graphdoc.redaction import redact, redact_words
-from graphdoc.remedies.recomputation import with_cover_ups, with_leftovers_cleared
+from graphdoc.remedies.alongside import with_cover_ups, with_leftovers_cleared
 from graphdoc.shapes import Picture
 from graphdoc.story.first_bad_value import every_value, is_asked
 from graphdoc.story.gradients import gradients
-from graphdoc.story.installed_code import assign, retold
+from graphdoc.story.installed_code import assign
 from graphdoc.story.unregistered import weak_signs
+from graphdoc.story.went_on import retold
 
 MOST = 3
 """Diagnoses told for one failure."""

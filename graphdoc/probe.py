@@ -15,20 +15,10 @@ from graphdoc.launch.keep import Kept
 from graphdoc.launch.scratch import scratch
 from graphdoc.processes import DEEPENED, changed_sources, read_evidence, read_processes, same_failure
 from graphdoc.program.custom_functions import read_besides
-from graphdoc.program.library_calls import (
-    INFERENCE,
-    NO_GRAPH,
-    SECOND_TIME,
-    VERSION,
-    goes_around,
-    left_unrecorded,
-    may_be_constant,
-    message_of,
-    suspicious,
-    writes_through_data,
-)
+from graphdoc.program.exception import INFERENCE, NO_GRAPH, SECOND_TIME, VERSION, message_of
 from graphdoc.program.proof import first_sign
 from graphdoc.program.spans import is_compiled
+from graphdoc.program.suspicions import goes_around, left_unrecorded, may_be_constant, suspicious, writes_through_data
 from graphdoc.program.writers import plausible
 from graphdoc.second_run import take_over
 from graphdoc.story.first_bad_value import NONE_MET

@@ -1,4 +1,4 @@
-"""Access paths: as text, followed to the object, and how tensors are nested in what stands there."""
+"""What containers hold, read without running their code, and paths to a value: as text, and followed to the object."""
 
 from __future__ import annotations
 
@@ -36,6 +36,8 @@ def numbers_in(value: Any, depth: int = 6) -> Iterator[Any]:
         else:
             yield inner
 
+
+# Access paths: as text, followed to the object, and how tensors are nested in what stands there.
 
 Path = tuple[Step, ...]
 

@@ -1,8 +1,4 @@
-"""The post-mortem: read off the graph, the version counters and the journal what happened, while all of it still lives.
-
-Runs where the engine raised, before the exception goes on its way. It creates no node, draws no random number, keeps no
-tensor alive after it returns, and touches no value.
-"""
+"""The post-mortem: what the graph, the version counters and the journal tell, while all of it still lives."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ from graphdoc.capture import saved, walk
 from graphdoc.capture.facts import extent_of, grad_fn_of, is_leaf, shape_of, storage_of, version_of
 from graphdoc.capture.folding import Folding
 from graphdoc.capture.frames import frames_of, outside_compiled, site_of
-from graphdoc.capture.functions import GivenOut
+from graphdoc.capture.given_out import GivenOut
 from graphdoc.capture.journal import Entry, Journal, on_one_scale
 from graphdoc.capture.names import Census
 from graphdoc.capture.node_stacks import kept_in
@@ -257,6 +253,10 @@ class Sites:
     def _number(self, stack: Any) -> int:
         return self._numbers.setdefault(site_of(stack, library=True), len(self._numbers))
 
+
+# The post-mortem: read off the graph, the version counters and the journal what happened, while all of it still
+# lives. Runs where the engine raised, before the exception goes on its way. It creates no node, draws no random
+# number, keeps no tensor alive after it returns, and touches no value.
 
 MOST_NODES = 300
 """Nodes told in the Evidence: those that matter, not the whole graph."""

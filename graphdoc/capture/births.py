@@ -1,9 +1,4 @@
-"""Where values that are not finite are born: every operation's result is looked at, forward and backward.
-
-Part of a second run only. A result that is not finite though all that went in was is a birth; one that is nan though
-only infinities went in is a turn; anything else passes on what it was given. So a bad loss or gradient leads back to
-the operation that began it. Runs below autograd (``TorchDispatchMode``), so it sees PyTorch's elementary operations.
-"""
+"""Where values that are not finite are born: operations and what they take, left-out elements, loaded data."""
 
 from __future__ import annotations
 
@@ -205,6 +200,11 @@ class Loading:
 
         return made
 
+
+# Where values that are not finite are born: every operation's result is looked at, forward and backward. Part of a
+# second run only. A result that is not finite though all that went in was is a birth; one that is nan though only
+# infinities went in is a turn; anything else passes on what it was given. So a bad loss or gradient leads back to the
+# operation that began it. Runs below autograd (``TorchDispatchMode``), so it sees PyTorch's elementary operations.
 
 MOST_KEPT = 256_000_000
 """Bytes of tensors that are held so that their memory serves no other tensor meanwhile."""

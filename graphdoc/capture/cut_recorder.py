@@ -1,8 +1,4 @@
-"""In a second run, how every tensor without a graph came from tensors that had one.
-
-A ``TorchFunctionMode`` sees the operations of the user's program by name, with their arguments. Only tensors that need
-no gradient are recorded, so a record chain ends where a graph begins.
-"""
+"""In a second run: how every tensor without a graph came from tensors that had one, and what it then went into."""
 
 from __future__ import annotations
 
@@ -110,6 +106,10 @@ def flat(values: Iterable[Any]) -> list[Any]:
 
 MOST_RECORDS, DEEPEST = 400_000, 400
 """Operations without a graph followed back from the loss."""
+
+# In a second run, how every tensor without a graph came from tensors that had one. A ``TorchFunctionMode`` sees the
+# operations of the user's program by name, with their arguments. Only tensors that need no gradient are recorded, so
+# a record chain ends where a graph begins.
 
 CONVERSIONS = {"item", "tolist", "numpy", "__float__", "__int__", "__bool__", "__array__", "__index__", "__complex__"}
 DETACHES = {"detach", "detach_", "data", cut_records.NAME}

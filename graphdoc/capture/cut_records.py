@@ -1,4 +1,4 @@
-"""What is kept of an operation whose result has no graph, and how such records lead back from one to the next."""
+"""What is kept of an operation without a graph: its record, where grad mode was switched off, ``Variable(t)``."""
 
 from __future__ import annotations
 
@@ -205,6 +205,8 @@ def frames_of_place(place: Place, cwd: str) -> list[Frame]:
         frames.append(Frame(shown_file(code.co_filename, cwd), line, 0, line, 0, code.co_name))
     return frames
 
+
+# What is kept of an operation whose result has no graph, and how such records lead back from one to the next.
 
 MOST_FOLLOWED = 50_000
 _NUMBERS = count()

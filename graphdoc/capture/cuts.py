@@ -1,4 +1,4 @@
-"""Who cut: at which operations the graph of the failing loss ended, by what a second run has recorded."""
+"""Who cut: at which operations the graph of the failing loss ended, or that of each of its terms."""
 
 from __future__ import annotations
 
@@ -88,6 +88,8 @@ def _joined(op: str, parts: list[list[Term]]) -> list[Term]:
     distinct = list(dict.fromkeys(t for t in found if t))
     return distinct if len(distinct) <= MOST_TERMS else [frozenset().union(*distinct)]
 
+
+# Who cut: at which operations the graph of the failing loss ended, by what a second run has recorded.
 
 MOST_CUTS = 20
 MOST_CANDIDATES = 12

@@ -1,4 +1,4 @@
-"""The probe that every run has: what other parts do not look at and costs nothing until the program fails."""
+"""Probes, each of which looks at one question and adds to the same Evidence, and the one that every run has."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def attach(witness: Witness, kind: str) -> None:
 
         witness.probes.append(WhatIf.start(witness, detail))
     elif kind == "product":
-        from graphdoc.capture.close_look import OneSide
+        from graphdoc.capture.one_side import OneSide
 
         witness.probes.append(OneSide.start(witness))
     elif kind == "verify":

@@ -15,13 +15,13 @@ from torch.autograd import graph
 from graphdoc.capture import node_stacks, stacks
 from graphdoc.capture.anomaly import UsersView
 from graphdoc.capture.calls import Call, Glimpse, came_through, noted_of
-from graphdoc.capture.frames import remember_modules
 from graphdoc.capture.hints import Hints
 from graphdoc.capture.inserted_calls import CannotInsert, insert_calls, token_name
 from graphdoc.capture.journal import leaves_behind
 from graphdoc.capture.nan_stop import Stopping
 from graphdoc.capture.ours import is_ours
 from graphdoc.capture.roots import other_roots, output_number, root_of, roots_of_call
+from graphdoc.capture.source_texts import remember_modules
 
 if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness

@@ -1,4 +1,4 @@
-"""The journal: backward calls and optimizer steps in order, bounded in memory however long the run is."""
+"""The journal: backward calls and optimizer steps in order, of all threads on one scale, bounded in memory."""
 
 from __future__ import annotations
 
@@ -58,6 +58,8 @@ def _of_another(entry: Entry) -> bool:
     """Whether the root of this call was made in another thread: its own has not come to that number yet."""
     return entry.root >= entry.sequence
 
+
+# The journal: backward calls and optimizer steps in order, bounded in memory however long the run is.
 
 KEPT = 400
 """How many of the latest events are kept."""

@@ -1,4 +1,4 @@
-"""Edges into older graphs: what the failing call's graph has in common with earlier ones, and who holds it."""
+"""Edges into older graphs: what they have in common with earlier calls, who holds it, what is only compared with it."""
 
 from __future__ import annotations
 
@@ -230,6 +230,8 @@ def _turned(order: list[Found], upper: dict[int, list[int]], start: int) -> str:
                 todo.append(n)
     return ""
 
+
+# Edges into older graphs: what the failing call's graph has in common with earlier ones, and who holds it.
 
 MOST_TOLD = 40
 

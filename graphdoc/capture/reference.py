@@ -1,4 +1,4 @@
-"""The reference of a trial: the program as it is written, made to go on where it failed.
+"""A run to compare with: the program as it is written, made to go on where it failed; its random numbers and views.
 
 Saved tensors are copied before they are written into, so that backward finds them whole.
 ``torch.autograd.graph.allow_mutation_on_saved_tensors`` does that, but it does not see every write, and knows a tensor

@@ -1,9 +1,4 @@
-"""The trace of a trial run: which backward gave which parameter a gradient, and what each optimizer step used.
-
-Two runs of a program, before and after a change, are compared by their traces alone. A few sums stand for tensors;
-nothing else of their values is kept. One JSON object a line, written as it happens, so that a run that is
-stopped has left everything up to there.
-"""
+"""The trace of a trial run: what backward calls gave, what steps used, how large both were; and its file."""
 
 from __future__ import annotations
 
@@ -201,6 +196,11 @@ class TraceFile:
         except Exception as e:
             self._trouble(e)
 
+
+# The trace of a trial run: which backward gave which parameter a gradient, and what each optimizer step used. Two
+# runs of a program, before and after a change, are compared by their traces alone. A few sums stand for tensors;
+# nothing else of their values is kept. One JSON object a line, written as it happens, so that a run that is stopped
+# has left everything up to there.
 
 MOST_STEPS = 400
 MOST_CALLS = 2000

@@ -1,4 +1,4 @@
-"""The witness: everything of ours inside the user's process, from what is put in place to what is told at the end."""
+"""The witness: everything of ours in the user's process, with its processes, modes, warnings and watched calls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from graphdoc.capture.cut_records import Switches
 from graphdoc.capture.engine_calls import EngineCalls
 from graphdoc.capture.failures import Failures
 from graphdoc.capture.finite import FiniteWatch
-from graphdoc.capture.frames import remember_script
 from graphdoc.capture.hooks import hook_in
 from graphdoc.capture.ignored import watch_ignored
 from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
@@ -33,6 +32,7 @@ from graphdoc.capture.marks import leave
 from graphdoc.capture.ours import chain_of, text_of
 from graphdoc.capture.quiet import Quiet
 from graphdoc.capture.saved import watch_hooks
+from graphdoc.capture.source_texts import remember_script
 from graphdoc.capture.trouble import note_trouble
 from graphdoc.capture.written_evidence import start_document, write_document
 from graphdoc.evidence import Evidence
@@ -234,6 +234,8 @@ def _insert(witness: Witness, function: Any, before: Callable[..., None], told: 
     except CannotInsert as e:
         witness.degraded.append(f"{told} were not observed: {e}")
 
+
+# The witness: everything of ours inside the user's process, from what is put in place to what is told at the end.
 
 AT_LIMIT = "the program came close to Python's recursion limit, and what it did there was not observed"
 MOST_THREADS = 50

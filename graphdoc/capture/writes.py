@@ -1,4 +1,4 @@
-"""Who wrote: in a second run, every in-place write by storage, version and place.
+"""Who wrote, in a second run: every in-place write, and writes to parameters that no version counter tells of.
 
 Nothing in PyTorch remembers the writer. A ``TorchDispatchMode`` sees every operator, also those that run inside
 libraries and under ``no_grad``, and its schema says which arguments are written; too dear for every run.

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import notebook_cells
 from graphdoc.capture.code_places import is_user_file
-from graphdoc.capture.frames import MOST_FILES, add_source
 from graphdoc.capture.marks import leave, process_name
 from graphdoc.capture.packages import add_packages
 from graphdoc.capture.ranks import brief, told_by
+from graphdoc.capture.source_texts import MOST_FILES, add_source
 from graphdoc.evidence import Evidence, Frame, Holder, Process
 from graphdoc.redaction import redact_document
 from graphdoc.sourcetext import digest

@@ -1,4 +1,4 @@
-"""Writing reports: those that were asked for, the terminal's, and GitHub Actions' when we run there."""
+"""Writing reports: which were asked for, which file each may replace, the terminal's, and GitHub Actions'."""
 
 from __future__ import annotations
 
@@ -100,6 +100,8 @@ def _same(file: Path, source: str) -> bool:
     except (OSError, ValueError):
         return False
 
+
+# Writing reports: those that were asked for, the terminal's, and GitHub Actions' when we run there.
 
 FORMATS_HELP = "json, sarif, github, gitlab, markdown or html"
 REPORT_HELP = f"Write a report as well: {FORMATS_HELP}, to stderr or FILE; may be given several times."

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from graphdoc.doors.piece import Pieces, here
 from graphdoc.launch import Request
-from graphdoc.launch.signals import program
+from graphdoc.launch.interpreter import program
 
 
 @contextmanager

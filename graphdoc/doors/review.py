@@ -1,10 +1,4 @@
-"""``python -m graphdoc.doors.review REPORT.json --base REF``: the patch as review comments with suggestion blocks.
-
-GitHub shows a suggestion only on lines that the pull request changes, and applies it by a click; so a change of the
-best fix becomes a comment where all of its old lines are among those, and is left out where they are not. Prints the
-JSON array that the ``comments`` of "create a review for a pull request" takes, or with ``--commit`` that whole request;
-``--post`` sends it.
-"""
+"""``python -m graphdoc.doors.review REPORT.json --base REF``: the patch as review comments with suggestion blocks."""
 
 from __future__ import annotations
 
@@ -129,6 +123,12 @@ def git(folder: Path, *words: str) -> bytes:
     """
     return subprocess.run(["git", *words], cwd=folder, capture_output=True, check=True).stdout
 
+
+# ``python -m graphdoc.doors.review REPORT.json --base REF``: the patch as review comments with suggestion blocks.
+# GitHub shows a suggestion only on lines that the pull request changes, and applies it by a click; so a change of the
+# best fix becomes a comment where all of its old lines are among those, and is left out where they are not. Prints
+# the JSON array that the ``comments`` of "create a review for a pull request" takes, or with ``--commit`` that whole
+# request; ``--post`` sends it.
 
 MOST_BYTES = 100_000_000
 """Of a report; what is longer was not written here."""

@@ -30,9 +30,9 @@ from graphdoc.source.edits import (
     write,
     written,
 )
+from graphdoc.source.expressions import Use, use_of
 from graphdoc.source.layout import first_statement
 from graphdoc.source.module import Function, Source
-from graphdoc.source.operands import Use, use_of
 from graphdoc.source.paths import is_path, parse_expression, same, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, name_for, parameters

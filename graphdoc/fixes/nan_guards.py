@@ -6,8 +6,8 @@ import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, kind, required, statement
 from graphdoc.source.edits import Piece, insert_before, rename, set_keyword, write
+from graphdoc.source.expressions import operand_of
 from graphdoc.source.module import Source
-from graphdoc.source.operands import operand_of
 from graphdoc.source.paths import last_word
 from graphdoc.source.places import Edit
 

@@ -19,8 +19,8 @@ from graphdoc.source.edits import (
     written,
     written_out,
 )
+from graphdoc.source.expressions import NOT_A_WRITE, POSITIONS, REPLACEMENTS, WITHOUT_COUNTERPART, is_fresh
 from graphdoc.source.module import Loop, Source
-from graphdoc.source.operands import NOT_A_WRITE, POSITIONS, REPLACEMENTS, WITHOUT_COUNTERPART, is_fresh
 from graphdoc.source.paths import is_path, key, last_word, same, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import imported_as, is_list, is_rebindable, scope_of, torch_name

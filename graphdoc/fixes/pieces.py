@@ -12,8 +12,8 @@ from graphdoc.fixes.out_of_place import out_of_place
 from graphdoc.fixes.slice_writes import refuse_for_caller
 from graphdoc.source.edits import insert_after, insert_before, instead, spot, write, written
 from graphdoc.source.effects import binds_any, functions_named
+from graphdoc.source.expressions import counts, first_index, is_full
 from graphdoc.source.module import Function, Loop, Source
-from graphdoc.source.operands import counts, first_index, is_full
 from graphdoc.source.paths import is_path, key, last_word, without_subscripts
 from graphdoc.source.places import Beside, Copied, Edit, Instead, Written
 from graphdoc.source.scopes import fresh_name, is_rebindable, iterated, torch_name

@@ -19,8 +19,8 @@ from graphdoc.source.edits import (
     written,
     written_out,
 )
+from graphdoc.source.expressions import NOT_A_WRITE, REPLACEMENTS, WITHOUT_COUNTERPART, is_full
 from graphdoc.source.module import Source
-from graphdoc.source.operands import NOT_A_WRITE, REPLACEMENTS, WITHOUT_COUNTERPART, is_full
 from graphdoc.source.paths import is_path, key, same, targets_of
 from graphdoc.source.places import Edit, Text
 from graphdoc.source.scopes import fresh_name, is_container, is_rebindable, parameters, torch_name

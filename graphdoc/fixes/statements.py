@@ -8,9 +8,9 @@ from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, st
 from graphdoc.fixes.program_slices import changes
 from graphdoc.source.edits import copied, delete, insert_after, insert_before
 from graphdoc.source.effects import binds_any, method_of
+from graphdoc.source.expressions import NOT_A_WRITE
 from graphdoc.source.layout import is_compound
 from graphdoc.source.module import Source
-from graphdoc.source.operands import NOT_A_WRITE
 from graphdoc.source.paths import is_path, key, names_read, parse_expression, targets_of
 from graphdoc.source.places import Edit
 

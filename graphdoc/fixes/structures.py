@@ -16,8 +16,8 @@ from typing import Any
 
 from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.source.edits import write
+from graphdoc.source.expressions import may_be_none, may_be_number, tensor_part
 from graphdoc.source.module import Source
-from graphdoc.source.operands import may_be_none, may_be_number, tensor_part
 from graphdoc.source.paths import is_path, parse_expression
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import is_rebindable, name_for, torch_name

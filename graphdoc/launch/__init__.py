@@ -21,8 +21,9 @@ from typing import Literal
 from graphdoc.documents import read_regular
 from graphdoc.errors import UsageError
 from graphdoc.files import write_private
+from graphdoc.launch.interpreter import hook_works, options
 from graphdoc.launch.scratch import end_ranks, tied
-from graphdoc.launch.signals import die_by, hook_works, options, relay
+from graphdoc.launch.signals import die_by, relay
 from graphdoc.spare import is_private, spare_folder
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""A kept run: its request, its outcome and its evidence, written beside each other and found again."""
+"""A kept run: its request, outcome and evidence, written beside each other and found again; was it observed?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders that last no longer than the process that made them; those of one that was killed are swept away later.
+"""Folders that last no longer than the process that made them, and what a run that was killed may leave behind.
 
 Each process has one folder for all of its own, held (flock) while it lives: the kernel gives the lock back however the
 process ends, so no number of a process, which another may have by then, has to be trusted.

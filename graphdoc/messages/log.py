@@ -1,4 +1,4 @@
-"""Failures in a job's log, read as a stream: several ranks, several failures, whatever CI has done to the lines."""
+"""Failures in a job's log, read as a stream: prefixes off, lines of one process put together, tracebacks whole."""
 
 from __future__ import annotations
 
@@ -414,6 +414,8 @@ def _name(found: re.Match[str]) -> str:
     kind, text = next((k, v) for k, v in found.groupdict().items() if v is not None)
     return text if kind in ("actor", "pid", "service", "pod") else f"rank {int(text)}"
 
+
+# Failures in a job's log, read as a stream: several ranks, several failures, whatever CI has done to the lines.
 
 _CHUNK = 1 << 20
 # Where a log is not reporting a failure, lines are skipped until one holds a word of a failure.

@@ -1,4 +1,4 @@
-"""Which known messages a text holds, and what they say: the first step from a log or an exception to a cause."""
+"""The known messages, and which of them a text holds: the first step from a log or an exception to a cause."""
 
 from __future__ import annotations
 
@@ -241,6 +241,8 @@ def _character(pattern: str, i: int) -> tuple[str, int]:
         return pattern[i + 1] if not pattern[i + 1].isalnum() else "", i + 2
     return pattern[i] if pattern[i] != "." else "", i + 1
 
+
+# Which known messages a text holds, and what they say: the first step from a log or an exception to a cause.
 
 # A hostile text can repeat an anchor without end; an honest one does not need more looks than this.
 _MOST_LOOKS = 200

@@ -1,4 +1,4 @@
-"""What every drawing of a graph is put together from: boxes for calls, places and parameters, and the arrows."""
+"""What every drawing of a graph is put together from: boxes, arrows, and what is grouped into one box."""
 
 from __future__ import annotations
 
@@ -94,6 +94,9 @@ def _module_keys(part: Part) -> tuple[Key, ...]:
     module = part.parameters[0].rpartition(".")[0]
     names = _NUMBER.sub("*", module).split(".")
     return tuple((*told, "|", *part.owners) for told in ([module], names, names[:3], names[:2], names[:1], []))
+
+
+# What every drawing of a graph is put together from: boxes for calls, places and parameters, and the arrows.
 
 
 class Canvas:

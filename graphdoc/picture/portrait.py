@@ -1,4 +1,4 @@
-"""The whole picture of one process's run, made of its graph, its calls and its curves."""
+"""The whole picture of one process's run: its graph or a sketch of it, its calls in order, its curves."""
 
 from __future__ import annotations
 
@@ -283,6 +283,9 @@ def _joined(folded: Folded, groups: list[list[int]]) -> list[list[int]]:
             key = (frozenset(above.get(i, ())), *part.owners, network(part.parameters[0]))
         joined.setdefault(key, []).extend(members)
     return list(joined.values())
+
+
+# The whole picture of one process's run, made of its graph, its calls and its curves.
 
 
 def picture_of(evidence: Evidence) -> Picture:

@@ -1,4 +1,4 @@
-"""What a gradient is asked of: the inputs of ``autograd.grad``, and what reads a ``.grad`` that is None."""
+"""Gradients that are asked for: why a ``.grad`` is None, what ``autograd.grad`` is given, and what it cannot reach."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the first value that is not finite came from: the record of the second run, read as questions and answers."""
+"""Where the first value that is not finite came from, and which kind of fault made it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from graphdoc.growth import grew_steadily
 from graphdoc.program.installed import Deed, deed_of
 from graphdoc.program.singular_points import POINT, Numbers, Singular, base, frame_of, number_of, singular_point
 from graphdoc.program.spans import code_at
-from graphdoc.source.operands import name_of, operand_of, parsed, position_of
+from graphdoc.source.expressions import name_of, operand_of, parsed, position_of
 
 KIND = "nonfinite"
 HUGE = 1e12

@@ -1,4 +1,4 @@
-"""Looking names up in the source that the evidence kept: who assigned this, which class, which call, what is unused."""
+"""Names in the source of a run: who binds them, what flows from one to another, which flags are handed on."""
 
 from __future__ import annotations
 

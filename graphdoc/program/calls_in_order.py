@@ -1,4 +1,4 @@
-"""The calls of a run in order: which came before, what stepped in between, and for which optimizers each call works."""
+"""The calls of a run in order: what came between, for which optimizers each works, which losses belong together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names under which a carried value goes on: one that is taken up and bound anew, or one that it is stored as."""
+"""Names of a carried value: where it is made and taken up, under which name it goes on, and sums that it grows in."""
 
 from __future__ import annotations
 
@@ -240,6 +240,8 @@ def read_behind(sources: SourceTexts, frame: Frame, path: str) -> bool:
         for n in walked(s)
     )
 
+
+# The names under which a carried value goes on: one that is taken up and bound anew, or one that it is stored as.
 
 Places = tuple[Frame, Frame]
 """Where a value was made, and where it was taken up."""

@@ -1,4 +1,4 @@
-"""The entries of lists, deques and dicts: which statement puts one in, and which expression in it is the tensor."""
+"""Where values are kept: the entries of containers, names and attributes, and the step behind which they can be cut."""
 
 from __future__ import annotations
 

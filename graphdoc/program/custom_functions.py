@@ -1,4 +1,4 @@
-"""The torch.autograd.Functions of the user's program: what the run saw of them, and how their source reads."""
+"""The torch.autograd.Functions of the user's program: what the run saw, what they save, and what they compute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an expression of the user's program gave: a tensor, a nest of tensors that a fix can handle, or neither.
+"""What an expression gave, a tensor or a nest of them; statements that fill or cut a whole tensor in place.
 
 Two witnesses: the paths by which the run's tensors are held (each step of a path names a class), and the source of the
 function that was called. Where both are silent the answer is None: nothing is detached on a guess.

@@ -1,4 +1,4 @@
-"""Where the source reads a gradient, ``x.grad`` or ``autograd.grad(…)``, and of what."""
+"""Where the source reads a gradient, ``x.grad`` or ``autograd.grad(…)``, of what, and where it keeps ``.grad``."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 from graphdoc.evidence import Event, Frame, Sign, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.program.library_calls import events_before_failure
+from graphdoc.program.exception import events_before_failure
 from graphdoc.program.spans import innermost_user
+from graphdoc.source.expressions import Use, use_of
 from graphdoc.source.module import Source, parsed, walked
-from graphdoc.source.operands import Use, use_of
 from graphdoc.source.places import Place
 
 _MODULES = ("autograd", "func", "torch")

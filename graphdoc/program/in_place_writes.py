@@ -1,4 +1,4 @@
-"""What the source says of an in-place write: what it writes into, a part or the whole, kept or local, built where."""
+"""What the source says of an in-place write: its target, other names of that, and which operand was saved."""
 
 from __future__ import annotations
 

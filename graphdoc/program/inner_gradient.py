@@ -1,4 +1,4 @@
-"""Where the result of an ``autograd.grad`` inside a forward pass goes: whether it enters the outer loss, and how."""
+"""An ``autograd.grad`` inside a forward pass: where its result goes, and whether it is an update."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an installed package does itself: its version and line, the user's call above it, and what turned it on."""
+"""What installed packages do themselves: their version and line, the call above, the switch that turned it on."""
 
 from __future__ import annotations
 
@@ -300,7 +300,7 @@ def _called(sources: SourceTexts, frame: Frame) -> ast.Call | None:
 
 def _flagged(scope: ast.AST) -> Iterator[ast.Call]:
     """Calls with ``inplace=True``, or with True where torch's class of that name takes ``inplace``."""
-    from graphdoc.source.operands import POSITIONS
+    from graphdoc.source.expressions import POSITIONS
 
     for node in walked(scope):
         if not isinstance(node, ast.Call):

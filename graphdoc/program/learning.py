@@ -11,7 +11,7 @@ from itertools import takewhile
 from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.calls_in_order import site
-from graphdoc.program.collected import made_input
+from graphdoc.program.gathered_parameters import made_input
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import made
 from graphdoc.program.spans import innermost_user

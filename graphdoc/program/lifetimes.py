@@ -1,4 +1,4 @@
-"""How values behind an older part of a graph come to be in a later one: kept, stored, carried on, or made once."""
+"""How values behind an older part of a graph come to be in a later one, and what earlier calls count as its terms."""
 
 from __future__ import annotations
 
@@ -302,6 +302,9 @@ class EarlierTerms(TwoCalls):
     def carrying(self, carry: OlderEdge) -> tuple[Frame, str] | None:
         """The statement that carries this value on under its name, and the name; None where none does."""
         return carried_on(self._evidence.sources, self._evidence.nodes, carry)
+
+
+# How values behind an older part of a graph come to be in a later one: kept, stored, carried on, or made once.
 
 
 class Lifetime(Enum):

@@ -1,4 +1,4 @@
-"""The observed program: one object for a run, of which every question is asked and by which each is answered once."""
+"""The observed program: one object of which every question about a run is asked, and the older part of its graph."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from graphdoc.evidence import (
 from graphdoc.evidence.lookup import node_with
 from graphdoc.messages import Match
 from graphdoc.model import Confidence, Span
-from graphdoc.program import bindings, library_calls
+from graphdoc.program import bindings, exception
 from graphdoc.program.bad_values import Trouble, trouble_of
 from graphdoc.program.bindings import function_around, tree
 from graphdoc.program.calls_in_order import DIFFERENTIATING, Journal
 from graphdoc.program.container_entries import kept_name, statements_at, user_frames
-from graphdoc.program.library_calls import SECOND_TIME, VERSION, message_of
+from graphdoc.program.exception import SECOND_TIME, VERSION, message_of
 from graphdoc.program.optimizer_places import Owners, idle_optimizers
 from graphdoc.program.overwrites import Overwrite, overwrite_of
 from graphdoc.program.reuse import Reuse
@@ -224,6 +224,9 @@ def _surely_unused(journal: Journal, failing: Event | None, producer: Node | Non
     return all(e.reaches and not behind & set(e.reaches) for e in calls if e.sequence > producer.sequence)
 
 
+# The observed program: one object for a run, of which every question is asked and by which each is answered once.
+
+
 class Program:
     """What is known of one run. Answers are worked out when they are first asked for, from the evidence alone."""
 
@@ -327,7 +330,7 @@ class Program:
     @cached_property
     def messages(self) -> tuple[Match, ...]:
         """The known messages in the exception, then those of the exceptions behind it."""
-        return library_calls.messages(self.evidence.raised)
+        return exception.messages(self.evidence.raised)
 
     def message(self, *ids: str) -> Match | None:
         """The first of the known messages that is one of these, with its named fields; or None."""
@@ -341,17 +344,17 @@ class Program:
     @cached_property
     def first_line(self) -> str:
         """The first line of the exception's text, for a fact."""
-        return library_calls.first_line(self.evidence.message)
+        return exception.first_line(self.evidence.message)
 
     @cached_property
     def met_none(self) -> bool:
         """Whether Python itself complained of a None where a tensor was expected."""
-        return library_calls.met_none(self.evidence.message)
+        return exception.met_none(self.evidence.message)
 
     @cached_property
     def raised_at(self) -> Frame | None:
         """The innermost frame of the user's code in the traceback."""
-        return library_calls.raised_at(self.evidence.raised)
+        return exception.raised_at(self.evidence.raised)
 
     @property
     def raised_in_forward(self) -> bool:
@@ -367,11 +370,11 @@ class Program:
 
     def raised_span(self, label: str) -> tuple[Span, ...]:
         """Where the exception was noticed, as a span with role ``failed``; empty where there is no traceback."""
-        return library_calls.raised_span(self.sources, self.evidence.raised, label)
+        return exception.raised_span(self.sources, self.evidence.raised, label)
 
     def weight(self, strength: float, confidence: Confidence) -> tuple[float, Confidence]:
         """What a message proves: ``strength`` where this very run raised it, less where it was only pasted."""
-        return library_calls.weight(self.evidence.from_text, strength, confidence)
+        return exception.weight(self.evidence.from_text, strength, confidence)
 
     # -- its calls ---------------------------------------------------------------------------------------------------
 
@@ -398,7 +401,7 @@ class Program:
     @cached_property
     def before_failure(self) -> list[Event]:
         """The journal up to the call that failed, oldest first."""
-        return library_calls.events_before_failure(self.evidence.events, self.failing)
+        return exception.events_before_failure(self.evidence.events, self.failing)
 
     @cached_property
     def driver(self) -> Frame | None:

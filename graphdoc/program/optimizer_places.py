@@ -1,4 +1,4 @@
-"""Where a program makes an optimizer, and which statement behind that gives the model other parameters."""
+"""Optimizers in the source: where each is made, whom it owns, how it is spelled, whether it ever steps."""
 
 from __future__ import annotations
 

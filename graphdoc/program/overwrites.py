@@ -1,4 +1,4 @@
-"""An overwrite: which tensor that backward needs was written, what it is to the program, by whom, and whose it is."""
+"""An overwrite: what was written that backward needs, when, by whom, and what it is to the program."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from functools import cached_property
 from graphdoc.evidence import PART_FRAMES, Event, Evidence, Folded, Frame, Node, OlderEdge, Stale
 from graphdoc.program.calls_in_order import Journal
 from graphdoc.program.carried_names import statement_names
+from graphdoc.program.exception import VERSION, message_of
 from graphdoc.program.in_place_writes import Target, in_loop, is_statement, target_of
-from graphdoc.program.library_calls import VERSION, message_of
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.reuse import Reuse, Role, SlicedBuffer, is_reference
 from graphdoc.program.rounds import made_for_each
@@ -343,6 +343,9 @@ class OverwrittenTensor(OverwriteTimes):
             return False
         looped = self.target.sliced and any(in_loop(self._evidence.sources, w.frame) for w in self.own_writers)
         return looped or bool(self.target.path and not self.target.local and not self.target.parameter)
+
+
+# An overwrite: which tensor that backward needs was written, what it is to the program, by whom, and whose it is.
 
 
 class Fault(Enum):

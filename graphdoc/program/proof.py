@@ -1,4 +1,4 @@
-"""What may prove a diagnosis: the facts of a run for which a cause says ``certain``; no other module says it."""
+"""What may prove a diagnosis, for which a cause says ``certain``; and the signs of a run that went on."""
 
 from __future__ import annotations
 

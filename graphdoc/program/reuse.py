@@ -1,4 +1,4 @@
-"""The older part of a graph that a backward call ran into: which tensors lead there, and what they are for the loss."""
+"""The older part of a graph that a backward call ran into: what leads there, and what it is for the loss."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from graphdoc.program.custom_functions import changes_the_gradient_alone
 from graphdoc.program.gradient_reads import gradients_are_read
 from graphdoc.program.lifetimes import Lifetime, OlderValues
 from graphdoc.program.spans import innermost_user, reached
+from graphdoc.source.expressions import counts, first_index
 from graphdoc.source.module import Source, walked
-from graphdoc.source.operands import counts, first_index
 from graphdoc.source.paths import key, last_word, without_subscripts
 from graphdoc.source.places import Place
 
@@ -274,6 +274,9 @@ def _filled(sources: SourceTexts, frame: Frame, path: str) -> bool:
         return False
     first = first_index(target)
     return isinstance(first, ast.Name) and counts(source, first)
+
+
+# The older part of a graph that a backward call ran into: which tensors lead there, and what they are for the loss.
 
 
 class Reuse(OlderValues):

@@ -1,4 +1,4 @@
-"""Whether a value belongs to the very round that a call differentiates, or to each run of a line that uses it."""
+"""Rounds of a loop: which of them a value belongs to, what each makes anew, what is kept from the first one."""
 
 from __future__ import annotations
 

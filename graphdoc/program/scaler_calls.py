@@ -1,4 +1,4 @@
-"""The calls of a GradScaler up to the one that it refused, and the ways through the loop that leave ``update`` out."""
+"""The calls of a GradScaler up to a refused one, ways that leave ``update`` out, steps that wait for finite numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PyTorch's functions that have a point without a finite value or derivative: where it lies, and which cause tells it.
+"""PyTorch's functions without a finite value or derivative at a point, and numbers measured of what went into them.
 
 Data alone. What ends in a zero below a root, a norm or a quotient is known by the group of its operator, see
 ``graphdoc.program.bad_values``; here stand the functions of which the reader has to be told where they end.

@@ -1,4 +1,4 @@
-"""From a frame of the evidence to a labelled place in a finding, and to the source text that stands there."""
+"""Places: from frames of the evidence to labelled spans, with the loop, the tensors and the call that stand there."""
 
 from __future__ import annotations
 

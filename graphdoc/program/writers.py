@@ -1,4 +1,4 @@
-"""Who wrote into a tensor: a step, load_state_dict, a library below the user's line, or the line itself."""
+"""Who wrote into a tensor: a step or a closure, a library, the line itself; do the writes account for its version?"""
 
 from __future__ import annotations
 
@@ -113,6 +113,9 @@ def _calls_argument(sources: SourceTexts, frame: Frame) -> bool:
         return False
     arguments = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
     return any(a.arg == node.func.id for a in arguments)
+
+
+# Who wrote into a tensor: a step, load_state_dict, a library below the user's line, or the line itself.
 
 
 class By(Enum):

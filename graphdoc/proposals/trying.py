@@ -15,7 +15,8 @@ from graphdoc.launch.keep import Kept
 from graphdoc.proposals.composing import told_of
 from graphdoc.redaction import redact
 from graphdoc.verify import Trial
-from graphdoc.verify.compared import Results, Verdict, key_of
+from graphdoc.verify.compared import Verdict
+from graphdoc.verify.results import Results, key_of
 from graphdoc.verify.trial import LEAST
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Ways to keep the numbers of a carried or stored value without its graph."""
+"""Ways to keep the numbers of a carried or stored value without its graph, wherever it goes on."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ from graphdoc.program.spans import (
     place,
     where,
 )
-from graphdoc.remedies.clipping import merge
 from graphdoc.remedies.constant_value import constant_at_use, frame_at, leaves_nothing, tuple_of
 from graphdoc.remedies.in_place_write import together
+from graphdoc.remedies.merged_backward import merge
 from graphdoc.remedies.sum_of_rounds import (
     detach_before_use,
     detach_behind_renewal,
@@ -299,6 +299,9 @@ def detach_at_reset(resets: list[Reset], behind_step: list[Remedy]) -> list[Reme
         *together(edits, title, "unsafe", note),
         *(replace(r, note=instead) for r in behind_step),
     ]
+
+
+# Ways to keep the numbers of a carried or stored value without its graph.
 
 
 def from_carrying(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:

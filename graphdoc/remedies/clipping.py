@@ -1,27 +1,22 @@
-"""Where to bound the gradient's norm: behind the backward call (and unscaling), in front of the step."""
+"""Where to bound the gradient's norm: where it is complete, behind unscaling, in front of the step."""
 
 from __future__ import annotations
 
 import ast
 import re
 import textwrap
-from collections.abc import Sequence
 from typing import Any
 
 from graphdoc.evidence import Event, Frame, Sign, SourceTexts
 from graphdoc.finding import Remedy
-from graphdoc.model import Safety
 from graphdoc.program import bindings
 from graphdoc.program.bad_values import Trouble
-from graphdoc.program.container_entries import user_frames
 from graphdoc.program.observed import Program
-from graphdoc.program.reuse import Reuse
 from graphdoc.program.singular_points import frame_of
-from graphdoc.program.spans import code_at, innermost_user, level_of, place, where
-from graphdoc.remedies.constant_value import frame_at
+from graphdoc.program.spans import code_at, innermost_user, level_of, place
+from graphdoc.source.expressions import parsed
 from graphdoc.source.module import Source
-from graphdoc.source.operands import parsed
-from graphdoc.source.paths import covers, key, last_word, targets_of
+from graphdoc.source.paths import last_word
 from graphdoc.source.places import Place
 
 USUAL = "1.0"
@@ -225,110 +220,3 @@ def step_place(sources: SourceTexts, backward: Frame, cleared: Frame | None) -> 
             break
         anchor = later if called & _CHANGES else anchor
     return (source.place(anchor), False) if anchor is not call else (Place.of(backward), False)
-
-
-# A zero that has a graph, for a branch in which a loss is a constant: of what the other branch would make it of.
-
-NOTE = "Where no term is added the gradients are zero, and the optimizer steps with them."
-
-
-def of_other_branch(sources: SourceTexts, start: Frame, value: ast.expr, wanted: str) -> list[Remedy]:
-    """Zero times the expression by which the other branch of an ``if`` binds the same name; none where that reads what
-    only this branch has."""
-    root = bindings.tree(sources, start.file)
-    around = [n for n in ast.walk(root) if isinstance(n, ast.If) and covers(n, start.line)] if root is not None else []
-    for branch in reversed(around):
-        here, other = branch.body, branch.orelse
-        if not any(covers(s, start.line) for s in here):
-            here, other = other, here
-        bound = [s for s in other if isinstance(s, ast.Assign) and key(s.targets[0]) == wanted]
-        if len(bound) != 1 or not any(covers(s, start.line) for s in here):
-            continue
-        made = bound[0].value
-        before = {key(t) for s in other[: other.index(bound[0])] for t in targets_of(s)}
-        if before & {n.id for n in ast.walk(made) if isinstance(n, ast.Name)} or not isinstance(made, ast.Call):
-            return []
-        text = ast.unparse(made)
-        args = {"place": place(bindings.frame_of(sources, start.file, value)), "name": text}
-        return [
-            Remedy("zero_of_output", f"start `{wanted}` as `{text} * 0.0`, at {where(start)}", "unsafe", NOTE, args)
-        ]
-    return []
-
-
-def is_no_tensor(function: ast.AST, name: str) -> bool:
-    """Whether a function takes an argument apart: unpacks it, or reads an entry of it by a word."""
-    for n in ast.walk(function):
-        if isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Constant) and isinstance(n.slice.value, str):
-            apart = key(n.value) == name
-        elif isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Tuple | ast.List):
-            apart = isinstance(n.value, ast.Name) and n.value.id == name
-        else:
-            continue
-        if apart:
-            return True
-    return False
-
-
-# One remedy for all the terms of a loss that hang on a cut each: mended alone, one would leave the others cut off.
-
-
-def for_each_term(ways: Sequence[tuple[Remedy, ...]]) -> tuple[Remedy, ...]:
-    """The first cut's remedies where it is alone; else the best of each cut's together, and nothing where one has none.
-
-    ``ways``: for each cut its remedies, best first.
-    """
-    if len(ways) < 2:
-        return ways[0] if ways else ()
-    if not all(ways):
-        return ()
-    best = [way[0] for way in ways]
-    edits: list[dict[str, Any]] = [{"kind": r.kind, "args": dict(r.args)} for r in best]
-    lines = " and ".join(dict.fromkeys(where(frame_at(r.args["place"])) for r in best))
-    titles = list(dict.fromkeys(r.title for r in best))
-    safety: Safety = "safe" if all(r.safety == "safe" for r in best) else "unsafe"
-    note = f"{best[0].note.rstrip('.')}, by each of its terms."
-    return (Remedy("several", f"{'; '.join(titles)}, at {lines}", safety, note, {"edits": edits}),)
-
-
-# One backward call on the sum of the losses, where both losses can be had at one place.
-
-
-def merge(reuse: Reuse) -> list[Remedy]:
-    """Call backward once on the sum; both have to be calls of ``backward``, and one function has to see them."""
-    freeing, failing = reuse.freeing, reuse.failing
-    if freeing is None or failing is None or {freeing.kind, failing.kind} != {"backward"}:
-        return []
-    one, other = innermost_user(freeing.stack), innermost_user(failing.stack)
-    heads = reuse.only_heads_stepped
-    note = "Gradients add up: the sum has the gradient that all the calls together were meant to give."
-    if heads:
-        note += " The optimizers in between step after it: no other loss reaches their parameters."
-    moved = {"move_steps": True} if heads else {}
-    safety: Safety = "unsafe" if heads else "safe"
-    if one is not None and other is not None and place(one) == place(other):
-        title = f"call backward() once on the sum of the losses, instead of once for each, at {where(one)}"
-        return [Remedy("merge_backward", title, safety, note, {"places": [place(one)], **moved})]
-    for first in user_frames(freeing.stack):
-        for second in user_frames(failing.stack):
-            if first.file == second.file and first.function == second.function and first.line != second.line:
-                title = f"call backward() once, on the sum of both losses, at {where(second)}"
-                return [
-                    Remedy("merge_backward", title, safety, note, {"places": [place(first), place(second)], **moved})
-                ]
-    return []
-
-
-def can_merge(sources: SourceTexts, reuse: Reuse) -> bool:
-    """Whether the source lets the calls be made one."""
-    from graphdoc.fixes.fix_kind import CannotFix
-    from graphdoc.fixes.kinds import build
-
-    parsed = {file: Source(file, text) for file, text in sources.items()}
-    for remedy in merge(reuse):
-        try:
-            build(remedy.kind, parsed, remedy.args)
-        except CannotFix:
-            continue
-        return True
-    return False

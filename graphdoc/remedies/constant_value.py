@@ -1,4 +1,4 @@
-"""Ways to take a value as a constant: at its use, where it is computed, or in a loss that is gone already."""
+"""Ways to take a value as a constant: at its use, where it is computed or stored, or in an earlier loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A store that nobody empties: what an update has used up is let go of behind its step."""
+"""A store that nobody empties: let go of behind the step, or its entries computed again from what is beside them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking for a fix at the place of a frame; no place, no fix."""
+"""Whether a fix can be had: at the place of a frame, written into the sources, and under which title."""
 
 from __future__ import annotations
 

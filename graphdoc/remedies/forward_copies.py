@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from graphdoc.evidence import Frame, Node, Package, SourceTexts, Stale
+from graphdoc.evidence import Frame, Node, SourceTexts, Stale
 from graphdoc.evidence.lookup import node_with
 from graphdoc.finding import Remedy
-from graphdoc.model import Safety
-from graphdoc.program.bad_values import Birth, Trouble, divisor_of
-from graphdoc.program.bindings import call_at, frame_of, function_around, text_of, tree
+from graphdoc.program.bindings import function_around, text_of
 from graphdoc.program.carried_names import bound_names
 from graphdoc.program.in_place_writes import operands_named
-from graphdoc.program.installed import deed_of
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite, reached_without_line
 from graphdoc.program.reuse import Reuse
-from graphdoc.program.singular_points import singular_point
 from graphdoc.program.spans import depth, in_function, innermost_user, level_of, place, shared_levels, where
 from graphdoc.program.update_function import Scene, scene
-from graphdoc.program.writers import By, Writer
 from graphdoc.remedies.constant_value import as_one
 from graphdoc.remedies.fix_places import applies
 from graphdoc.source.effects import another_each_time
 from graphdoc.source.module import Source
-from graphdoc.source.operands import position_of
-from graphdoc.source.paths import covers, last_word, names_read, names_written
+from graphdoc.source.paths import covers, names_read, names_written
 from graphdoc.source.places import Place
 from graphdoc.story.wording import listing
 
@@ -160,160 +154,6 @@ def _of_whole_statements(sources: SourceTexts, forwards: Sequence[Frame], foreig
         if whole and all(b in foreign for b in beside):
             found.append(f)
     return found
-
-
-# A package's function that writes into a tensor which it was only shown: it is handed a copy.
-
-
-def copy_for_package(sources: SourceTexts, packages: list[Package], found: Overwrite) -> list[Remedy]:
-    """A clone of the one argument that leads back to the overwritten tensor by its name.
-
-    That the argument shares the tensor's memory is seen by the write itself. Not where the function's name says, as
-    PyTorch's own do, that it writes (``clip_``).
-    """
-    writers, name = found.writers, found.stale.tensor.name
-    frames = {place_of.line: place_of for w in writers if (place_of := w.frame) is not None}
-    if not name or len(frames) != 1 or any(w.by is not By.LIBRARY for w in writers):
-        return []
-    if any(deed_of(packages, w.stack) is None for w in writers):
-        return []
-    frame = next(iter(frames.values()))
-    call = call_at(sources, frame)
-    callee = last_word(call.func) if call is not None else ""
-    if call is None or not callee or callee.endswith("_"):
-        return []
-    shown = [a for a in (*call.args, *(k.value for k in call.keywords)) if _leads_to(a, name)]
-    if len(shown) != 1:
-        return []
-    return [
-        Remedy(
-            "clone_expression",
-            f"hand `{callee}` a copy of `{name}`, at {where(frame)}",
-            "unsafe",
-            f"It then writes into the copy: `{name}` keeps its values, which the write has changed.",
-            {"place": place(frame_of(sources, frame.file, shown[0], frame.function))},
-        )
-    ]
-
-
-def _leads_to(node: ast.expr, name: str) -> bool:
-    """Whether an expression is the named tensor, or methods, attributes, parts of it: ``noise.detach()[0]``."""
-    while ast.unparse(node) != name:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            node = node.func
-        if not isinstance(node, ast.Attribute | ast.Subscript):
-            return False
-        node = node.value
-    return True
-
-
-# Writes that run as a module's forward hook: inside the forward pass, right behind what the layer has saved.
-
-REGISTERING = ("register_forward_hook", "register_module_forward_hook")
-
-
-@dataclass(frozen=True)
-class Hook:
-    """``frame`` is the line that runs in the hook's own function, ``registered`` the calls that register it."""
-
-    frame: Frame
-    registered: tuple[Frame, ...]
-
-
-def hook_of(sources: SourceTexts, writer: Writer | None) -> Hook | None:
-    """The forward hook in which a write runs; None where it runs in none, or nothing registers it in the sources.
-
-    ``Module._call_impl`` calls ``forward`` and the hooks; what it calls by another name than ``forward`` is a hook.
-    """
-    inner: Frame | None = None
-    for frame in reversed(writer.stack if writer is not None else ()):
-        # Decorators of the hook's own (``no_grad``) stand between it and what calls it.
-        if not frame.user and "_call_impl" in frame.function:
-            found = tuple(_registered(sources, inner)) if inner is not None else ()
-            return Hook(inner, found) if inner is not None and found else None
-        if frame.function.rpartition(".")[2] == "forward":
-            return None
-        inner = frame if frame.user else inner
-    return None
-
-
-def _registered(sources: SourceTexts, frame: Frame) -> Iterator[Frame]:
-    owner, _, name = frame.function.rpartition(".")
-    wanted = owner.rpartition(".")[2] if name == "__call__" else name
-    for file in sources:
-        root = tree(sources, file)
-        for node in ast.walk(root) if root is not None else ():
-            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-                continue
-            if node.func.attr in REGISTERING and node.args and _is_hook(root, node.args[0], wanted, name == "__call__"):
-                yield frame_of(sources, file, node)
-
-
-def _is_hook(root: ast.Module | None, given: ast.expr, wanted: str, instance: bool) -> bool:
-    """Whether what is registered is the function of this name, or an object of the class of this name."""
-    if instance:
-        if isinstance(given, ast.Call):
-            return last_word(given.func) == wanted
-        return any(
-            isinstance(n, ast.Assign) and isinstance(n.value, ast.Call) and last_word(n.value.func) == wanted
-            for n in ast.walk(root or ast.Module([], []))
-            if any(ast.unparse(t) == ast.unparse(given) for t in getattr(n, "targets", ()))
-        )
-    return last_word(given) == wanted
-
-
-def hook_remedies(hook: Hook) -> list[Remedy]:
-    """Write before the layer computes, or once the step is made."""
-    lines = ", ".join(dict.fromkeys(where(f) for f in hook.registered[:3]))
-    return [
-        Remedy(
-            "forward_pre_hook",
-            f"run it as a forward pre-hook, registered at {lines}",
-            "unsafe",
-            "It writes before the layer computes: the pass runs with what was written, and its backward finds the same "
-            "values. A step may leave other values until the next forward pass.",
-            {"places": [place(f) for f in hook.registered], "hook": place(hook.frame)},
-        ),
-        Remedy(
-            "write_after_step",
-            "Write after `optimizer.step()`, under torch.no_grad(), and register no hook for it",
-            "display",
-            "Every pass runs with what was written after the step before; nothing writes between a forward pass and "
-            "its backward.",
-        ),
-    ]
-
-
-# A write into what an earlier graph needs, put behind the backward call that needs it.
-
-
-def move_behind(program: Program, found: Overwrite) -> list[Remedy]:
-    """Write behind the backward call, where the write is a statement of its own (or of a loop of its own)."""
-    at = scene(program, found)
-    if at is None or at.order != "straight" or any(w.by is By.LIBRARY for w in found.writers):
-        return []
-    source = Source(at.write.file, program.sources.get(at.write.file, ""))
-    write, backward = source.node_statement(Place.of(at.write)), source.node_statement(Place.of(at.backward))
-    above = [backward, *source.node_ancestors(backward)] if backward is not None else []
-    whole = write
-    while whole is not None:
-        found_block = source.node_block(whole)
-        anchor = next((a for a in above if found_block is not None and a in found_block[0]), None)
-        if anchor is not None:
-            break
-        parent = source.parents.get(whole)
-        whole = parent if isinstance(parent, ast.For | ast.With | ast.While) else None
-    if whole is None or anchor is None or whole is anchor:
-        return []
-    return [
-        Remedy(
-            "move_statement",
-            f"move the write at {where(at.write)} after the backward call at {where(at.backward)}",
-            "unsafe",
-            "The loss is differentiated with the values of its own forward; the write takes place right after.",
-            {"place": vars(source.place(whole)), "after": vars(source.place(anchor)), "same_loss": True},
-        )
-    ]
 
 
 # A loss that takes what was computed before a step, or for an earlier loss, where the same call stands again behind
@@ -450,56 +290,3 @@ def _bound(statement: ast.stmt) -> str:
         return ""
     target = statement.targets[0]
     return target.id if isinstance(statement.value, ast.Call) and isinstance(target, ast.Name) else ""
-
-
-# Keeping a function's input inside of its domain: which guard, at every place of the iteration that needs it.
-
-
-def guarded(
-    trouble: Trouble, birth: Birth, guard: str, title: str, note: str, *, safety: Safety = "unsafe", **args: Any
-) -> tuple[Remedy, ...]:
-    """One patch that guards the operand of this expression, and of those in the same iteration that failed alike."""
-    alike = [birth, *(b for b in trouble.others if _alike(birth, b))]
-    edits: list[dict[str, Any]] = []
-    for one in alike:
-        if one.place is None:
-            continue
-        function = {"function": one.operation} if position_of(one.operation) else {}
-        edit = {"kind": "guard_operand", "args": {"place": place(one.place), "guard": guard, **function, **args}}
-        if edit not in edits:
-            edits.append(edit)
-    if not edits:
-        return ()
-    if len(edits) == 1:
-        return (Remedy("guard_operand", title, safety, note, edits[0]["args"]),)
-    return (
-        Remedy("several", title, safety, note, {"edits": edits}),
-        Remedy("guard_operand", title, safety, note, edits[0]["args"]),
-    )
-
-
-def _alike(a: Birth, b: Birth) -> bool:
-    return a.group == b.group and bool(a.group) and b.kind == "birth" and a.node == b.node
-
-
-def counts(birth: Birth) -> bool:
-    """Whether what is divided by looks like a number of things: whole, never negative."""
-    divisor = divisor_of(birth)
-    if divisor is None or divisor.bounds is None:
-        return False
-    whole = all(bound.is_integer() for bound in divisor.bounds)
-    return whole and not divisor.count("negative") and divisor.made_by("sum", "count_nonzero", "clone", "_to_copy")
-
-
-def branches(trouble: Trouble, birth: Birth) -> list[dict[str, Any]]:
-    """The functions of the same iteration that have no value where a choice leaves them out."""
-    out: list[dict[str, Any]] = []
-    for one in (birth, *trouble.others):
-        point = singular_point(one.operation)
-        if one.place is None or not (one.group or point) or (one.node and one.chosen is None):
-            continue
-        branch = {"place": place(one.place), "safe": point.safe if point is not None else "1.0"}
-        branch |= {"function": one.operation} if position_of(one.operation) else {}
-        if branch not in out:
-            out.append(branch)
-    return out

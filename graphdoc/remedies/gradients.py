@@ -16,12 +16,12 @@ from graphdoc.program.asked_gradients import Unset, Why
 from graphdoc.program.bindings import call_at, made_of, text_of
 from graphdoc.program.carried_names import bound_names
 from graphdoc.program.custom_functions import InputGradients, Used, class_of_kept, input_gradients, returned_values
-from graphdoc.program.library_calls import field_of
+from graphdoc.program.exception import field_of
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import in_function, innermost, innermost_user, place, tensor_named, where
 from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.source.expressions import Use, is_one_of_many, use_of
 from graphdoc.source.module import Source
-from graphdoc.source.operands import Use, is_one_of_many, use_of
 from graphdoc.source.paths import last_word
 from graphdoc.source.places import Place
 

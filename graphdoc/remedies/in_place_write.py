@@ -1,19 +1,18 @@
-"""Ways to write no saved tensor: out of place where it is written, or a clone where it is used."""
+"""Ways to write no saved tensor: out of place, a clone at the use, no view, another hook, a later write."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from graphdoc.evidence import Frame, Node, Optimizer, Raised, SourceTexts, Stale
+from graphdoc.evidence import Frame, Node, Raised, SourceTexts, Stale
 from graphdoc.evidence.lookup import node_with
 from graphdoc.finding import Remedy
 from graphdoc.model import Safety
-from graphdoc.program import bindings
-from graphdoc.program.bindings import call_at
-from graphdoc.program.collected import ITERATORS
+from graphdoc.program.bindings import call_at, frame_of, tree
+from graphdoc.program.exception import SEVERAL_VIEWS, message_of
 from graphdoc.program.in_place_writes import (
     Target,
     is_statement,
@@ -23,20 +22,15 @@ from graphdoc.program.in_place_writes import (
     target_of,
 )
 from graphdoc.program.installed import builders
-from graphdoc.program.learning import Learner, takes_the_flag
-from graphdoc.program.library_calls import SEVERAL_VIEWS, message_of
 from graphdoc.program.observed import Program
-from graphdoc.program.optimizer_places import Made, made
 from graphdoc.program.overwrites import Overwrite
+from graphdoc.program.refused_writes import RefusedWrite, flags_of, gradient_asked, is_for_its_effect, leads_to
 from graphdoc.program.spans import code_at, innermost_user, place, where
+from graphdoc.program.update_function import scene
 from graphdoc.program.writers import By, Writer, entry_written
-from graphdoc.program.written_leaves import RefusedWrite, flags_of, gradient_asked, is_for_its_effect, leads_to
-from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.module import Source
 from graphdoc.source.paths import last_word
 from graphdoc.source.places import Place
-from graphdoc.story.missing_graph import named
-from graphdoc.story.wording import listing
 
 EXACT = "The numbers and the gradients are those of the program as it is written; it costs one more tensor."
 SAME = (
@@ -219,24 +213,6 @@ def clone_operand(sources: SourceTexts, nodes: list[Node], found: Overwrite) -> 
     return together(edits, f"use a clone of {', '.join(list(dict.fromkeys(shown))[:3])}", "safe", note)
 
 
-# Letting what is to learn require gradients, where it is made.
-
-
-def required(sources: SourceTexts, learners: list[Learner]) -> tuple[Remedy, ...]:
-    """The flag where each is made, in its own call where that takes one."""
-    edits: list[dict[str, Any]] = []
-    for one in learners:
-        if one.value is not None and takes_the_flag(sources, one):
-            args: dict[str, Any] = {"place": place(one.value), "name": "requires_grad", "value": "True"}
-            edits.append({"kind": "set_keyword", "args": args})
-        elif one.value is not None:
-            edits.append({"kind": "require_input_grad", "args": {"place": place(one.value)}})
-        else:
-            edits.append({"kind": "require_input_grad", "args": {"place": place(one.frame), "name": one.name}})
-    note = "Autograd then records what is computed from it; no number of the forward pass changes."
-    return tuple(together(edits, f"Let {named(learners)} require gradients", "unsafe", note))
-
-
 # A tensor that is there to be filled, and needs no flag for that.
 
 FLAG = "requires_grad"
@@ -270,141 +246,6 @@ def _dropped(sources: SourceTexts, made: Frame) -> dict[str, Any]:
     method = call is not None and last_word(call.func) == "requires_grad_"
     args = {"place": place(made)}
     return {"kind": "drop_call", "args": args} if method else {"kind": "drop_keyword", "args": {**args, "name": FLAG}}
-
-
-# Letting the parameters learn that an optimizer was given: after the freezing, and nothing more than it holds.
-
-
-def unfreeze(program: Program, freezing: list[Frame]) -> tuple[Remedy, ...]:
-    """Make trainable what the one optimizer holds, before the statement that makes it; or, where an ``if`` and its
-    ``else`` freeze alike, so that the condition decides nothing, let the ``else`` keep them trainable."""
-    arm = _other_arm(program.sources, freezing)
-    if arm is not None:
-        return remedy_at(
-            arm,
-            "set_flag",
-            f"Leave the others trainable, at {where(arm)}",
-            "unsafe",
-            "Both branches freeze, so the condition decides nothing: only what it names stays frozen then.",
-            value="True",
-        )
-    frozen = {p.name for p in program.parameters if not p.buffer and not p.requires_grad}
-    holders = [o for o in program.optimizers if o.parameters and frozen & {*o.parameters}]
-    making = made(program.sources, holders[0].name) if len(holders) == 1 else None
-    if making is None or not all(_is_before(program.sources, f, making) for f in freezing) or not freezing:
-        return ()
-    return _whole(program.sources, making, holders[0])
-
-
-def _whole(sources: SourceTexts, making: Made, optimizer: Optimizer) -> tuple[Remedy, ...]:
-    call = making.statement.value
-    given = bindings.argument(call, 0, "params") if isinstance(call, ast.Call) else None
-    function = given.func if isinstance(given, ast.Call) and not given.args and not given.keywords else None
-    if not isinstance(function, ast.Attribute) or function.attr != "parameters":
-        return ()
-    module = bindings.text_of(function.value)
-    if heads := _made_anew(sources, making, module):
-        at = place(making.frame(sources))
-        statements = [f"{h}.requires_grad_(True)" for h in heads]
-        edits = [{"kind": "add_statement", "args": {"place": at, "statement": s, "before": True}} for s in statements]
-        shown = listing([f"`{h}`" for h in heads])
-        note = f"This unfreezes what was put in place anew, and nothing else that lies in `{module}`."
-        title = f"Let {shown} learn, which {'was' if len(heads) == 1 else 'were'} put into `{module}`"
-        return tuple(together(edits, title, "unsafe", note))
-    whole = remedy_at(
-        making.frame(sources),
-        "add_statement",
-        f"Let `{module}` learn, which {f'`{optimizer.name}`' if optimizer.name else 'the optimizer'} was given",
-        "unsafe",
-        f"This unfreezes what lies in `{module}`, and nothing else; what the loss does not use gets no gradient by it.",
-        statement=f"{module}.requires_grad_(True)",
-        before=True,
-    )
-    left = f"whether all of `{module}` is to learn, which the program freezes and hands to its optimizer, no run tells"
-    return tuple(replace(r, open=left) for r in whole)
-
-
-def _made_anew(sources: SourceTexts, making: Made, module: str) -> list[str]:
-    """The parts that the program has put into a network, before its optimizer, in the place of what it had:
-    ``model.fc = nn.Linear(512, 3)``. Who freezes all of it behind that hardly means these."""
-    root = bindings.tree(sources, making.file)
-    line = making.statement.lineno
-    found: dict[str, None] = {}
-    for node in ast.walk(root) if root is not None else ():
-        if isinstance(node, ast.Assign) and node.lineno < line and isinstance(node.value, ast.Call):
-            builds = last_word(node.value.func)[:1].isupper()
-            paths = [bindings.text_of(t) for t in node.targets if isinstance(t, ast.Attribute | ast.Subscript)]
-            found.update((p, None) for p in paths if builds and p.startswith((f"{module}.", f"{module}[")))
-    return list(found)
-
-
-def _is_before(sources: SourceTexts, frame: Frame, making: Made) -> bool:
-    """Whether the optimizer is surely made behind this statement: in its function, or in one that calls that above."""
-    root = bindings.tree(sources, frame.file)
-    if root is None:
-        return False
-    line = making.statement.lineno
-    around = bindings.function_around(root, frame.line)
-    own = bindings.tree(sources, making.file)
-    outer = bindings.function_around(own, line) if own is not None else None
-    if frame.file == making.file and (around is outer or (around and outer and around.lineno == outer.lineno)):
-        return frame.line < line
-    if around is None or own is None:
-        return False
-    calls = (n for n in bindings.shallow(outer or own) if isinstance(n, ast.Call) and n.lineno < line)
-    return any(bindings.text_of(c.func).rsplit(".", 1)[-1] == around.name for c in calls)
-
-
-def _other_arm(sources: SourceTexts, freezing: list[Frame]) -> Frame | None:
-    """The assignment in the ``else`` of an ``if`` whose own branch does the very same."""
-    for file in {f.file for f in freezing}:
-        for node in ast.walk(bindings.tree(sources, file) or ast.Module([], [])):
-            if isinstance(node, ast.If) and len(node.body) == 1 == len(node.orelse):
-                one, other = node.body[0], node.orelse[0]
-                at = bindings.frame_of(sources, file, other)
-                same = ast.unparse(one) == ast.unparse(other)
-                if same and any((f.line, f.column) == (at.line, at.column) for f in freezing):
-                    return next(f for f in freezing if (f.line, f.column) == (at.line, at.column))
-    return None
-
-
-# A generator of parameters that a first loop uses up, so that a second one has nothing to run over.
-
-
-def used_up(sources: SourceTexts) -> tuple[Remedy, ...]:
-    """Make a list of each such generator."""
-    found = []
-    for file in sources:
-        root = bindings.tree(sources, file) or ast.Module([], [])
-        scopes = [root, *(n for n in ast.walk(root) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))]
-        for scope in scopes:
-            found += [bindings.frame_of(sources, file, value) for value in _generators(scope)]
-    return tuple(
-        Remedy(
-            "wrap_in_list",
-            f"make a list of the parameters at {where(frame)}: the first loop uses the generator up",
-            "unsafe",
-            "The second loop then runs over the parameters too.",
-            {"place": place(frame)},
-        )
-        for frame in found
-    )
-
-
-def _generators(scope: ast.AST) -> list[ast.Call]:
-    """The calls whose result has a name that two loops of this scope run over, bound once."""
-    inside = list(bindings.shallow(scope))
-    loops = [n.iter.id for n in inside if isinstance(n, ast.For) and isinstance(n.iter, ast.Name)]
-    bound: dict[str, list[ast.expr]] = {}
-    for node in inside:
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            bound.setdefault(node.targets[0].id, []).append(node.value)
-    return [
-        values[0]
-        for name, values in bound.items()
-        if len(values) == 1 and loops.count(name) > 1
-        if isinstance(values[0], ast.Call) and bindings.dotted(values[0].func).rpartition(".")[2] in ITERATORS
-    ]
 
 
 # Ways to write into no view of whose writes autograd keeps no track.
@@ -480,3 +321,112 @@ def _joined(sources: SourceTexts, frame: Frame) -> str:
     owner = source.node_statement(Place.of(frame))
     found = pieces_at(source, owner) if owner is not None else None
     return source.segment(found.base) if found is not None else ""
+
+
+# Writes that run as a module's forward hook: inside the forward pass, right behind what the layer has saved.
+
+REGISTERING = ("register_forward_hook", "register_module_forward_hook")
+
+
+@dataclass(frozen=True)
+class Hook:
+    """``frame`` is the line that runs in the hook's own function, ``registered`` the calls that register it."""
+
+    frame: Frame
+    registered: tuple[Frame, ...]
+
+
+def hook_of(sources: SourceTexts, writer: Writer | None) -> Hook | None:
+    """The forward hook in which a write runs; None where it runs in none, or nothing registers it in the sources.
+
+    ``Module._call_impl`` calls ``forward`` and the hooks; what it calls by another name than ``forward`` is a hook.
+    """
+    inner: Frame | None = None
+    for frame in reversed(writer.stack if writer is not None else ()):
+        # Decorators of the hook's own (``no_grad``) stand between it and what calls it.
+        if not frame.user and "_call_impl" in frame.function:
+            found = tuple(_registered(sources, inner)) if inner is not None else ()
+            return Hook(inner, found) if inner is not None and found else None
+        if frame.function.rpartition(".")[2] == "forward":
+            return None
+        inner = frame if frame.user else inner
+    return None
+
+
+def _registered(sources: SourceTexts, frame: Frame) -> Iterator[Frame]:
+    owner, _, name = frame.function.rpartition(".")
+    wanted = owner.rpartition(".")[2] if name == "__call__" else name
+    for file in sources:
+        root = tree(sources, file)
+        for node in ast.walk(root) if root is not None else ():
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                continue
+            if node.func.attr in REGISTERING and node.args and _is_hook(root, node.args[0], wanted, name == "__call__"):
+                yield frame_of(sources, file, node)
+
+
+def _is_hook(root: ast.Module | None, given: ast.expr, wanted: str, instance: bool) -> bool:
+    """Whether what is registered is the function of this name, or an object of the class of this name."""
+    if instance:
+        if isinstance(given, ast.Call):
+            return last_word(given.func) == wanted
+        return any(
+            isinstance(n, ast.Assign) and isinstance(n.value, ast.Call) and last_word(n.value.func) == wanted
+            for n in ast.walk(root or ast.Module([], []))
+            if any(ast.unparse(t) == ast.unparse(given) for t in getattr(n, "targets", ()))
+        )
+    return last_word(given) == wanted
+
+
+def hook_remedies(hook: Hook) -> list[Remedy]:
+    """Write before the layer computes, or once the step is made."""
+    lines = ", ".join(dict.fromkeys(where(f) for f in hook.registered[:3]))
+    return [
+        Remedy(
+            "forward_pre_hook",
+            f"run it as a forward pre-hook, registered at {lines}",
+            "unsafe",
+            "It writes before the layer computes: the pass runs with what was written, and its backward finds the same "
+            "values. A step may leave other values until the next forward pass.",
+            {"places": [place(f) for f in hook.registered], "hook": place(hook.frame)},
+        ),
+        Remedy(
+            "write_after_step",
+            "Write after `optimizer.step()`, under torch.no_grad(), and register no hook for it",
+            "display",
+            "Every pass runs with what was written after the step before; nothing writes between a forward pass and "
+            "its backward.",
+        ),
+    ]
+
+
+# A write into what an earlier graph needs, put behind the backward call that needs it.
+
+
+def move_behind(program: Program, found: Overwrite) -> list[Remedy]:
+    """Write behind the backward call, where the write is a statement of its own (or of a loop of its own)."""
+    at = scene(program, found)
+    if at is None or at.order != "straight" or any(w.by is By.LIBRARY for w in found.writers):
+        return []
+    source = Source(at.write.file, program.sources.get(at.write.file, ""))
+    write, backward = source.node_statement(Place.of(at.write)), source.node_statement(Place.of(at.backward))
+    above = [backward, *source.node_ancestors(backward)] if backward is not None else []
+    whole = write
+    while whole is not None:
+        found_block = source.node_block(whole)
+        anchor = next((a for a in above if found_block is not None and a in found_block[0]), None)
+        if anchor is not None:
+            break
+        parent = source.parents.get(whole)
+        whole = parent if isinstance(parent, ast.For | ast.With | ast.While) else None
+    if whole is None or anchor is None or whole is anchor:
+        return []
+    return [
+        Remedy(
+            "move_statement",
+            f"move the write at {where(at.write)} after the backward call at {where(at.backward)}",
+            "unsafe",
+            "The loss is differentiated with the values of its own forward; the write takes place right after.",
+            {"place": vars(source.place(whole)), "after": vars(source.place(anchor)), "same_loss": True},
+        )
+    ]

@@ -1,4 +1,4 @@
-"""The ways to part from an older graph, best first, for each kind of reuse."""
+"""The ways to part from an older graph, best first, for each kind of reuse; second forwards among them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ from graphdoc.program.expression_values import written_into_given
 from graphdoc.program.inner_gradient import Entered, entered, is_inner_step
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
-from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.reuse import CONSTANT, Reuse, Role, SlicedBuffer
 from graphdoc.program.spans import in_function, innermost_user, place, where
 from graphdoc.remedies.carried_value import detach_where_kept, from_carrying
-from graphdoc.remedies.clipping import can_merge, merge
 from graphdoc.remedies.constant_value import (
     OF_THIS_LOSS,
     as_one,
@@ -34,8 +32,10 @@ from graphdoc.remedies.emptied_store import emptied_behind_step, only_grows
 from graphdoc.remedies.fix_places import applies
 from graphdoc.remedies.forward_copies import behind_call
 from graphdoc.remedies.in_place_write import together
+from graphdoc.remedies.installed_packages import cleared_by_call
+from graphdoc.remedies.merged_backward import can_merge, merge
 from graphdoc.remedies.recomputation import compute_again, repeated, result_anew, start_anew
-from graphdoc.remedies.stored_graph import cleared_by_call, from_building_once, from_storing, sensible
+from graphdoc.remedies.stored_graph import from_building_once, from_storing, sensible
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
 from graphdoc.story.wording import all_told, folded, listing
@@ -183,6 +183,8 @@ def own_rows(buffer: SlicedBuffer) -> list[Remedy]:
         )
     ]
 
+
+# The ways to part from an older graph, best first, for each kind of reuse.
 
 _HELD = "whether it is to be made anew with what it meets, or to stay as it was, no run tells"
 
@@ -442,52 +444,3 @@ def _sum(reuse: Reuse) -> list[Remedy]:
 
 def _merged(reuse: Reuse, note: str) -> list[Remedy]:
     return [replace(r, safety="unsafe", note=note) for r in merge(reuse)]
-
-
-# A remedy together with taking out ``retain_graph=True``, which kept the graph that it parts from.
-
-
-def with_flag_dropped(
-    sources: SourceTexts, events: list[Event], found: Overwrite, remedies: list[Remedy]
-) -> list[Remedy]:
-    """Each remedy together with taking ``retain_graph=True`` out of the calls that have it; then as it is."""
-    drops = [
-        {"kind": "drop_keyword", "args": {"place": place(f), "name": "retain_graph"}}
-        for f in flagged_calls(sources, events, found)
-    ]
-    if not drops:
-        return remedies
-    out = []
-    for r in remedies:
-        if r.safety == "display":
-            out.append(r)
-            continue
-        out.append(
-            Remedy(
-                "several",
-                f"{r.title}, and drop retain_graph=True",
-                "unsafe",
-                f"{r.note} Each call then frees the graph that it has walked.".strip(),
-                {"edits": [*r.parts, *drops]},
-                r.open,
-            )
-        )
-    return [*out[:5], *remedies[:2]]
-
-
-def flagged_calls(sources: SourceTexts, events: list[Event], found: Overwrite) -> list[Frame]:
-    """The places of the calls that kept this very graph, the failing one included, where the flag is written."""
-    out: list[Frame] = []
-    keeping = {e.index for e in found.keeping_calls}
-    if not keeping:
-        return out
-    failing = found.failing.index if found.failing is not None else -1
-    for e in events:
-        own = e.index in keeping or e.index == failing
-        frame = innermost_user(e.stack) if own and e.retain_graph and e.kind == "backward" else None
-        if frame is None or any(f.start == frame.start for f in out):
-            continue
-        call = Source(frame.file, sources.get(frame.file, "")).call_at(frame)
-        if call is not None and any(a.keyword == "retain_graph" for a in call.arguments):
-            out.append(frame)
-    return out

@@ -1,24 +1,22 @@
-"""The ways to part from a graph that was stored or built once, best first, and what they would take from whom."""
+"""The ways to part from a graph that was stored or built once, best first, and whom they leave without gradient."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
-from graphdoc.evidence import Event, Frame, Holder, OlderEdge, Package, SourceTexts
-from graphdoc.evidence.lookup import package_of
+from graphdoc.evidence import Frame, Holder, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import assignments, frame_of, function_around, text_of, tree
 from graphdoc.program.carried_names import meeting
-from graphdoc.program.collected import makes_parameter
-from graphdoc.program.container_entries import MOST_PUTS, kept_at, kept_name, statements
-from graphdoc.program.installed import Deed, Switch, given, keepers_of, switch_of, switches_of
+from graphdoc.program.container_entries import MOST_PUTS, kept_at, statements
+from graphdoc.program.gathered_parameters import makes_parameter
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.rounds import made_outside_loops
-from graphdoc.program.spans import innermost_user, loop_of, node_loop_of, place, where
+from graphdoc.program.spans import innermost_user, loop_of, place, where
 from graphdoc.remedies.carried_value import detach_behind_step, detach_where_kept
 from graphdoc.remedies.constant_value import (
     DATA,
@@ -31,108 +29,12 @@ from graphdoc.remedies.constant_value import (
 )
 from graphdoc.remedies.emptied_store import emptied_behind_step, entries_computed_again
 from graphdoc.remedies.fix_places import applies, unique
+from graphdoc.remedies.installed_packages import without_cache
 from graphdoc.remedies.recomputation import compute_again, with_what_it_is_made_of
 from graphdoc.remedies.sum_of_rounds import lost
 from graphdoc.source.paths import covers, last_word
 from graphdoc.story.older_graph import cached_with, called, distinct_carries
 from graphdoc.story.wording import folded
-
-# A cache of an installed package that keeps a graph: to be switched off where it was switched on, or cleared.
-
-
-def without_cache(program: Program, reuse: Reuse) -> list[Remedy]:
-    """The user's arguments by which a package keeps these values for later passes, given as off; none where a value is
-    kept otherwise."""
-    found: dict[tuple[int, int], Switch] = {}
-    for c in reuse.carries:
-        switches = _switches(program, c)
-        if not switches:
-            return []
-        found.update({s.frame.start[1:]: s for s in switches})
-    if not found:
-        return []
-    first = next(iter(found.values()))
-    edits = [
-        {"kind": "set_keyword", "args": {"place": place(s.call), "name": s.name, "value": "False"}}
-        for s in found.values()
-    ]
-    shown = " and ".join(dict.fromkeys(where(s.frame) for s in found.values()))
-    return [
-        Remedy(
-            "several",
-            f"leave out the cache: {first.name}=False, at {shown}",
-            "unsafe",
-            "Each pass computes it from the weights of now.",
-            {"edits": edits},
-        )
-    ]
-
-
-def cleared_by_call(program: Program, reuse: Reuse) -> list[Remedy]:
-    """The call by which the package clears what it keeps, for the user to write in each iteration; none where the
-    program itself may have kept the value."""
-    found = program.evidence.extras.get("clearing")
-    if not isinstance(found, dict):
-        return []
-    held = str(found.get("held") or "")
-    ways = [h.path for c in reuse.carries for h in c.tensor.holders if h.exact]
-    alone = all(path == held or path.startswith(f"{held}.") for path in ways)  # else the program carries it on as well
-    if not (alone and _is_bound_again(program.sources, reuse.failing, held) if held else reuse.kept_by_package):
-        return []
-    file = str(found.get("file"))
-    package = package_of(program.packages, file)
-    told, path = (package.told, package.path_of(file)) if package is not None else ("it", file)
-    call = innermost_user(reuse.failing.stack) if reuse.failing is not None else None
-    around = node_loop_of(program.sources, call) if call is not None else None
-    when = "in each iteration, before the value is computed" if around is not None else "before it is computed again"
-    return [
-        Remedy(
-            "clear_what_is_kept",
-            f"call `{found.get('call')}` {when}: {told} then clears `{found.get('kept')}` ({path}:{found.get('line')})",
-            "display",
-            "What is kept there is of an earlier iteration; cleared, it is computed with the weights of now.",
-        )
-    ]
-
-
-def _is_bound_again(sources: SourceTexts, failing: Event | None, name: str) -> bool:
-    """Whether the round of the failing call has bound a name anew to what a package's function or property gave, which
-    was a value of an earlier round."""
-    call = innermost_user(failing.stack) if failing is not None else None
-    loop = node_loop_of(sources, call) if call is not None else None
-    if call is None or loop is None:
-        return False
-    bound = [s for s in ast.walk(loop) if isinstance(s, ast.Assign) and s.lineno <= call.line]
-    given = [s.value for s in bound if any(ast.unparse(t) == name for t in s.targets)]
-    return bool(given) and all(not _is_own(sources, value) for value in given)
-
-
-def _is_own(sources: SourceTexts, value: ast.expr) -> bool:
-    """Whether the program itself defines or sets what gives a value."""
-    giving = value.func if isinstance(value, ast.Call) else value
-    if not isinstance(giving, ast.Attribute) and giving is value:
-        return True
-    word = last_word(giving)
-    every = [n for file in sources if (root := tree(sources, file)) is not None for n in ast.walk(root)]
-    return any(
-        (isinstance(n, ast.FunctionDef) and n.name == word)
-        or (isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store) and n.attr == word)
-        for n in every
-    )
-
-
-def _switches(program: Program, carry: OlderEdge) -> list[Switch]:
-    """What the user gave to let a package keep this value."""
-    producer = program.node(carry.producer)
-    if producer is None:
-        return []
-    for holder in carry.tensor.holders:
-        for deed in keepers_of(program.packages, producer.stack, kept_name(holder)):
-            switches = switches_of(program.sources, deed)
-            if switches:
-                return switches
-    return []
-
 
 # A list whose entries are themselves lists or tuples of tensors: each cut in the method that puts it in.
 
@@ -295,6 +197,8 @@ def _reads(sources: SourceTexts, file: str, scope: ast.AST, name: str) -> list[F
             out.append(at)
     return out
 
+
+# The ways to part from a graph that was stored or built once, best first, and what they would take from whom.
 
 MOST = 4
 """Ways that one finding offers: a reader has to choose between them."""
@@ -467,77 +371,3 @@ def sensible(sources: SourceTexts, remedies: list[Remedy]) -> tuple[Remedy, ...]
     """Those that can be written, each once, and no more than a reader can weigh."""
     found = [r for r in unique(remedies) if r.safety == "display" or applies(sources, r)]
     return tuple(found[:MOST])
-
-
-# Features of installed packages that a program switches on by an argument, with their remedy in its words.
-
-
-@dataclass(frozen=True)
-class Feature:
-    """A package's name for running layers under a checkpoint, and what makes the checkpoint a non-reentrant one.
-
-    ``keyword`` and ``value`` go where the feature is switched on; ``instead`` is a call that cures it otherwise.
-    """
-
-    keyword: str
-    value: str
-    instead: str
-
-
-CHECKPOINTING = {
-    # transformers 4.35 and later: TrainingArguments and PreTrainedModel.gradient_checkpointing_enable take it, and
-    # without it 4.x checkpoints in the reentrant form (transformers/modeling_utils.py).
-    ("transformers", "gradient_checkpointing"): Feature(
-        "gradient_checkpointing_kwargs", '{"use_reentrant": False}', "model.enable_input_require_grads()"
-    ),
-}
-
-
-def checkpointing_switch(
-    sources: SourceTexts, packages: list[Package], deed: Deed | None
-) -> tuple[Switch | None, Feature | None]:
-    """What switched a package's checkpoint on, and what is known of it there.
-
-    Read off the condition around the package's line where that line is known; otherwise a name that a package on the
-    stacks is known to use.
-    """
-    if deed is not None:
-        switch = switch_of(sources, deed)
-        return switch, CHECKPOINTING.get((deed.package.name, switch.name)) if switch is not None else None
-    for (package, name), feature in CHECKPOINTING.items():
-        if any(p.name == package for p in packages):
-            for file in sources:
-                switch = next(iter(given(sources, file, name)), None)
-                if switch is not None:
-                    return switch, feature
-    return None, None
-
-
-def checkpointing_remedies(switch: Switch, feature: Feature | None, package: str) -> Sequence[Remedy]:
-    """The non-reentrant form where the feature is switched on; the package's own way to let the inputs have grad."""
-    at = where(switch.call)
-    if feature is None:
-        return [
-            Remedy(
-                "non_reentrant",
-                f"Ask {package} for the non-reentrant checkpoint (use_reentrant=False) where it is switched on: {at}",
-                "display",
-                "The same values, and the gradients that a call without checkpoint gives.",
-            )
-        ]
-    return [
-        Remedy(
-            "set_keyword",
-            f"Pass {feature.keyword}={feature.value}, at {at}",
-            "safe",
-            "The checkpoint is the non-reentrant one then: the same values, and the gradients that a call without "
-            "checkpoint gives.",
-            {"place": place(switch.call), "name": feature.keyword, "value": feature.value},
-        ),
-        Remedy(
-            "require_input_grads",
-            f"Call {feature.instead} before the training, if the reentrant form has to stay",
-            "display",
-            "What goes into the first layer then requires gradients, so that the checkpoint records it.",
-        ),
-    ]

@@ -1,4 +1,4 @@
-"""A sum of the rounds of one update, that goes on into the next: start it anew behind each update."""
+"""Sums and states that go from one update into the next: started anew or cut behind each, and whom that leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forward, step and backward in the wrong order: the ways to mend it, best first."""
+"""Forward, step and backward in the wrong order: another order, or a new forward, best first."""
 
 from __future__ import annotations
 
@@ -16,21 +16,15 @@ from graphdoc.program.overwrites import Overwrite, is_all_of_loss
 from graphdoc.program.reuse import lines_with, takes_up_anew, ways_to, without_graph
 from graphdoc.program.spans import in_function, innermost_user, loop_of, place, rounds_are_alike, where
 from graphdoc.program.update_function import Scene, scene
+from graphdoc.remedies.alongside import with_flag_dropped
 from graphdoc.remedies.constant_value import OF_THIS_LOSS, constant_at_use, value_with_its_graph
 from graphdoc.remedies.fix_places import applies, unique
-from graphdoc.remedies.forward_copies import (
-    behind_step,
-    clone_forward,
-    copy_for_package,
-    hook_of,
-    hook_remedies,
-    move_behind,
-    scored_again,
-)
-from graphdoc.remedies.in_place_write import instead_of_writing
+from graphdoc.remedies.forward_copies import behind_step, clone_forward, scored_again
+from graphdoc.remedies.in_place_write import hook_of, hook_remedies, instead_of_writing, move_behind
+from graphdoc.remedies.installed_packages import copy_for_package
 from graphdoc.remedies.recomputation import result_anew
 from graphdoc.remedies.recording import open_at_terms, taking
-from graphdoc.remedies.reused_graph import remedies_for, with_flag_dropped
+from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.source.effects import built_objects, method_of, opaque_calls
 from graphdoc.source.module import Source, parsed
 from graphdoc.source.paths import key, last_word
@@ -329,6 +323,8 @@ def of_another_optimizer(journal: Journal, found: Overwrite) -> bool:
     works = journal.works_for(found.failing) if found.failing is not None else frozenset()
     return bool(found.steps) and not any(e.optimizer in works for e in found.steps)
 
+
+# Forward, step and backward in the wrong order: the ways to mend it, best first.
 
 _COMPARED = "what was made before the step is compared with what is made anew: whether both are to learn, no run tells"
 _AS_REFERENCE = f"It becomes {OF_THIS_LOSS}, which compares it with what it makes anew and learns through that."

@@ -1,4 +1,4 @@
-"""The story drawn into the source: code lines, underlines and labels, file by file, as styled rows."""
+"""The story drawn into the source: the line to change by itself, then the others in order, as styled rows."""
 
 from __future__ import annotations
 

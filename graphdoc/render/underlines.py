@@ -1,4 +1,4 @@
-"""Where a span lies in the lines that are shown, and the underlines and labels below one line."""
+"""Lines of source as rows of the terminal: tabs and controls shown, underlines and labels below, colour or none."""
 
 from __future__ import annotations
 
@@ -104,6 +104,8 @@ def _ends(parts: list[str]) -> list[int]:
         ends.append(max(ends[-1], cells(before)))
     return ends
 
+
+# Where a span lies in the lines that are shown, and the underlines and labels below one line.
 
 Row = list[tuple[str, str]]
 """Pieces of one printed line: text and the name of its style (see ``graphdoc.render.underlines``)."""

@@ -1,4 +1,4 @@
-"""What a statement does besides computing: the calls by which it may read or change what others keep."""
+"""What a statement does besides computing: what it may read, change or switch that others keep, and what it draws."""
 
 from __future__ import annotations
 

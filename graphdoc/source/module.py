@@ -1,4 +1,4 @@
-"""One source file, parsed when first asked: what stands at a position, what surrounds it, who assigns what."""
+"""One source file, parsed when first asked: its lines, what stands at a position and around it, who assigns what."""
 
 from __future__ import annotations
 
@@ -73,6 +73,8 @@ class Lines:
         head = self.content(line)[: column - 1]
         return column - 1 if head.isascii() else len(head.encode("utf-8", "surrogatepass"))
 
+
+# One source file, parsed when first asked: what stands at a position, what surrounds it, who assigns what.
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Loop = ast.For | ast.AsyncFor | ast.While

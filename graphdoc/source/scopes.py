@@ -1,4 +1,4 @@
-"""Names: what a function binds, what the file imports, what torch is called here, and adding an import."""
+"""Names: what a function binds, what the file imports, what torch is called here, which names are displays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Telling where the first value that is not finite came from: the places, the numbers, the sentence of evidence."""
+"""Telling where the first value that is not finite came from, what ``--nan all`` has seen, and how a number grew."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from graphdoc.evidence import Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Confidence, Span
 from graphdoc.program.bad_values import KIND, Birth, Trouble, kind_of
-from graphdoc.program.library_calls import raised_span
+from graphdoc.program.exception import raised_span
 from graphdoc.program.proof import Proof
 from graphdoc.program.singular_points import Numbers, frame_of
 from graphdoc.program.spans import distinct, innermost_user, span, where

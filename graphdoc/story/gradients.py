@@ -1,4 +1,4 @@
-"""What ``--check-gradients`` has measured, in words (docs/gradients.md says what they mean)."""
+"""Telling gradients: measured by ``--check-gradients``, None, zero, cancelled, of another loss, thrown away."""
 
 from __future__ import annotations
 

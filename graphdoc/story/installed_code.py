@@ -10,22 +10,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from graphdoc.evidence import Cut, Event, Frame, Package, SourceTexts
+from graphdoc.evidence import Event, Frame, Package, SourceTexts
 from graphdoc.evidence.lookup import package_of
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program.bad_values import Trouble
 from graphdoc.program.container_entries import kept_name
-from graphdoc.program.cuts import cover_ups
 from graphdoc.program.installed import Deed, deed_of, deed_span, keepers_of, makers_of, same_call, switch_of, turned_on
 from graphdoc.program.library_calls import by_checkpoint
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import (
     caller_of,
-    code_at,
     distinct,
-    innermost_user,
     inside,
     is_at,
     moment,
@@ -34,9 +31,7 @@ from graphdoc.program.spans import (
     where,
 )
 from graphdoc.program.writers import By, Writer
-from graphdoc.story.gradients import moved_by
 from graphdoc.story.overwrite import called, readable, saved_by
-from graphdoc.story.wording import folded
 
 MOST_DEEDS = 3
 SEEN = 0.5
@@ -324,93 +319,3 @@ def _later(between: str) -> list[Remedy]:
     if not between:
         return []
     return [Remedy("write_after_step", "Write in a function that is called after the step", "display", between)]
-
-
-# Telling a lost graph in a run that went on: the causes tell it as the error that it would have been.
-
-_FAILED = "the loss that arrives here has no graph"
-
-
-def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Finding:
-    """The finding in the words of what was seen; as it is where its evidence tells of an exception that was raised.
-    ``families`` are those of its cause."""
-    sign = program.evidence.as_if
-    if sign is None or sign.kind not in ("covered-loss", "constant-term", "cut-off", "cut-term"):
-        return finding
-    if "no-graph" not in families:
-        return finding  # of another sign of the same run
-    if sign.kind == "covered-loss":
-        return _covered(program, finding)
-    term = sign.kind == "constant-term"
-    label = "a term of this loss has no graph" if term else "goes on without what was cut off"
-    spans = [replace(s, label=label) if s.label == _FAILED else s for s in finding.spans]
-    frame = innermost_user(sign.other)
-    if frame is not None:
-        spans.append(span("consumed", frame, "the term is added here: it has a value and no gradient", program.sources))
-    whose = folded(sign.parameters)
-    if term:
-        title = "a term of the loss is a constant for autograd: it adds nothing to any gradient"
-        because = "the other terms have a graph; this one was computed from what has one, and lost it on the way"
-    elif sign.facts.get("part"):
-        title = f"a term of this loss gives {whose or 'what it was drawn from'} no gradient: what is drawn is a number"
-        because = "other terms reach them; this one takes numbers that were drawn from what they give"
-    elif sign.kind == "cut-term":
-        title = f"a term of this loss trains nothing: {whose or 'what it is for'} cannot be reached through it"
-        because = (
-            "the optimizer that steps for this loss holds nothing that the term was computed from, and the gradients "
-            "that it gives to other parameters are cleared before those are stepped"
-        )
-    else:
-        receives, them, their = ("receives", "it", "its") if len(sign.parameters) == 1 else ("receive", "them", "their")
-        cut_off = f"what is computed from {them} is cut off"
-        title = f"{whose or 'parameters of the optimizer'} {receives} no gradient: {cut_off}"
-        because = f"{their} optimizer steps, and no backward call that was looked at has reached {them}"
-        if slope := sign.facts.get("measured"):
-            because += f"; the loss depends on {them} all the same: {moved_by(slope)}"
-        if sign.facts.get("before"):
-            because = f"{their} optimizer found gradients in earlier steps, and none at all in {sign.count} in a row"
-        if sign.facts.get("at_steps"):
-            has = "has" if len(sign.parameters) == 1 else "have"
-            title = f"{whose or 'parameters of the optimizer'} {has} no gradient when {their} optimizer steps"
-            because = f"at no step of {their} optimizer that was looked at had {'it' if has == 'has' else 'they'} one"
-    told = program.cuts[0] if program.cuts else None
-    explanation = f"{_ended_by(told)}Nothing fails, because the rest of the loss goes on with its graph."
-    told_now = replace(finding, title=title, explanation=explanation, because=because, spans=tuple(spans))
-    said = term and told is not None and told.reason == "detach"  # the author wrote so, of all of the term
-    # What NumPy and Python have computed in between was not seen, so that this cut is the one is not proven.
-    said = said or bool(sign.facts.get("said") or sign.facts.get("before"))
-    if (sign.kind == "cut-term" or said) and finding.confidence == "certain":
-        return replace(told_now, confidence="likely")  # that it was meant to is not in the graph
-    return told_now
-
-
-def _ended_by(cut: Cut | None) -> str:
-    """What has left the value without a graph, as a sentence of its own."""
-    if cut is None:
-        return ""
-    if by_checkpoint(cut):
-        return "The reentrant checkpoint runs its block without recording, as none of its inputs requires gradients. "
-    if cut.reason == "no-grad":
-        return f"`{cut.op}` runs where nothing is recorded. "
-    return f"`{cut.op}` ends the graph of this value. "
-
-
-def _covered(program: Program, finding: Finding) -> Finding:
-    """A loss without graph to which requires_grad was given: PyTorch's error never came."""
-    hidden = [
-        span("related", f, "hides the error that PyTorch would raise", program.sources)
-        for f in cover_ups(program.sources, program.evidence.as_if)
-    ]
-    named = f": `{code_at(program.sources, innermost_user(program.cuts[0].stack))}`" if program.cuts else ""
-    label = "this backward ends at the loss itself: no parameter receives a gradient"
-    spans = [replace(s, label=label) if s.label == _FAILED else s for s in finding.spans]
-    return replace(
-        finding,
-        title=f"backward() reaches no parameter, because {_lowered(finding.title)}"[:160],
-        spans=(*spans, *hidden),
-        because=f"the loss was made to require gradients, and what it was computed from is cut off{named}",
-    )
-
-
-def _lowered(text: str) -> str:
-    return text if text[:1] in "`" or text[1:2].isupper() else text[:1].lower() + text[1:]

@@ -1,4 +1,4 @@
-"""What the causes of a missing graph share: which cut is the answer, how sure that is, and the story of its places."""
+"""Telling a missing graph: which cut is the answer and how sure, flags that nothing reads, frozen parameters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from graphdoc.evidence import Cut, Frame, Optimizer, Parameter, Raised, Sign, So
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings
-from graphdoc.program.array_calls import is_only_printed
+from graphdoc.program.exception import NO_GRAPH, message_of
 from graphdoc.program.in_place_writes import is_only_written
 from graphdoc.program.learning import (
     Freezing,
@@ -24,10 +24,11 @@ from graphdoc.program.learning import (
     unfreezing,
     unfrozen_before,
 )
-from graphdoc.program.library_calls import NO_GRAPH, by_checkpoint, message_of
+from graphdoc.program.library_calls import by_checkpoint
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, frames, innermost, moment, place, span, span_of, where
+from graphdoc.program.values_taken_out import is_only_printed
 from graphdoc.story.wording import all_told, folded, listing, optimizer_of
 
 _RANK = ("conversion", "detach", "nondifferentiable", "no-grad")

@@ -1,4 +1,4 @@
-"""What is told of an older graph that a backward call ran into: its tensors by name, the calls, the optimizers."""
+"""What is told of an older graph that a backward call ran into: its tensors by name, the calls, the places."""
 
 from __future__ import annotations
 

@@ -12,13 +12,13 @@ from graphdoc.evidence import Frame, Optimizer, Parameter, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import bindings
-from graphdoc.program.collected import Collected, OneShot, never_given
-from graphdoc.program.layers_made import written_into
+from graphdoc.program.gathered_parameters import Collected, OneShot, never_given
 from graphdoc.program.learning import unfrozen_behind
+from graphdoc.program.modules_in_source import written_into
 from graphdoc.program.optimizer_places import made
 from graphdoc.program.proof import Proof, name_of
 from graphdoc.program.spans import code_at, distinct, innermost_user, place, span, span_of
-from graphdoc.source.operands import parsed
+from graphdoc.source.expressions import parsed
 from graphdoc.story.wording import folded, listing, opening, optimizer_of
 
 # Telling parameters that a straight-through sum leaves without gradient: only its detached part is made of them.

@@ -1,4 +1,4 @@
-"""Many names in few words: parameters by the module that holds them, values and counts in a sentence."""
+"""Words that all stories share: many names in few, an optimizer, a count; the first sign whose story can be told."""
 
 from __future__ import annotations
 

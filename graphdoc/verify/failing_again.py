@@ -1,4 +1,4 @@
-"""Whether a patched run failed as the original did, or got past that failure and met another one."""
+"""Whether a patched run failed as before or elsewhere, what the patch has to do with that, and which signs it shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the traces that trial runs leave, and answers questions about one of them."""
+"""Reads the traces that trial runs leave: calls, steps, sizes of gradients, and what the original is to be trained."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from graphdoc.evidence import Event, Evidence, Raised, Sign
-from graphdoc.program.library_calls import REFUSED_VIEW, SECOND_TIME, message_of
+from graphdoc.program.exception import REFUSED_VIEW, SECOND_TIME, message_of
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
@@ -69,6 +69,8 @@ def apart(a: float, b: float, least: float = 0.0) -> float:
     turned *= max(abs(a), abs(b)) / whole
     return max(gap, turned if turned > _ROUNDING else 0.0)
 
+
+# Reads the traces that trial runs leave, and answers questions about one of them.
 
 Line = tuple[str, int]
 """A file as the frames name it, and a line from 1."""

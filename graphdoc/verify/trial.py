@@ -1,4 +1,4 @@
-"""Runs the patched program, and the original to compare with, without touching a file of the user's."""
+"""Runs the patched program, and the original to compare with, without touching a file of the user's; how each ended."""
 
 from __future__ import annotations
 
@@ -213,6 +213,8 @@ def _apart(a: Call, b: Call) -> float:
     gained = difference(a.gained, b.gained) if a.measured and b.measured else 0.0
     return max(loss, gained)
 
+
+# Runs the patched program, and the original to compare with, without touching a file of the user's.
 
 SHORTEST = 20.0
 """Seconds that one run has at least, if the caller's time allows."""

@@ -1,4 +1,4 @@
-"""Judges a patched run against the original: what must hold before a fix may be called verified."""
+"""Judges a patched run against the original: finite, the same first call, the same gradients of its own losses."""
 
 from __future__ import annotations
 
@@ -324,6 +324,8 @@ def _told(base: Trace, at: Call, now: Call, keys: set[str], tolerance: float) ->
     told = f"the loss at {where} has the same value and gives other gradients to {names}, which it is to train"
     return [f"{told} (by {percent(gap)})"]
 
+
+# Judges a patched run against the original: what must hold before a fix may be called verified.
 
 MORE = 5
 """Steps or backward calls beyond the point of the failure that a run which was stopped must have made."""

@@ -10,8 +10,8 @@ from seen import Seen, observe
 
 from graphdoc.evidence import Parameter
 from graphdoc.finding import Finding
-from graphdoc.program.array_calls import plain_number
 from graphdoc.program.observed import program_of
+from graphdoc.program.values_taken_out import plain_number
 from graphdoc.story.wording import folded
 
 HEAD = "import torch\nfrom torch import nn\ntorch.manual_seed(0)\n"

@@ -6,9 +6,9 @@ import pytest
 
 from graphdoc.causes import all_causes
 from graphdoc.evidence import Evidence, Frame, Raised, Stale, Tensor
-from graphdoc.program.library_calls import SECOND_TIME, VERSION, message_of
+from graphdoc.program.exception import SECOND_TIME, VERSION, message_of
 from graphdoc.program.observed import program_of
-from graphdoc.story.overwrite import Mismatch, likelihood, mismatch
+from graphdoc.story.message_alone import Mismatch, likelihood, mismatch
 
 TWICE = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already "

@@ -193,7 +193,7 @@ def test_every_method_of_torch_is_known():
     """Each in-place method of Tensor has a counterpart, or stands in one of the tables."""
     import torch
 
-    from graphdoc.source.operands import NOT_A_WRITE, REPLACEMENTS, WITHOUT_COUNTERPART
+    from graphdoc.source.expressions import NOT_A_WRITE, REPLACEMENTS, WITHOUT_COUNTERPART
 
     known = set(REPLACEMENTS) | NOT_A_WRITE | WITHOUT_COUNTERPART
     names = {n for n in dir(torch.Tensor) if n.endswith("_") and not n.startswith("_") and not n.endswith("__")}
@@ -206,7 +206,7 @@ def test_positions_are_those_of_torch():
     import torch.nn.functional as F
     from torch import nn
 
-    from graphdoc.source.operands import POSITIONS
+    from graphdoc.source.expressions import POSITIONS
 
     for name, position in POSITIONS.items():
         signature = inspect.signature(getattr(nn, name) if hasattr(nn, name) else getattr(F, name))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphdoc.evidence import Frame
-from graphdoc.program.array_calls import tensor_again
+from graphdoc.program.values_taken_out import tensor_again
 
 
 @pytest.mark.parametrize(

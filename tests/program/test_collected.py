@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from graphdoc.program.collected import never_given
+from graphdoc.program.gathered_parameters import never_given
 
 LOOSE, OTHERS = ["net.head.weight", "net.head.bias"], ["net.body.weight"]
 

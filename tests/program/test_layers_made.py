@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphdoc.program.layers_made import layers_without, made_at
+from graphdoc.program.modules_in_source import layers_without, made_at
 from graphdoc.program.spans import code_at
 
 SOURCE = """\

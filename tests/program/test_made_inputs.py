@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.evidence import Frame, Raised
-from graphdoc.program.collected import made_input
+from graphdoc.program.gathered_parameters import made_input
 
 SOURCE = """\
 def slope(t, x):

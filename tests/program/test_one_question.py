@@ -13,8 +13,8 @@ from graphdoc.program.custom_functions import saved_again
 from graphdoc.program.gradient_reads import read_on
 from graphdoc.program.optimizer_places import Owners
 from graphdoc.program.overwrites import Fault, keeping_calls, kept_for_its_round
+from graphdoc.program.refused_writes import refused_write
 from graphdoc.program.writers import wrote_again
-from graphdoc.program.written_leaves import refused_write
 
 FUNCTION = """
 class Scale(torch.autograd.Function):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphdoc.evidence import Frame
-from graphdoc.program.array_calls import goes_nowhere_else, is_only_printed
+from graphdoc.program.values_taken_out import goes_nowhere_else, is_only_printed
 
 
 @pytest.mark.parametrize(

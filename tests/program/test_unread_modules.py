@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphdoc.program.layers_made import never_read
+from graphdoc.program.modules_in_source import never_read
 
 BUILT = "class Net:\n    def __init__(self):\n        self.used = a()\n        self.left = b()\n"
 CALLED = BUILT + "\n    def forward(self, x):\n        return self.used(x)\n"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from graphdoc.evidence import Frame
+from graphdoc.program.refused_writes import learns_through
 from graphdoc.program.spans import Reached
-from graphdoc.program.written_leaves import learns_through
 
 
 def _asked(body: str, *tensors: Reached) -> bool:

@@ -27,7 +27,7 @@ from graphdoc.probe import deepen
 from graphdoc.processes import read_processes
 from graphdoc.proposals.candidates import Candidate
 from graphdoc.proposals.trying import Trying, _key, try_out
-from graphdoc.verify.compared import Results
+from graphdoc.verify.results import Results
 
 LONG = """\
 import torch

@@ -9,17 +9,21 @@ from __future__ import annotations
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture.audit.baselines import Baselines, Clips
-from graphdoc.capture.audit.clearing import Clearing
+from graphdoc.capture.audit.baselines import Baselines
+from graphdoc.capture.audit.clearing import Aliases, Clearing, Collecting
+from graphdoc.capture.audit.clips import Clips
 from graphdoc.capture.audit.deadends import DeadEnds
-from graphdoc.capture.audit.inner import Inner
+from graphdoc.capture.audit.flags import Flagged, Misspelled, Refrozen
+from graphdoc.capture.audit.growing import LOOKS, Growing
+from graphdoc.capture.audit.inner import Inner, Products
 from graphdoc.capture.audit.losses import Losses
-from graphdoc.capture.audit.moved import LOOKS, Growing, Moved
-from graphdoc.capture.audit.stale import Products, Stale
-from graphdoc.capture.audit.targets import Followers, Starved, Targets
-from graphdoc.capture.audit.unheld import Misspelled, Unheld
-from graphdoc.capture.audit.unstepped import Flagged, References, Refrozen, Unstepped
-from graphdoc.capture.audit.unused import Aliases, Collecting, Unused
+from graphdoc.capture.audit.moved import Moved
+from graphdoc.capture.audit.references import References
+from graphdoc.capture.audit.stale import Stale
+from graphdoc.capture.audit.targets import Followers, Targets
+from graphdoc.capture.audit.unheld import Unheld
+from graphdoc.capture.audit.unstepped import Starved, Unstepped
+from graphdoc.capture.audit.unused import Unused
 from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.facts import user_frames
 from graphdoc.capture.quiet import Unseen

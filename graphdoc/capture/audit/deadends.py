@@ -1,9 +1,4 @@
-"""Parts of a loss through which the gradient is zero whatever the numbers are: a graph exists, nothing learns by it.
-
-Told from the graph alone: an operation whose derivative PyTorch defines as zero, or a sum in which a value is added and
-taken away again while the rest has no derivative. The gradients of a few steps have to agree. Or nothing but a scale
-leads past such an operation.
-"""
+"""Gradients that are zero whatever the numbers are: dead ends of a graph, and parameters reached by a scale alone."""
 
 from __future__ import annotations
 
@@ -141,6 +136,11 @@ def _elements(node: Any) -> int:
     except (AttributeError, IndexError, TypeError, RuntimeError):
         return 0
 
+
+# Parts of a loss through which the gradient is zero whatever the numbers are: a graph exists, nothing learns by it.
+# Told from the graph alone: an operation whose derivative PyTorch defines as zero, or a sum in which a value is added
+# and taken away again while the rest has no derivative. The gradients of a few steps have to agree. Or such an
+# operation is passed by a scale alone (``flat_ways``).
 
 ZERO = {"RoundBackward0", "RoundBackward1", "SignBackward0", "SgnBackward0", "FloorBackward0", "CeilBackward0"}
 ZERO |= {"TruncBackward0"}

@@ -1,8 +1,4 @@
-"""Losses that go on without what they were built for: the graph behind them, or behind one of their terms, is cut.
-
-What is found is told as the failure that it would be if PyTorch raised an error for it: the same evidence, the same
-causes and the same fixes.
-"""
+"""Losses that go on without what they were built for, cut off as a whole, in one term, or but for a detached part."""
 
 from __future__ import annotations
 
@@ -91,6 +87,10 @@ def forwards_of(torch: Any, parameters: set[int], cwd: str) -> list[dict[str, An
             found[code] = {"file": shown_file(code.co_filename, cwd), "line": code.co_firstlineno}
     return list(found.values())
 
+
+# Losses that go on without what they were built for: the graph behind them, or behind one of their terms, is cut.
+# What is found is told as the failure that it would be if PyTorch raised an error for it: the same evidence, the same
+# causes and the same fixes.
 
 MOST_SUSPECTS = 20
 LATER = 4

@@ -1,33 +1,20 @@
-"""Parameters that moved between a step and the next backward call though no version tells: a write through ``.data``.
-
-Around an optimizer's first steps, and a few later ones, all that its parameters hold is compared; around the others one
-number of one of them, each in its turn, which costs a microsecond. Whether the write came behind the forward, a second
-run has to tell, which sees it happen.
-"""
+"""Parameters that moved between a step and the next backward call though no version tells, known by their memory."""
 
 from __future__ import annotations
 
 import ctypes
 import weakref
-from bisect import bisect_right
-from collections import deque
-from collections.abc import Iterator
 from ctypes import string_at
-from itertools import islice
-from sys import _getframe
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from graphdoc.capture import event_stacks, node_stacks, stacks, walk
-from graphdoc.capture.code_places import is_user_file
-from graphdoc.capture.facts import grad_fn_of, parameters_of, storage_of, user_frames
-from graphdoc.capture.frames import frames_of, site_of
-from graphdoc.capture.names import Census, child_modules
+from graphdoc.capture import event_stacks, walk
+from graphdoc.capture.audit.growing import LOOKS
+from graphdoc.capture.facts import grad_fn_of, parameters_of, storage_of
+from graphdoc.capture.frames import frames_of
 from graphdoc.capture.number_facts import has_memory
 from graphdoc.capture.quiet import Unseen
-from graphdoc.capture.search_roots import roots_of
-from graphdoc.evidence import Frame, Sign
+from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
@@ -101,190 +88,10 @@ def _read(memory: int, size: int) -> int:
     return out
 
 
-# Values that gather the graph of every iteration, though no backward call can ever use it again.
-
-LOOKS = (5, 12, 100, 1000)
-"""Steps of an optimizer after which the running functions' values are looked at."""
-MOST_SEARCHES = 6
-MOST_VALUES = 3000
-MOST_NODES = 3000
-"""Nodes behind one value."""
-MOST_MODULES = 1000
-NEAR = 24
-"""Nodes from one addition to the one before it."""
-LINKS = 2
-"""Further additions from the same expression, each of another iteration."""
-MANY = 20_000
-"""Nodes that a list keeps alive from which on it is worth a word: a record of a few losses does no harm."""
-
-
-class Growing:
-    """``graph-grows``: ``stack`` is the addition that joins the iterations' graphs; ``facts["name"]`` is what holds it.
-    With ``facts["list"]`` it is a list whose elements keep them; it has no ``stack``. ``facts["nodes"]``: how many are
-    kept alive. Of values that one line makes (several layers) one is told."""
-
-    def __init__(self, audit: Audit) -> None:
-        self._audit = audit
-        self._looks = 0
-        self._found: list[Sign] = []
-
-    def stepped(self, seen: Seen) -> None:
-        """An optimizer has stepped."""
-        if seen.steps not in LOOKS or self._looks >= MOST_SEARCHES or any(not s.weak for s in self._found):
-            return
-        self._looks += 1
-        self._found = []
-        audit, frame = self._audit, _getframe(1)
-        with Unseen(audit.torch, audit.witness.anomaly, frame):
-            running = user_frames(frame)
-            entries = audit.journal.entries()
-            roots = {e.root for e in entries if e.kind == "backward"}
-            # An unrolled optimizer differentiates within one update: what is gathered over updates is what grows.
-            steps = sorted(e.sequence for e in entries if e.kind == "step")
-            census: Census | None = None  # names are searched for once, and only where something grows
-            for value, of_list in islice(_values(running, audit.torch), MOST_VALUES):
-                found = self._grown_list(value, steps) if of_list else self._grown(value, steps, roots)
-                if found is not None and not (of_list and self._found):
-                    census = census or Census(roots_of(running), audit.torch)
-                    self._tell(seen, census, value if not of_list else value[-1], *found, of_list)
-            if any(not s.weak for s in self._found):
-                audit.tell_early()
-
-    def _grown(self, tensor: Any, steps: list[int], roots: set[int]) -> tuple[Any, int] | None:
-        """The addition at the top of a value that gathers graphs which were used up, and how many nodes it keeps; None
-        for a loss that was differentiated itself: it was gathered for that."""
-        node = grad_fn_of(tensor)
-        if node is None or not steps or node._sequence_nr() < steps[0] or node._sequence_nr() in roots:
-            return None
-        at = node
-        for _ in range(LINKS):
-            at = _before(at, steps)
-            if at is None:
-                return None
-        order = walk.walk([node], MOST_NODES)
-        walk.examine_all(order)
-        used_up = {bisect_right(steps, f.sequence) for f in order if f.released}
-        kept = node_stacks.kept_in(node)
-        if len(used_up) <= LINKS - 1 or not isinstance(kept, stacks.Stack):
-            return None
-        return kept, len(order)
-
-    def _grown_list(self, values: Any, steps: list[int]) -> tuple[Any, int] | None:
-        """The same for what a list holds: the place of its last element."""
-        last = [values[-n] for n in range(1, 4)]
-        nodes = [grad_fn_of(t) for t in last]
-        if any(n is None for n in nodes) or len({_site(n) for n in nodes}) != 1:
-            return None
-        if len({bisect_right(steps, n._sequence_nr()) for n in nodes}) != len(nodes):
-            return None
-        order = walk.walk(nodes[:1], MOST_NODES)
-        walk.examine_all(order)
-        kept = node_stacks.kept_in(nodes[0])
-        if not any(f.released for f in order) or not isinstance(kept, stacks.Stack):
-            return None
-        alive = len(order) * len(values)
-        return (kept, alive) if alive >= MANY or "audit-all" in self._audit.witness.mode.split(":") else None
-
-    def _tell(self, seen: Seen, census: Census, tensor: Any, at: Any, nodes: int, of_list: bool) -> None:
-        audit = self._audit
-        stack = frames_of(at, audit.witness.cwd)
-        if any(_written(s.stack) == _written(stack) for s in self._found):
-            return  # the same line for another layer
-        holders = census.holders(id(tensor), True, audit.witness.cwd)
-        if not holders:
-            return
-        holder = holders[0]
-        sign = Sign("graph-grows", stack, event=audit.journal.count, count=seen.steps)
-        name = holder.path.rpartition("[")[0] if of_list else holder.told
-        sign.facts = {"name": name, "list": of_list, "nodes": nodes, "file": holder.file}
-        sign.weak = of_list and nodes < MANY
-        self._found.append(sign)
-
-    def signs(self) -> list[Sign]:
-        return self._found
-
-
-def _written(stack: list[Frame]) -> Any:
-    """Where the user's code does what a stack has been taken of."""
-    return next((f.start for f in reversed(stack) if f.user), None)
-
-
-def _site(node: Any) -> Any:
-    kept = node_stacks.kept_in(node)
-    return site_of(kept) if isinstance(kept, stacks.Stack) else None
-
-
-def _before(node: Any, steps: list[int]) -> Any:
-    """The node that the same expression made in an earlier iteration and that enters this one, a few nodes away."""
-    site, epoch, kind = _site(node), bisect_right(steps, node._sequence_nr()), type(node)
-    if site is None:
-        return None
-    todo, seen = deque([node]), {node}
-    while todo and len(seen) < NEAR:
-        for following, _ in todo.popleft().next_functions:
-            if following is None or following in seen:
-                continue
-            earlier = type(following) is kind and bisect_right(steps, following._sequence_nr()) < epoch
-            if earlier and _site(following) == site:
-                return following
-            seen.add(following)
-            todo.append(following)
-    return None
-
-
-def _values(running: list[FrameType], torch: Any) -> Iterator[tuple[Any, bool]]:
-    """Tensors with a graph and lists of them, as the running functions hold them by a name or an attribute."""
-    known: set[int] = set()
-    for frame in running:
-        for value in list(frame.f_locals.values()):
-            if id(value) in known:
-                continue
-            known.add(id(value))
-            yield from _one(value, torch)
-            for inner in (*_attributes(value), *_kept_by_modules(value, torch)):
-                if id(inner) not in known:
-                    known.add(id(inner))
-                    yield from _one(inner, torch)
-
-
-def _one(value: Any, torch: Any) -> Iterator[tuple[Any, bool]]:
-    kind = type(value)
-    if kind is torch.Tensor:
-        if value.requires_grad:
-            yield value, False
-    elif kind is list and len(value) > LINKS and type(value[-1]) is torch.Tensor and value[-1].requires_grad:
-        if type(value[-2]) is torch.Tensor and type(value[-3]) is torch.Tensor:
-            yield value, True
-    elif kind is dict:
-        for inner in islice(value.values(), 50):
-            if type(inner) in (torch.Tensor, list):
-                yield from _one(inner, torch)
-
-
-def _kept_by_modules(value: Any, torch: Any) -> Iterator[Any]:
-    """The tensors that a module and those below it keep as plain attributes: running statistics, a state."""
-    todo = [value] if torch.nn.Module in type(value).__mro__ else []
-    for module in islice(iter(todo), MOST_MODULES):
-        todo += [m for m in child_modules(module) if m is not None]
-        held = object.__getattribute__(module, "__dict__")
-        yield from (v for v in list(held.values()) if type(v) is torch.Tensor)
-
-
-def _attributes(value: Any) -> list[Any]:
-    """What an object of a class of the program's own holds: a trainer, a meter, a list or dict of meters."""
-    if type(value) is list:
-        return [a for v in value[:20] for a in _attributes(v)]
-    if type(value) is dict and len(value) <= 20:
-        return [a for v in value.values() if type(v) is not dict for a in _attributes(v)]
-    if isinstance(value, type):
-        return []
-    init = type(value).__dict__.get("__init__")
-    code = getattr(init, "__code__", None)
-    if code is None or not is_user_file(code.co_filename):
-        return []
-    held = getattr(value, "__dict__", None)
-    return list(held.values()) if type(held) is dict else []
-
+# Parameters that moved between a step and the next backward call though no version tells: a write through ``.data``.
+# Around an optimizer's first steps, and a few later ones, all that its parameters hold is compared; around the others
+# one number of one of them, each in its turn, which costs a microsecond. Whether the write came behind the forward, a
+# second run has to tell, which sees it happen.
 
 ENOUGH = 2
 """Backward calls in which the same was seen."""

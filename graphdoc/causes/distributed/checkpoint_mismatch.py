@@ -7,7 +7,8 @@ from graphdoc.evidence import Frame, Node, Raised, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program import name_usage
-from graphdoc.program.library_calls import checkpoint_calls, checkpointed, field_of, in_checkpoint, outside, ran_inside
+from graphdoc.program.exception import field_of
+from graphdoc.program.library_calls import checkpoint_calls, checkpointed, in_checkpoint, outside, ran_inside
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost_user, span

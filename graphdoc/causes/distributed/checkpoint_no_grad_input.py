@@ -8,21 +8,14 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Confidence
 from graphdoc.program import bindings
 from graphdoc.program.custom_functions import only_applied
+from graphdoc.program.exception import raised_at, raised_span, warned
 from graphdoc.program.installed import deed_of, deed_span, turned_on
-from graphdoc.program.library_calls import (
-    by_checkpoint,
-    checkpointed,
-    outside,
-    raised_at,
-    raised_span,
-    reentrant_calls,
-    warned,
-)
+from graphdoc.program.library_calls import by_checkpoint, checkpointed, outside, reentrant_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost_user, span
 from graphdoc.remedies.fix_places import remedy_at
-from graphdoc.remedies.stored_graph import checkpointing_remedies, checkpointing_switch
+from graphdoc.remedies.installed_packages import checkpointing_remedies, checkpointing_switch
 from graphdoc.story.missing_graph import is_learned, without_graph
 
 TITLE = "A reentrant checkpoint cuts the graph: none of its inputs requires gradients"

@@ -9,7 +9,8 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, Stale
 from graphdoc.finding import Finding
-from graphdoc.program.library_calls import VERSION, library_calls
+from graphdoc.program.exception import VERSION
+from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost_user, span, span_of

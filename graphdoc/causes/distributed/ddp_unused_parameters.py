@@ -8,8 +8,9 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program.bindings import argument, call_at, text_of
 from graphdoc.program.calls_in_order import Partial, partial_backward
-from graphdoc.program.layers_made import Branch, layers_without, made_at, never_read, not_taken
-from graphdoc.program.library_calls import field_of, library_calls, message_of
+from graphdoc.program.exception import field_of, message_of
+from graphdoc.program.library_calls import library_calls
+from graphdoc.program.modules_in_source import Branch, layers_without, made_at, never_read, not_taken
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span, where

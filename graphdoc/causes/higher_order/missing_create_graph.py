@@ -11,9 +11,9 @@ from graphdoc.evidence import Cut, Event, Frame, Sign
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.bindings import Flow, flow
+from graphdoc.program.exception import SECOND_TIME, events_before_failure
 from graphdoc.program.gradient_reads import bare_read
 from graphdoc.program.inner_gradient import Entered, entered, is_inner_step
-from graphdoc.program.library_calls import SECOND_TIME, events_before_failure
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import distinct, innermost_user, place, short_code, span, span_of, where

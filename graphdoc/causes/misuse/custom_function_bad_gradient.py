@@ -13,7 +13,7 @@ from graphdoc.messages.recognise import Match
 from graphdoc.model import Span
 from graphdoc.program import bindings, custom_functions
 from graphdoc.program.custom_functions import reaches_end, returned_values
-from graphdoc.program.library_calls import called_by_autograd
+from graphdoc.program.exception import called_by_autograd
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import distinct, span, span_of

@@ -12,7 +12,7 @@ from graphdoc.finding import Finding
 from graphdoc.messages import Match
 from graphdoc.program import bindings
 from graphdoc.program.custom_functions import saved_again
-from graphdoc.program.library_calls import called_by_autograd, unpacked_wrongly
+from graphdoc.program.exception import called_by_autograd, unpacked_wrongly
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span

@@ -11,10 +11,10 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Safety
 from graphdoc.program import bindings
-from graphdoc.program.array_calls import ArrayCall, array_call, goes_nowhere_else
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, distinct, place, span, where
+from graphdoc.program.values_taken_out import ArrayCall, array_call, goes_nowhere_else
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.in_place_write import together
 

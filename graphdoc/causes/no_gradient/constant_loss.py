@@ -11,12 +11,12 @@ from graphdoc.evidence import Cut, Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings
-from graphdoc.program.array_calls import plain_number
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost, place, span, span_of, where
-from graphdoc.remedies.clipping import NOTE, is_no_tensor, of_other_branch
-from graphdoc.source.operands import is_number
+from graphdoc.program.values_taken_out import plain_number
+from graphdoc.remedies.recording import NOTE, is_no_tensor, of_other_branch
+from graphdoc.source.expressions import is_number
 from graphdoc.story.missing_graph import facts_of, find_cut, loss_made, recording_was_on, story, weigh, without_graph
 
 TITLE = "On this path the loss is a constant: no term of it came from the network"

@@ -9,12 +9,12 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Cut, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
-from graphdoc.program.array_calls import plain_number
 from graphdoc.program.cuts import copied_beside
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, innermost, place, span
-from graphdoc.remedies.clipping import for_each_term
+from graphdoc.program.values_taken_out import plain_number
+from graphdoc.remedies.alongside import for_each_term
 from graphdoc.story.missing_graph import (
     facts_of,
     find_cut,

@@ -14,7 +14,7 @@ from graphdoc.program.learning import kept_frozen
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span, span_of
-from graphdoc.remedies.in_place_write import unfreeze, used_up
+from graphdoc.remedies.learning import unfreeze, used_up
 from graphdoc.source.paths import covers
 from graphdoc.story.missing_graph import (
     FORWARD,

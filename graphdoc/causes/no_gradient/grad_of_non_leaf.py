@@ -9,8 +9,8 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.program import bindings
+from graphdoc.program.exception import NON_LEAF_GRAD, warned_at
 from graphdoc.program.gradient_reads import reads_gradient, rebound
-from graphdoc.program.library_calls import NON_LEAF_GRAD, warned_at
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span

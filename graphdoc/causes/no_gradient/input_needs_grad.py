@@ -10,14 +10,14 @@ from graphdoc.evidence import Cut, Frame, Parameter, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.asked_gradients import unset_gradient
-from graphdoc.program.collected import made_input
+from graphdoc.program.exception import NON_LEAF_GRAD, warned_at
+from graphdoc.program.gathered_parameters import made_input
 from graphdoc.program.gradient_reads import reads_gradient, rebound
 from graphdoc.program.learning import meant_to_learn
-from graphdoc.program.library_calls import NON_LEAF_GRAD, warned_at
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import place, span
-from graphdoc.remedies.in_place_write import required
+from graphdoc.remedies.learning import required
 from graphdoc.story.missing_graph import find_cut, forgotten_flag, story, weigh
 from graphdoc.story.wording import listing
 

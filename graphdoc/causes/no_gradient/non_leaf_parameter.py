@@ -9,7 +9,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
-from graphdoc.program.collected import leaf_inside
+from graphdoc.program.gathered_parameters import leaf_inside
 from graphdoc.program.gradient_reads import reads_gradient, rebound, updates_of_itself
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof

@@ -13,11 +13,11 @@ from graphdoc.program import bindings
 from graphdoc.program.asked_gradients import Beside, Reason, of_another_output, step_between, unreached_input
 from graphdoc.program.custom_functions import Idle, asked_names, idle_argument
 from graphdoc.program.gradient_reads import first_derivative
-from graphdoc.program.layers_made import left_alone
+from graphdoc.program.modules_in_source import left_alone
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
+from graphdoc.program.refused_writes import written_from
 from graphdoc.program.spans import distinct, innermost_user, span, where
-from graphdoc.program.written_leaves import written_from
 from graphdoc.remedies.recording import connecting, of_reason, zeros
 from graphdoc.story import gradients as story
 

@@ -8,7 +8,7 @@ from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.observed import Program
 from graphdoc.program.singular_points import Singular, singular_point
 from graphdoc.remedies.fix_places import remedy_at
-from graphdoc.remedies.forward_copies import guarded
+from graphdoc.remedies.guarded_value import guarded
 from graphdoc.story.first_bad_value import amount, called, function, tell, trouble_with
 
 SLUG = "nan-log-of-zero"

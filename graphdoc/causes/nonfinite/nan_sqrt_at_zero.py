@@ -6,7 +6,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.observed import Program
-from graphdoc.remedies.forward_copies import guarded
+from graphdoc.remedies.guarded_value import guarded
 from graphdoc.story.first_bad_value import amount, called, function, tell, trouble_with
 
 SLUG = "nan-sqrt-at-zero"

@@ -8,7 +8,7 @@ from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import span
 from graphdoc.remedies.fix_places import remedy_at
-from graphdoc.remedies.forward_copies import branches
+from graphdoc.remedies.guarded_value import branches
 from graphdoc.story.first_bad_value import called, function, tell, trouble_with
 
 SLUG = "nan-where-branch"

@@ -7,26 +7,14 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Node, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.model import Span
-from graphdoc.program.library_calls import VERSION
+from graphdoc.program.exception import VERSION
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Fault, Overwrite
 from graphdoc.program.spans import innermost_user, span
 from graphdoc.program.writers import is_accumulation, written
-from graphdoc.remedies.forward_copies import move_behind
-from graphdoc.remedies.in_place_write import clone_operand, out_of_place
-from graphdoc.story.overwrite import (
-    called,
-    facts_of,
-    first_writer,
-    from_message,
-    mismatch,
-    quoted,
-    readable,
-    reason,
-    saved_by,
-    story,
-    trust,
-)
+from graphdoc.remedies.in_place_write import clone_operand, move_behind, out_of_place
+from graphdoc.story.message_alone import from_message, mismatch
+from graphdoc.story.overwrite import called, facts_of, first_writer, quoted, readable, reason, saved_by, story, trust
 
 TITLE = "A buffer that the forward pass used was updated in place before backward"
 

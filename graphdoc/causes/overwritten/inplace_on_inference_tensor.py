@@ -8,11 +8,11 @@ from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program.cuts import Origin, origin_of
-from graphdoc.program.library_calls import INFERENCE, raised_span
+from graphdoc.program.exception import INFERENCE, raised_span
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, place, span, where
-from graphdoc.story.overwrite import from_message
+from graphdoc.story.message_alone import from_message
 
 TITLE = "A tensor made in inference mode is used in training"
 

@@ -14,8 +14,7 @@ from graphdoc.program.in_place_writes import Target, is_statement, uses_gradient
 from graphdoc.program.learning import frozen_behind, parameter_behind, writes_on
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, loop_of, place, span, where
-from graphdoc.program.written_leaves import (
+from graphdoc.program.refused_writes import (
     Handed,
     RefusedWrite,
     goes_on_with_it,
@@ -27,9 +26,11 @@ from graphdoc.program.written_leaves import (
     learns_through,
     refused_write,
 )
+from graphdoc.program.spans import distinct, loop_of, place, span, where
 from graphdoc.remedies.in_place_write import SAME, together, without_flag
 from graphdoc.source.paths import covers
-from graphdoc.story.overwrite import from_message, told_written_back
+from graphdoc.story.message_alone import from_message
+from graphdoc.story.overwrite import told_written_back
 
 TITLE = "A parameter (a leaf that requires grad) is changed in place while autograd records"
 

@@ -7,7 +7,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Node, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
-from graphdoc.program.library_calls import VERSION
+from graphdoc.program.exception import VERSION
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Fault, Overwrite
 from graphdoc.program.spans import innermost_user, span, where
@@ -20,7 +20,8 @@ from graphdoc.remedies.in_place_write import (
     read_elsewhere,
     write_places,
 )
-from graphdoc.story.overwrite import called, facts_of, from_message, mismatch, quoted, reason, saved_by, story, trust
+from graphdoc.story.message_alone import from_message, mismatch
+from graphdoc.story.overwrite import called, facts_of, quoted, reason, saved_by, story, trust
 
 TITLE = "An in-place operation overwrote an intermediate result that backward needs"
 

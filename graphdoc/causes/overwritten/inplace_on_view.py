@@ -7,14 +7,15 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
+from graphdoc.program.exception import SEVERAL_VIEWS, message_of
 from graphdoc.program.in_place_writes import bound_before
-from graphdoc.program.library_calls import SEVERAL_VIEWS, message_of
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
+from graphdoc.program.refused_writes import RefusedWrite, refused_write, unpacked_view
 from graphdoc.program.spans import distinct, frames, innermost_user, place, span, where
-from graphdoc.program.written_leaves import RefusedWrite, refused_write, unpacked_view
 from graphdoc.remedies.in_place_write import instead_of_write
-from graphdoc.story.overwrite import from_message, told_unpacked
+from graphdoc.story.message_alone import from_message
+from graphdoc.story.overwrite import told_unpacked
 
 TITLE = "An in-place operation on a view whose writes autograd does not track"
 _NEEDED_SINCE = "one of several views of a tensor is used after that tensor was changed in place"

@@ -7,7 +7,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Optimizer
 from graphdoc.finding import Finding
 from graphdoc.model import Span
-from graphdoc.program.library_calls import VERSION
+from graphdoc.program.exception import VERSION
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Fault, Overwrite
@@ -15,13 +15,12 @@ from graphdoc.program.spans import where
 from graphdoc.program.update_function import Scene, scene
 from graphdoc.remedies.sum_of_rounds import lost
 from graphdoc.remedies.update_order import AGAIN, stepped_remedies
+from graphdoc.story.message_alone import from_message, mismatch
 from graphdoc.story.older_graph import keeping_places
 from graphdoc.story.overwrite import (
     MOST_CAUSES,
     called,
     facts_of,
-    from_message,
-    mismatch,
     quoted,
     reason,
     stepped_and_before,

@@ -6,20 +6,20 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
 from graphdoc.model import Span
-from graphdoc.program.library_calls import VERSION
+from graphdoc.program.exception import VERSION
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Fault, Overwrite
 from graphdoc.program.spans import span
 from graphdoc.program.update_function import scene
 from graphdoc.program.writers import written
-from graphdoc.remedies.forward_copies import Hook, hook_of
+from graphdoc.remedies.in_place_write import Hook, hook_of
 from graphdoc.remedies.update_order import AGAIN, overwritten_remedies
+from graphdoc.story.message_alone import from_message
 from graphdoc.story.overwrite import (
     called,
     facts_of,
     first_writer,
     forwards_before,
-    from_message,
     quoted,
     readable,
     reason,

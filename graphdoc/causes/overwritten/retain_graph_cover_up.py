@@ -6,22 +6,22 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
 from graphdoc.model import Span
-from graphdoc.program.library_calls import VERSION
+from graphdoc.program.exception import VERSION
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Fault, Overwrite
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import distinct, span
 from graphdoc.program.update_function import scene
-from graphdoc.remedies.reused_graph import flagged_calls
+from graphdoc.remedies.alongside import flagged_calls
 from graphdoc.remedies.update_order import covered_remedies, uses
+from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import calls_of, cause_places, constant_places, flow, names_of, several
 from graphdoc.story.overwrite import (
     called,
     facts_of,
     failed_spans,
     forwards_before,
-    from_message,
     reason,
     saved_spans,
     trust,

@@ -7,13 +7,14 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Node, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.model import Span
-from graphdoc.program.library_calls import VERSION
+from graphdoc.program.exception import VERSION
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Fault, Overwrite
 from graphdoc.program.spans import span
 from graphdoc.program.writers import written
 from graphdoc.remedies.in_place_write import clone_operand, cuts_there, out_of_place
-from graphdoc.story.overwrite import called, facts_of, from_message, reason, story, trust
+from graphdoc.story.message_alone import from_message
+from graphdoc.story.overwrite import called, facts_of, reason, story, trust
 
 TITLE = "A state tensor is overwritten step by step while the graph still needs its earlier values"
 

@@ -6,15 +6,15 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import SourceTexts
 from graphdoc.finding import Finding
-from graphdoc.program.library_calls import SECOND_TIME
+from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import distinct, innermost_user, short_code
 from graphdoc.remedies.reused_graph import remedies_for
+from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import accumulators, before, calls_of, facts_of, flow, names_of
-from graphdoc.story.overwrite import from_message
 
 TITLE = "backward() runs on a loss that is still being added up over the iterations"
 

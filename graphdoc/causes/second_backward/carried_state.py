@@ -7,14 +7,15 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.container_entries import dropped_detaches
+from graphdoc.program.exception import SECOND_TIME, VERSION
 from graphdoc.program.expression_values import Reset, can_detach, resets_of, written_into_given
-from graphdoc.program.library_calls import SECOND_TIME, VERSION
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program, of_one_step
 from graphdoc.program.proof import Proof
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import distinct, moment, span, where
 from graphdoc.remedies.reused_graph import remedies_for
+from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import (
     STEPPED,
     before,
@@ -27,7 +28,6 @@ from graphdoc.story.older_graph import (
     several,
     stepped_since,
 )
-from graphdoc.story.overwrite import from_message
 from graphdoc.story.wording import listing
 
 TITLE = "State carried over from the previous iteration still holds that iteration's graph"

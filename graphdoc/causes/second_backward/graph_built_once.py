@@ -6,7 +6,7 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
 from graphdoc.model import Span
-from graphdoc.program.library_calls import SECOND_TIME
+from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
@@ -15,6 +15,7 @@ from graphdoc.program.spans import distinct
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.stored_graph import is_left_out
 from graphdoc.remedies.sum_of_rounds import lost
+from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import (
     MADE,
     before,
@@ -29,7 +30,6 @@ from graphdoc.story.older_graph import (
     names_of,
     use_places,
 )
-from graphdoc.story.overwrite import from_message
 from graphdoc.story.wording import folded
 
 ONCE = "computed once, with a graph that serves one backward call"

@@ -7,8 +7,8 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Event, Sign
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
+from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.gradient_reads import gradients_are_given
-from graphdoc.program.library_calls import SECOND_TIME
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
@@ -16,8 +16,8 @@ from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import differentiated_in, distinct, innermost_user, moment, place, span, span_of, where
 from graphdoc.remedies.recomputation import made_outside
 from graphdoc.remedies.reused_graph import remedies_for
+from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import call_name, distinct_carries, facts_of, flow, names_of, several
-from graphdoc.story.overwrite import from_message
 from graphdoc.story.wording import optimizer_of
 
 TITLE = "The same tensor is differentiated twice"

@@ -8,16 +8,17 @@ from graphdoc.evidence import Node
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program.bindings import decided_at
-from graphdoc.program.library_calls import SECOND_TIME, library_calls
+from graphdoc.program.exception import SECOND_TIME
+from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Owners
 from graphdoc.program.proof import Proof
 from graphdoc.program.reuse import Reuse, Role
 from graphdoc.program.spans import compiled_around, distinct, in_function, innermost_user, moment, span, span_of
-from graphdoc.remedies.clipping import can_merge
+from graphdoc.remedies.merged_backward import can_merge
 from graphdoc.remedies.reused_graph import remedies_for
+from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import call_name, calls_of, facts_of, flow, names_of
-from graphdoc.story.overwrite import from_message
 from graphdoc.story.wording import all_told, folded, listing
 
 TITLE = "Two losses share a part of the forward pass, and the first backward frees it"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
-from graphdoc.program.library_calls import SECOND_TIME, VERSION
+from graphdoc.program.exception import SECOND_TIME, VERSION
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse, Role
@@ -13,8 +13,8 @@ from graphdoc.program.spans import distinct
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.stored_graph import kept_places
 from graphdoc.remedies.sum_of_rounds import lost
+from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import STEPPED, before, calls_of, cause_places, facts_of, flow, names_of, several
-from graphdoc.story.overwrite import from_message
 from graphdoc.story.wording import folded
 
 TITLE = "A buffer stores tensors with their graph, and more than one update reads them"

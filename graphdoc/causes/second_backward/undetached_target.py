@@ -10,7 +10,7 @@ from graphdoc.evidence import Frame, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
-from graphdoc.program.library_calls import SECOND_TIME, VERSION
+from graphdoc.program.exception import SECOND_TIME, VERSION
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Owners
@@ -21,6 +21,7 @@ from graphdoc.program.spans import distinct, span, span_of
 from graphdoc.remedies.constant_value import frame_at
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.update_order import overwritten_remedies
+from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import (
     calls_of,
     constant_places,
@@ -33,7 +34,7 @@ from graphdoc.story.older_graph import (
     steps_of,
     trained_by,
 )
-from graphdoc.story.overwrite import called, failed_spans, first_writer, from_message, saved_spans, trust, write_spans
+from graphdoc.story.overwrite import called, failed_spans, first_writer, saved_spans, trust, write_spans
 from graphdoc.story.overwrite import facts_of as versions_of
 from graphdoc.story.wording import all_told, folded, listing
 

@@ -9,7 +9,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, Optimizer, Parameter, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
-from graphdoc.program.collected import one_shot
+from graphdoc.program.gathered_parameters import one_shot
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import distinct, innermost_user, place, span_of

@@ -9,7 +9,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import BYPASSED, Optimizer, Parameter, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
-from graphdoc.program.collected import one_shot
+from graphdoc.program.gathered_parameters import one_shot
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import binding_behind, made, returned
 from graphdoc.program.proof import name_of

@@ -14,7 +14,7 @@ from graphdoc.program.overwrites import Fault, Overwrite, Saved
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost_user, span, span_of
 from graphdoc.program.update_function import scene
-from graphdoc.remedies.forward_copies import move_behind
+from graphdoc.remedies.in_place_write import move_behind
 from graphdoc.remedies.update_order import covered_remedies, stepped_remedies
 from graphdoc.story.overwrite import stepped_and_before, story, trust
 from graphdoc.story.wording import folded

@@ -1,4 +1,4 @@
-"""Runs a program apart from the user's files, network and terminal, for as long as it has something to tell."""
+"""Runs a program apart from the user's files, network and terminal, in the best way that the system has."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Literal
 
 from graphdoc.launch import Ended, Request, as_environment, as_words, collect, is_disabled, observes
+from graphdoc.launch.interpreter import hook_works, options
 from graphdoc.launch.isolation.forks import Fork, Forks
 from graphdoc.launch.isolation.keeper import UNAVAILABLE
 from graphdoc.launch.isolation.stopping import Stop
 from graphdoc.launch.scratch import make_scratch, remove_scratch
-from graphdoc.launch.signals import hook_works, options
 
 # Switches by which the known experiment trackers and hubs keep quiet, each by its own documented variable.
 
@@ -82,6 +82,8 @@ def _python_alone(request: Request) -> bool:
     names = [number for number, word in enumerate(words) if Path(word.lstrip("#!")).name.startswith("python")]
     return bool(words) and words[0].startswith("#!") and bool(names) and hook_works(words[names[0] + 1 :])
 
+
+# Runs a program apart from the user's files, network and terminal, for as long as it has something to tell.
 
 _KEEPER = Path(__file__).parent / "keeper.py"
 _TICK = 0.03

@@ -1,7 +1,4 @@
-"""Runs of one program out of one interpreter that has imported torch, where that cannot be told from starting it anew.
-
-Only the import is shared: each run has layers, network and processes of its own, as one that is started anew has.
-"""
+"""Runs of one program out of one interpreter that has imported torch, and whether that cannot be told."""
 
 from __future__ import annotations
 
@@ -20,9 +17,9 @@ from types import TracebackType
 from typing import Any
 
 from graphdoc.launch import Request, as_words
+from graphdoc.launch.interpreter import hook_works, options
 from graphdoc.launch.isolation.server import SWITCH
 from graphdoc.launch.isolation.stopping import Stop
-from graphdoc.launch.signals import hook_works, options
 from graphdoc.sourcetext import read_source
 
 # Whether a program imports torch before it does anything that could matter to that import, read off its source.
@@ -100,6 +97,9 @@ def _header(text: str, before: list[str]) -> bool | None:
                 return None
     return False
 
+
+# Runs of one program out of one interpreter that has imported torch, where that cannot be told from starting it anew.
+# Only the import is shared: each run has layers, network and processes of its own, as one that is started anew has.
 
 _TICK = 0.03
 _LONGEST = 60.0

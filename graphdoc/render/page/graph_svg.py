@@ -1,4 +1,4 @@
-"""The graph as inline SVG, and the same as a list for those who cannot see it."""
+"""The graph as inline SVG with its key, and the same as a list for those who cannot see it."""
 
 from __future__ import annotations
 
@@ -65,6 +65,8 @@ def key(picture: Picture) -> str:
 def _rect(names: str) -> str:
     return f'<g class="box {names}"><rect x="2" y="2" width="22" height="12" rx="3"/></g>'
 
+
+# The graph as inline SVG, and the same as a list for those who cannot see it.
 
 WIDEST = 29
 """Cells of a box's text."""

@@ -1,4 +1,4 @@
-"""Parameters that a function picks out by their names into a group which nothing ever reads."""
+"""Parameters as the source gathers them: picked by name, run over once, computed from a leaf, made as an input."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from graphdoc.program.spans import innermost_user
 from graphdoc.source.module import Source, walked
 from graphdoc.source.paths import last_word, without_subscripts
 from graphdoc.source.places import Place
+
+# Parameters that a function picks out by their names into a group which nothing ever reads.
 
 # Conditions on a parameter's name that can be answered from the source: ``n.startswith("body")``, ``"body" in n``.
 
@@ -43,6 +45,8 @@ def lets_through(test: ast.expr, variable: str, name: str) -> bool | None:
 def _text(node: ast.expr) -> str | None:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
+
+# Parameters that a function picks out by their names into a group which nothing ever reads.
 
 Scope = ast.FunctionDef | ast.AsyncFunctionDef
 Block = list[ast.stmt]

@@ -1,4 +1,4 @@
-"""What a program hands to NumPy: the argument, whether it is a container of tensors, and where its result goes."""
+"""Values that leave the graph as arrays and numbers: handed to NumPy, printed, kept as a plain number."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from graphdoc.program.spans import reached
 from graphdoc.source.module import Source, walked
 from graphdoc.source.paths import covers, key, last_word, targets_of
 from graphdoc.source.places import Place
+
+# What a program hands to NumPy: the argument, whether it is a container of tensors, and where its result goes.
 
 # Where an array that was taken out of a tensor becomes a tensor again, and whether it goes into a loss.
 
@@ -140,6 +142,8 @@ def _is_index(source: Source, node: ast.expr) -> bool:
         above = source.parents.get(above)
     return False
 
+
+# What a program hands to NumPy: the argument, whether it is a container of tensors, and where its result goes.
 
 _MODULE_CALL = "torch/nn/modules/module.py"
 

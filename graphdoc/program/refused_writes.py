@@ -1,4 +1,4 @@
-"""What a leaf is for that the program writes in place: a gradient of its own, or to be filled with what has a graph."""
+"""Writes into leaves and views that autograd refuses or does not see, and what each was for."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ from graphdoc.program.in_place_writes import Target, bound_before, is_statement,
 from graphdoc.program.installed import builders
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import Reached, innermost_user
+from graphdoc.source.expressions import is_full
 from graphdoc.source.module import Loop, Source, walked
-from graphdoc.source.operands import is_full
 from graphdoc.source.paths import covers, key, last_word, targets_of, without_subscripts
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import is_container, iterated
+
+# What a leaf is for that the program writes in place: a gradient of its own, or to be filled with what has a graph.
 
 _FILLS = frozenset(
     {"zero_", "fill_", "copy_", "normal_", "uniform_", "random_", "bernoulli_", "exponential_", "cauchy_"}

@@ -1,4 +1,4 @@
-"""Where a layer of a model is made, by its name in the module tree: `heads.ner` where `self.heads` is set."""
+"""The modules of a model as the source writes them: where each is made, kept, read, or left out by a branch."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.program.library_calls import events_before_failure
+from graphdoc.program.exception import events_before_failure
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import Reached, innermost_user
 from graphdoc.source.module import walked
 from graphdoc.source.paths import covers, last_word, pairs
+
+# Where a layer of a model is made, by its name in the module tree: `heads.ner` where `self.heads` is set.
 
 _Made = tuple[str, ast.expr]
 

@@ -1,4 +1,4 @@
-"""What a function of numbers is given, read off its expression: the argument, the divisor, the base."""
+"""What one expression says for autograd: operands, cases without a tensor, rows, in-place names, gradient uses."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from enum import Enum
 
 from graphdoc.source.module import Source
 from graphdoc.source.paths import is_path, last_word
+
+# What a function of numbers is given, read off its expression: the argument, the divisor, the base.
 
 
 def parsed(code: str) -> ast.expr | None:

@@ -1,0 +1,254 @@
+"""``requires_grad`` that is not what was meant: set on a module, misspelled, or off while the optimizer steps."""
+
+from __future__ import annotations
+
+import re
+import weakref
+from collections.abc import Iterator
+from sys import _getframe
+from typing import TYPE_CHECKING, Any
+
+from graphdoc.capture.facts import parameters_of, user_frames
+from graphdoc.capture.frames import frames_of
+from graphdoc.capture.quiet import forget_locals
+from graphdoc.evidence import Sign
+
+if TYPE_CHECKING:
+    from graphdoc.capture.audit import Audit
+    from graphdoc.capture.journal import Seen
+
+
+# Modules that carry ``requires_grad`` as a plain attribute which says the opposite of what their parameters do.
+# ``nn.Module`` has no such attribute: setting one stores a bool and switches nothing. Looked at are the modules that
+# the frames around an optimizer's first step hold, once, and again a few steps later.
+
+JUDGED = 3
+"""The step of an optimizer at which a flag that still contradicts is told."""
+MOST_MODULES = 5_000
+FLAG = "requires_grad"
+
+
+class Flagged:
+    """``flag-of-module``: ``facts`` has ``names``, the last words of the modules' names, and ``value``, their flag;
+    ``parameters`` are those that do otherwise, and ``stops`` those of them that are meant to receive no gradient."""
+
+    def __init__(self, audit: Audit) -> None:
+        self._audit = audit
+        self.followed: dict[int, list[tuple[str, Any]]] = {}
+        """By optimizer: the names of such modules and weak references to them."""
+        self._found: list[Sign] = []
+
+    def stepped(self, optimizer: Any, seen: Seen) -> None:
+        """An optimizer has stepped for the first time, or again while a module of it is followed."""
+        if seen.steps == 1:
+            held = {id(p) for p in parameters_of(optimizer)}
+            found = [(name, weakref.ref(m)) for name, m in self._modules() if self._contradicts(m, held)]
+            if found:
+                self.followed[seen.id] = found
+        elif seen.steps >= JUDGED and seen.id in self.followed:
+            held = {id(p) for p in parameters_of(optimizer)}
+            alive = [(name, m()) for name, m in self.followed.pop(seen.id)]
+            still = [(name, m) for name, m in alive if m is not None and self._contradicts(m, held)]
+            if still:
+                self._tell(seen, still)
+
+    def _modules(self) -> list[tuple[str, Any]]:
+        """The modules with such an attribute that are held by a local name of the user's running functions, or by an
+        attribute of their ``self``, or lie inside of those."""
+        module = self._audit.torch.nn.Module
+        found: list[tuple[str, Any]] = []
+        seen: set[int] = set()
+        innermost = _getframe(2)
+        try:
+            for frame in user_frames(innermost):
+                for name, value in list(frame.f_locals.items()):
+                    around = [(name, value)]
+                    if not issubclass(type(value), module) and name == "self":
+                        around = list(getattr(value, "__dict__", {}).items())
+                    for own, root in around:
+                        if issubclass(type(root), module):
+                            found += [(n, m) for n, m in _inside(str(own), root, seen) if type(_flag(m)) is bool]
+        finally:
+            forget_locals(innermost)
+        return found
+
+    def _contradicts(self, module: Any, held: set[int]) -> bool:
+        """Whether every parameter of the module is in the optimizer and none does what the module's flag says."""
+        flag, mine = _flag(module), _parameters(module)
+        if type(flag) is not bool or not mine:
+            return False
+        return all(id(p) in held and p.requires_grad is not flag and (flag or p.grad is not None) for p in mine)
+
+    def _tell(self, seen: Seen, modules: list[tuple[str, Any]]) -> None:
+        audit = self._audit
+        audit.snapshot()
+        step = audit.journal.latest("step", seen.id)
+        sign = Sign("flag-of-module", frames_of(step.raw, audit.witness.cwd) if step is not None else [])
+        value = _flag(modules[0][1])
+        same = [(name, m) for name, m in modules if _flag(m) is value]
+        mine = {id(p) for _, m in same for p in _parameters(m)}
+        sign.parameters = sorted(audit.names[i] for i in mine if i in audit.names)
+        sign.optimizer, sign.count = seen.id, seen.steps
+        sign.facts = {
+            "names": sorted({name for name, _ in same}),
+            "value": value,
+            "stops": [] if value else sign.parameters,
+        }
+        self._found.append(sign)
+        audit.tell_early()
+
+    def signs(self) -> list[Sign]:
+        """What was found; nothing takes it back."""
+        return self._found
+
+
+def _flag(module: Any) -> Any:
+    return module.__dict__.get(FLAG)
+
+
+def _inside(name: str, root: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    """A module and those in it by their own names, each once. Calls nothing that a class may override."""
+    todo = [(name, root)]
+    while todo and len(seen) < MOST_MODULES:
+        name, module = todo.pop()
+        if module is not None and id(module) not in seen:
+            seen.add(id(module))
+            yield name, module
+            todo += (module.__dict__.get("_modules") or {}).items()
+
+
+def _parameters(module: Any) -> list[Any]:
+    inside = (m.__dict__.get("_parameters") or {} for _, m in _inside("", module, set()))
+    return [p for parameters in inside for p in parameters.values() if p is not None]
+
+
+# Parameters with an attribute that was to be ``requires_grad`` and is spelled otherwise: ``p.require_grad = False``.
+# A tensor takes any attribute, and nothing reads this one. Told where an optimizer trains what it was to freeze.
+
+_ALIKE = re.compile(r"_?requ[a-z]{1,5}_?grad(s|ient|ients)?", re.IGNORECASE)
+
+
+class Misspelled:
+    """``misspelled-flag``: ``parameters`` carry ``facts["attribute"]`` with ``facts["value"]``, and do otherwise."""
+
+    def __init__(self, audit: Audit) -> None:
+        self._audit = audit
+        self._first: dict[int, dict[int, str]] = {}
+        """By optimizer: the attribute of such parameters by their ids."""
+        self._found: list[Sign] = []
+
+    def stepped(self, optimizer: Any, seen: Seen) -> None:
+        """An optimizer has stepped."""
+        if seen.steps == 1:
+            known = {id(p): name for p in parameters_of(optimizer) if (name := _other_flag(p))}
+            if known:
+                self._first[seen.id] = known
+        elif seen.steps == JUDGED and seen.id in self._first:
+            known = self._first.pop(seen.id)
+            still = [p for p in parameters_of(optimizer) if _other_flag(p) and known.get(id(p)) == _other_flag(p)]
+            if still and not self._found:
+                self._tell(seen, still, _other_flag(still[0]))
+
+    def _tell(self, seen: Seen, parameters: list[Any], attribute: str) -> None:
+        audit = self._audit
+        audit.snapshot()
+        step = audit.journal.latest("step", seen.id)
+        sign = Sign("misspelled-flag", frames_of(step.raw, audit.witness.cwd) if step is not None else [])
+        value = parameters[0].__dict__[attribute]
+        mine = [p for p in parameters if p.__dict__.get(attribute) is value]
+        sign.parameters = sorted(audit.names[id(p)] for p in mine if id(p) in audit.names)
+        sign.optimizer, sign.count = seen.id, seen.steps
+        sign.facts = {"attribute": attribute, "value": value, "stops": [] if value else sign.parameters}
+        self._found.append(sign)
+        audit.tell_early()
+
+    def signs(self) -> list[Sign]:
+        """What was found; nothing takes it back."""
+        return self._found
+
+
+def _other_flag(parameter: Any) -> str:
+    """The name of such an attribute, where its value is the opposite of what the parameter does; else empty."""
+    for name, value in (getattr(parameter, "__dict__", None) or {}).items():
+        if type(value) is bool and value is not parameter.requires_grad and _is_alike(name):
+            return str(name) if value or parameter.grad is not None else ""
+    return ""
+
+
+def _is_alike(name: Any) -> bool:
+    return type(name) is str and name != FLAG and _ALIKE.fullmatch(name) is not None
+
+
+# Parameters that are frozen while their optimizer steps: since its first step, or again after they were trained.
+
+AGAIN = 3
+"""Steps of the last phase before it is judged."""
+MOST_CHANGES = 3
+
+
+class _Followed:
+    """One frozen parameter in the place of all: which way it was switched last, how often, and the steps since."""
+
+    __slots__ = ("changes", "event", "on", "ref", "since", "told", "trained")
+
+    def __init__(self, parameter: Any) -> None:
+        self.ref = weakref.ref(parameter)
+        self.on = False
+        self.trained = False
+        self.told = False
+        self.changes = self.since = 0
+        self.event = -1
+
+
+class Refrozen:
+    """``frozen-again``: ``parameters`` take no part any more; ``stack`` is a step that leaves them out. Whether it is
+    meant, the source has to tell. ``frozen-throughout``: they never took part; weak, for so is many a backbone."""
+
+    def __init__(self, audit: Audit) -> None:
+        self._audit = audit
+        self.followed: dict[int, _Followed] = {}
+        """By optimizer; those that held nothing frozen at their first step are not in it."""
+        self._found: dict[int, tuple[_Followed, Sign]] = {}
+
+    def stepped(self, optimizer: Any, seen: Seen) -> None:
+        """An optimizer has stepped."""
+        if seen.steps == 1:
+            frozen = next((p for p in parameters_of(optimizer) if not p.requires_grad), None)
+            if frozen is not None:
+                self.followed[seen.id] = _Followed(frozen)
+            return
+        followed = self.followed.get(seen.id)
+        parameter = followed.ref() if followed is not None else None
+        if followed is None or parameter is None or followed.changes > MOST_CHANGES:
+            return
+        followed.since += 1
+        if parameter.requires_grad is not followed.on:
+            followed.on = parameter.requires_grad
+            followed.changes += 1
+            followed.since = 0
+            followed.event = self._audit.journal.count
+        if followed.on:
+            followed.trained = followed.trained or parameter.grad is not None
+        elif followed.changes == 2 and followed.trained and followed.since == AGAIN and not followed.told:
+            followed.told = True
+            self._tell(optimizer, seen, followed, "frozen-again")
+        elif not followed.changes and followed.since == AGAIN:
+            self._tell(optimizer, seen, followed, "frozen-throughout")
+
+    def _tell(self, optimizer: Any, seen: Seen, followed: _Followed, kind: str) -> None:
+        audit = self._audit
+        audit.snapshot()
+        step = audit.journal.latest("step", seen.id)
+        sign = Sign(kind, frames_of(step.raw, audit.witness.cwd) if step is not None else [])
+        sign.weak = kind == "frozen-throughout"
+        mine = [p for p in parameters_of(optimizer) if not p.requires_grad]
+        sign.parameters = sorted(audit.names[id(p)] for p in mine if id(p) in audit.names)
+        sign.optimizer, sign.event, sign.count = seen.id, followed.event, AGAIN
+        self._found[seen.id] = (followed, sign)
+        if not sign.weak:
+            audit.tell_early()
+
+    def signs(self) -> list[Sign]:
+        """Those that stayed so: who takes turns is heard of no more."""
+        changes = {"frozen-again": 2, "frozen-throughout": 0}
+        return [sign for followed, sign in self._found.values() if followed.changes == changes[sign.kind]]

@@ -1,0 +1,219 @@
+"""Whether what a run that went on has shown is worth a second, slower look: asked of the source."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from graphdoc.evidence import Sign, SourceTexts
+from graphdoc.program import bindings
+from graphdoc.program.exception import warned
+from graphdoc.program.spans import innermost_user
+from graphdoc.source.module import walked
+from graphdoc.source.paths import last_word, without_subscripts
+
+if TYPE_CHECKING:
+    pass
+
+
+_ENDS = ("detach", "detach_", "no_grad", "item", "tolist", "numpy")
+_NUMBERS = ("item", "tolist")
+_ARRAYS = ("tolist", "numpy")
+_TERM_ENDS = ("detach", "argmax", "argmin", "round", "sign", "floor", "ceil", "histc", "bincount")
+_WITH_A_PATH = ("Normal", "LogNormal", "MultivariateNormal", "Laplace", "Gamma", "Beta", "Dirichlet", "StudentT")
+_MAKERS = ("tensor", "as_tensor", "FloatTensor", "Variable")
+
+
+def suspicious(sources: SourceTexts, signs: list[Sign]) -> bool:
+    """Whether the program loses a graph somewhere in a way that could explain a sign of this run."""
+    kinds = {s.kind for s in signs}
+    if "suspect-term" in kinds and any(_adds_a_value(sources, s) for s in signs if s.kind == "suspect-term"):
+        return any(_loses(node) for node in _nodes(sources))
+    if "suspect-unused" in kinds:
+        return any(_cuts(node) for node in _nodes(sources))
+    if "suspect-hungry" in kinds:
+        return any(_is_called(node, _ENDS) for node in _nodes(sources))
+    if "suspect-part" in kinds and all(s.weak for s in signs) and _draws_with_a_path(sources):
+        return True
+    return "suspect-unreached" in kinds and any(_makes_leaf(node) or _draws(node) for node in _nodes(sources))
+
+
+def may_be_constant(sources: SourceTexts, signs: list[Sign]) -> bool:
+    """The same by what is everyday elsewhere: a term that is detached or decided, features as a list of numbers."""
+    kinds = {s.kind for s in signs}
+    if any(_adds_a_value(sources, s) for s in signs if s.kind == "suspect-term"):
+        return any(_is_called(node, _TERM_ENDS) for node in _nodes(sources))
+    return "suspect-unreached" in kinds and any(_is_called(node, _ARRAYS) for node in _nodes(sources))
+
+
+def left_unrecorded(warnings: list[str], signs: list[Sign]) -> bool:
+    """Whether parameters without gradient may stand in blocks that a reentrant checkpoint, as PyTorch has warned, ran
+    without recording: none of the inputs required gradients."""
+    return any(s.kind == "suspect-unreached" for s in signs) and warned(warnings, "checkpoint-no-input-grad")
+
+
+def goes_around(sources: SourceTexts, signs: list[Sign]) -> bool:
+    """Whether parameters without gradient may enter the loss in the detached part of a straight-through sum alone."""
+    return any(s.kind == "suspect-unreached" for s in signs) and any(_is_estimator(n) for n in _nodes(sources))
+
+
+def writes_through_data(sources: SourceTexts, signs: list[Sign]) -> bool:
+    """Whether parameters moved before a backward call with no version telling, and not only by what the program writes
+    to ``.data`` right behind a step, where clipping weights and their like belong, or by steps of its own making."""
+    if not any(s.kind == "suspect-write" for s in signs):
+        return False
+    roots = [bindings.tree(sources, file) or ast.Module([], []) for file in sources]
+    every = [(root, node) for root in roots for node in walked(root) if _writes_data(node)]
+    writes = [(root, node) for root, node in every if not _uses_gradient(node)]
+    return not every or any(
+        not _is_behind_a_step(bindings.function_around(root, _line(node)) or root, node) for root, node in writes
+    )
+
+
+def _writes_data(node: ast.AST) -> bool:
+    """``p.data.copy_(x)``, ``p.data[0] = x``, ``p.data += x``; ``p.data = x`` leaves the old memory alone."""
+    written: ast.expr | None = None
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_"):
+        written = node.func.value
+    elif isinstance(node, ast.AugAssign):
+        written = node.target
+    elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+        written = node.targets[0]
+    base = without_subscripts(written) if written is not None else None
+    return isinstance(base, ast.Attribute) and base.attr == "data"
+
+
+def _uses_gradient(node: ast.AST) -> bool:
+    """``p.data -= rate * p.grad``, which belongs behind the backward call as a step does."""
+    return any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in walked(node))
+
+
+def _line(node: ast.AST) -> int:
+    return int(getattr(node, "lineno", 0))
+
+
+def _is_behind_a_step(scope: ast.AST, node: ast.AST) -> bool:
+    """Whether the nearest call of ``step`` or ``backward`` above, in the same function, is a step, or one by hand."""
+    calls = [(_line(n), "step") for n in walked(scope) if _writes_data(n) and _uses_gradient(n)]
+    calls += [
+        (_line(n), n.func.attr)
+        for n in walked(scope)
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in ("step", "backward")
+    ]
+    above = sorted(c for c in calls if c[0] < _line(node))
+    return bool(above) and above[-1][1] == "step"
+
+
+def _nodes(sources: SourceTexts) -> Iterator[ast.AST]:
+    for file in sources:
+        yield from walked(bindings.tree(sources, file) or ast.Module([], []))
+
+
+def _adds_a_value(sources: SourceTexts, sign: Sign) -> bool:
+    """Whether both sides of the addition are more than plain numbers, as far as the source tells."""
+    frame = innermost_user(sign.stack)
+    root = bindings.tree(sources, frame.file) if frame is not None else None
+    if frame is None or root is None:
+        return False
+    scope = bindings.function_around(root, frame.line) or root
+    for node in walked(root):
+        at = (getattr(node, "lineno", 0), getattr(node, "col_offset", -2) + 1)
+        if at != (frame.line, frame.column):
+            continue
+        if isinstance(node, ast.BinOp | ast.AugAssign):
+            sides = [node.left, node.right] if isinstance(node, ast.BinOp) else [node.target, node.value]
+            return bool(sign.facts.get("several")) or not any(_is_number(side, scope, node) for side in sides)
+        if isinstance(node, ast.Call) and bindings.text_of(node.func) == "sum":
+            return True
+    return False
+
+
+def _is_number(node: ast.expr, scope: ast.AST, addition: ast.AST) -> bool:
+    """Whether one side of an addition is a plain number, as far as the source tells.
+
+    A name that begins as a number and has values added is one where the first of them is added, and a value behind.
+    """
+    if isinstance(node, ast.UnaryOp):
+        return _is_number(node.operand, scope, addition)
+    if not isinstance(node, ast.Name):
+        return isinstance(node, ast.Constant)
+    starts: list[ast.Assign | ast.AugAssign] = []
+    adds: list[ast.Assign | ast.AugAssign] = []
+    for n in walked(scope):
+        if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name) and n.target.id == node.id:
+            adds.append(n)
+        elif isinstance(n, ast.Assign) and any(isinstance(t, ast.Name) and t.id == node.id for t in n.targets):
+            if not isinstance(n.value, ast.Constant) and node.id not in bindings.names_in(n.value):
+                return False  # it is given another value
+            (starts if isinstance(n.value, ast.Constant) else adds).append(n)
+    adds = [n for n in adds if not isinstance(n.value, ast.Constant)]
+    first = min(adds, key=_line, default=None)
+    return bool(starts) and (first is None or any(n is addition for n in walked(first)))
+
+
+def _loses(node: ast.AST) -> bool:
+    """``x.data`` that is no gradient's and is read, ``torch.tensor(x)`` of a name, a gradient without a graph."""
+    if isinstance(node, ast.Attribute) and node.attr == "data" and isinstance(node.ctx, ast.Load):
+        return not bindings.text_of(node.value).endswith(".grad")
+    if not isinstance(node, ast.Call):
+        return False
+    name = bindings.dotted(node.func)
+    if name.endswith("autograd.grad"):
+        return not any(k.arg == "create_graph" for k in node.keywords)
+    last = name.rpartition(".")[2]
+    if isinstance(node.func, ast.Attribute) and node.func.attr in _NUMBERS and not node.args:
+        return True
+    return last in _MAKERS and bool(node.args) and isinstance(node.args[0], ast.Name | ast.ListComp | ast.List)
+
+
+def _cuts(node: ast.AST) -> bool:
+    """Anything that ends a graph: asked only where a loss passes by the optimizer that steps for it."""
+    return _is_called(node, _ENDS) or _loses(node) or _makes_leaf(node)
+
+
+def _is_called(node: ast.AST, names: tuple[str, ...]) -> bool:
+    return isinstance(node, ast.Call) and last_word(node.func) in names
+
+
+def _makes_leaf(node: ast.AST) -> bool:
+    """``torch.tensor(model(x)…, requires_grad=True)``, ``torch.tensor(losses, requires_grad=True)``, and a value that
+    is cut off and let require gradients: ``model(x).detach().requires_grad_()``."""
+    if isinstance(node, ast.Call) and last_word(node.func) == "requires_grad_":
+        return any(last_word(n) in ("detach", "data") for n in walked(node.func) if isinstance(n, ast.Attribute))
+    if not isinstance(node, ast.Call) or bindings.dotted(node.func).rpartition(".")[2] not in _MAKERS:
+        return False
+    wanted = any(
+        k.arg == "requires_grad" and isinstance(k.value, ast.Constant) and k.value.value for k in node.keywords
+    )
+    if not wanted or not node.args:
+        return False
+    # The whole of it kept under a name may be what a network has computed.
+    given = node.args[0]
+    return isinstance(given, ast.Name | ast.Attribute) or any(isinstance(n, ast.Call) for n in walked(given))
+
+
+def _draws(node: ast.AST) -> bool:
+    """``distribution.sample()``, which gives numbers without a graph; a memory is told how many to draw."""
+    called = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "sample"
+    return called and not node.args and not node.keywords  # type: ignore[attr-defined]
+
+
+def _draws_with_a_path(sources: SourceTexts) -> bool:
+    """Whether ``sample()`` is called, and a distribution is made that has ``rsample``: others give decisions."""
+    made = any(_is_called(node, _WITH_A_PATH) for node in _nodes(sources))
+    return made and any(_draws(node) for node in _nodes(sources))
+
+
+def _is_estimator(node: ast.AST) -> bool:
+    """``x + (z - x).detach()``: the value of one, the gradient of the other."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+        return False
+    for kept, cut in ((node.left, node.right), (node.right, node.left)):
+        inner = cut.func if isinstance(cut, ast.Call) else cut
+        if not isinstance(inner, ast.Attribute) or inner.attr not in ("detach", "data"):
+            continue
+        difference = inner.value
+        if isinstance(difference, ast.BinOp) and isinstance(difference.op, ast.Sub):
+            return ast.unparse(difference.right) == ast.unparse(kept)
+    return False

@@ -1,0 +1,235 @@
+"""Graphs that an installed package keeps, and tensors that it writes: switched off, cleared, or handed a copy."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from graphdoc.evidence import Event, OlderEdge, Package, SourceTexts
+from graphdoc.evidence.lookup import package_of
+from graphdoc.finding import Remedy
+from graphdoc.program.bindings import call_at, frame_of, tree
+from graphdoc.program.container_entries import kept_name
+from graphdoc.program.installed import Deed, Switch, deed_of, given, keepers_of, switch_of, switches_of
+from graphdoc.program.observed import Program
+from graphdoc.program.overwrites import Overwrite
+from graphdoc.program.reuse import Reuse
+from graphdoc.program.spans import innermost_user, node_loop_of, place, where
+from graphdoc.program.writers import By
+from graphdoc.source.paths import last_word
+
+# A cache of an installed package that keeps a graph: to be switched off where it was switched on, or cleared.
+
+
+def without_cache(program: Program, reuse: Reuse) -> list[Remedy]:
+    """The user's arguments by which a package keeps these values for later passes, given as off; none where a value is
+    kept otherwise."""
+    found: dict[tuple[int, int], Switch] = {}
+    for c in reuse.carries:
+        switches = _switches(program, c)
+        if not switches:
+            return []
+        found.update({s.frame.start[1:]: s for s in switches})
+    if not found:
+        return []
+    first = next(iter(found.values()))
+    edits = [
+        {"kind": "set_keyword", "args": {"place": place(s.call), "name": s.name, "value": "False"}}
+        for s in found.values()
+    ]
+    shown = " and ".join(dict.fromkeys(where(s.frame) for s in found.values()))
+    return [
+        Remedy(
+            "several",
+            f"leave out the cache: {first.name}=False, at {shown}",
+            "unsafe",
+            "Each pass computes it from the weights of now.",
+            {"edits": edits},
+        )
+    ]
+
+
+def cleared_by_call(program: Program, reuse: Reuse) -> list[Remedy]:
+    """The call by which the package clears what it keeps, for the user to write in each iteration; none where the
+    program itself may have kept the value."""
+    found = program.evidence.extras.get("clearing")
+    if not isinstance(found, dict):
+        return []
+    held = str(found.get("held") or "")
+    ways = [h.path for c in reuse.carries for h in c.tensor.holders if h.exact]
+    alone = all(path == held or path.startswith(f"{held}.") for path in ways)  # else the program carries it on as well
+    if not (alone and _is_bound_again(program.sources, reuse.failing, held) if held else reuse.kept_by_package):
+        return []
+    file = str(found.get("file"))
+    package = package_of(program.packages, file)
+    told, path = (package.told, package.path_of(file)) if package is not None else ("it", file)
+    call = innermost_user(reuse.failing.stack) if reuse.failing is not None else None
+    around = node_loop_of(program.sources, call) if call is not None else None
+    when = "in each iteration, before the value is computed" if around is not None else "before it is computed again"
+    return [
+        Remedy(
+            "clear_what_is_kept",
+            f"call `{found.get('call')}` {when}: {told} then clears `{found.get('kept')}` ({path}:{found.get('line')})",
+            "display",
+            "What is kept there is of an earlier iteration; cleared, it is computed with the weights of now.",
+        )
+    ]
+
+
+def _is_bound_again(sources: SourceTexts, failing: Event | None, name: str) -> bool:
+    """Whether the round of the failing call has bound a name anew to what a package's function or property gave, which
+    was a value of an earlier round."""
+    call = innermost_user(failing.stack) if failing is not None else None
+    loop = node_loop_of(sources, call) if call is not None else None
+    if call is None or loop is None:
+        return False
+    bound = [s for s in ast.walk(loop) if isinstance(s, ast.Assign) and s.lineno <= call.line]
+    given = [s.value for s in bound if any(ast.unparse(t) == name for t in s.targets)]
+    return bool(given) and all(not _is_own(sources, value) for value in given)
+
+
+def _is_own(sources: SourceTexts, value: ast.expr) -> bool:
+    """Whether the program itself defines or sets what gives a value."""
+    giving = value.func if isinstance(value, ast.Call) else value
+    if not isinstance(giving, ast.Attribute) and giving is value:
+        return True
+    word = last_word(giving)
+    every = [n for file in sources if (root := tree(sources, file)) is not None for n in ast.walk(root)]
+    return any(
+        (isinstance(n, ast.FunctionDef) and n.name == word)
+        or (isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store) and n.attr == word)
+        for n in every
+    )
+
+
+def _switches(program: Program, carry: OlderEdge) -> list[Switch]:
+    """What the user gave to let a package keep this value."""
+    producer = program.node(carry.producer)
+    if producer is None:
+        return []
+    for holder in carry.tensor.holders:
+        for deed in keepers_of(program.packages, producer.stack, kept_name(holder)):
+            switches = switches_of(program.sources, deed)
+            if switches:
+                return switches
+    return []
+
+
+# Features of installed packages that a program switches on by an argument, with their remedy in its words.
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A package's name for running layers under a checkpoint, and what makes the checkpoint a non-reentrant one.
+
+    ``keyword`` and ``value`` go where the feature is switched on; ``instead`` is a call that cures it otherwise.
+    """
+
+    keyword: str
+    value: str
+    instead: str
+
+
+CHECKPOINTING = {
+    # transformers 4.35 and later: TrainingArguments and PreTrainedModel.gradient_checkpointing_enable take it, and
+    # without it 4.x checkpoints in the reentrant form (transformers/modeling_utils.py).
+    ("transformers", "gradient_checkpointing"): Feature(
+        "gradient_checkpointing_kwargs", '{"use_reentrant": False}', "model.enable_input_require_grads()"
+    ),
+}
+
+
+def checkpointing_switch(
+    sources: SourceTexts, packages: list[Package], deed: Deed | None
+) -> tuple[Switch | None, Feature | None]:
+    """What switched a package's checkpoint on, and what is known of it there.
+
+    Read off the condition around the package's line where that line is known; otherwise a name that a package on the
+    stacks is known to use.
+    """
+    if deed is not None:
+        switch = switch_of(sources, deed)
+        return switch, CHECKPOINTING.get((deed.package.name, switch.name)) if switch is not None else None
+    for (package, name), feature in CHECKPOINTING.items():
+        if any(p.name == package for p in packages):
+            for file in sources:
+                switch = next(iter(given(sources, file, name)), None)
+                if switch is not None:
+                    return switch, feature
+    return None, None
+
+
+def checkpointing_remedies(switch: Switch, feature: Feature | None, package: str) -> Sequence[Remedy]:
+    """The non-reentrant form where the feature is switched on; the package's own way to let the inputs have grad."""
+    at = where(switch.call)
+    if feature is None:
+        return [
+            Remedy(
+                "non_reentrant",
+                f"Ask {package} for the non-reentrant checkpoint (use_reentrant=False) where it is switched on: {at}",
+                "display",
+                "The same values, and the gradients that a call without checkpoint gives.",
+            )
+        ]
+    return [
+        Remedy(
+            "set_keyword",
+            f"Pass {feature.keyword}={feature.value}, at {at}",
+            "safe",
+            "The checkpoint is the non-reentrant one then: the same values, and the gradients that a call without "
+            "checkpoint gives.",
+            {"place": place(switch.call), "name": feature.keyword, "value": feature.value},
+        ),
+        Remedy(
+            "require_input_grads",
+            f"Call {feature.instead} before the training, if the reentrant form has to stay",
+            "display",
+            "What goes into the first layer then requires gradients, so that the checkpoint records it.",
+        ),
+    ]
+
+
+# A package's function that writes into a tensor which it was only shown: it is handed a copy.
+
+
+def copy_for_package(sources: SourceTexts, packages: list[Package], found: Overwrite) -> list[Remedy]:
+    """A clone of the one argument that leads back to the overwritten tensor by its name.
+
+    That the argument shares the tensor's memory is seen by the write itself. Not where the function's name says, as
+    PyTorch's own do, that it writes (``clip_``).
+    """
+    writers, name = found.writers, found.stale.tensor.name
+    frames = {place_of.line: place_of for w in writers if (place_of := w.frame) is not None}
+    if not name or len(frames) != 1 or any(w.by is not By.LIBRARY for w in writers):
+        return []
+    if any(deed_of(packages, w.stack) is None for w in writers):
+        return []
+    frame = next(iter(frames.values()))
+    call = call_at(sources, frame)
+    callee = last_word(call.func) if call is not None else ""
+    if call is None or not callee or callee.endswith("_"):
+        return []
+    shown = [a for a in (*call.args, *(k.value for k in call.keywords)) if _leads_to(a, name)]
+    if len(shown) != 1:
+        return []
+    return [
+        Remedy(
+            "clone_expression",
+            f"hand `{callee}` a copy of `{name}`, at {where(frame)}",
+            "unsafe",
+            f"It then writes into the copy: `{name}` keeps its values, which the write has changed.",
+            {"place": place(frame_of(sources, frame.file, shown[0], frame.function))},
+        )
+    ]
+
+
+def _leads_to(node: ast.expr, name: str) -> bool:
+    """Whether an expression is the named tensor, or methods, attributes, parts of it: ``noise.detach()[0]``."""
+    while ast.unparse(node) != name:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            node = node.func
+        if not isinstance(node, ast.Attribute | ast.Subscript):
+            return False
+        node = node.value
+    return True

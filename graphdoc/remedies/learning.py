@@ -1,0 +1,173 @@
+"""Letting parameters learn: flags that are required, a freezing that is undone, a generator that was used up."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import Any
+
+from graphdoc.evidence import Frame, Optimizer, SourceTexts
+from graphdoc.finding import Remedy
+from graphdoc.program import bindings
+from graphdoc.program.gathered_parameters import ITERATORS
+from graphdoc.program.learning import Learner, takes_the_flag
+from graphdoc.program.observed import Program
+from graphdoc.program.optimizer_places import Made, made
+from graphdoc.program.spans import place, where
+from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.remedies.in_place_write import together
+from graphdoc.source.paths import last_word
+from graphdoc.story.missing_graph import named
+from graphdoc.story.wording import listing
+
+# Letting what is to learn require gradients, where it is made.
+
+
+def required(sources: SourceTexts, learners: list[Learner]) -> tuple[Remedy, ...]:
+    """The flag where each is made, in its own call where that takes one."""
+    edits: list[dict[str, Any]] = []
+    for one in learners:
+        if one.value is not None and takes_the_flag(sources, one):
+            args: dict[str, Any] = {"place": place(one.value), "name": "requires_grad", "value": "True"}
+            edits.append({"kind": "set_keyword", "args": args})
+        elif one.value is not None:
+            edits.append({"kind": "require_input_grad", "args": {"place": place(one.value)}})
+        else:
+            edits.append({"kind": "require_input_grad", "args": {"place": place(one.frame), "name": one.name}})
+    note = "Autograd then records what is computed from it; no number of the forward pass changes."
+    return tuple(together(edits, f"Let {named(learners)} require gradients", "unsafe", note))
+
+
+# Letting the parameters learn that an optimizer was given: after the freezing, and nothing more than it holds.
+
+
+def unfreeze(program: Program, freezing: list[Frame]) -> tuple[Remedy, ...]:
+    """Make trainable what the one optimizer holds, before the statement that makes it; or, where an ``if`` and its
+    ``else`` freeze alike, so that the condition decides nothing, let the ``else`` keep them trainable."""
+    arm = _other_arm(program.sources, freezing)
+    if arm is not None:
+        return remedy_at(
+            arm,
+            "set_flag",
+            f"Leave the others trainable, at {where(arm)}",
+            "unsafe",
+            "Both branches freeze, so the condition decides nothing: only what it names stays frozen then.",
+            value="True",
+        )
+    frozen = {p.name for p in program.parameters if not p.buffer and not p.requires_grad}
+    holders = [o for o in program.optimizers if o.parameters and frozen & {*o.parameters}]
+    making = made(program.sources, holders[0].name) if len(holders) == 1 else None
+    if making is None or not all(_is_before(program.sources, f, making) for f in freezing) or not freezing:
+        return ()
+    return _whole(program.sources, making, holders[0])
+
+
+def _whole(sources: SourceTexts, making: Made, optimizer: Optimizer) -> tuple[Remedy, ...]:
+    call = making.statement.value
+    given = bindings.argument(call, 0, "params") if isinstance(call, ast.Call) else None
+    function = given.func if isinstance(given, ast.Call) and not given.args and not given.keywords else None
+    if not isinstance(function, ast.Attribute) or function.attr != "parameters":
+        return ()
+    module = bindings.text_of(function.value)
+    if heads := _made_anew(sources, making, module):
+        at = place(making.frame(sources))
+        statements = [f"{h}.requires_grad_(True)" for h in heads]
+        edits = [{"kind": "add_statement", "args": {"place": at, "statement": s, "before": True}} for s in statements]
+        shown = listing([f"`{h}`" for h in heads])
+        note = f"This unfreezes what was put in place anew, and nothing else that lies in `{module}`."
+        title = f"Let {shown} learn, which {'was' if len(heads) == 1 else 'were'} put into `{module}`"
+        return tuple(together(edits, title, "unsafe", note))
+    whole = remedy_at(
+        making.frame(sources),
+        "add_statement",
+        f"Let `{module}` learn, which {f'`{optimizer.name}`' if optimizer.name else 'the optimizer'} was given",
+        "unsafe",
+        f"This unfreezes what lies in `{module}`, and nothing else; what the loss does not use gets no gradient by it.",
+        statement=f"{module}.requires_grad_(True)",
+        before=True,
+    )
+    left = f"whether all of `{module}` is to learn, which the program freezes and hands to its optimizer, no run tells"
+    return tuple(replace(r, open=left) for r in whole)
+
+
+def _made_anew(sources: SourceTexts, making: Made, module: str) -> list[str]:
+    """The parts that the program has put into a network, before its optimizer, in the place of what it had:
+    ``model.fc = nn.Linear(512, 3)``. Who freezes all of it behind that hardly means these."""
+    root = bindings.tree(sources, making.file)
+    line = making.statement.lineno
+    found: dict[str, None] = {}
+    for node in ast.walk(root) if root is not None else ():
+        if isinstance(node, ast.Assign) and node.lineno < line and isinstance(node.value, ast.Call):
+            builds = last_word(node.value.func)[:1].isupper()
+            paths = [bindings.text_of(t) for t in node.targets if isinstance(t, ast.Attribute | ast.Subscript)]
+            found.update((p, None) for p in paths if builds and p.startswith((f"{module}.", f"{module}[")))
+    return list(found)
+
+
+def _is_before(sources: SourceTexts, frame: Frame, making: Made) -> bool:
+    """Whether the optimizer is surely made behind this statement: in its function, or in one that calls that above."""
+    root = bindings.tree(sources, frame.file)
+    if root is None:
+        return False
+    line = making.statement.lineno
+    around = bindings.function_around(root, frame.line)
+    own = bindings.tree(sources, making.file)
+    outer = bindings.function_around(own, line) if own is not None else None
+    if frame.file == making.file and (around is outer or (around and outer and around.lineno == outer.lineno)):
+        return frame.line < line
+    if around is None or own is None:
+        return False
+    calls = (n for n in bindings.shallow(outer or own) if isinstance(n, ast.Call) and n.lineno < line)
+    return any(bindings.text_of(c.func).rsplit(".", 1)[-1] == around.name for c in calls)
+
+
+def _other_arm(sources: SourceTexts, freezing: list[Frame]) -> Frame | None:
+    """The assignment in the ``else`` of an ``if`` whose own branch does the very same."""
+    for file in {f.file for f in freezing}:
+        for node in ast.walk(bindings.tree(sources, file) or ast.Module([], [])):
+            if isinstance(node, ast.If) and len(node.body) == 1 == len(node.orelse):
+                one, other = node.body[0], node.orelse[0]
+                at = bindings.frame_of(sources, file, other)
+                same = ast.unparse(one) == ast.unparse(other)
+                if same and any((f.line, f.column) == (at.line, at.column) for f in freezing):
+                    return next(f for f in freezing if (f.line, f.column) == (at.line, at.column))
+    return None
+
+
+# A generator of parameters that a first loop uses up, so that a second one has nothing to run over.
+
+
+def used_up(sources: SourceTexts) -> tuple[Remedy, ...]:
+    """Make a list of each such generator."""
+    found = []
+    for file in sources:
+        root = bindings.tree(sources, file) or ast.Module([], [])
+        scopes = [root, *(n for n in ast.walk(root) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))]
+        for scope in scopes:
+            found += [bindings.frame_of(sources, file, value) for value in _generators(scope)]
+    return tuple(
+        Remedy(
+            "wrap_in_list",
+            f"make a list of the parameters at {where(frame)}: the first loop uses the generator up",
+            "unsafe",
+            "The second loop then runs over the parameters too.",
+            {"place": place(frame)},
+        )
+        for frame in found
+    )
+
+
+def _generators(scope: ast.AST) -> list[ast.Call]:
+    """The calls whose result has a name that two loops of this scope run over, bound once."""
+    inside = list(bindings.shallow(scope))
+    loops = [n.iter.id for n in inside if isinstance(n, ast.For) and isinstance(n.iter, ast.Name)]
+    bound: dict[str, list[ast.expr]] = {}
+    for node in inside:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            bound.setdefault(node.targets[0].id, []).append(node.value)
+    return [
+        values[0]
+        for name, values in bound.items()
+        if len(values) == 1 and loops.count(name) > 1
+        if isinstance(values[0], ast.Call) and bindings.dotted(values[0].func).rpartition(".")[2] in ITERATORS
+    ]
