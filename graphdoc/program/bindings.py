@@ -21,6 +21,12 @@ def tree(sources: SourceTexts, file: str) -> ast.Module | None:
     return parsed(text) if text else None
 
 
+def every_node(sources: SourceTexts, file: str) -> tuple[ast.AST, ...]:
+    """All nodes of a file of the run, as ``ast.walk`` gives them; none where it is missing or does not parse."""
+    root = tree(sources, file)
+    return walked(root) if root is not None else ()
+
+
 def frame_of(sources: SourceTexts, file: str, node: ast.AST, function: str = "") -> Frame:
     """A syntax node as a frame, columns in characters (Python counts them in UTF-8 bytes)."""
     lines = Source(file, sources[file]).lines
@@ -185,7 +191,7 @@ def method(sources: SourceTexts, cls: str, name: str) -> tuple[str, ast.Function
     found = [
         (file, item)
         for file in sources
-        for node in walked(tree(sources, file) or ast.Module([], []))
+        for node in every_node(sources, file)
         if isinstance(node, ast.ClassDef) and node.name == cls
         for item in node.body
         if isinstance(item, ast.FunctionDef) and item.name == name
@@ -197,7 +203,7 @@ def calls_named(sources: SourceTexts, *names: str) -> list[Frame]:
     """Every call in the sources of the run whose function is one of these names or ends in ``.name``."""
     found: list[Frame] = []
     for file in sources:
-        for node in walked(tree(sources, file) or ast.Module([], [])):
+        for node in every_node(sources, file):
             if isinstance(node, ast.Call) and text_of(node.func).rsplit(".", 1)[-1] in names:
                 found.append(frame_of(sources, file, node))
     return found
@@ -282,7 +288,7 @@ def methods_named(sources: SourceTexts, name: str, first: str) -> list[tuple[str
     return [
         (file, node)
         for file in sources
-        for node in walked(tree(sources, file) or ast.Module([], []))
+        for node in every_node(sources, file)
         if isinstance(node, ast.FunctionDef) and node.name == name
         if [a.arg for a in node.args.args[:1]] == [first]
     ]

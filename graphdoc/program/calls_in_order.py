@@ -9,7 +9,17 @@ from dataclasses import dataclass, field
 
 from graphdoc.evidence import Event, Evidence, Frame, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
-from graphdoc.program.bindings import Flow, argument, call_at, flow_into, frame_of, function_around, text_of, tree
+from graphdoc.program.bindings import (
+    Flow,
+    argument,
+    call_at,
+    every_node,
+    flow_into,
+    frame_of,
+    function_around,
+    text_of,
+    tree,
+)
 from graphdoc.program.optimizer_places import Owners
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.module import Source, parsed, walked
@@ -334,7 +344,7 @@ def _loss_modules(sources: SourceTexts) -> set[str]:
     """Names to which the program gives a loss of ``torch.nn``: ``self.distance = nn.KLDivLoss()``."""
     found: set[str] = set()
     for file in sources:
-        for node in walked(tree(sources, file) or ast.Module([], [])):
+        for node in every_node(sources, file):
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
                 name = text_of(node.value.func)
                 if name.startswith(("nn.", "torch.nn.")) and name.endswith("Loss"):

@@ -76,7 +76,7 @@ def only_applied(extras: dict[str, Any]) -> list[Frame]:
 
 def backward_of(sources: SourceTexts, function: Used) -> tuple[str, ast.FunctionDef] | None:
     """The file and definition of its backward: the one that begins, with its decorators, where the run says."""
-    for node in walked(bindings.tree(sources, function.file) or ast.Module([], [])):
+    for node in bindings.every_node(sources, function.file):
         if isinstance(node, ast.FunctionDef) and bindings.first_line(node) == function.line:
             return function.file, node
     return bindings.method(sources, function.name, "backward")
@@ -84,7 +84,7 @@ def backward_of(sources: SourceTexts, function: Used) -> tuple[str, ast.Function
 
 def forward_of(sources: SourceTexts, file: str, backward: ast.FunctionDef) -> ast.FunctionDef | None:
     """The forward of the class that this backward stands in."""
-    for node in walked(bindings.tree(sources, file) or ast.Module([], [])):
+    for node in bindings.every_node(sources, file):
         if isinstance(node, ast.ClassDef) and backward in node.body:
             own = [n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "forward"]
             return own[0] if len(own) == 1 else None
@@ -105,7 +105,7 @@ def takes_ctx(sources: SourceTexts, file: str, forward: ast.FunctionDef) -> bool
         isinstance(node, ast.ClassDef)
         and forward in node.body
         and any(isinstance(n, ast.FunctionDef) and n.name == "setup_context" for n in node.body)
-        for node in walked(bindings.tree(sources, file) or ast.Module([], []))
+        for node in bindings.every_node(sources, file)
     )
 
 
@@ -190,7 +190,7 @@ def class_of_kept(sources: SourceTexts, frame: Frame, path: str) -> str:
     functions = {
         n.name
         for file in sources
-        for n in walked(bindings.tree(sources, file) or ast.Module([], []))
+        for n in bindings.every_node(sources, file)
         if isinstance(n, ast.ClassDef) and any(bindings.text_of(b).rpartition(".")[2] == "Function" for b in n.bases)
     }
     return built.pop() if len(built) == 1 and built <= functions else ""
@@ -362,7 +362,7 @@ def changes_the_gradient_alone(sources: SourceTexts, op: str) -> bool:
     """
     name = op.removesuffix("Backward")
     for file in sources if name != op else ():
-        for node in walked(bindings.tree(sources, file) or ast.Module([], [])):
+        for node in bindings.every_node(sources, file):
             if isinstance(node, ast.ClassDef) and node.name == name:
                 methods = {n.name: n for n in node.body if isinstance(n, ast.FunctionDef)}
                 forward, backward = methods.get("forward"), methods.get("backward")

@@ -13,7 +13,7 @@ from typing import Any
 
 from graphdoc.evidence import Event, Frame, Holder, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
-from graphdoc.program.bindings import dotted, frame_of, function_around, shallow, tree
+from graphdoc.program.bindings import dotted, every_node, frame_of, function_around, shallow, tree
 from graphdoc.program.container_entries import kept_name, statements, statements_at, user_frames
 from graphdoc.program.in_place_writes import target_of
 from graphdoc.program.observed import Program
@@ -266,9 +266,7 @@ def builds_object(sources: SourceTexts, value: ast.expr) -> bool:
         return False
     name = dotted(value.func).rpartition(".")[2]
     return bool(name) and any(
-        isinstance(n, ast.ClassDef) and n.name == name
-        for file in sources
-        for n in walked(tree(sources, file) or ast.Module([], []))
+        isinstance(n, ast.ClassDef) and n.name == name for file in sources for n in every_node(sources, file)
     )
 
 

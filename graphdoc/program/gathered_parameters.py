@@ -90,7 +90,7 @@ def never_given(sources: SourceTexts, loose: list[str], others: list[str]) -> Co
     found = [
         collected
         for file in sources
-        for scope in walked(bindings.tree(sources, file) or ast.Module([], []))
+        for scope in bindings.every_node(sources, file)
         if isinstance(scope, Scope) and _keeps_to_names(scope)
         for block in _straight(scope)
         for at, loop in enumerate(block)

@@ -246,7 +246,7 @@ def _kept(sources: SourceTexts, file: str, name: str, line: int) -> list[Frame]:
             return [bindings.frame_of(sources, file, e) for e in own]
     returned = []
     for other in sources:
-        for node in walked(bindings.tree(sources, other) or ast.Module([], [])):
+        for node in bindings.every_node(sources, other):
             if isinstance(node, ast.Return):
                 returned += [bindings.frame_of(sources, other, e) for e in _uncopied(node)]
     return returned

@@ -63,7 +63,7 @@ def _asked(program: Program) -> Iterator[tuple[str, Frame, bool]]:
             elements = given.elts if isinstance(given, ast.List | ast.Tuple) else [given]
             yield from ((name, at, True) for e in elements if (name := bindings.dotted(e)))
     for file in sources:
-        for node in walked(bindings.tree(sources, file) or ast.Module([], [])):
+        for node in bindings.every_node(sources, file):
             if isinstance(node, ast.Attribute) and node.attr == "grad" and isinstance(node.ctx, ast.Load):
                 name = bindings.dotted(node.value)
                 if name and name.rpartition(".")[2] not in ("autograd", "func", "torch"):
@@ -107,7 +107,7 @@ def _made(program: Program, name: str, used: Frame) -> Iterable[tuple[str, Frame
 
 def _added_to(sources: SourceTexts, file: str, name: str) -> set[int]:
     """The lines of ``w -= …``, which bind nothing new."""
-    nodes = walked(bindings.tree(sources, file) or ast.Module([], []))
+    nodes = bindings.every_node(sources, file)
     return {n.lineno for n in nodes if isinstance(n, ast.AugAssign) and bindings.dotted(n.target) == name}
 
 
@@ -123,7 +123,7 @@ def _elements(program: Program, value: ast.List | ast.Tuple, at: Frame) -> Itera
 
 def _binds_alone(sources: SourceTexts, frame: Frame) -> bool:
     """Whether the statement there gives its value to one name."""
-    for node in walked(bindings.tree(sources, frame.file) or ast.Module([], [])):
+    for node in bindings.every_node(sources, frame.file):
         if isinstance(node, ast.Assign) and node.lineno == frame.line:
             return not any(isinstance(t, ast.Tuple | ast.List) for t in node.targets)
     return False
@@ -149,7 +149,7 @@ def expression_at(sources: SourceTexts, frame: Frame | None) -> ast.expr | None:
     """The expression that stands exactly there."""
     if frame is None:
         return None
-    for node in walked(bindings.tree(sources, frame.file) or ast.Module([], [])):
+    for node in bindings.every_node(sources, frame.file):
         if isinstance(node, ast.expr) and node.lineno == frame.line:
             at = bindings.frame_of(sources, frame.file, node)
             if at.extent == frame.extent:
@@ -199,7 +199,7 @@ def unfreezing(sources: SourceTexts) -> list[Frame]:
     return [
         bindings.frame_of(sources, file, node)
         for file in sources
-        for node in walked(bindings.tree(sources, file) or ast.Module([], []))
+        for node in bindings.every_node(sources, file)
         if isinstance(node, ast.stmt) and switches(node) is True
     ]
 
@@ -317,7 +317,7 @@ def _frozen(node: ast.stmt) -> str:
 
 
 def _in_file(sources: SourceTexts, file: str) -> Iterator[TrainOverride]:
-    for cls in walked(bindings.tree(sources, file) or ast.Module([], [])):
+    for cls in bindings.every_node(sources, file):
         if not isinstance(cls, ast.ClassDef):
             continue
         methods = {m.name: m for m in cls.body if isinstance(m, ast.FunctionDef)}
@@ -404,16 +404,14 @@ def kept_frozen(program: Program) -> KeptFrozen | None:
 def freezing_of(sources: SourceTexts, names: Sequence[str]) -> Iterator[Freezing]:
     """The statements that freeze what has these names, themselves or by a function of the program that is told to."""
     owners = {part for name in names for part in name.split(".")[:-1]}
-    setters = {n.name for file in sources for n in _nodes(sources, file) if isinstance(n, _Def) and _flag_of(n)}
+    setters = {
+        n.name for file in sources for n in bindings.every_node(sources, file) if isinstance(n, _Def) and _flag_of(n)
+    }
     for file in sources:
-        for node in _nodes(sources, file):
+        for node in bindings.every_node(sources, file):
             what, opposite = _undone(node, setters) if isinstance(node, ast.stmt) else ([], "")
             if owners & {part for name in what for part in name.split(".")} - {"self"}:
                 yield Freezing(bindings.frame_of(sources, file, node), opposite)
-
-
-def _nodes(sources: SourceTexts, file: str) -> tuple[ast.AST, ...]:
-    return walked(bindings.tree(sources, file) or ast.Module([], []))
 
 
 def _undone(statement: ast.stmt, setters: Collection[str]) -> tuple[list[str], str]:
@@ -531,7 +529,7 @@ def _is_train(statement: ast.stmt) -> bool:
 def _switching_off(sources: SourceTexts) -> Iterator[Range]:
     """Every statement that may switch ``requires_grad`` off: what is no plain True may be False."""
     for file in sources:
-        for node in walked(bindings.tree(sources, file) or ast.Module([], [])):
+        for node in bindings.every_node(sources, file):
             if isinstance(node, ast.Assign):
                 named = any(isinstance(t, ast.Attribute) and t.attr == "requires_grad" for t in node.targets)
             else:

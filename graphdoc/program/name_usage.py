@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.program.bindings import dotted, frame_of, methods_named, text_of, tree
+from graphdoc.program.bindings import dotted, every_node, frame_of, methods_named, text_of, tree
 from graphdoc.source.module import walked
 
 
@@ -17,7 +17,7 @@ def idle_arguments(sources: SourceTexts) -> list[tuple[str, str, Frame]]:
     """
     found: list[tuple[str, str, Frame]] = []
     for file in sources:
-        for node in walked(tree(sources, file) or ast.Module([], [])):
+        for node in every_node(sources, file):
             if not isinstance(node, ast.FunctionDef | ast.Lambda):
                 continue
             name = node.name if isinstance(node, ast.FunctionDef) else "lambda"
@@ -98,5 +98,5 @@ def state_written_by(sources: SourceTexts, function: str) -> list[tuple[str, Fra
 
 def _qualified(sources: SourceTexts, file: str, method: ast.FunctionDef) -> str:
     """``Body.forward``, as Python calls a method of a class."""
-    classes = [n for n in walked(tree(sources, file) or ast.Module([], [])) if isinstance(n, ast.ClassDef)]
+    classes = [n for n in every_node(sources, file) if isinstance(n, ast.ClassDef)]
     return next((f"{c.name}.{method.name}" for c in classes if method in c.body), method.name)

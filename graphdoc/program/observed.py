@@ -523,7 +523,7 @@ def _cleared_by_module(sources: SourceTexts, call: Event, failing: Event, before
     known = {f.line for e in before if e.kind == "zero_grad" and (f := innermost_user(e.stack)) is not None}
     return any(
         isinstance(n, ast.Attribute) and n.attr == "zero_grad" and first.line < n.lineno < second.line
-        for n in walked(bindings.tree(sources, first.file) or ast.Module([], []))
+        for n in bindings.every_node(sources, first.file)
         if getattr(n, "lineno", 0) not in known
     )
 

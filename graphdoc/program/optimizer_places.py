@@ -58,7 +58,7 @@ def returned(sources: SourceTexts, making: Made) -> tuple[Frame, ast.expr] | Non
     found = [
         (file, n)
         for file in sources
-        for n in walked(bindings.tree(sources, file) or ast.Module([], []))
+        for n in bindings.every_node(sources, file)
         if isinstance(n, ast.FunctionDef) and n.name == name
     ]
     if len(found) != 1:
@@ -95,7 +95,7 @@ def _is_tied(sources: SourceTexts, name: str) -> bool:
     """Whether the program makes this parameter one with another: ``self.head.weight = self.table.weight``."""
     tail = "." + ".".join(name.split(".")[-2:])
     for file in sources:
-        for n in walked(bindings.tree(sources, file) or ast.Module([], [])):
+        for n in bindings.every_node(sources, file):
             if isinstance(n, ast.Assign) and isinstance(n.value, ast.Attribute):
                 sides = [*n.targets, n.value]
                 alike = all(isinstance(s, ast.Attribute) and s.attr == n.value.attr for s in sides)
@@ -128,7 +128,7 @@ def _replaces(sources: SourceTexts, node: ast.AST, owners: set[str]) -> bool:
 def _replaces_in(sources: SourceTexts, function: str, at: int) -> bool:
     """Whether a function of the program assigns to an attribute of its argument at this position."""
     for file in sources:
-        for found in walked(bindings.tree(sources, file) or ast.Module([], [])):
+        for found in bindings.every_node(sources, file):
             if not isinstance(found, ast.FunctionDef) or found.name != function or len(found.args.args) <= at:
                 continue
             name = found.args.args[at].arg

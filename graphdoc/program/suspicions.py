@@ -107,7 +107,7 @@ def _is_behind_a_step(scope: ast.AST, node: ast.AST) -> bool:
 
 def _nodes(sources: SourceTexts) -> Iterator[ast.AST]:
     for file in sources:
-        yield from walked(bindings.tree(sources, file) or ast.Module([], []))
+        yield from bindings.every_node(sources, file)
 
 
 def _adds_a_value(sources: SourceTexts, sign: Sign) -> bool:

@@ -380,7 +380,7 @@ def _converting_functions(sources: SourceTexts, value: ast.expr) -> list[Frame]:
     return [
         bindings.frame_of(sources, file, given, node.name)
         for file in sources
-        for node in walked(bindings.tree(sources, file) or ast.Module([], []))
+        for node in bindings.every_node(sources, file)
         if isinstance(node, ast.FunctionDef) and node.name in called
         for given in bindings.shallow(node)
         if isinstance(given, ast.Return) and given.value is not None and _converts(given.value)

@@ -124,7 +124,7 @@ def _is_before(sources: SourceTexts, frame: Frame, making: Made) -> bool:
 def _other_arm(sources: SourceTexts, freezing: list[Frame]) -> Frame | None:
     """The assignment in the ``else`` of an ``if`` whose own branch does the very same."""
     for file in {f.file for f in freezing}:
-        for node in ast.walk(bindings.tree(sources, file) or ast.Module([], [])):
+        for node in bindings.every_node(sources, file):
             if isinstance(node, ast.If) and len(node.body) == 1 == len(node.orelse):
                 one, other = node.body[0], node.orelse[0]
                 at = bindings.frame_of(sources, file, other)

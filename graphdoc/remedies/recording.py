@@ -12,7 +12,7 @@ from graphdoc.evidence.lookup import node_with
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings, name_usage
 from graphdoc.program.asked_gradients import Beside, FlaggedLate, Reason, TakenOut, step_between
-from graphdoc.program.bindings import first_line, frame_of, function_around, text_of, tree
+from graphdoc.program.bindings import every_node, first_line, frame_of, function_around, text_of, tree
 from graphdoc.program.container_entries import statements
 from graphdoc.program.custom_functions import Idle, runs_backward
 from graphdoc.program.cuts import drawn_within, is_whole_term, left_cut, mode_under_way, uses_of_cut
@@ -79,7 +79,7 @@ def _calls_of(sources: SourceTexts, name: str) -> int:
     """How often the program calls the one function of this name; 0 where several have it, or PyTorch calls it."""
     if name == "forward" or name.startswith("__"):
         return 0
-    nodes = [n for file in sources for n in ast.walk(tree(sources, file) or ast.Module([], []))]
+    nodes = [n for file in sources for n in every_node(sources, file)]
     if sum(isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and n.name == name for n in nodes) != 1:
         return 0
     return sum(isinstance(n, ast.Call) and last_word(n.func) == name for n in nodes)
@@ -171,7 +171,7 @@ def _pass_it_on(sources: SourceTexts, idle: Idle | None) -> tuple[Remedy, ...]:
     if idle is None:
         return ()
     function, argument, place = idle
-    for call in ast.walk(bindings.tree(sources, place.file) or ast.Module([], [])):
+    for call in bindings.every_node(sources, place.file):
         if not isinstance(call, ast.Call) or not place.line <= call.lineno <= place.end_line:
             continue
         left = [k for k in call.keywords if k.arg == argument and isinstance(k.value, ast.Constant)]

@@ -465,7 +465,7 @@ def trained_baseline(sources: SourceTexts, sign: Sign) -> Finding | None:
 def _factor(sources: SourceTexts, product: dict[str, Any]) -> Frame | None:
     """The factor with the value's graph, as it is written in the product."""
     frame = Frame(**product["frame"][0])
-    for node in ast.walk(bindings.tree(sources, frame.file) or ast.Module([], [])):
+    for node in bindings.every_node(sources, frame.file):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
             at = bindings.frame_of(sources, frame.file, node, frame.function)
             if (at.line, at.column, at.end_line, at.end_column) == (

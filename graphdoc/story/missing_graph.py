@@ -244,7 +244,7 @@ def flag_of_module(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
     """The finding for a ``flag-of-module`` sign; None where the program reads such a flag, which is its own then, or
     where no statement sets it on a module of that name."""
     names, value = list(sign.facts["names"]), bool(sign.facts["value"])
-    nodes = [(file, n) for file in sources for n in ast.walk(bindings.tree(sources, file) or ast.Module([], []))]
+    nodes = [(file, n) for file in sources for n in bindings.every_node(sources, file)]
     if any(_reads(n, names) for _, n in nodes):
         return None
     found = [(file, n) for file, n in nodes if isinstance(n, ast.Assign) and _sets(n, names) and switches(n) is value]
@@ -399,7 +399,7 @@ def misspelled_flag(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
     name, value = str(sign.facts["attribute"]), bool(sign.facts["value"])
     found: list[tuple[str, ast.Assign]] = []
     for file in sources:
-        for node in ast.walk(bindings.tree(sources, file) or ast.Module([], [])):
+        for node in bindings.every_node(sources, file):
             if isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Load):
                 return None
             target = node.targets[0] if isinstance(node, ast.Assign) else None

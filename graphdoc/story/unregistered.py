@@ -148,7 +148,7 @@ def _is_read(sources: SourceTexts, name: str) -> bool:
         and node.attr == "grad"
         and bindings.text_of(node.value).rpartition(".")[2].partition("[")[0] == name
         for file in sources
-        for node in ast.walk(bindings.tree(sources, file) or ast.Module([], []))
+        for node in bindings.every_node(sources, file)
     )
 
 
@@ -348,7 +348,7 @@ def _plain(assigned: list[tuple[str, ast.expr]]) -> list[tuple[str, ast.expr]]:
 
 
 def _classes(sources: SourceTexts, file: str, cls: str) -> list[ast.ClassDef]:
-    whole = ast.walk(bindings.tree(sources, file) or ast.Module([], []))
+    whole = bindings.every_node(sources, file)
     return [node for node in whole if isinstance(node, ast.ClassDef) and node.name == cls]
 
 

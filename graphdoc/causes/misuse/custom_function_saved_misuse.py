@@ -250,7 +250,7 @@ def _statements(sources: SourceTexts, frame: Frame | None, looks_for: str) -> tu
     own = [
         (file, node)
         for file in sources
-        for node in ast.walk(bindings.tree(sources, file) or ast.Module([], []))
+        for node in bindings.every_node(sources, file)
         if isinstance(node, ast.ClassDef) and node.name == name
     ]
     inside = [p for p in places for file, n in own if p.file == file and covers(n, p.line)]

@@ -200,7 +200,7 @@ def _stored_in(sources: SourceTexts, copied: str) -> list[tuple[str, Frame]]:
     """Statements that put the result of a call into the copied object: ``state["hidden"] = cell(...)``."""
     found: list[tuple[str, Frame]] = []
     for file in sources:
-        for node in ast.walk(bindings.tree(sources, file) or ast.Module([], [])):
+        for node in bindings.every_node(sources, file):
             target = node.targets[0] if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) else None
             if isinstance(target, ast.Subscript | ast.Attribute) and bindings.text_of(target.value) == copied:
                 found.append((bindings.text_of(target), bindings.frame_of(sources, file, node)))
@@ -211,7 +211,7 @@ def _stored_by_forward(sources: SourceTexts) -> list[tuple[str, Frame]]:
     """``self.x = <call>`` statements in ``forward`` methods, where the run itself has not found the tensor."""
     found: list[tuple[str, Frame]] = []
     for file in sources:
-        for node in ast.walk(bindings.tree(sources, file) or ast.Module([], [])):
+        for node in bindings.every_node(sources, file):
             if not isinstance(node, ast.FunctionDef) or node.name != "forward":
                 continue
             for inner in ast.walk(node):

@@ -220,7 +220,7 @@ def _names_used(sources: SourceTexts, cut: Cut) -> list[str]:
     return [
         name
         for file, line in sorted(lines)
-        for node in ast.walk(bindings.tree(sources, file) or ast.Module([], []))
+        for node in bindings.every_node(sources, file)
         if isinstance(node, ast.Name | ast.Attribute) and node.lineno == line
         for name in bindings.names_in(node)
     ]

@@ -197,7 +197,7 @@ def _became(sources: SourceTexts, sign: Sign) -> Finding | None:
     found = [
         bindings.frame_of(sources, file, n.value)
         for file in sources
-        for n in ast.walk(bindings.tree(sources, file) or ast.Module([], []))
+        for n in bindings.every_node(sources, file)
         if isinstance(n, ast.Assign)
         and last_word(n.value) == source
         and any(last_word(t) == name for t in n.targets)
@@ -287,7 +287,7 @@ def _computes(sources: SourceTexts, name: str) -> bool:
     """Whether something is computed with what has this name: it is called, or a method that does more than keep it."""
     last = name.rpartition(".")[2]
     for file in sources:
-        for node in ast.walk(bindings.tree(sources, file) or ast.Module([], [])):
+        for node in bindings.every_node(sources, file):
             called = bindings.text_of(node.func) if isinstance(node, ast.Call) else ""
             owner, _, method = called.rpartition(".")
             if method == last or (owner.rpartition(".")[2] == last and method not in _BOOKKEEPING):

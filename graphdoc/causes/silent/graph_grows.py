@@ -92,7 +92,7 @@ def _appended(sources: SourceTexts, name: str) -> Frame | None:
     found = [
         bindings.frame_of(sources, file, node)
         for file in sources
-        for node in ast.walk(bindings.tree(sources, file) or ast.Module([], []))
+        for node in bindings.every_node(sources, file)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr == "append"
