@@ -44,7 +44,7 @@ from graphdoc.program.spans import (
     where,
 )
 from graphdoc.remedies.constant_value import constant_at_use, frame_at, leaves_nothing, tuple_of
-from graphdoc.remedies.in_place_write import together
+from graphdoc.remedies.fix_places import together
 from graphdoc.remedies.merged_backward import merge
 from graphdoc.remedies.sum_of_rounds import (
     detach_before_use,

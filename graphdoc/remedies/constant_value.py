@@ -42,6 +42,7 @@ from graphdoc.program.overwrites import (
 )
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import code_at, once_a_batch, place, where, within_a_loop
+from graphdoc.remedies.fix_places import together
 from graphdoc.remedies.recording import open_at_loop
 from graphdoc.source.module import Source
 from graphdoc.source.paths import covers, key, pairs
@@ -113,7 +114,7 @@ def constant_at_use(
         at_use, shown = _whole_expressions(program.sources, at_use, shown)
         loss = "the earlier loss" if use_only else "this loss"
         title = f"detach `{shown}` where {loss} uses it"
-        out.append(replace(as_one(at_use, title, note), open=open_at_loop(each)))
+        out += [replace(r, open=open_at_loop(each)) for r in together(at_use, title, "unsafe", note)]
     if alone or not leaves_nothing(program, computed):
         whole = _made_constant(program.evidence.fresh_reaches, carries, note)
         out += _where_computed(at_making, blocks, whole, open_at_loop(again))
@@ -128,10 +129,11 @@ def _where_computed(
     if at_making:
         are = "it is" if len(at_making) == 1 else "they are"
         title = f"detach {_values(at_making)} where {are} computed, at {_places(at_making)}"
-        out.append(replace(as_one(at_making, title, whole), open=left))
+        out += [replace(r, open=left) for r in together(at_making, title, "unsafe", whole)]
     if blocks:
         whole = f"{whole} The operations that compute it are not recorded at all."
-        out.append(as_one(blocks, f"compute {_values(blocks)} under torch.no_grad(), at {_places(blocks)}", whole))
+        title = f"compute {_values(blocks)} under torch.no_grad(), at {_places(blocks)}"
+        out += together(blocks, title, "unsafe", whole)
     return out
 
 
@@ -322,15 +324,7 @@ def in_earlier_loss(sources: SourceTexts, nodes: list[Node], reuse: Reuse, note:
         {"kind": "detach_expression", "args": {"place": place(frame), "operands": [[name, "tensor"]]}}
         for frame, name in uses
     ]
-    if not edits:
-        return []
-    name = uses[0][1]
-    return [as_one(edits, f"detach `{name}` where the earlier loss uses it", note)]
-
-
-def as_one(edits: list[dict[str, Any]], title: str, note: str) -> Remedy:
-    kind, args = ("several", {"edits": edits}) if len(edits) > 1 else (edits[0]["kind"], edits[0]["args"])
-    return Remedy(kind, title, "unsafe", note, args)
+    return together(edits, f"detach `{uses[0][1]}` where the earlier loss uses it", "unsafe", note) if edits else []
 
 
 def frame_at(at: dict[str, Any]) -> Frame:
@@ -367,7 +361,7 @@ def value_computed_anew(sources: SourceTexts, cut: Remedy) -> list[Remedy]:
         f"`{name}` is computed for this loss and reaches it nowhere; `{path}` is the one of the earlier update. The "
         "loss then gives its gradient to what the new one is computed from."
     )
-    return [as_one(changed, f"use `{name}`, computed anew for this loss, in place of `{path}`", note)]
+    return together(changed, f"use `{name}`, computed anew for this loss, in place of `{path}`", "unsafe", note)
 
 
 def value_with_its_graph(program: Program, reuse: Reuse, cut: Remedy) -> list[Remedy]:
@@ -512,13 +506,7 @@ def stored(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> list[Remedy
     if not edits:
         return []
     line = where(frame_at(edits[0]["args"]["place"]))
-    return [
-        as_one(
-            edits,
-            f"store it detached, at {line}",
-            DATA,
-        )
-    ]
+    return together(edits, f"store it detached, at {line}", "unsafe", DATA)
 
 
 def _elsewhere(sources: SourceTexts, nodes: list[Node], holder: Holder, producer: Node) -> list[tuple[Frame, ast.stmt]]:

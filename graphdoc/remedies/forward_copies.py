@@ -19,8 +19,7 @@ from graphdoc.program.overwrites import Overwrite, reached_without_line
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import depth, in_function, innermost_user, level_of, place, shared_levels, where
 from graphdoc.program.update_function import Scene, scene
-from graphdoc.remedies.constant_value import as_one
-from graphdoc.remedies.fix_places import applies
+from graphdoc.remedies.fix_places import applies, together
 from graphdoc.source.effects import another_each_time
 from graphdoc.source.module import Source
 from graphdoc.source.paths import covers, names_read, names_written
@@ -201,7 +200,7 @@ def _unread(sources: SourceTexts, forwards: list[Frame], after: Frame, backward:
         f"{new} {'is' if len(known) == 1 else 'are'} computed by the same call after {where(after)}, and nothing "
         f"reads {it}. The loss then gives its gradient to what this call has computed."
     )
-    return [as_one(edits, f"use {new}, computed anew for this loss, in place of {old}", note)]
+    return together(edits, f"use {new}, computed anew for this loss, in place of {old}", "unsafe", note)
 
 
 @dataclass

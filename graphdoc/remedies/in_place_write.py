@@ -28,6 +28,7 @@ from graphdoc.program.refused_writes import RefusedWrite, flags_of, gradient_ask
 from graphdoc.program.spans import code_at, innermost_user, place, where
 from graphdoc.program.update_function import scene
 from graphdoc.program.writers import By, Writer, entry_written
+from graphdoc.remedies.fix_places import together
 from graphdoc.source.module import Source
 from graphdoc.source.paths import last_word
 from graphdoc.source.places import Place
@@ -41,16 +42,6 @@ CALLER = "The function works on a tensor of its own; what its caller passed keep
 
 CUT = "A new tensor that is made under `no_grad` has no graph. What is computed from it sends no gradient further back."
 OTHER = "`{}`, which was the same tensor, keeps its numbers, which the write changed."
-
-
-def together(edits: Sequence[dict[str, Any]], title: str, safety: Safety, note: str) -> list[Remedy]:
-    """One remedy for all edits; none where there are none."""
-    distinct = [e for i, e in enumerate(edits) if e not in edits[:i]]
-    if not distinct:
-        return []
-    if len(distinct) == 1:
-        return [Remedy(distinct[0]["kind"], title, safety, note, distinct[0]["args"])]
-    return [Remedy("several", title, safety, note, {"edits": distinct})]
 
 
 def out_of_place(sources: SourceTexts, raised: Raised | None, found: Overwrite) -> list[Remedy]:

@@ -14,8 +14,7 @@ from graphdoc.program.learning import Learner, takes_the_flag
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made
 from graphdoc.program.spans import place, where
-from graphdoc.remedies.fix_places import remedy_at
-from graphdoc.remedies.in_place_write import together
+from graphdoc.remedies.fix_places import remedy_at, together
 from graphdoc.source.paths import last_word
 from graphdoc.story.missing_graph import named
 from graphdoc.story.wording import listing

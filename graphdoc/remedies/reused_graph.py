@@ -21,7 +21,6 @@ from graphdoc.program.spans import in_function, innermost_user, place, where
 from graphdoc.remedies.carried_value import detach_where_kept, from_carrying
 from graphdoc.remedies.constant_value import (
     OF_THIS_LOSS,
-    as_one,
     constant_at_use,
     in_earlier_loss,
     stored,
@@ -29,9 +28,8 @@ from graphdoc.remedies.constant_value import (
     value_with_its_graph,
 )
 from graphdoc.remedies.emptied_store import emptied_behind_step, only_grows
-from graphdoc.remedies.fix_places import applies
+from graphdoc.remedies.fix_places import applies, together
 from graphdoc.remedies.forward_copies import behind_call
-from graphdoc.remedies.in_place_write import together
 from graphdoc.remedies.installed_packages import cleared_by_call
 from graphdoc.remedies.merged_backward import can_merge, merge
 from graphdoc.remedies.recomputation import compute_again, repeated, result_anew, start_anew
@@ -418,7 +416,7 @@ def detach_targets(coupling: Coupling, note: str) -> list[Remedy]:
             edits.append(edit)
     frame, loss = coupling.places[0]
     what = f"the target of {loss}" if loss else "the other network's output"
-    return [as_one(edits, f"detach {what} at {where(frame)}", note)]
+    return together(edits, f"detach {what} at {where(frame)}", "unsafe", note)
 
 
 def _with_both_losses(reuse: Reuse) -> list[Remedy]:

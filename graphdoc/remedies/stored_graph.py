@@ -20,7 +20,6 @@ from graphdoc.program.spans import innermost_user, loop_of, place, where
 from graphdoc.remedies.carried_value import detach_behind_step, detach_where_kept
 from graphdoc.remedies.constant_value import (
     DATA,
-    as_one,
     constant_at_use,
     frame_at,
     no_grad_over_maker,
@@ -28,7 +27,7 @@ from graphdoc.remedies.constant_value import (
     stored,
 )
 from graphdoc.remedies.emptied_store import emptied_behind_step, entries_computed_again
-from graphdoc.remedies.fix_places import applies, unique
+from graphdoc.remedies.fix_places import applies, together, unique
 from graphdoc.remedies.installed_packages import without_cache
 from graphdoc.remedies.recomputation import compute_again, with_what_it_is_made_of
 from graphdoc.remedies.sum_of_rounds import lost
@@ -57,7 +56,7 @@ def stored_records(sources: SourceTexts, reuse: Reuse) -> list[Remedy]:
         ]
         if 0 < len(cuts) <= MOST_PUTS:
             line = where(frame_at(cuts[0]["args"]["place"]))
-            return [as_one(cuts, f"store it detached, at {line}", DATA)]
+            return together(cuts, f"store it detached, at {line}", "unsafe", DATA)
     return []
 
 
@@ -127,7 +126,7 @@ def unread_value(program: Program, reuse: Reuse) -> list[Remedy]:
         f"`{twin}` is computed in each pass and nothing reads it. The loss then gives its gradient to what this pass "
         "has computed."
     )
-    return [as_one(edits, f"use `{twin}`, computed for this loss, in place of `{name}`", note)] if edits else []
+    return together(edits, f"use `{twin}`, computed for this loss, in place of `{name}`", "unsafe", note)
 
 
 def _found(program: Program, consumer: int, producer: int) -> tuple[str, int, str, str] | None:

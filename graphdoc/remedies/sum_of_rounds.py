@@ -16,7 +16,7 @@ from graphdoc.program.container_entries import user_frames
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import in_function, innermost_user, loop_of, place, where
-from graphdoc.remedies.constant_value import as_one
+from graphdoc.remedies.fix_places import together
 from graphdoc.source.module import Loop, Source
 from graphdoc.source.paths import covers, key, targets_of
 from graphdoc.source.places import Place
@@ -232,13 +232,9 @@ def detach_behind_renewal(
     places = behind if always else [anchor, *behind]
     shown = ", ".join(f"`{p}`" for p, _ in paths[:4])
     edits = [{"kind": "detach_after", "args": {"after": place(f), "paths": [list(p) for p in paths]}} for f in places]
-    return [
-        as_one(
-            edits,
-            f"detach {shown} after the call at {' and '.join(where(f) for f in places)}",
-            stops_there(program.evidence.fresh_reaches, reuse, " (also those through the pass between two updates)"),
-        )
-    ]
+    title = f"detach {shown} after the call at {' and '.join(where(f) for f in places)}"
+    note = stops_there(program.evidence.fresh_reaches, reuse, " (also those through the pass between two updates)")
+    return together(edits, title, "unsafe", note)
 
 
 # A sum that a loop of one pass makes, and that an attribute keeps for the next pass: start it anew in each.

@@ -140,7 +140,7 @@ def _elements(node: Any) -> int:
 # Parts of a loss through which the gradient is zero whatever the numbers are: a graph exists, nothing learns by it.
 # Told from the graph alone: an operation whose derivative PyTorch defines as zero, or a sum in which a value is added
 # and taken away again while the rest has no derivative. The gradients of a few steps have to agree. Or nothing
-# operation is passed by a scale alone (``flat_ways``).
+# but a scale leads past such an operation.
 
 ZERO = {"RoundBackward0", "RoundBackward1", "SignBackward0", "SgnBackward0", "FloorBackward0", "CeilBackward0"}
 ZERO |= {"TruncBackward0"}

@@ -15,8 +15,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, distinct, place, span, where
 from graphdoc.program.values_taken_out import ArrayCall, array_call, goes_nowhere_else
-from graphdoc.remedies.fix_places import remedy_at
-from graphdoc.remedies.in_place_write import together
+from graphdoc.remedies.fix_places import remedy_at, together
 
 TITLE = "A tensor with a graph was handed to NumPy"
 

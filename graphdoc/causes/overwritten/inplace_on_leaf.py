@@ -27,7 +27,8 @@ from graphdoc.program.refused_writes import (
     refused_write,
 )
 from graphdoc.program.spans import distinct, loop_of, place, span, where
-from graphdoc.remedies.in_place_write import SAME, together, without_flag
+from graphdoc.remedies.fix_places import together
+from graphdoc.remedies.in_place_write import SAME, without_flag
 from graphdoc.source.paths import covers
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.overwrite import told_written_back
