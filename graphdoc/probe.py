@@ -13,7 +13,15 @@ from graphdoc.launch import Ended
 from graphdoc.launch.isolation import CannotIsolate, Stop, check_ways, launch_apart, stoppable
 from graphdoc.launch.keep import Kept
 from graphdoc.launch.scratch import scratch
-from graphdoc.processes import DEEPENED, changed_sources, read_evidence, read_processes, same_failure
+from graphdoc.processes import (
+    DEEPENED,
+    Arriving,
+    are_complete,
+    changed_sources,
+    read_evidence,
+    read_processes,
+    same_failure,
+)
 from graphdoc.program.custom_functions import read_besides
 from graphdoc.program.exception import INFERENCE, NO_GRAPH, SECOND_TIME, VERSION, message_of
 from graphdoc.program.proof import first_sign
@@ -266,21 +274,12 @@ class _FailedAgain:
     """Whether the second run has failed at the same event in the same way, and has had a moment to end by itself."""
 
     def __init__(self, out: Path, evidence: Evidence) -> None:
-        self.out = out
+        self.arriving = Arriving(out)
         self.evidence = evidence
-        self.read: dict[Path, float] = {}
         self.since: float | None = None
 
     def __call__(self) -> bool:
-        for file in self.out.glob("evidence-*.json") if self.since is None else ():
-            changed = file.stat().st_mtime
-            if self.read.get(file) == changed:
-                continue
-            self.read[file] = changed
-            try:
-                second = Evidence.read(str(file))
-            except (EvidenceError, OSError):
-                continue
+        for second in self.arriving if self.since is None else ():
             if self.again(second) and second.process.rank == self.evidence.process.rank:
                 self.since = time.monotonic()
         return self.since is not None and time.monotonic() - self.since > LEAVING
@@ -289,9 +288,9 @@ class _FailedAgain:
         """Whether this is what the first run showed."""
         if self.evidence.raised is None:
             asked = first_sign(self.evidence.signs, GRADIENTS_ASKED) is not None
-            measured = [s for s in second.signs if s.kind == GRADIENTS]
+            measured = any(s.kind == GRADIENTS for s in second.signs)
             if asked or (measured and second.as_if is None):
-                return any(s.facts.get("complete") for s in measured)
+                return are_complete(second.signs)
             return _tells_more(second.as_if, second.signs)
         return same_failure(self.evidence, second) and second.failing_event == self.evidence.failing_event
 

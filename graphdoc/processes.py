@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
-from graphdoc.evidence import Evidence, EvidenceError, Raised
+from graphdoc.evidence import GRADIENTS, Evidence, EvidenceError, Raised, Sign
 from graphdoc.heads import Head, read_head
 from graphdoc.launch.keep import Kept
 from graphdoc.sourcetext import decode, digest, read_source
@@ -97,6 +97,30 @@ def read_evidence(kept: Kept, file: Path) -> Evidence:
     if not kept.trusted:
         evidence.process.cwd = str(kept.cwd)
     return evidence
+
+
+class Arriving:
+    """The Evidence that a run writes while it goes on: each document once, as often as it is written anew. One that
+    cannot be read yet, because it is being written, is left out until it is written again."""
+
+    def __init__(self, out: Path) -> None:
+        self._out = out
+        self._read: dict[Path, float] = {}
+
+    def __iter__(self) -> Iterator[Evidence]:
+        for file in self._out.glob("evidence-*.json"):
+            changed = file.stat().st_mtime
+            if self._read.get(file) != changed:
+                self._read[file] = changed
+                try:
+                    yield Evidence.read(str(file))
+                except (EvidenceError, OSError):
+                    continue
+
+
+def are_complete(signs: Iterable[Sign]) -> bool:
+    """Whether all looks at gradients that were planned have been made."""
+    return any(s.kind == GRADIENTS and s.facts.get("complete") for s in signs)
 
 
 def same_failure(a: HasRaised, b: HasRaised) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 from graphdoc.capture.trace_end import ENOUGH
-from graphdoc.evidence import GRADIENTS, Evidence, EvidenceError
+from graphdoc.evidence import GRADIENTS, Evidence
 from graphdoc.fixes.traits import NO_TRAITS, Traits
 from graphdoc.launch import Ended
 from graphdoc.launch.isolation import Forks, Stop, launch_apart
@@ -22,7 +22,7 @@ from graphdoc.launch.scratch import make_scratch, remove_scratch
 from graphdoc.line_changes import LineMatcher
 from graphdoc.messages.recognise import recognise_exception
 from graphdoc.probe import question
-from graphdoc.processes import read_evidence, read_processes, same_failure
+from graphdoc.processes import Arriving, are_complete, read_evidence, read_processes, same_failure
 from graphdoc.program.library_calls import reentrant_fails
 from graphdoc.program.observed import program_of
 from graphdoc.second_run import take_over
@@ -505,7 +505,7 @@ class Trial:
             one_thread=mode.startswith(MEASURE),
         )
         last = "evidence-*.json" if mode.startswith("probe:nonfinite") else ENOUGH
-        enough = partial(_is_measured, out) if mode.startswith(MEASURE) else partial(_holds, out, last)
+        enough = partial(_is_measured, Arriving(out)) if mode.startswith(MEASURE) else partial(_holds, out, last)
         return out, launch_apart(request, out, self.stop, enough=enough, asked=self.asked, forks=self._forks)
 
     @property
@@ -526,13 +526,5 @@ def _holds(folder: Path, name: str) -> bool:
     return next(folder.glob(name), None) is not None
 
 
-def _is_measured(folder: Path) -> bool:
-    """Whether all looks that were planned have been made."""
-    for file in folder.glob("evidence-*.json"):
-        try:
-            signs = Evidence.read(str(file)).signs
-        except (EvidenceError, OSError):
-            continue  # it is being written
-        if any(s.kind == GRADIENTS and s.facts.get("complete") for s in signs):
-            return True
-    return False
+def _is_measured(arriving: Arriving) -> bool:
+    return any(are_complete(evidence.signs) for evidence in arriving)
