@@ -6,6 +6,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from test_old_values import CLONED, FIT, INSIDE, TWO_LOSSES
 
 from graphdoc.evidence import Evidence
 from graphdoc.launch import Request, launch
@@ -69,67 +70,25 @@ def test_a_value_that_others_train_may_be_cut_off(tmp_path: Path) -> None:
     assert not told.wrong and "those of its losses" in told.agrees, told
 
 
-FIT = """
-import torch
-from torch import nn
-from torch.func import functional_call
-
-torch.manual_seed(0)
-net = nn.Sequential(nn.Linear(1, 8), nn.Tanh(), nn.Linear(8, 1))
-x = torch.linspace(-1, 1, 20).unsqueeze(1)
-y = torch.sin(3 * x)
-optimizer = torch.optim.LBFGS(net.parameters(), lr=0.5, max_iter=4, line_search_fn=SEARCH)
-for _ in range(4):
-    guess = net(x)
-
-    def closure():
-        optimizer.zero_grad()
-        loss = nn.functional.mse_loss(guess, y)
-        loss.backward(retain_graph=True)
-        return loss
-
-    optimizer.step(closure)
-"""
-CLONED = "functional_call(net, {k: v.clone() for k, v in net.named_parameters()}, (x,))"
-INSIDE = (
-    ("    guess = net(x)\n\n", ""),
-    ("        optimizer.zero_grad()\n", "        guess = net(x)\n        optimizer.zero_grad()\n"),
-)
+def searching(search: str) -> str:
+    """The closure with this line search."""
+    return FIT.replace("max_iter=4", f"max_iter=4, line_search_fn={search}")
 
 
 @pytest.mark.parametrize("search", ["None", "'strong_wolfe'"])
 def test_a_closure_without_its_forward_steps_by_older_values(tmp_path: Path, search: str) -> None:
-    stale = of_patch(tmp_path, FIT.replace("SEARCH", search), ("net(x)", CLONED))
+    stale = of_patch(tmp_path, searching(search), ("net(x)", CLONED))
     assert stale.wrong and "a gradient of older values" in stale.wrong[0], stale
 
 
 @pytest.mark.parametrize("search", ["None", "'strong_wolfe'"])
 def test_a_closure_with_its_forward_does_not(tmp_path: Path, search: str) -> None:
-    right = of_patch(tmp_path, FIT.replace("SEARCH", search), *INSIDE)
+    right = of_patch(tmp_path, searching(search), *INSIDE)
     assert not right.wrong and right.agrees, right
 
 
-TWO = """
-import torch
-from torch import nn
-from torch.func import functional_call
-
-torch.manual_seed(0)
-net = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2))
-optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-for _ in range(4):
-    x = torch.randn(16, 3)
-    out = net(x)
-    for column in (0, 1):
-        loss = (out[:, column] - x.sum(1)).pow(2).mean()
-        optimizer.zero_grad()
-        loss.backward(retain_graph=True)
-        optimizer.step()
-"""
-
-
 def test_a_second_step_on_one_graph_is_by_older_values(tmp_path: Path) -> None:
-    stale = of_patch(tmp_path, TWO, ("net(x)", CLONED), steps=1)
+    stale = of_patch(tmp_path, TWO_LOSSES, ("net(x)", CLONED), steps=1)
     assert stale.wrong and "does not move with `net." in stale.wrong[0], stale
 
 

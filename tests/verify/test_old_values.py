@@ -27,6 +27,10 @@ for _ in range(4):
     optimizer.step(closure)
 """
 CLONED = "functional_call(net, {k: v.clone() for k, v in net.named_parameters()}, (x,))"
+INSIDE = (
+    ("    guess = net(x)\n\n", ""),
+    ("        optimizer.zero_grad()\n", "        guess = net(x)\n        optimizer.zero_grad()\n"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +45,7 @@ def test_a_closure_that_walks_one_graph_has_the_gradient_of_old_values(fit):
 
 
 def test_a_closure_that_makes_its_graph_has_that_of_now(fit):
-    inside = ("        optimizer.zero_grad()\n", "        guess = net(x)\n        optimizer.zero_grad()\n")
-    assert fit.judge(fit.edited(("    guess = net(x)\n\n", ""), inside)).verified is True
+    assert fit.judge(fit.edited(*INSIDE)).verified is True
 
 
 TWO_LOSSES = """\
