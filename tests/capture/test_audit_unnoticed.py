@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from observed import both, script
+from observed import both, run, script
 
 PROGRAM = """
 import copy, gc, sys, traceback, weakref, warnings
@@ -88,3 +88,21 @@ def test_the_audit_leaves_nothing_in_the_program(tmp_path: Path) -> None:
     assert seen.result == plain
     assert not seen.troubles
     assert "grad-aliased" in {sign.kind for sign in seen.only.signs}, "the audit has looked"
+
+
+EDGE = """
+from torch.autograd.graph import get_gradient_edge
+net = torch.nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(8):
+    opt.zero_grad()
+    edge = get_gradient_edge(net(torch.randn(4, 3)).pow(2).mean())
+    torch.autograd.backward([edge], grad_tensors=[torch.ones(())])
+    opt.step()
+"""
+
+
+def test_a_call_on_an_edge_of_the_graph_is_looked_at_as_well(tmp_path: Path) -> None:
+    found = run(script(tmp_path, EDGE))
+    assert not found.troubles, found.troubles
+    assert found.result.status == 0 and not found.evidence, found

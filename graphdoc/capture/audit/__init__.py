@@ -107,7 +107,8 @@ class Audit:
         self.targets.called(noted, outputs, leaves)
         self.unheld.called(noted, outputs, leaves)
         mine = {id(t): t for t in inputs if id(t) in leaves} if inputs else leaves
-        self.clearing.called(noted, mine, not inputs and len(outputs) == 1 and outputs[0].numel() == 1)
+        first = outputs[0] if len(outputs) == 1 and not inputs else None
+        self.clearing.called(noted, mine, isinstance(first, self.torch.Tensor) and first.numel() == 1)
         self.deadends.called(noted, outputs)
         self.references.called(noted, outputs, leaves)
         self.baselines.called(noted, outputs)
