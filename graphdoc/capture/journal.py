@@ -288,6 +288,11 @@ class Journal:
         self._optimizer_count += 1
         return seen
 
+    def held(self, stepped: bool = False) -> set[int]:
+        """The ids of the parameters that optimizers hold; with ``stepped`` of those alone that have made a step."""
+        every = self.optimizers.values()
+        return {ident for seen in every if seen.steps or not stepped for ident in seen.parameters}
+
     def with_idle(self, optimizers: Iterable[Any]) -> list[tuple[Seen, list[Any]]]:
         """The remembered optimizers with the objects that they are, and of the given ones those that have done nothing
         yet, each in a record of its own that is not kept."""

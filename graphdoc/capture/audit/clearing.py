@@ -101,7 +101,7 @@ class Clearing:
             self._root, self._again = (root, noted), None
         else:
             with Unseen(self._audit.torch, self._audit.witness.anomaly, None), self._audit.torch.no_grad():
-                held = {i for seen in self._audit.journal.optimizers.values() for i in seen.parameters}
+                held = self._audit.journal.held()
                 states = {i: self._state(leaves[i]) for i in sorted(held & leaves.keys())[:MOST_SAMPLED]}
             added = {i for i, known in states.items() if known is not None and known[2] > 0.0}
             self._again = (self._root[1], noted, added) if added else None

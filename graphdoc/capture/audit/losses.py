@@ -183,7 +183,7 @@ class Losses:
         if self._around or self._parts > MOST_PARTS:
             return []
         with Unseen(self._audit.torch, self._witness.anomaly, None), self._audit.torch.no_grad():
-            held = {i for seen in self._audit.journal.optimizers.values() for i in seen.parameters}
+            held = self._audit.journal.held()
             if self.watch is not None:
                 return self.watch.drawn_into(roots, held)
             parts = parts_of(roots)

@@ -259,7 +259,7 @@ class Moved:
         if self._calls >= MOST_CALLS or self._looks >= MOST_LOOKS:
             return
         self._calls += 1
-        held = {i for seen in self._audit.journal.optimizers.values() for i in seen.parameters}
+        held = self._audit.journal.held()
         mine = {i: p for i, p in leaves.items() if i not in held and self._plain(p)}
         known = [(i, self._others[i]) for i in mine if i in self._others]
         moved = [p for i, read in known if (p := read.moved()) is not None and p is mine[i]]

@@ -105,7 +105,7 @@ class Targets:
         if not within:
             self._between[place] = 0
             return
-        held = {ident for seen in audit.journal.optimizers.values() for ident in seen.parameters}
+        held = audit.journal.held()
         rests = not any(id(p) in held or id(p) in audit.reached for p in mine.values())
         counted = self._between if place in self._between else self._resting if rests else {}
         counted[place] = counted.get(place, 0) + 1
@@ -125,7 +125,7 @@ class Targets:
     def _is_trained(self, mine: dict[int, Any]) -> bool:
         """Whether an optimizer steps all of these and losses have reached all of them."""
         audit = self._audit
-        held = {ident for seen in audit.journal.optimizers.values() if seen.steps for ident in seen.parameters}
+        held = audit.journal.held(stepped=True)
         return all(id(p) in held and id(p) in audit.reached for p in mine.values())
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
@@ -175,8 +175,11 @@ class Targets:
     def _look_beside(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         """Whether the loss reached a second network, and reaches the trained one in its place since that is gone."""
         audit, kind = self._audit, self._audit.torch.nn.Parameter
-        held = {i for seen in audit.journal.optimizers.values() for i in seen.parameters} & leaves.keys()
-        if self._beside is None and self._tries < OFTEN:
+        beside = self._beside
+        if (beside is None and self._tries >= OFTEN) or (beside is not None and beside() is not None):
+            return  # none is looked for any more, or it is still there
+        held = audit.journal.held() & leaves.keys()
+        if beside is None:
             every = {i: p for i, p in leaves.items() if type(p) is kind}
             mine, others = ({i: p for i, p in every.items() if (i in held) == one} for one in (True, False))
             if others and _shapes(mine) == _shapes(others):
@@ -184,7 +187,7 @@ class Targets:
                 audit.snapshot()
                 self._was = sorted(audit.names[i] for i in others if i in audit.names)
                 self._beside = weakref.ref(next(iter(others.values())), self._look_on) if self._was else None
-        elif self._beside is not None and self._beside() is None and held:
+        elif held:
             with Unseen(audit.torch, audit.witness.anomaly, _getframe(1)):
                 twice = bool(_is_used_twice(outputs, held, leaves))
             self._gone = self._gone + 1 if twice else -1

@@ -189,7 +189,7 @@ class Unheld:
         if self._looks:
             self._looks -= 1
             audit.witness.looking = self.waits or audit.targets.waits
-        held = {i for seen in audit.journal.optimizers.values() if seen.steps for i in seen.parameters}
+        held = audit.journal.held(stepped=True)
         if not held or self._judged >= MOST_JUDGED or self._found:
             return
         kind = audit.torch.nn.Parameter
@@ -387,7 +387,7 @@ class Unheld:
 
     def signs(self) -> list[Sign]:
         """What was found, unless another optimizer has been given it since: the training had a phase without it."""
-        held = {i for seen in self._audit.journal.optimizers.values() for i in seen.parameters}
+        held = self._audit.journal.held()
         found = [] if any(i in held for i in self._told) else self._found
         suspects = [sign for loose, sign in self._suspects if not any(i in held for i in loose)]
         return self._empty + found + suspects
