@@ -16,7 +16,6 @@ from graphdoc.program.spans import span
 
 _MOST = 5
 _LONGEST_SOURCE = 2_000_000
-_TRACE = 6
 
 
 @dataclass(frozen=True)
