@@ -7,7 +7,7 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -35,6 +35,7 @@ def command(
     choose: Annotated[
         int | None, typer.Option("--choose", min=1, metavar="N", help="Take the fix with this number in the list.")
     ] = None,
+    undo: Annotated[bool, typer.Option("--undo", help="Take the last applied patch back, and do nothing else.")] = False,
     unsafe: Annotated[
         bool, typer.Option("--unsafe", help="Apply also a fix that decides what the gradients mean.")
     ] = False,
@@ -63,6 +64,11 @@ def command(
     it is not, 1 when there is none and 2 after an error. Without --diff the patch is applied. Ctrl-C prints and changes
     nothing, and ends with 130.
     """
+    if undo:
+        if evidence or diff or list_ or choose or report:
+            raise UsageError("--undo takes back the last patch that was applied here, and goes with nothing else")
+        _undo(Path.cwd())
+        return
     wanted = parse_reports(report or [])
     from graphdoc.diagnose import report_for
     from graphdoc.launch.keep import last_run, open_run
@@ -71,7 +77,7 @@ def command(
     if no_rerun:
         kept = replace(kept, rerun=False)
     root = kept.cwd if kept.cwd.is_dir() else Path.cwd()
-    _take_back(root)
+    _finish(root)
     if not kept.trusted:
         kept = replace(kept, allowed=bool(verify))
         say(_about_a_stranger(kept))
@@ -170,7 +176,7 @@ def _progress(line: str) -> None:
         sys.stderr.flush()
 
 
-def _take_back(root: Path) -> None:
+def _finish(root: Path) -> None:
     """Mend what an earlier command has left half done."""
     from graphdoc.fixes.whole import recover
 
@@ -319,9 +325,27 @@ def _apply(fix: Fix, contents: dict[Path, bytes], base: Path, root: Path) -> Non
     here = working_directory()
     _ignore_interrupts()  # half of it told would be worse than all of it done
     undo = os.path.relpath(apply_whole(contents, base, root), base)
-    names = ", ".join(os.path.relpath(os.path.realpath(path), here) for path in contents)
+    names = _told_from(here, contents)
     why = f" ({_summary(fix)})" if _summary(fix) else ""
     verified = "" if fix.verified else f" It was not verified{statement(why)}."
     there = [] if base == here else ["-C", os.path.relpath(base, here)]
-    command = shlex.join(["git", *there, "apply", undo])
+    ours = here == Path(os.path.realpath(root))
+    command = "graphdoc fix --undo" if ours else shlex.join(["git", *there, "apply", undo])
     put(f"{statement(fix.title)}: changed {names}.{verified}\nTo undo: {command}\n", sys.stdout)
+
+
+def _undo(cwd: Path) -> None:
+    """Take back the last patch that was applied for a run in this folder, and say so."""
+    from graphdoc.fixes.whole import take_back
+    from graphdoc.project import working_directory
+
+    _finish(cwd)
+    _ignore_interrupts()
+    files = take_back(cwd)
+    are = "is" if len(files) == 1 else "are"
+    put(f"Took the last fix back: {_told_from(working_directory(), files)} {are} as before.\n", sys.stdout)
+
+
+def _told_from(here: Path, paths: Iterable[Path]) -> str:
+    """The names of files as somebody who stands ``here`` would write them."""
+    return ", ".join(os.path.relpath(os.path.realpath(path), here) for path in paths)

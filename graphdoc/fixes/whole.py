@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import glob
 import json
 import os
@@ -18,6 +19,8 @@ from graphdoc.launch.folders import PLACE, UNDER_WAY, own_place
 from graphdoc.launch.trust import holds, seal
 
 UNDO = "undo.patch"
+APPLIED = "applied.json"
+"""Beside the runs: what the files held before the last patch and hold since, for ``take_back``."""
 MOST_BYTES = 100_000_000
 """Of the note on a patch, which holds its files twice."""
 
@@ -31,15 +34,46 @@ def apply_whole(contents: Mapping[Path, bytes], base: Path, cwd: Path) -> Path:
     before = {path: path.read_bytes() for path in contents}
     try:
         place = own_place(cwd)
+        (place / APPLIED).unlink(missing_ok=True)
         write_private(place / UNDO, undo_patch(before, contents, base))
         _note(place, before, contents)
     except OSError as e:
         raise UsageError(f"cannot write {cwd / PLACE / UNDO}, so nothing was changed: {e.strerror or e}") from e
     try:
         apply(contents)
+        with contextlib.suppress(OSError):  # the patch is applied, and ``git apply`` takes it back as well
+            os.replace(place / UNDER_WAY, place / APPLIED)
     finally:
         (place / UNDER_WAY).unlink(missing_ok=True)
     return place / UNDO
+
+
+def take_back(cwd: Path) -> list[Path]:
+    """Take back the last patch that was applied for a run in ``cwd``; returns the files, which are as they were before.
+
+    Raises:
+        UsageError: there is none, a file has changed since, or one cannot be written; then nothing has changed.
+    """
+    place = cwd / PLACE
+    files = None if place.is_symlink() else _noted(place / APPLIED)
+    if not files:
+        raise UsageError("no fix is applied here that could be taken back")
+    changed = next((path for path, _, new in files if _held(path) != new), None)
+    if changed is not None:
+        raise UsageError(f"{os.path.relpath(changed, cwd)} has changed since the fix, so nothing was taken back")
+    before, after = ({path: pair[i] for path, *pair in files} for i in (1, 0))
+    try:
+        _note(place, before, after)
+    except OSError as e:
+        raise UsageError(f"cannot write {place}, so nothing was changed: {e.strerror or e}") from e
+    try:
+        apply(after)
+    except BaseException:
+        (place / UNDER_WAY).unlink(missing_ok=True)
+        raise
+    for name in (APPLIED, UNDO, UNDER_WAY):
+        (place / name).unlink(missing_ok=True)
+    return list(after)
 
 
 def recover(cwd: Path) -> str:

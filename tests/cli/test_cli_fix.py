@@ -127,11 +127,37 @@ def test_apply_and_undo(project: Project) -> None:
     project.script.chmod(0o755)
     status, out, err = project("fix")
     assert (status, err) == (0, "")
-    assert out == b"do detach: changed train.py.\nTo undo: git apply .graphdoc/undo.patch\n"
+    assert out == b"do detach: changed train.py.\nTo undo: graphdoc fix --undo\n"
     assert project.script.read_text() == NEW
     assert project.script.stat().st_mode & 0o777 == 0o755
+    assert project("fix", "--undo") == (0, b"Took the last fix back: train.py is as before.\n", "")
+    assert project.script.read_text() == OLD
+    assert project.script.stat().st_mode & 0o777 == 0o755
+    status, out, err = project("fix", "--undo")
+    assert (status, out) == (2, b"") and err == "graphdoc: no fix is applied here that could be taken back\n"
+
+
+def test_git_takes_a_fix_back_as_well(project: Project) -> None:
+    project("fix")
     subprocess.run(["git", "apply", ".graphdoc/undo.patch"], cwd=project.folder, check=True)
     assert project.script.read_text() == OLD
+    assert "has changed since the fix" in project("fix", "--undo")[2]
+
+
+def test_what_was_edited_since_is_not_taken_back(project: Project) -> None:
+    project("fix")
+    project.script.write_text(NEW + "# mine\n")
+    status, out, err = project("fix", "--undo")
+    assert (status, out) == (2, b"")
+    assert err == "graphdoc: train.py has changed since the fix, so nothing was taken back\n"
+    assert project.script.read_text() == NEW + "# mine\n"
+
+
+@pytest.mark.parametrize("words", [("--diff",), ("--list",), ("--choose", "1"), (".graphdoc",)])
+def test_undo_goes_with_nothing_else(project: Project, words: tuple[str, ...]) -> None:
+    project("fix")
+    status, out, _ = project("fix", "--undo", *words)
+    assert (status, out) == (2, b"") and project.script.read_text() == NEW
 
 
 def test_an_unsafe_fix_needs_to_be_asked_for(project: Project) -> None:

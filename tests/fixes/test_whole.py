@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from graphdoc.fixes.whole import apply_whole, recover
+from graphdoc.errors import UsageError
+from graphdoc.fixes.whole import APPLIED, UNDO, apply_whole, recover, take_back
 from graphdoc.launch.folders import PLACE, UNDER_WAY
 
 KILLED = """
@@ -76,7 +77,47 @@ def test_what_was_edited_since_is_left_alone(project: Path) -> None:
     assert recover(project) == "" and texts(project) == ["by hand\n", "old b\n"]
 
 
-def test_an_interrupt_between_two_files_takes_it_back(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def applied(project: Path) -> None:
+    apply_whole({project / "a.py": b"new a\n", project / "b.py": b"new b\n"}, project, project)
+
+
+def test_the_last_patch_is_taken_back_whole(project: Path) -> None:
+    applied(project)
+    assert take_back(project) == [project / "a.py", project / "b.py"]
+    assert texts(project) == ["old a\n", "old b\n"]
+    assert not [name for name in (APPLIED, UNDO, UNDER_WAY) if (project / PLACE / name).exists()]
+
+
+def test_where_one_file_was_edited_no_other_is_taken_back(project: Path) -> None:
+    applied(project)
+    (project / "b.py").write_text("by hand\n")
+    with pytest.raises(UsageError, match="b.py has changed since the fix"):
+        take_back(project)
+    assert texts(project) == ["new a\n", "by hand\n"]
+
+
+def test_a_record_of_somebody_else_is_not_believed(project: Path) -> None:
+    applied(project)
+    record = project / PLACE / APPLIED
+    record.write_text(record.read_text().replace("a.py", "c.py"))
+    (project / "c.py").write_text("new a\n")
+    with pytest.raises(UsageError, match="no fix is applied here"):
+        take_back(project)
+    assert (project / "c.py").read_text() == "new a\n"
+
+
+def test_taking_back_is_interrupted_between_two_files(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    applied(project)
+    interrupt_at_b(monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        take_back(project)
+    monkeypatch.undo()
+    assert texts(project) == ["new a\n", "new b\n"] and recover(project) == ""
+    take_back(project)
+    assert texts(project) == ["old a\n", "old b\n"]
+
+
+def interrupt_at_b(monkeypatch: pytest.MonkeyPatch) -> None:
     real = os.replace
 
     def replace(a: Any, b: Any) -> None:
@@ -85,6 +126,10 @@ def test_an_interrupt_between_two_files_takes_it_back(project: Path, monkeypatch
         real(a, b)
 
     monkeypatch.setattr(os, "replace", replace)
+
+
+def test_an_interrupt_between_two_files_takes_it_back(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupt_at_b(monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         apply_whole({project / "a.py": b"new\n", project / "b.py": b"new\n"}, project, project)
     monkeypatch.undo()
