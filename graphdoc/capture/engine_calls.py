@@ -132,10 +132,10 @@ class EngineCalls:
     def gave(self, call: Call | None, results: Any) -> Any:
         """A call has ended well, and this is what it gives back."""
         audit = self._witness.audit
-        if audit is not None and audit.products.waits and call is not None:
+        if audit is not None and audit.waits and call is not None:
             try:
                 with self._witness.modes.left():
-                    audit.products.gave(noted_of(call), results)
+                    audit.gave(noted_of(call), results)
             except Exception as e:
                 self._witness.trouble(e)
         return results

@@ -71,6 +71,21 @@ def drop_weights(sources: Sources, args: Args) -> list[Edit]:
     return edits
 
 
+@kind("call_wrapper")
+def call_wrapper(sources: Sources, args: Args) -> list[Edit]:
+    """Call a module through what wraps it: ``model.module(x)`` → ``model(x)``.
+
+    Args:
+        place: the call.
+        wrapper: the name or path that is called instead.
+    """
+    source, node = call(sources, required(args, "place"))
+    wrapper = str(required(args, "wrapper"))
+    if source.segment(node.func) == wrapper:
+        raise CannotFix("the wrapper is called already")
+    return [write(source, node.func, wrapper)]
+
+
 @kind("set_flag")
 def set_flag(sources: Sources, args: Args) -> list[Edit]:
     """Give a flag another value where it is set (``p.requires_grad = False`` → ``= True``), or its right name.

@@ -21,6 +21,7 @@ class Proof(Enum):
     MODE = "the mode of autograd that was on where the tensor was made"
     BIRTH = "the operation that made the first bad value of numbers that were good"
     STEPS = "what the optimizers' steps and the backward calls of the run did with the gradients"
+    COLLECTIVES = "the collectives that ran from a backward call to the step that used its gradients"
     SOURCE = "the one place in the source that does it, and what the run did there"
 
     def where(self, holds: bool) -> Confidence:

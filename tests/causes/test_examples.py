@@ -36,7 +36,8 @@ SLUGS = {
     "nan-std-of-one nan-pow nan-acos-boundary nan-masked-softmax nan-repeated-eigenvalues nan-ctc-infeasible "
     "nan-half-overflow nan-uninitialised-parameter nan-optimizer-update nan-input-data exploding-gradients",
     "GD8": "ddp-unused-parameters ddp-marked-ready-twice ddp-buffer-broadcast checkpoint-mismatch "
-    "checkpoint-no-grad-input compile-donated-buffers compile-no-double-backward fsdp-hook-dropped",
+    "checkpoint-no-grad-input compile-donated-buffers compile-no-double-backward fsdp-hook-dropped "
+    "gradients-not-averaged",
 }
 FOLDERS = {
     "GD1": "second_backward",

@@ -301,6 +301,17 @@ PROGRAMS: list[tuple[Any, ...]] = [
         {"silent": True},
     ),
     (
+        "call_wrapper",
+        {"wrapper": "model"},
+        "class Half(nn.Module):\n    def __init__(self, module):\n        super().__init__()\n        self.module = module\n"
+        "    def forward(self, x):\n        return self.module(x) / 2\n"
+        "model = Half(net)\nopt = torch.optim.SGD(model.parameters(), lr=0.1)\nfor i in range(3):\n    opt.zero_grad()\n"
+        "    «model.module(x)».pow(2).sum().backward()\n    opt.step()\n",
+        "opt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor i in range(3):\n    opt.zero_grad()\n"
+        "    (net(x) / 2).pow(2).sum().backward()\n    opt.step()\n",
+        {"silent": True},
+    ),
+    (
         "deepcopy_expression",
         {},
         "target = «net»\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor i in range(3):\n    opt.zero_grad()\n"

@@ -22,6 +22,7 @@ from graphdoc.capture.audit.references import References
 from graphdoc.capture.audit.stale import Stale
 from graphdoc.capture.audit.targets import Followers, Targets
 from graphdoc.capture.audit.unheld import Unheld
+from graphdoc.capture.audit.unreduced import Unreduced
 from graphdoc.capture.audit.unstepped import Starved, Unstepped
 from graphdoc.capture.audit.unused import Unused
 from graphdoc.capture.autopsy import Autopsy
@@ -78,11 +79,12 @@ class Audit:
         self.misspelled = Misspelled(self)
         self.unused = Unused(self, self.losses.watch)
         self.starved = Starved(self)
+        self.unreduced = Unreduced(self)
         self.watches: list[Any] = [
             *(self.losses, self.unstepped, self.aliases, self.stale, self.targets, self.unheld, self.clearing),
             *(self.growing, self.clips, self.deadends, self.refrozen, self.moved, self.unused, self.flagged),
             *(self.inner, self.products, self.references, self.baselines, self.collecting, self.misspelled),
-            self.starved,
+            *(self.starved, self.unreduced),
         ]
 
     @classmethod
@@ -113,12 +115,25 @@ class Audit:
         self.references.called(noted, outputs, leaves)
         self.baselines.called(noted, outputs)
         self.starved.called(noted, leaves)
+        self.unreduced.called(noted, outputs, leaves)
 
     def asked(self, noted: Noted, outputs: Any, leaves: dict[int, Any], args: tuple[Any, ...]) -> None:
         """A grad call that is looked at is about to run; ``args`` are those of the engine."""
         self.products.asked(noted, outputs, args)
         self.unheld.asked(args[3] if len(args) > 3 else ())
         self.inner.asked(noted, leaves, len(args) > 2 and bool(args[2]), args[3] if len(args) > 3 else ())
+
+    @property
+    def waits(self) -> bool:
+        """Whether the engine call that runs now is of interest when it ends."""
+        return self.products.waits or self.unreduced.waits
+
+    def gave(self, noted: Noted, results: Any) -> None:
+        """Such a call has ended well."""
+        if self.unreduced.waits:
+            self.unreduced.gave()
+        if self.products.waits:
+            self.products.gave(noted, results)
 
     def loaded(self, module: Any, state: Any) -> None:
         """``module.load_state_dict(state)`` is about to run."""
@@ -158,6 +173,7 @@ class Audit:
         self.misspelled.stepped(optimizer, seen)
         self.references.stepped(seen)
         self.starved.stepped(optimizer, seen)
+        self.unreduced.stepped(optimizer, seen)
         if seen.steps <= CLOSELY or seen.steps in LOOKS:
             self.clearing.stepped(optimizer, seen)
             self.growing.stepped(seen)

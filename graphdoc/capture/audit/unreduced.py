@@ -1,0 +1,256 @@
+"""Gradients that no other rank has seen: each process steps by its own, and the ranks part without a message.
+
+What ran on the process groups is counted: each backend numbers its collectives, those too that DistributedDataParallel
+starts in C++ (``Backend::getSequenceNumberForGroup``). Where the count has gone on between backward and step, the
+gradients are compared: an average changes them, a gathered metric does not.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from sys import _getframe
+from typing import TYPE_CHECKING, Any
+
+from graphdoc.capture import event_stacks, node_stacks, stacks, walk
+from graphdoc.capture.facts import grad_fn_of, parameters_of
+from graphdoc.capture.frames import frames_of
+from graphdoc.capture.number_facts import numbers_of
+from graphdoc.capture.quiet import Unseen
+from graphdoc.evidence import Sign
+
+if TYPE_CHECKING:
+    from graphdoc.capture.audit import Audit
+    from graphdoc.capture.journal import Noted, Seen
+
+OFTEN = 2
+"""Steps of one optimizer by gradients of this rank alone, before it is told."""
+MOST_LOOKS = 12
+"""Backward calls that are looked at."""
+MOST_SEARCHES = 4
+MOST_SAMPLED = 20
+"""Gradients that are compared, and numbers of each."""
+_OTHERS = {"FullyShardedDataParallel", "FSDPState", "DeepSpeedEngine"}
+"""Classes whose owners average gradients in a way of their own."""
+_COUNTED = {"gloo", "nccl", "xccl"}
+"""Backends that number every collective (PyTorch 2.6 to 2.13)."""
+
+
+class _Local:
+    """A looked-at backward call that has started no collective."""
+
+    def __init__(self, noted: Noted, count: int, leaves: dict[int, Any]) -> None:
+        self.noted, self.count, self.leaves = noted, count, frozenset(leaves)
+        self.stack: stacks.Stack | None = None
+        """Where the first of these leaves was used, for those of a wrapped module."""
+        self.wrapper: Any = None
+        self.samples: dict[int, tuple[int, list[float]]] = {}
+        """The version of a few gradients after the call, and some of their numbers; by id of the leaf."""
+
+
+class Unreduced:
+    """``wrapper-bypassed``: ``stack`` is where a wrapped module was called without its DistributedDataParallel,
+    ``other`` the backward call; ``facts["collectives"]``: some ran before the step, and changed no gradient.
+
+    ``never-wrapped``: ``stack`` is the backward call of a program whose ranks share nothing while they train;
+    ``other`` is the step. Weak where no DistributedSampler divides data among the ranks.
+    """
+
+    def __init__(self, audit: Audit) -> None:
+        self._audit = audit
+        self._looks = 0
+        self._searches = 0
+        self._wrappers: list[weakref.ref[Any]] = []
+        self._open: tuple[_Local, dict[int, Any]] | None = None
+        self._calls: list[_Local] = []
+        """Those whose gradients no step has used yet."""
+        self._before = -1
+        """The count at the latest step."""
+        self._counts: dict[tuple[int, bool], int] = {}
+        self._bypassed: list[Sign] = []
+        self._alone: list[Sign] = []
+
+    @property
+    def waits(self) -> bool:
+        """Whether the call that runs now is of interest when it ends."""
+        return self._open is not None
+
+    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+        """A backward call is about to run."""
+        self._open = None
+        if self._looks >= MOST_LOOKS or self._bypassed or not self._ranks():
+            return
+        self._looks += 1
+        audit = self._audit
+        with Unseen(audit.torch, audit.witness.anomaly, _getframe(1)):
+            count = self._count()
+            found = self._wrapped(leaves) if count >= 0 else None
+            if found is None:
+                return
+            wrapper, mine = found
+            local = _Local(noted, count, mine)
+            if wrapper is not None:
+                local.wrapper = weakref.ref(wrapper)
+                local.stack = _used_at(outputs, mine, type(wrapper).forward.__code__)
+            if wrapper is None or local.stack is not None:
+                self._open = local, mine
+
+    def gave(self) -> None:
+        """That call has ended well."""
+        assert self._open is not None
+        (local, leaves), self._open = self._open, None
+        if self._count() == local.count:
+            local.samples = self._sampled(leaves.values())
+            self._calls.append(local)
+
+    def stepped(self, optimizer: Any, seen: Seen) -> None:
+        """An optimizer has stepped."""
+        if not (self._calls or self._alone):
+            return
+        count = self._count()
+        held = {id(p): p for p in parameters_of(optimizer)}
+        mine = [c for c in self._calls if c.leaves & held.keys()]
+        self._calls = [c for c in self._calls[-MOST_LOOKS:] if c not in mine]
+        if count != self._before:
+            self._alone.clear()  # what was sent may have been the parameters
+        if mine:
+            self._judge(mine[-1], held, seen, count)
+        self._before = count
+
+    def _judge(self, local: _Local, held: dict[int, Any], seen: Seen, count: int) -> None:
+        bypassed = local.wrapper is not None
+        quiet = count == local.count
+        if bypassed and not quiet:
+            kept = [held[i] for i in local.samples if i in held]
+            now = self._sampled(kept)
+            if not now or any(now[i] != local.samples[i] for i in now):
+                return
+        elif not bypassed and not (quiet and count == self._before):
+            return
+        key = (seen.id, bypassed)
+        self._counts[key] = self._counts.get(key, 0) + 1
+        if self._counts[key] == OFTEN:
+            self._tell(local, seen, quiet)
+
+    def _sampled(self, leaves: Any) -> dict[int, tuple[int, list[float]]]:
+        audit = self._audit
+        found = {}
+        with Unseen(audit.torch, audit.witness.anomaly, None), audit.torch.no_grad():
+            for leaf in list(leaves)[:MOST_SAMPLED]:
+                numbers = numbers_of(leaf.grad) if leaf.grad is not None else None
+                if numbers is not None and not numbers.is_sparse:
+                    flat = numbers.reshape(-1)
+                    some = flat[:: max(1, flat.numel() // MOST_SAMPLED)]
+                    found[id(leaf)] = leaf.grad._version, some.tolist()
+        return found
+
+    # -- ranks, groups and wrappers --------------------------------------------------------------------------------
+
+    def _ranks(self) -> bool:
+        distributed = self._audit.torch.distributed
+        return distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1
+
+    def _count(self) -> int:
+        """How many collectives this process has started, on all groups; -1 where a backend does not count."""
+        if not self._ranks():
+            return -1
+        torch = self._audit.torch
+        count = 0
+        try:
+            for group in list(torch.distributed.distributed_c10d._world.pg_map):
+                for device in group._device_types:
+                    backend = group._get_backend(device)
+                    if backend.name() not in _COUNTED:
+                        return -1
+                    count += backend._get_sequence_number_for_group()
+        except (AttributeError, RuntimeError):
+            return -1
+        return count
+
+    def _wrapped(self, leaves: dict[int, Any]) -> tuple[Any, dict[int, Any]] | None:
+        """The wrapper of some of these leaves, with them; no wrapper and all leaves where the program has none at all.
+        None where it cannot be told."""
+        for _ in range(2):
+            for ref in self._wrappers:
+                wrapper = ref()
+                mine = {i: leaves[i] for p in wrapper.module.parameters() if (i := id(p)) in leaves} if wrapper else {}
+                if mine:
+                    return (wrapper, mine) if self._reduces(wrapper) else None
+            if self._searches >= MOST_SEARCHES:
+                break
+            self._searches += 1
+            if not self._search():
+                return None
+        plain = all(type(t).__module__ in ("torch", "torch.nn.parameter") for t in leaves.values())
+        return None if self._wrappers or not plain or not leaves else (None, leaves)
+
+    def _search(self) -> bool:
+        """Look for the wrappers that are alive; False where another package, or FSDP, takes care of gradients."""
+        kind = self._audit.torch.nn.parallel.DistributedDataParallel
+        self._wrappers = []
+        for obj in gc.get_objects():
+            mro = type(obj).__mro__  # never isinstance: that would touch lazy proxies
+            if kind in mro and "module" in obj.__dict__.get("_modules", ()):
+                self._wrappers.append(weakref.ref(obj))
+            elif mro[0].__name__ in _OTHERS:
+                return False
+        return True
+
+    @staticmethod
+    def _reduces(wrapper: Any) -> bool:
+        """Whether the reducer in C++ averages gradients, over more than one rank."""
+        other = getattr(wrapper, "_use_python_reducer", False) or getattr(
+            wrapper, "_delay_all_reduce_all_params", False
+        )
+        return not other and wrapper.process_group.size() > 1
+
+    # -- telling ---------------------------------------------------------------------------------------------------
+
+    def _tell(self, local: _Local, seen: Seen, quiet: bool) -> None:
+        audit, cwd = self._audit, self._audit.witness.cwd
+        audit.snapshot()
+        backward = frames_of(event_stacks.stack_of_seen(local.noted[3]), cwd)
+        kind = "wrapper-bypassed" if local.wrapper is not None else "never-wrapped"
+        sign = Sign(kind, backward, optimizer=seen.id, event=local.noted[0], count=OFTEN)
+        sign.parameters = sorted(audit.names[i] for i in local.leaves if i in audit.names)
+        if local.stack is None:
+            sampler = audit.torch.utils.data.distributed.DistributedSampler
+            sign.facts = {"ranks": audit.torch.distributed.get_world_size()}
+            sign.weak = not any(sampler in type(o).__mro__ for o in gc.get_objects())
+            self._alone.append(sign)
+            return
+        wrapper = local.wrapper()
+        sign.stack, sign.other = frames_of(_around(local.stack.raw, wrapper), cwd), backward
+        sign.facts = {"collectives": not quiet}
+        self._bypassed.append(sign)
+        audit.tell_early()
+
+    def signs(self) -> list[Sign]:
+        """What was found."""
+        return self._bypassed or self._alone
+
+
+def _used_at(outputs: Any, leaves: dict[int, Any], forward: Any) -> stacks.Stack | None:
+    """Where one of these leaves was first used; None where any was used inside of this forward, or it is not known."""
+    first: tuple[int, stacks.Stack] | None = None
+    roots = [grad_fn_of(t) for t in outputs if hasattr(t, "grad_fn")]
+    for number, (node, following) in enumerate(walk.nodes_behind(roots)):
+        if number >= walk.DEEP - 1:
+            return None
+        if not any(type(n).__name__ == "AccumulateGrad" and id(n.variable) in leaves for n, _ in following):
+            continue
+        stack = node_stacks.kept_in(node)
+        if not isinstance(stack, stacks.Stack) or forward in stack.raw[::2]:
+            return None
+        if first is None or node._sequence_nr() < first[0]:
+            first = node._sequence_nr(), stack
+    return first[1] if first is not None else None
+
+
+def _around(raw: stacks.RawStack, wrapper: Any) -> stacks.RawStack:
+    """The part of a stack outside of the module that this wrapper wraps: who called it, or one of its methods."""
+    classes = {c for m in wrapper.module.modules() for c in type(m).__mro__} if wrapper is not None else set()
+    functions = [f for c in classes if c.__module__ != "torch.nn.modules.module" for f in vars(c).values()]
+    codes = {code for f in functions if (code := getattr(f, "__code__", None)) is not None}
+    inside = [i for i in range(0, len(raw), 2) if raw[i] in codes]
+    return raw[inside[-1] + 2 :] if inside else raw

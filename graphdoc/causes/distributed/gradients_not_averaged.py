@@ -1,0 +1,146 @@
+"""GD809: each rank steps by its own gradients: the DistributedDataParallel wrapper was bypassed, or there is none."""
+
+from __future__ import annotations
+
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Frame, Sign
+from graphdoc.finding import Finding, Remedy
+from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof, first_sign
+from graphdoc.program.spans import code_at, distinct, innermost, short_code, span, span_of
+from graphdoc.program.unwrapped import wrapper_past
+from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.story.wording import optimizer_of
+
+TITLE = "Ranks train apart: their gradients are never averaged"
+
+PAGE = Page(
+    what_happened="""\
+Several processes train together, and each steps by its own gradients. Their parameters part from the first step on.
+Nothing is raised, and each rank's loss may even fall. Two programs do that:
+
+- **the wrapper is bypassed**: `model.module(x)`, `unwrap_model(model)(x)` or a method such as
+  `model.module.loss(x)` runs the forward, so `DistributedDataParallel.forward` does not;
+- **there is no wrapper**: a process group is set up and the data are divided, but the model was never wrapped and the
+  program averages nothing itself.
+""",
+    why="""\
+`DistributedDataParallel` averages gradients in hooks of the parameters. Its `forward` prepares them for the next
+backward; without that the hooks return at once, as they do under `no_sync()`. So a backward through the inner module
+fills `.grad` on this rank alone, and no all-reduce runs.
+
+Only the forward of the wrapper counts. Reading `model.module` for a checkpoint, an evaluation under `no_grad`, or the
+names of parameters does no harm.
+""",
+    example="""\
+model = DistributedDataParallel(net)
+for x, y in loader:
+    optimizer.zero_grad()
+    loss = F.mse_loss(model.module(x), y)  # past the wrapper
+    loss.backward()
+    optimizer.step()
+""",
+    use_instead="""\
+model = DistributedDataParallel(net)
+for x, y in loader:
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(x), y)
+    loss.backward()
+    optimizer.step()
+""",
+    fix_safety="""\
+Unsafe: calling the wrapper changes the gradients, to the average over the ranks. That is what the wrapper is for.
+
+A method of the inner module has no counterpart on the wrapper. Let `forward` do its work (with an argument that says
+what to compute), and call the wrapper.
+
+Where another part of the program averages gradients at a later time, after many steps say, nothing has to be changed.
+""",
+    not_this="""\
+- The forward runs through the wrapper and some parameters get no gradient: `ddp-unused-parameters`.
+- A term outside of the forward uses a parameter a second time: `ddp-marked-ready-twice`.
+- Gradients that are collected under `no_sync()`: the next backward outside of it averages them all.
+""",
+    references=(
+        (
+            "torch.nn.parallel.DistributedDataParallel",
+            "https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html",
+        ),
+        (
+            "DistributedDataParallel: internal design",
+            "https://docs.pytorch.org/docs/stable/notes/ddp.html#internal-design",
+        ),
+    ),
+)
+
+
+def recognise(program: Program) -> Finding | None:
+    """The audit: an optimizer stepped again and again by gradients that no collective has touched."""
+    bypassed = first_sign(program.signs, "wrapper-bypassed")
+    if bypassed is not None:
+        return _bypassed(program, bypassed)
+    alone = first_sign(program.signs, "never-wrapped")
+    return _alone(program, alone) if alone is not None else None
+
+
+def _bypassed(program: Program, sign: Sign) -> Finding | None:
+    frame = innermost(sign.stack)
+    if frame is None:
+        return None
+    sources, name = program.sources, optimizer_of(program.optimizers, sign)
+    wrapper, some = wrapper_past(sources, frame), bool(sign.facts.get("collectives"))
+    called = f"`{short_code(sources, frame)}`" if code_at(sources, frame) else "a call"
+    past = f" `{wrapper}`" if wrapper else ""
+    return Finding(
+        0.95,
+        Proof.COLLECTIVES.where(not some),
+        f"{called} bypasses DDP: gradients are not averaged",
+        f"The forward ran past the DistributedDataParallel wrapper{past}, so its hooks were not prepared and backward "
+        "started no all-reduce. Each rank steps by its own gradients, and the parameters of the ranks part.",
+        distinct(
+            (
+                span("cause", frame, f"runs the module without its wrapper{past}", sources),
+                *span_of("related", sign.other, "fills `.grad` on this rank alone", sources),
+            )
+        ),
+        remedies=_through(frame, wrapper),
+        because=f"at {sign.count} steps of {name} backward had started no collective"
+        + (", and those that ran before the step changed no gradient" if some else ", and none ran before the step"),
+    )
+
+
+def _through(frame: Frame, wrapper: str) -> tuple[Remedy, ...]:
+    if wrapper:
+        note = "DistributedDataParallel then averages the gradients of all ranks in backward."
+        return remedy_at(frame, "call_wrapper", f"call `{wrapper}` itself", "unsafe", note, wrapper=wrapper)
+    note = "Only a forward that runs through the wrapper prepares its all-reduce."
+    return (Remedy("through_forward", "do this in the module's `forward`, and call the wrapper", "display", note),)
+
+
+def _alone(program: Program, sign: Sign) -> Finding | None:
+    name, world = optimizer_of(program.optimizers, sign), int(sign.facts.get("ranks", 2))
+    title = "wrap the model: `model = DistributedDataParallel(model)`"
+    note = "Its backward averages the gradients. Make the optimizer from its parameters, and call the wrapper."
+    return Finding(
+        0.6 if not sign.weak else 0.2,
+        "likely" if not sign.weak else "possible",  # that the ranks are to train one model is not seen
+        f"{world} ranks train apart: nothing averages their gradients",
+        "The data are divided among the ranks, and the model is in no DistributedDataParallel. No collective ran while "
+        "they trained, so each rank trains a model of its own."
+        if not sign.weak
+        else "The model is in no DistributedDataParallel, and no collective ran while the ranks trained: each rank "
+        "trains a model of its own.",
+        distinct(span_of("cause", sign.stack, "fills `.grad` on this rank alone", program.sources)),
+        remedies=(Remedy("wrap_model", title, "display", note),),
+        because=f"at {sign.count} steps of {name} no collective had run since the step before",
+    )
+
+
+CAUSE = Cause(
+    code="GD809",
+    slug="gradients-not-averaged",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("silent",),
+)

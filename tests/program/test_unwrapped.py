@@ -1,0 +1,25 @@
+"""Which wrapper a call has gone past is read off the source, and left open where it does not show."""
+
+from __future__ import annotations
+
+import pytest
+from made import Program
+
+from graphdoc.program.unwrapped import wrapper_past
+
+
+@pytest.mark.parametrize(
+    ("program", "call", "wrapper"),
+    [
+        ("out = model.module(x)\n", "model.module(x)", "model"),
+        ("out = self.model.module(x)\n", "self.model.module(x)", "self.model"),
+        ("out = accelerator.unwrap_model(model)(x)\n", "accelerator.unwrap_model(model)(x)", "model"),
+        ("raw = model.module\nnet = raw\nout = net(x)\n", "net(x)", "model"),
+        ("raw = model.module\nif fast:\n    raw = other.module\nout = raw(x)\n", "raw(x)", ""),
+        ("out = model.module.loss(x)\n", "model.module.loss(x)", ""),
+        ("out = net(x)\n", "net(x)", ""),
+    ],
+)
+def test_wrapper(program: str, call: str, wrapper: str) -> None:
+    made = Program(program)
+    assert wrapper_past(made.evidence("").sources, made.at(call)) == wrapper
