@@ -5,6 +5,7 @@ The only place where values are turned into evidence: counts, extremes and posit
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -109,3 +110,49 @@ def position(shape: Any, flat: int) -> list[int]:
         out.insert(0, flat % size if size else 0)
         flat //= size or 1
     return out
+
+
+# Whether numbers of 16 bits move, told from a few of them.
+
+MOST_SAMPLED = 64
+"""Parameters of which numbers are read at one step; of each at most so many:"""
+MOST_NUMBERS = 256
+
+
+class Sample:
+    """Numbers of some parameters of 16 bits as they stand after a step: their bits, and which have a gradient."""
+
+    def __init__(self, parameters: list[Any], short: tuple[Any, ...]) -> None:
+        mine = [p for p in parameters if p.dtype in short and p.numel()]
+        whole = sum(p.numel() for p in mine)
+        mine = mine[:: len(mine) // MOST_SAMPLED + 1]
+        self.dtype = str(mine[0].dtype).removeprefix("torch.") if mine else ""
+        self._read: dict[int, tuple[float, Any, Any]] = {}
+        """By the parameter's id: how many each number stands for, the bits, and whether it has a gradient."""
+        sizes = []
+        share = whole / max(sum(p.numel() for p in mine), 1)
+        for p in mine:
+            numbers, grad = numbers_of(p), numbers_of(p.grad)
+            if numbers is None or grad is None or grad.shape != numbers.shape:
+                continue
+            apart = numbers.numel() // MOST_NUMBERS + 1
+            few, asked = (t.reshape(-1)[::apart].cpu() for t in (numbers, grad))
+            bits = few.contiguous().view(torch.int16)
+            self._read[id(p)] = share * numbers.numel() / max(bits.numel(), 1), bits, asked != 0
+            sizes.append(few.abs().float())
+        self.others = float(sum(p.numel() for p in parameters if p.dtype not in short))
+        """Elements of more bits, which are taken to move."""
+        size = float(torch.cat(sizes).median()) if sizes else 0.0
+        apart_by = torch.finfo(mine[0].dtype).eps if mine else 0.0
+        self.apart = apart_by * 2.0 ** math.floor(math.log2(size)) if size > 0 and math.isfinite(size) else 0.0
+        """How far the number that stands in the middle of all by its size is from the next one."""
+
+    def still(self, before: Sample) -> float | None:
+        """The part of all elements with a gradient that are bit by bit what they were; None where none is known."""
+        weight, still = self.others, 0.0
+        for ident, (each, bits, asked) in self._read.items():
+            earlier = before._read.get(ident)
+            if earlier is not None and earlier[1].shape == bits.shape:
+                weight += each * int(asked.sum())
+                still += each * int((asked & (bits == earlier[1])).sum())
+        return still / weight if weight > self.others else None

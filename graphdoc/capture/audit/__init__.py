@@ -19,6 +19,7 @@ from graphdoc.capture.audit.inner import Inner, Products
 from graphdoc.capture.audit.losses import Losses
 from graphdoc.capture.audit.moved import Moved
 from graphdoc.capture.audit.references import References
+from graphdoc.capture.audit.rounded import Rounded
 from graphdoc.capture.audit.stale import Stale
 from graphdoc.capture.audit.targets import Followers, Targets
 from graphdoc.capture.audit.unheld import Unheld
@@ -80,11 +81,12 @@ class Audit:
         self.unused = Unused(self, self.losses.watch)
         self.starved = Starved(self)
         self.unreduced = Unreduced(self)
+        self.rounded = Rounded(self)
         self.watches: list[Any] = [
             *(self.losses, self.unstepped, self.aliases, self.stale, self.targets, self.unheld, self.clearing),
             *(self.growing, self.clips, self.deadends, self.refrozen, self.moved, self.unused, self.flagged),
             *(self.inner, self.products, self.references, self.baselines, self.collecting, self.misspelled),
-            *(self.starved, self.unreduced),
+            *(self.starved, self.unreduced, self.rounded),
         ]
 
     @classmethod
@@ -174,6 +176,7 @@ class Audit:
         self.references.stepped(seen)
         self.starved.stepped(optimizer, seen)
         self.unreduced.stepped(optimizer, seen)
+        self.rounded.stepped(optimizer, seen)
         if seen.steps <= CLOSELY or seen.steps in LOOKS:
             self.clearing.stepped(optimizer, seen)
             self.growing.stepped(seen)
