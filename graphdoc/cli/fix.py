@@ -35,7 +35,9 @@ def command(
     choose: Annotated[
         int | None, typer.Option("--choose", min=1, metavar="N", help="Take the fix with this number in the list.")
     ] = None,
-    undo: Annotated[bool, typer.Option("--undo", help="Take the last applied patch back, and do nothing else.")] = False,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Take the last applied patch back, and do nothing else.")
+    ] = False,
     unsafe: Annotated[
         bool, typer.Option("--unsafe", help="Apply also a fix that decides what the gradients mean.")
     ] = False,

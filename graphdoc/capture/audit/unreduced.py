@@ -52,8 +52,8 @@ class Unreduced:
     """``wrapper-bypassed``: ``stack`` is where a wrapped module was called without its DistributedDataParallel,
     ``other`` the backward call; ``facts["collectives"]``: some ran before the step, and changed no gradient.
 
-    ``never-wrapped``: ``stack`` is the backward call of a program whose ranks share nothing while they train;
-    ``other`` is the step. Weak where no DistributedSampler divides data among the ranks.
+    ``never-wrapped``: ``stack`` is the backward call of a program whose ranks share nothing while they train, though a
+    DistributedSampler divides the data among them.
     """
 
     def __init__(self, audit: Audit) -> None:
@@ -148,7 +148,7 @@ class Unreduced:
 
     def _ranks(self) -> bool:
         distributed = self._audit.torch.distributed
-        return distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1
+        return bool(distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1)
 
     def _count(self) -> int:
         """How many collectives this process has started, on all groups; -1 where a backend does not count."""
@@ -214,10 +214,10 @@ class Unreduced:
         sign = Sign(kind, backward, optimizer=seen.id, event=local.noted[0], count=OFTEN)
         sign.parameters = sorted(audit.names[i] for i in local.leaves if i in audit.names)
         if local.stack is None:
-            sampler = audit.torch.utils.data.distributed.DistributedSampler
             sign.facts = {"ranks": audit.torch.distributed.get_world_size()}
-            sign.weak = not any(sampler in type(o).__mro__ for o in gc.get_objects())
-            self._alone.append(sign)
+            sampler = audit.torch.utils.data.distributed.DistributedSampler
+            if any(sampler in type(o).__mro__ for o in gc.get_objects()):
+                self._alone.append(sign)
             return
         wrapper = local.wrapper()
         sign.stack, sign.other = frames_of(_around(local.stack.raw, wrapper), cwd), backward

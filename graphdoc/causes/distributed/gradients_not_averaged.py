@@ -21,7 +21,7 @@ Nothing is raised, and each rank's loss may even fall. Two programs do that:
 
 - **the wrapper is bypassed**: `model.module(x)`, `unwrap_model(model)(x)` or a method such as
   `model.module.loss(x)` runs the forward, so `DistributedDataParallel.forward` does not;
-- **there is no wrapper**: a process group is set up and the data are divided, but the model was never wrapped and the
+- **there is no wrapper**: a `DistributedSampler` divides the data, but the model was never wrapped and the
   program averages nothing itself.
 """,
     why="""\
@@ -122,14 +122,11 @@ def _alone(program: Program, sign: Sign) -> Finding | None:
     title = "wrap the model: `model = DistributedDataParallel(model)`"
     note = "Its backward averages the gradients. Make the optimizer from its parameters, and call the wrapper."
     return Finding(
-        0.6 if not sign.weak else 0.2,
-        "likely" if not sign.weak else "possible",  # that the ranks are to train one model is not seen
+        0.6,
+        "likely",  # that the ranks are to train one model is not seen
         f"{world} ranks train apart: nothing averages their gradients",
-        "The data are divided among the ranks, and the model is in no DistributedDataParallel. No collective ran while "
-        "they trained, so each rank trains a model of its own."
-        if not sign.weak
-        else "The model is in no DistributedDataParallel, and no collective ran while the ranks trained: each rank "
-        "trains a model of its own.",
+        "A DistributedSampler divides the data among the ranks, and the model is in no DistributedDataParallel. No "
+        "collective ran while they trained, so each rank trains a model of its own.",
         distinct(span_of("cause", sign.stack, "fills `.grad` on this rank alone", program.sources)),
         remedies=(Remedy("wrap_model", title, "display", note),),
         because=f"at {sign.count} steps of {name} no collective had run since the step before",
