@@ -31,9 +31,8 @@ def out_of_place(sources: Sources, args: Args) -> list[Edit]:
     """Compute a new tensor instead of writing into one that backward needs.
 
     ``x += y`` → ``x = x + y``; ``x.relu_()`` → ``x = x.relu()`` (chains too); ``F.relu(x, inplace=True)`` and
-    ``nn.ReLU(True)`` lose the flag; a slice write gets ``y = y.clone()`` before it, ``y[y < 0] = 0`` becomes
-    ``torch.where``, a preallocated tensor that a plain loop fills becomes a list and ``torch.stack``, one that a loop
-    maps slice by slice the stack of the new slices, one that it moves on out of its own other slices a list of these.
+    ``nn.ReLU(True)`` lose the flag; a slice write gets ``y = y.clone()`` before it; a tensor that a loop fills or
+    moves on slice by slice becomes a list of its slices, and behind the loop their stack.
 
     Args:
         place: the write: the whole statement (``x += y``), the subscript that is assigned, the call of the method or of

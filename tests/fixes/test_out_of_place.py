@@ -34,27 +34,20 @@ def test_refuses(source, args, reason):
 
 
 MAPPED = [
-    # every slice from itself: joined
     (
         "for i in range(x.shape[1]):\n    «x[:, i]» = x[:, i] * a[i] + b[i]\nprint(x)\n",
-        "x = torch.stack([x[:, i] * a[i] + b[i] for i in range(x.shape[1])], dim=1)\nprint(x)\n",
-    ),
-    (
-        "for i in range(len(x)):\n    «x[i]» = torch.tanh(x[i])\nprint(x)\n",
-        "x = torch.stack([torch.tanh(x[i]) for i in range(len(x))])\nprint(x)\n",
-    ),
-    # not surely all of it, not surely of the slice's shape, or another slice is read: the value before a clone
-    (
-        "for i in range(n):\n    «x[:, i]» = x[:, i] * a[i]\nprint(x)\n",
-        "for i in range(n):\n    new = x[:, i] * a[i]\n    x = x.clone()\n    x[:, i] = new\nprint(x)\n",
-    ),
-    (
-        "for i in range(len(x)):\n    «x[i]» = x[i].mean()\nprint(x)\n",
-        "for i in range(len(x)):\n    new = x[i].mean()\n    x = x.clone()\n    x[i] = new\nprint(x)\n",
+        "rows = list(x.unbind(dim=1))\nfor i in range(x.shape[1]):\n    rows[i] = rows[i] * a[i] + b[i]\n"
+        "x = torch.stack(rows, dim=1)\nprint(x)\n",
     ),
     (
         "for i in range(len(x)):\n    «x[i]» = (x[i] * x[i - 1])\nprint(x)\n",
-        "for i in range(len(x)):\n    new = x[i] * x[i - 1]\n    x = x.clone()\n    x[i] = new\nprint(x)\n",
+        "rows = list(x.unbind())\nfor i in range(len(x)):\n    rows[i] = (rows[i] * rows[i - 1])\n"
+        "x = torch.stack(rows)\nprint(x)\n",
+    ),
+    # not of the slice's shape
+    (
+        "for i in range(len(x)):\n    «x[i]» = x[i].mean()\nprint(x)\n",
+        "for i in range(len(x)):\n    new = x[i].mean()\n    x = x.clone()\n    x[i] = new\nprint(x)\n",
     ),
     ("«x[0]» = y\nprint(x)\n", "x = x.clone()\nx[0] = y\nprint(x)\n"),
 ]
@@ -122,26 +115,20 @@ FIXED = [
     ("y[0] = a\n«y[1]» = y[0] * 2\n", {}, "y[0] = a\nnew = y[0] * 2\ny = y.clone()\ny[1] = new\n"),
     ("«self.buf[i]» = v\n", {}, "self.buf = self.buf.clone()\nself.buf[i] = v\n"),
     ("«d['k'][:, 0]» = v\n", {}, "d['k'] = d['k'].clone()\nd['k'][:, 0] = v\n"),
-    ("import torch\n«y[y < 0]» = 0.0\n", {}, "import torch\ny = torch.where(y < 0, 0.0, y)\n"),
     ("import torch\n«y[mask]» = 0.0\n", {}, "import torch\ny = y.clone()\ny[mask] = 0.0\n"),
     (
         "import torch\nout = torch.zeros(T, 3)\n"
         "for t in range(T):\n    h = f(h)\n    «out[t]» = h  # row\nprint(out)\n",
         {},
-        "import torch\nout = []\nfor t in range(T):\n    h = f(h)\n    out.append(h)  # row\n"
-        "out = torch.stack(out)\nprint(out)\n",
-    ),
-    (
-        "import torch\nout = torch.empty((B, T, 3), device=d)\nfor t in range(T):\n    «out[:, t]» = f(x[:, t], w)\n",
-        {},
-        "import torch\nout = []\nfor t in range(T):\n    out.append(f(x[:, t], w))\nout = torch.stack(out, dim=1)\n",
+        "import torch\nout = torch.zeros(T, 3)\nrows = list(out.unbind())\n"
+        "for t in range(T):\n    h = f(h)\n    rows[t] = h  # row\nout = torch.stack(rows)\nprint(out)\n",
     ),
     (
         "import torch\no = torch.zeros(3, T)\no[..., 0] = s\n"
         "for t in range(1, T):\n    «o[..., t]» = o[..., t - 1] * 2\n",
         {},
-        "import torch\no = []\no.append(s)\n"
-        "for t in range(1, T):\n    o.append(o[t - 1] * 2)\no = torch.stack(o, dim=-1)\n",
+        "import torch\no = torch.zeros(3, T)\no[..., 0] = s\nrows = list(o.unbind(dim=-1))\n"
+        "for t in range(1, T):\n    rows[t] = rows[t - 1] * 2\no = torch.stack(rows, dim=-1)\n",
     ),
     # an item of a list is a tensor of its own
     (
@@ -165,21 +152,16 @@ FIXED = [
         {},
         "rows = [f(x) for x in xs]\nrows = torch.stack(rows)\nrows = rows.clone()\nrows[0] += 1\nprint(rows)\n",
     ),
-    # not plain: another size, a use of the whole tensor, a branch
-    (
-        "o = torch.zeros(N)\nfor t in range(T):\n    «o[t]» = f(t)\n",
-        {},
-        "o = torch.zeros(N)\nfor t in range(T):\n    o = o.clone()\n    o[t] = f(t)\n",
-    ),
+    # not plain: a use of the whole tensor
     (
         "o = torch.zeros(T)\nfor t in range(T):\n    «o[t]» = f(o)\n",
         {},
         "o = torch.zeros(T)\nfor t in range(T):\n    new = f(o)\n    o = o.clone()\n    o[t] = new\n",
     ),
     (
-        "o = torch.zeros(T)\nfor t in range(T):\n\tif t: «o[t]» = f(t)\n",
+        "o = torch.zeros(T)\nwhile t:\n\tif t: «o[t]» = f(t)\n",
         {},
-        "o = torch.zeros(T)\nfor t in range(T):\n\tif t: o = o.clone(); o[t] = f(t)\n",
+        "o = torch.zeros(T)\nwhile t:\n\tif t: o = o.clone(); o[t] = f(t)\n",
     ),
 ]
 
