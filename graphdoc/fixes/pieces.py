@@ -1,4 +1,4 @@
-"""The pieces and rows of a tensor: new ones joined, taken by their index, or each a tensor of its own."""
+"""The pieces and rows of a tensor: new ones joined, or each a tensor of its own."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, kind, 
 from graphdoc.fixes.out_of_place import out_of_place
 from graphdoc.fixes.slice_writes import refuse_for_caller
 from graphdoc.source.edits import insert_after, insert_before, instead, spot, write, written
-from graphdoc.source.effects import binds_any, functions_named
 from graphdoc.source.expressions import counts, first_index, is_full
 from graphdoc.source.module import Function, Loop, Source
-from graphdoc.source.paths import is_path, key, last_word, without_subscripts
+from graphdoc.source.paths import is_path, key, without_subscripts
 from graphdoc.source.places import Beside, Copied, Edit, Instead, Written
 from graphdoc.source.scopes import fresh_name, is_rebindable, iterated, torch_name
 
@@ -176,43 +175,6 @@ def _stands_for(source: Source, target: str, text: Written, name: str) -> bool:
     part = dict(text.parts).get(target.strip("{}"), target)
     at = part.at if isinstance(part, Copied) else part
     return name == (at if isinstance(at, str) else source.code[at.start : at.end])
-
-
-@kind("pieces_by_index", keeps_numbers=True)
-def pieces_by_index(sources: Sources, args: Args) -> list[Edit]:
-    """Take the pieces of a tensor one by one, by their index, where a loop over the tensor writes into them.
-
-    ``for row in weights:`` takes all pieces in one call, and into none of these may be written; one that is taken by
-    its index may be: ``for row in (weights[i] for i in range(len(weights))):`` (CreationMeta::MULTI_OUTPUT_NODE of
-    torch/csrc/autograd/variable.h). The tensor itself is written, as before.
-
-    Args:
-        place: the write; it stands in the body of the loop that binds what it writes into.
-    """
-    source, owner = statement(sources, required(args, "place"))
-    found = pieces_at(source, owner)
-    given = iterated(found.loop.target, found.loop.iter, found.name) if found is not None else None
-    if found is None or given is None or not is_path(given):
-        raise CannotFix("no loop over a named tensor stands around that place")
-    base = key(given)
-    if isinstance(given, ast.Attribute) and _is_property(sources, given.attr):
-        raise CannotFix(f"{base} is computed anew each time that it is read")
-    if bound := binds_any(found.loop.body, {base, *_owners(base)}):
-        raise CannotFix(f"{bound} is bound anew in the loop")
-    names = {n.id for n in ast.walk(given) if isinstance(n, ast.Name)}
-    index = next(n for n in ("i", "j", "k", "index") if n not in names)
-    return [write(source, given, f"({{whole}}[{index}] for {index} in range(len({{whole}})))", whole=given)]
-
-
-def _is_property(sources: Sources, name: str) -> bool:
-    found = functions_named((s.tree for s in sources.values() if s.tree is not None), {name})
-    return any(last_word(d) in ("property", "cached_property") for f in found for d in f.decorator_list)
-
-
-def _owners(path: str) -> set[str]:
-    """``a.b`` and ``a`` of ``a.b.c``."""
-    parts = path.split(".")
-    return {".".join(parts[:n]) for n in range(1, len(parts))}
 
 
 _MAKERS = frozenset({"zeros", "empty", "ones", "full", "new_zeros", "new_empty", "new_ones", "new_full"})

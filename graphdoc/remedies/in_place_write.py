@@ -245,27 +245,18 @@ def _dropped(sources: SourceTexts, made: Frame) -> dict[str, Any]:
 def instead_of_write(program: Program, places: list[Frame], target: Target) -> tuple[Remedy, ...]:
     """A new tensor or a clone in place of a write; where a loop runs over the pieces, what may be done with all."""
     sources, raised = program.sources, program.raised
-    leaves = {p.name.rsplit(".", 1)[-1] for p in program.parameters if p.is_leaf and p.requires_grad}
     joined = [_joined(sources, f) for f in places] if message_of(raised, *SEVERAL_VIEWS) else []
     if joined and all(joined):
         # The loop's variable is not what is used afterwards: a new tensor under its name would be lost.
         lines = ", ".join(where(f) for f in places[:3])
-        of_leaf = joined[0].rsplit(".", 1)[-1] in leaves
-        return (
-            *together(
+        return tuple(
+            together(
                 [{"kind": "join_pieces", "args": {"place": place(f)}} for f in places],
                 f"compute new pieces and join them, instead of writing into those of `{joined[0]}`, at {lines}",
                 "unsafe",
                 "All of it is differentiated. What else shares the memory of the tensor keeps its numbers, which the "
                 "write would have changed.",
-            ),
-            *together(
-                # Into a piece of a leaf may not be written, however it is taken.
-                [{"kind": "pieces_by_index", "args": {"place": place(f)}} for f in ([] if of_leaf else places)],
-                f"take the pieces of `{joined[0]}` one by one, by their index, where {lines} writes into them",
-                "unsafe",
-                f"Into a piece that is taken by itself may be written; `{joined[0]}` is written with it, as before.",
-            ),
+            )
         )
     unread = not target.path or all(is_for_its_effect(sources, f, target.path) for f in places)
     if unread and message_of(raised, *SEVERAL_VIEWS) and not program.evidence.events:

@@ -108,25 +108,6 @@ def test_what_cannot_be_joined_is_refused(source, reason):
         fixed("join_pieces", TORCH + source)
 
 
-def test_pieces_are_taken_one_by_one_by_their_index():
-    written = "for row in w:\n    wrong = torch.isinf(row)\n    «row[wrong]» = 0.0\n    row[wrong] = torch.max(row)\n"
-    assert fixed("pieces_by_index", written).startswith("for row in (w[i] for i in range(len(w))):\n")
-    several = "for n, (i, row) in zip(names, enumerate(self.w)):\n    «row.mul_(2)»\n"
-    assert "enumerate((self.w[i] for i in range(len(self.w)))" in fixed("pieces_by_index", several)
-
-
-@pytest.mark.parametrize(
-    ("source", "reason"),
-    [
-        ("for row in w.split(2):\n    «row.mul_(2)»\n", "no loop over a named tensor"),
-        ("for row in w:\n    «row.mul_(2)»\n    w = w + 1\n", "w is bound anew"),
-    ],
-)
-def test_pieces_of_another_kind_keep_their_loop(source, reason):
-    with pytest.raises(CannotFix, match=reason):
-        fixed("pieces_by_index", source)
-
-
 def test_what_an_assignment_writes_is_not_looked_for_in_the_call_on_its_right():
     assert "w = w.clone()\nw[wrong] = new\n" in fixed(
         "out_of_place", "w = torch.ones(3)\n«w[wrong] = torch.max(w)»\nprint(w)\n"
