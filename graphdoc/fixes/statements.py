@@ -161,27 +161,6 @@ def _reaches(source: Source, node: ast.stmt, block: list[ast.stmt]) -> bool:
     return False
 
 
-@kind("repeat_before")
-def repeat_before(sources: Sources, args: Args) -> list[Edit]:
-    """Make a call once more, before a statement that leaves it out: ``scaler.update()`` before a ``continue``.
-
-    Args:
-        place: the statement before which the call is made as well.
-        call: the statement that is the call, in the same function.
-    """
-    source, node = statement(sources, required(args, "place"))
-    other, repeated = statement(sources, required(args, "call"))
-    if not isinstance(repeated, ast.Expr) or not isinstance(repeated.value, ast.Call):
-        raise CannotFix("what is to be repeated is no call that stands alone")
-    if other is not source or source.node_function(node) is not source.node_function(repeated):
-        raise CannotFix("the call stands in another function")
-    found = source.node_block(node)
-    before = found[0][: found[1]] if found is not None else []
-    if any(ast.dump(b) == ast.dump(repeated) for b in before):
-        raise CannotFix("the call is made there already")
-    return insert_before(source, node, [copied(source, repeated)])
-
-
 @kind("reset_accumulator")
 def reset_accumulator(sources: Sources, args: Args) -> list[Edit]:
     """Start an accumulator anew: ``total = 0`` before or behind a statement.

@@ -151,7 +151,7 @@ def test_the_way_out_that_leaves_the_update_out_is_the_cause(tmp_path: Path) -> 
     assert "already in this" not in finding.explanation
     assert any("2 backward calls" in f for f in finding.facts)
     kind, texts = seen.patches()[0]
-    assert kind == "repeat_before"
+    assert kind == "add_statement"
     assert texts["train.py"] == scaled(before="scaler.update()\n            ")
 
 

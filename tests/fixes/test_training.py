@@ -130,12 +130,6 @@ PROGRAMS: list[tuple[Any, ...]] = [
         "y = net(x) * other(x)\ns = torch.tensor([[0.5], [2.0]])\n((y - s) * s).pow(2).sum().backward()\nopt.step()\n",
     ),
     (
-        "pieces_by_index",
-        {},
-        "y = net(x) * other(x)\nfor row, s in zip(y, (0.5, 2.0)):\n    «row.sub_(s).mul_(s)»\ny.pow(2).sum().backward()\nopt.step()\n",
-        "y = net(x) * other(x)\ns = torch.tensor([[0.5], [2.0]])\n((y - s) * s).pow(2).sum().backward()\nopt.step()\n",
-    ),
-    (
         "drop_full_slice",
         {},
         "t = torch.zeros_like(net(x))\n«t[0:1][:]» += net(x)[0:1]\nt.pow(2).sum().backward()\nopt.step()\n",
@@ -263,11 +257,11 @@ PROGRAMS: list[tuple[Any, ...]] = [
         {"near": "the mean is taken elsewhere"},
     ),
     (
-        "repeat_before",
-        {"call": "@1"},
+        "add_statement",
+        {"statement": "scaler.update()", "before": True},
         "scaler = torch.amp.GradScaler('cpu', init_scale=8.0)\nfor i in range(4):\n    opt.zero_grad()\n"
         "    scaler.scale(net(x * (float('inf') if i == 1 else 1.0)).pow(2).sum()).backward()\n    scaler.unscale_(opt)\n"
-        "    if not net.weight.grad.isfinite().all():\n        «continue»\n    scaler.step(opt)\n    «scaler.update()»\n",
+        "    if not net.weight.grad.isfinite().all():\n        «continue»\n    scaler.step(opt)\n    scaler.update()\n",
         "for i in range(3):\n    opt.zero_grad()\n    net(x).pow(2).sum().backward()\n    opt.step()\n",
         {"near": "scaled and unscaled again"},
     ),

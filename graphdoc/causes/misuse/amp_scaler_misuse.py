@@ -253,7 +253,7 @@ def _left_early(sources: SourceTexts, found: scaler_calls.Refused, exits: list[F
             )
         ),
         (),
-        _fixes(exits, update),
+        _fixes(sources, exits, update),
     )
 
 
@@ -300,7 +300,7 @@ def _always(sources: SourceTexts, found: scaler_calls.Refused) -> tuple[Remedy, 
     )
 
 
-def _fixes(exits: list[Frame], update: Frame) -> tuple[Remedy, ...]:
+def _fixes(sources: SourceTexts, exits: list[Frame], update: Frame) -> tuple[Remedy, ...]:
     by_hand = Remedy(
         "leave_to_step",
         "Or do not leave early",
@@ -312,12 +312,13 @@ def _fixes(exits: list[Frame], update: Frame) -> tuple[Remedy, ...]:
     return (
         *remedy_at(
             exits[0],
-            "repeat_before",
+            "add_statement",
             "Call `update()` on this way out as well",
             "unsafe",
             "The scaler then ends this iteration as it ends the others, and lowers its factor where the gradients were "
             "infinite or nan. Whatever else the iteration leaves out stays left out.",
-            call=place(update),
+            statement=code_at(sources, update),
+            before=True,
         ),
         by_hand,
     )
