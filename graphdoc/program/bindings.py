@@ -49,6 +49,17 @@ def function_around(root: ast.AST, line: int) -> ast.FunctionDef | ast.AsyncFunc
     return found
 
 
+def function_at(sources: SourceTexts, frame: Frame | None) -> Function | None:
+    """The innermost ``def`` around a place; None outside of functions, and where there is no place or no source."""
+    root = tree(sources, frame.file) if frame is not None else None
+    return function_around(root, frame.line) if frame is not None and root is not None else None
+
+
+def scope_at(sources: SourceTexts, frame: Frame | None) -> Function | ast.Module | None:
+    """The innermost ``def`` around a place, outside of functions the module; None without a place or its source."""
+    return function_at(sources, frame) or (tree(sources, frame.file) if frame is not None else None)
+
+
 @lru_cache(maxsize=256)
 def _definitions(root: ast.AST) -> tuple[list[Function], list[ast.ClassDef]]:
     """The functions and classes below a node, worked out once: most questions begin with the one around a line."""
@@ -262,8 +273,7 @@ def is_decorator(sources: SourceTexts, frame: Frame) -> bool:
 
 def position_of_argument(sources: SourceTexts, frame: Frame, name: str) -> int | None:
     """At which position a call passes the argument ``name`` to the function around the frame; ``self`` not counted."""
-    root = tree(sources, frame.file)
-    function = function_around(root, frame.line) if root else None
+    function = function_at(sources, frame)
     if function is None:
         return None
     taken = [x.arg for x in (*function.args.posonlyargs, *function.args.args)]
@@ -274,8 +284,7 @@ def position_of_argument(sources: SourceTexts, frame: Frame, name: str) -> int |
 
 def function_head(sources: SourceTexts, frame: Frame) -> Frame | None:
     """The first line of the function around a frame, as it is written: ``def forward(self, t, x):``."""
-    root = tree(sources, frame.file)
-    function = function_around(root, frame.line) if root else None
+    function = function_at(sources, frame)
     if function is None:
         return None
     line = sources[frame.file].splitlines()[function.lineno - 1]
@@ -483,8 +492,7 @@ def decided_at(sources: SourceTexts, stack: Sequence[Frame], flag: str) -> tuple
         others = [k.value for k in call.keywords if k.arg is None]
         if isinstance(given, ast.Constant) or (given is None and not others):
             return (frame, flag) if not any(isinstance(a, ast.Starred) for a in call.args) else None
-        root = tree(sources, frame.file)
-        function = function_around(root, frame.line) if root is not None else None
+        function = function_at(sources, frame)
         handed = _handed(function, given, others, flag) if function is not None else None
         if handed is None:
             return None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from graphdoc.evidence import Folded, Frame, Holder, Node, OlderEdge, Raised, SourceTexts
 from graphdoc.evidence.lookup import node_with
-from graphdoc.program.bindings import frame_of, function_around, made_of, names_in, text_of, tree
+from graphdoc.program.bindings import frame_of, function_at, made_of, names_in, scope_at, text_of, tree
 from graphdoc.program.container_entries import kept_at, statements, statements_at, user_frames
 from graphdoc.program.spans import innermost_user, node_loop_of
 from graphdoc.source.module import Source, walked
@@ -203,10 +203,9 @@ def uses_in_loss(sources: SourceTexts, call: Frame, names: Sequence[str], depth:
     Followed through at most ``depth`` assignments of the function that makes the call. One value may enter by several
     ways: an expression that reads it is followed by what else it reads.
     """
-    root = tree(sources, call.file)
-    if root is None or not names:
+    scope = scope_at(sources, call)
+    if scope is None or not names:
         return []
-    scope: ast.AST = function_around(root, call.line) or root
     start = [s for s in statements(scope) if covers(s, call.line) and isinstance(s, ast.Expr)]
     # Of several on one line, the one that the call stands in.
     start = [s for s in start if s.col_offset < call.column] if call.column else start
@@ -227,8 +226,7 @@ def read_in(expression: ast.expr, names: Iterable[str]) -> list[str]:
 
 def read_behind(sources: SourceTexts, frame: Frame, path: str) -> bool:
     """Whether the statements behind the one at ``frame``, in its function, read a path that it assigns."""
-    root = tree(sources, frame.file)
-    scope: ast.AST | None = (function_around(root, frame.line) or root) if root is not None else None
+    scope = scope_at(sources, frame)
     last = max(frame.line, frame.end_line)
     return any(
         isinstance(n, ast.Name | ast.Attribute)
@@ -378,8 +376,7 @@ def stored_on(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tupl
     made, used = pair
     consumer = node_with(nodes, carry.consumer)
     consumers = user_frames(consumer.stack) if consumer is not None else []
-    root = tree(sources, made.file)
-    scope: ast.AST | None = (function_around(root, made.line) or root) if root is not None else None
+    scope = scope_at(sources, made)
     names = bound_names(sources, made)
     for s in reversed(list(statements(scope))) if scope is not None else ():
         for target, value in pairs(s):
@@ -452,8 +449,7 @@ def carrying_holders(sources: SourceTexts, nodes: list[Node], raised: Raised | N
 def local_names_of(sources: SourceTexts, frame: Frame, paths: list[str]) -> list[str]:
     """The local names that hold, at a place, what one of these paths holds: ``h = self.h``, or that or a start value
     (``h = self.h if self.h is not None else zeros``). One that may be None is none of them."""
-    root = tree(sources, frame.file)
-    scope = function_around(root, frame.line) if root is not None else None
+    scope = function_at(sources, frame)
     last: dict[str, ast.expr] = {}
     for s in statements(scope) if scope is not None else ():
         if s.lineno < frame.line:
@@ -482,8 +478,7 @@ def _at(nodes: list[Node], carry: OlderEdge, places: Callable[[Node, Node], Plac
 
 def _reads(sources: SourceTexts, frame: Frame, name: str) -> bool:
     """Whether the statement around a place reads a name, or one that is bound to what that name held."""
-    root = tree(sources, frame.file)
-    scope: ast.AST | None = (function_around(root, frame.line) or root) if root is not None else None
+    scope = scope_at(sources, frame)
     every = list(statements(scope)) if scope is not None else []
     around = [s for s in every if covers(s, frame.line)]
     if not around:

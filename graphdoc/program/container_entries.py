@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from graphdoc.evidence import Frame, Holder, Node, Raised, SourceTexts, Step
-from graphdoc.program.bindings import frame_of, function_around, tree
+from graphdoc.program.bindings import frame_of, function_around, function_at, scope_at, tree
 from graphdoc.source.module import walked
 from graphdoc.source.paths import covers, last_word, targets_of, without_subscripts
 
@@ -28,8 +28,7 @@ def statements(scope: ast.AST) -> Iterator[ast.stmt]:
 
 def statements_at(sources: SourceTexts, frame: Frame) -> list[ast.stmt]:
     """The statements on the line of a place, of the function around it (or of the file), the outermost first."""
-    root = tree(sources, frame.file)
-    scope = (function_around(root, frame.line) or root) if root is not None else None
+    scope = scope_at(sources, frame)
     return [s for s in statements(scope) if covers(s, frame.line)] if scope is not None else []
 
 
@@ -71,8 +70,7 @@ def _is_record(steps: list[Step], i: int) -> bool:
 def putting(sources: SourceTexts, frames: Sequence[Frame], entry: Entry) -> list[tuple[Frame, ast.stmt]]:
     """The statements of the innermost function on a stack that puts such entries in, the last first."""
     for frame in frames:
-        root = tree(sources, frame.file)
-        scope: ast.AST | None = (function_around(root, frame.line) or root) if root is not None else None
+        scope = scope_at(sources, frame)
         every = list(statements(scope)) if scope is not None else []
         hits = [s for s in every if _puts(s, entry)] or _only(s for s in every if _puts_like(s, entry))
         if hits:
@@ -399,8 +397,7 @@ def _declaring(sources: SourceTexts, frames: Sequence[Frame], name: str) -> list
     """The frames in functions that bind a name of an outer scope: ``global state``, ``nonlocal state``."""
     out = []
     for frame in frames:
-        root = tree(sources, frame.file)
-        scope = function_around(root, frame.line) if root is not None else None
+        scope = function_at(sources, frame)
         if scope is not None and any(
             isinstance(s, ast.Global | ast.Nonlocal) and name in s.names for s in statements(scope)
         ):
@@ -419,10 +416,9 @@ def _stores(
     """Those of the first of these functions that has any; ``made`` is the stack on which the value was made."""
     name = kept_name(holder)
     for frame in frames:
-        root = tree(sources, frame.file)
-        if root is None:
+        scope = scope_at(sources, frame)
+        if scope is None:
             continue
-        scope: ast.AST = function_around(root, frame.line) or root
         hits = [s for s in statements(scope) if keeps(s, name, plain) and not (entries and is_local(s, holder))]
         # What is bound again and again is kept by the binding that takes it out of a computation, not by its start.
         hits = [s for s in hits if not is_start(s)] or hits
@@ -466,10 +462,9 @@ def alias_of(sources: SourceTexts, frame: Frame) -> Frame | None:
 
     ``row = table.data[i]`` gives a view: what is written into ``row`` stays in the table.
     """
-    root = tree(sources, frame.file)
-    if root is None:
+    scope = scope_at(sources, frame)
+    if scope is None:
         return None
-    scope: ast.AST = function_around(root, frame.line) or root
     name = ""
     for s in statements(scope):
         if covers(s, frame.line) and isinstance(s, ast.Assign | ast.AugAssign):

@@ -219,8 +219,7 @@ def saved_again(sources: SourceTexts) -> SavedAgain | None:
 
 
 def _function_of(sources: SourceTexts, frame: Frame) -> int:
-    root = bindings.tree(sources, frame.file)
-    function = bindings.function_around(root, frame.line) if root else None
+    function = bindings.function_at(sources, frame)
     return function.lineno if function else 0
 
 
@@ -430,10 +429,9 @@ def read_besides(sources: SourceTexts, raised: Raised | None) -> bool:
     frame = innermost_user(raised.stack) if raised is not None else None
     call = bindings.call_at(sources, frame)
     inputs = bindings.argument(call, 1, "inputs")
-    root = bindings.tree(sources, frame.file) if frame is not None else None
-    if frame is None or root is None or not isinstance(inputs, ast.Name):
+    scope = bindings.scope_at(sources, frame)
+    if frame is None or scope is None or not isinstance(inputs, ast.Name):
         return False
-    scope = bindings.function_around(root, frame.line) or root
     asked = [
         bindings.argument(n, 1, "inputs")
         for n in walked(scope)

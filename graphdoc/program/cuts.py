@@ -292,10 +292,9 @@ def _element(sources: SourceTexts, node: ast.Tuple, frame: Frame) -> ast.expr | 
 def detached_by_choice(sources: SourceTexts, cut: Cut, sign: Sign) -> bool:
     """Whether a condition decides that this cut is made, and not whether the term is there at all."""
     cutting, adding = innermost_user(cut.stack), innermost_user(sign.other)
-    root = bindings.tree(sources, cutting.file) if cutting is not None else None
-    if cutting is None or root is None:
+    scope = bindings.scope_at(sources, cutting)
+    if cutting is None or scope is None:
         return False
-    scope = bindings.function_around(root, cutting.line) or root
     choices = [n for n in walked(scope) if isinstance(n, ast.If | ast.IfExp) and _spans(n, cutting)]
     apart = [n for n in choices if adding is None or adding.file != cutting.file or not _spans(n, adding)]
     return any(isinstance(n, ast.IfExp) or _has_another_way(n, cutting) for n in apart)

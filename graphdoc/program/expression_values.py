@@ -13,7 +13,7 @@ from typing import Any
 
 from graphdoc.evidence import Event, Frame, Holder, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
-from graphdoc.program.bindings import dotted, every_node, frame_of, function_around, shallow, tree
+from graphdoc.program.bindings import dotted, every_node, frame_of, function_at, scope_at, shallow, tree
 from graphdoc.program.container_entries import kept_name, statements, statements_at, user_frames
 from graphdoc.program.in_place_writes import target_of
 from graphdoc.program.observed import Program
@@ -148,8 +148,7 @@ def _returned_parts(sources: SourceTexts, stack: Sequence[Frame], frame: Frame, 
     for f in stack[start + 1 :]:
         if not f.user:
             continue
-        root = tree(sources, f.file)
-        called = function_around(root, f.line) if root is not None else None
+        called = function_at(sources, f)
         inside = list(shallow(called)) if called is not None else []
         values = [n.value for n in inside if isinstance(n, ast.Return)]
         if len(values) == 1 and isinstance(values[0], ast.Call) and covers(values[0], f.line):
@@ -194,8 +193,7 @@ def _result(sources: SourceTexts, stack: Sequence[Frame], frame: Frame) -> Any:
         if name == "__init__" and "distributions" not in f.file:
             return None  # an object was built
         if f.user:
-            root = tree(sources, f.file)
-            called = function_around(root, f.line) if root is not None else None
+            called = function_at(sources, f)
             if name in ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>", "<module>"):
                 return None
             if called is None or name == "<lambda>":
@@ -293,8 +291,7 @@ def calls_into(sources: SourceTexts, frames: Sequence[Frame], function: str) -> 
     """Whether the functions of these frames call, by name, the function with this (qualified) name."""
     name = function.rpartition(".")[2]
     for f in frames:
-        root = tree(sources, f.file)
-        scope = function_around(root, f.line) if root is not None else None
+        scope = function_at(sources, f)
         for n in walked(scope) if scope is not None else ():
             if isinstance(n, ast.Call) and name in (getattr(n.func, "attr", ""), getattr(n.func, "id", "")):
                 return True
@@ -421,10 +418,9 @@ def behind_the_step(sources: SourceTexts, events: list[Event], frame: Frame) -> 
     journal tells where steps were made; where none was seen yet, the source does. The two differ where the step stands
     inside a branch.
     """
-    root = tree(sources, frame.file)
-    if root is None:
+    scope = scope_at(sources, frame)
+    if scope is None:
         return frame, frame
-    scope: ast.AST = function_around(root, frame.line) or root
     lines = {
         f.line
         for e in events
@@ -450,8 +446,7 @@ def started_again(sources: SourceTexts, frame: Frame, anchor: Frame, path: str) 
 
     Looked for from the statement at ``frame`` to the end of the anchor, and in the branches on the way.
     """
-    root = tree(sources, frame.file)
-    scope = (function_around(root, frame.line) or root) if root is not None else None
+    scope = scope_at(sources, frame)
     last = anchor.end_line or anchor.line
     for s in statements(scope) if scope is not None else ():
         if not frame.line < s.lineno <= last:

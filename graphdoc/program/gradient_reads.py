@@ -150,10 +150,9 @@ def reads_rows(sources: SourceTexts, frame: Frame | None, trained: Collection[st
 
     A loop's variable is no such name: it stands for one parameter after the other.
     """
-    root = bindings.tree(sources, frame.file) if frame is not None else None
-    if frame is None or root is None:
+    scope = bindings.scope_at(sources, frame)
+    if frame is None or scope is None:
         return False
-    scope = bindings.function_around(root, frame.line) or root
     loops = {n.id for f in walked(scope) if isinstance(f, ast.For) for n in walked(f.target) if isinstance(n, ast.Name)}
     last = {name.rpartition(".")[2] for name in trained}
     return any(

@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 
 from graphdoc.evidence import Frame, Raised, SourceTexts
-from graphdoc.program.bindings import frame_of, function_around, is_name, tree
+from graphdoc.program.bindings import frame_of, function_at, is_name, scope_at
 from graphdoc.program.container_entries import statements
 from graphdoc.source.module import Source, walked
 from graphdoc.source.paths import covers, is_path, key, last_word, pairs, targets_of, without_subscripts
@@ -242,10 +242,9 @@ def _last(path: str) -> str:
 def bound_before(sources: SourceTexts, frame: Frame | None, name: str) -> Frame | None:
     """The last statement above this line, in the same function, that binds a plain name; None where that stands in a
     branch of which the line does not tell whether it was taken."""
-    root = tree(sources, frame.file) if frame else None
-    if frame is None or root is None or not name.isidentifier():
+    scope = scope_at(sources, frame)
+    if frame is None or scope is None or not name.isidentifier():
         return None
-    scope: ast.AST = function_around(root, frame.line) or root
     tests = [n for n in walked(scope) if isinstance(n, ast.If)]
     found = [
         n
@@ -298,8 +297,7 @@ def read_by_another_name(sources: SourceTexts, frame: Frame | None, name: str) -
     """The name that is the same tensor as ``name`` at this place (``h = x`` or ``res = h`` above) and is read behind it
     in the same function, or ``name`` itself where the result of the write goes by another one; empty where there is
     none. Statements are taken in the order of their lines."""
-    root = tree(sources, frame.file) if frame is not None else None
-    scope = function_around(root, frame.line) if root is not None and frame is not None else None
+    scope = function_at(sources, frame)
     if frame is None or scope is None or not name.isidentifier():
         return ""
     others: dict[str, None] = {}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from enum import Enum
 
 from graphdoc.evidence import Event, Frame, SourceTexts
-from graphdoc.program.bindings import Flow, argument, call_at, flow, frame_of, function_around, names_in, tree
+from graphdoc.program.bindings import Flow, argument, call_at, flow, frame_of, function_around, names_in, scope_at, tree
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.module import walked
 from graphdoc.source.paths import covers, key, pairs
@@ -50,10 +50,9 @@ def _reaches_loss(sources: SourceTexts, failing: Event, freeing: Event) -> bool:
     ends = [f for f in failing.stack if f.user]
     parts: list[bool] = []
     for frame in calls:
-        root = tree(sources, frame.file)
-        if root is None:
+        scope = scope_at(sources, frame)
+        if scope is None:
             return False
-        scope: ast.AST = function_around(root, frame.line) or root
         if frame.function.endswith("comp>") or "<genexpr>" in frame.function:
             continue
         flow = _Flow(sources, scope, frame, parts)

@@ -450,8 +450,7 @@ def _flag_of(function: _Def) -> bool:
 def released_behind(sources: SourceTexts, freezing: Freezing, between: Sequence[Event]) -> Frame | None:
     """The last statement of the freezing one's function, behind it, below which one of these calls was made: whatever
     the freezing was for is done there. None where none was."""
-    root = bindings.tree(sources, freezing.at.file)
-    around = bindings.function_around(root, freezing.at.line) if root is not None else None
+    around = bindings.function_at(sources, freezing.at)
     lines = [
         f
         for e in between
@@ -487,10 +486,9 @@ def unfrozen_before(sources: SourceTexts, stack: list[Frame], override: TrainOve
     """What a statement that no branch leaves out has switched on before the step with this stack."""
     train: Frame | None = None
     for frame in (f for f in reversed(stack) if f.user):
-        root = bindings.tree(sources, frame.file)
-        if root is None:
+        scope = bindings.scope_at(sources, frame)
+        if scope is None:
             return None
-        scope = bindings.function_around(root, frame.line) or root
         passed = list(_passed(scope.body, frame.line))
         on = max((n for n, s in enumerate(passed) if switched(s, True)), default=-1)
         trains = [s for s in passed[on + 1 :] if _is_train(s)]

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from graphdoc.evidence import Event, Frame, Optimizer, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.program.bindings import frame_of, function_around, tree
+from graphdoc.program.bindings import frame_of, function_around, scope_at, tree
 from graphdoc.source.module import Source, walked
 from graphdoc.source.paths import covers, targets_of, without_subscripts
 from graphdoc.source.places import Place
@@ -380,10 +380,9 @@ def _end(path: list[str]) -> tuple[str, ...]:
 
 def is_counted(sources: SourceTexts, step: Frame, others: list[Frame]) -> bool:
     """Whether an ``if`` with ``%`` in its test decides on the step, and on none of the other places."""
-    root = tree(sources, step.file)
-    if root is None:
+    scope = scope_at(sources, step)
+    if scope is None:
         return False
-    scope = function_around(root, step.line) or root
     around = [n for n in walked(scope) if isinstance(n, ast.If) and any(covers(s, step.line) for s in n.body)]
     outside = [n for n in around if not any(f.file == step.file and covers(n, f.line) for f in others)]
     return any(isinstance(op, ast.BinOp) and isinstance(op.op, ast.Mod) for n in outside for op in walked(n.test))

@@ -182,8 +182,7 @@ def _entries(value: ast.expr) -> list[ast.expr]:
 
 def _put(sources: SourceTexts, frame: Frame, base: str) -> Iterator[ast.expr]:
     """What the function puts into a container: ``s[t] = v``, ``s.append(v)``."""
-    root = bindings.tree(sources, frame.file)
-    scope = bindings.function_around(root, frame.line) or root if root is not None else None
+    scope = bindings.scope_at(sources, frame)
     for node in walked(scope) if scope is not None else ():
         if isinstance(node, ast.Assign) and node.lineno != frame.line:
             if any(isinstance(t, ast.Subscript) and bindings.text_of(t.value) == base for t in node.targets):

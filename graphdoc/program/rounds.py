@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from graphdoc.evidence import Event, Frame, Holder, Node, OlderEdge, Package, SourceTexts
 from graphdoc.evidence.lookup import package_of
-from graphdoc.program.bindings import function_around, tree
+from graphdoc.program.bindings import function_at, tree
 from graphdoc.program.spans import in_function, innermost_user, node_loop_of
 from graphdoc.source.module import Loop, Source, walked
 from graphdoc.source.paths import covers
@@ -162,8 +162,7 @@ def _is_private(sources: SourceTexts, holder: Holder) -> bool:
 
 def _behind_the_arm(sources: SourceTexts, made: Frame, taken: Frame) -> bool:
     """Whether one line stands in an arm of an ``if`` of this function, and the other behind the whole ``if``."""
-    root = tree(sources, made.file)
-    function = function_around(root, made.line) if root is not None else None
+    function = function_at(sources, made)
     if function is None or not covers(function, taken.line):
         return False
     return any(
@@ -229,8 +228,7 @@ def _computes_anew(stack: list[Frame]) -> bool:
 
 def _always_runs(sources: SourceTexts, frame: Frame) -> bool:
     """Whether each call of the function around a place comes to it and computes it again."""
-    root = tree(sources, frame.file)
-    function = function_around(root, frame.line) if root is not None else None
+    function = function_at(sources, frame)
     if function is None or function.decorator_list:
         return False
     return _is_plain(function.body, frame.line)

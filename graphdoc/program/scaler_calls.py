@@ -8,7 +8,7 @@ from typing import Any
 
 from graphdoc.evidence import Event, Frame, Optimizer, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.program.bindings import function_around, tree
+from graphdoc.program.bindings import scope_at
 from graphdoc.program.spans import frames, in_function, innermost_user
 from graphdoc.source.effects import calls_of
 from graphdoc.source.module import Loop, walked
@@ -203,10 +203,9 @@ def is_guarded(sources: SourceTexts, step: Frame, backward: Frame) -> bool:
 
     Where something else decides on it too, gradients may be collected over several calls.
     """
-    root = tree(sources, step.file)
-    if root is None:
+    scope = scope_at(sources, step)
+    if scope is None:
         return False
-    scope = function_around(root, step.line) or root
     around = [n for n in walked(scope) if isinstance(n, ast.If) and covers(n, step.line)]
     if step.file == backward.file:
         around = [n for n in around if not covers(n, backward.line)]

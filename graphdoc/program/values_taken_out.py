@@ -227,8 +227,7 @@ def _filling(scope: ast.AST | None) -> Iterator[tuple[ast.expr, ast.Call]]:
 
 def _read_before(sources: SourceTexts, frame: Frame, name: str) -> bool:
     """Whether the list is read above the call for anything but to put something in."""
-    root = bindings.tree(sources, frame.file)
-    scope = (bindings.function_around(root, frame.line) or root) if root is not None else None
+    scope = bindings.scope_at(sources, frame)
     filled = {id(kept) for kept, _ in _filling(scope)}
     return any(
         bindings.text_of(n) == name and isinstance(n.ctx, ast.Load) and id(n) not in filled and n.lineno < frame.line

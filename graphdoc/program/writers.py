@@ -88,8 +88,7 @@ def unrecorded_call(sources: SourceTexts, stack: Sequence[Frame], switch: Frame)
     step = next((f for f in stack[start + 1 :] if not is_around(f) and not _is_base(f)), None)
     if step is None or not step.user or step.file != switch.file or not _calls_argument(sources, step):
         return None
-    root = bindings.tree(sources, step.file)
-    function = bindings.function_around(root, step.line) if root is not None else None
+    function = bindings.function_at(sources, step)
     if function is None:
         return None
     first = bindings.first_line(function)

@@ -9,7 +9,7 @@ from typing import Any
 
 from graphdoc.evidence import Frame, Holder, Node, OlderEdge, Parameter, SourceTexts
 from graphdoc.finding import Remedy
-from graphdoc.program.bindings import frame_of, function_around, is_one_container, tree
+from graphdoc.program.bindings import frame_of, function_at, is_one_container, scope_at
 from graphdoc.program.carried_names import (
     bound_names,
     carrier_of,
@@ -95,8 +95,7 @@ def begun_anew(program: Program, reuse: Reuse, call: Frame, paths: list[str]) ->
 
 def _start(sources: SourceTexts, loop: Frame, name: str) -> Frame | None:
     """The last statement before a loop, in its function, that gives the name its value."""
-    root = tree(sources, loop.file)
-    scope: ast.AST | None = (function_around(root, loop.line) or root) if root is not None else None
+    scope = scope_at(sources, loop)
     before = [s for s in statements(scope) if s.lineno < loop.line] if scope is not None else []
     found = [s for s in before if isinstance(s, ast.Assign) and name in {ast.unparse(t) for t in targets_of(s)}]
     return frame_of(sources, loop.file, found[-1], loop.function) if found else None
@@ -397,8 +396,7 @@ def _detach_in_batch(program: Program, reuse: Reuse) -> list[Remedy]:
         frames = inside(program.driver, consumer.stack) if consumer is not None else []
         if producer is None or not frames or len(frames) < 2:
             return []  # computed in the batch's function itself: it is cut where it is kept
-        root = tree(program.sources, frames[0].file)
-        scope = function_around(root, frames[0].line) if root is not None else None
+        scope = function_at(program.sources, frames[0])
         owner = next((s for s in scope.body if covers(s, frames[0].line)), None) if scope is not None else None
         if owner is None or scope is None or isinstance(owner, ast.Return) or owner is scope.body[-1]:
             return []

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from graphdoc.evidence import Frame, OlderEdge, SourceTexts
 from graphdoc.finding import Remedy
-from graphdoc.program.bindings import dotted, function_around, tree
+from graphdoc.program.bindings import dotted, scope_at, tree
 from graphdoc.program.container_entries import (
     Entry,
     entry_of,
@@ -61,8 +61,7 @@ def _grown(program: Program, reuse: Reuse) -> Iterator[tuple[Frame, list[str]]]:
     if any(h.path not in taken for h in held if (e := entry_of(h)) is not None and e.container in common):
         return
     for frame in user_frames(reuse.failing.stack if reuse.failing else []):
-        root = tree(program.sources, frame.file)
-        scope = (function_around(root, frame.line) or root) if root is not None else None
+        scope = scope_at(program.sources, frame)
         read = next((p for p in _lists_read(scope) if p.rpartition(".")[2] in common), "") if scope is not None else ""
         if scope is None or not read or not _only_grows(program.sources, read):
             continue
@@ -162,8 +161,7 @@ class Recipe:
 
 def recipe_of(sources: SourceTexts, frame: Frame, statement: ast.stmt, entry: Entry) -> Recipe | None:
     """How the entry that a statement stores is computed from what is stored beside it; None where it is not."""
-    root = tree(sources, frame.file)
-    scope = (function_around(root, frame.line) or root) if root is not None else None
+    scope = scope_at(sources, frame)
     value = given(sources, statement, entry)
     if scope is None or value is None:
         return None
@@ -425,8 +423,7 @@ def _handed_over(sources: SourceTexts, frames: Sequence[Frame], entry: Entry) ->
     frame, statement, call, method, put = found
     given_to = _given_to(call, method)
     value = given_to.get(ast.unparse(mine[1]))
-    root = tree(sources, frame.file)
-    scope = (function_around(root, frame.line) or root) if root is not None else None
+    scope = scope_at(sources, frame)
     if value is None or scope is None:
         return None
     kept = [

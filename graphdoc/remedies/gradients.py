@@ -78,10 +78,9 @@ def reduced(
 
 def _read_as_number(sources: SourceTexts, frame: Frame | None, name: str) -> bool:
     """Whether the function goes on to read the name as one number (``loss.item()``), which several lines may assign."""
-    root = bindings.tree(sources, frame.file) if frame is not None else None
-    if frame is None or root is None or not name or len(bindings.assignments(sources, frame, name)) < 2:
+    scope = bindings.scope_at(sources, frame)
+    if frame is None or scope is None or not name or len(bindings.assignments(sources, frame, name)) < 2:
         return False
-    scope = bindings.function_around(root, frame.line) or root
     calls = [n for n in ast.walk(scope) if isinstance(n, ast.Call) and n.lineno > frame.line]
     return any(bindings.text_of(n) in (f"{name}.item()", f"float({name})") for n in calls)
 
@@ -114,10 +113,9 @@ def _read_on(sources: SourceTexts, frame: Frame | None, name: str) -> Frame | No
     """The value that a name is given in the function of the call, in one place alone, where more than the call reads
     it: to log it, say, as the one number that it is meant to be."""
     made = bindings.assignments(sources, frame, name) if frame is not None and name else []
-    root = bindings.tree(sources, frame.file) if frame is not None else None
-    if frame is None or root is None or len(made) != 1:
+    scope = bindings.scope_at(sources, frame)
+    if frame is None or scope is None or len(made) != 1:
         return None
-    scope = bindings.function_around(root, frame.line) or root
     lines = {n.lineno for n in ast.walk(scope) if isinstance(n, ast.Name) and bindings.is_name(n, name)}
     value = made[0][1]
     given = [n for n in ast.walk(scope) if isinstance(n, ast.Assign) and n.value is value]

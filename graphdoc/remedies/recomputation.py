@@ -8,7 +8,7 @@ from dataclasses import replace
 from graphdoc.evidence import Frame, Node, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.asked_gradients import asks_the_same
-from graphdoc.program.bindings import decided_at, function_around, tree
+from graphdoc.program.bindings import decided_at, function_around, function_at, tree
 from graphdoc.program.calls_in_order import asks_for_some
 from graphdoc.program.carried_names import bound_names, meeting
 from graphdoc.program.container_entries import kept_at, user_frames
@@ -207,8 +207,7 @@ def in_methods(program: Program, reuse: Reuse) -> list[Remedy]:
 
 def _caches(sources: SourceTexts, frame: Frame) -> bool:
     """Whether a decorator of the frame's function keeps what it returns, for its object or for its arguments."""
-    root = tree(sources, frame.file)
-    function = function_around(root, frame.line) if root is not None else None
+    function = function_at(sources, frame)
     decorators = function.decorator_list if function is not None else []
     names = (ast.unparse(d.func if isinstance(d, ast.Call) else d).rsplit(".", 1)[-1] for d in decorators)
     return any(n in ("cached_property", "lru_cache", "cache") for n in names)

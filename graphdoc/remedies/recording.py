@@ -12,7 +12,16 @@ from graphdoc.evidence.lookup import node_with
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings, name_usage
 from graphdoc.program.asked_gradients import Beside, FlaggedLate, Reason, TakenOut, step_between
-from graphdoc.program.bindings import every_node, first_line, frame_of, function_around, text_of, tree
+from graphdoc.program.bindings import (
+    every_node,
+    first_line,
+    frame_of,
+    function_around,
+    function_at,
+    scope_at,
+    text_of,
+    tree,
+)
 from graphdoc.program.container_entries import statements
 from graphdoc.program.custom_functions import Idle, runs_backward
 from graphdoc.program.cuts import drawn_within, is_whole_term, left_cut, mode_under_way, uses_of_cut
@@ -33,8 +42,7 @@ def open_at_cut(program: Program, cut: Cut) -> str:
     uses = uses_of_cut(program, cut) if cut.behind else []
     at = innermost(cut.stack)
     if not uses:
-        root = tree(program.sources, at.file) if at is not None else None
-        around = function_around(root, at.line) if root is not None and at is not None else None
+        around = function_at(program.sources, at)
         called = open_at_calls(program.sources, cut.stack, at.file, around) if at is not None and around else ""
         return called or open_at_draw(program.sources, at)
     lines = listing(map(where, uses), len(uses))
@@ -58,10 +66,9 @@ def open_at_calls(sources: SourceTexts, stack: Sequence[Frame], file: str, funct
     own = [f for f in stack if f.user]
     inside = next((i for i, f in enumerate(own) if f.file == file and covers(function, f.line)), 0)
     caller = own[inside - 1] if inside else None
-    root = tree(sources, caller.file) if caller is not None else None
-    if caller is None or root is None:
+    scope = scope_at(sources, caller)
+    if caller is None or scope is None:
         return ""
-    scope = function_around(root, caller.line) or root
     calls = [n for n in ast.walk(scope) if isinstance(n, ast.Call) and covers(n, caller.line)]
     here = next((c for c in calls if frame_of(sources, caller.file, c).extent == caller.extent), None)
     if here is None:

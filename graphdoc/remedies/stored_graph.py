@@ -9,7 +9,7 @@ from typing import Any
 
 from graphdoc.evidence import Frame, Holder, SourceTexts
 from graphdoc.finding import Remedy
-from graphdoc.program.bindings import assignments, frame_of, function_around, text_of, tree
+from graphdoc.program.bindings import assignments, frame_of, function_around, function_at, text_of, tree
 from graphdoc.program.carried_names import meeting
 from graphdoc.program.container_entries import MOST_PUTS, kept_at, statements
 from graphdoc.program.gathered_parameters import makes_parameter
@@ -133,8 +133,7 @@ def _found(program: Program, consumer: int, producer: int) -> tuple[str, int, st
     """File and line of a read, the name that is read there, and the local one that nothing reads."""
     taken, made = program.node(consumer), program.node(producer)
     read = innermost_user(taken.stack) if taken is not None else None
-    root = tree(program.sources, read.file) if read is not None else None
-    scope = function_around(root, read.line) if root is not None and read is not None else None
+    scope = function_at(program.sources, read)
     if read is None or made is None or scope is None:
         return None
     here = {n.id for n in _names(scope) if isinstance(n.ctx, ast.Load) and n.lineno == read.line}

@@ -168,8 +168,7 @@ def renewed_by_others(program: Program, reuse: Reuse, call: Frame) -> bool:
         made = bindings.call_at(program.sources, here) if here is not None and here is not frames[0] else None
         name = bindings.text_of(made.func).rpartition(".")[2] if made is not None else ""
         for other in bindings.calls_named(program.sources, name) if name else ():
-            root = bindings.tree(program.sources, other.file)
-            scope = bindings.function_around(root, other.line) if root is not None else None
+            scope = bindings.function_at(program.sources, other)
             own = scope is None or (other.file == call.file and scope.name == call.function.rpartition(".")[2])
             if not own and not bindings.switches_around(program.sources, other):
                 return True

@@ -202,8 +202,7 @@ def _remedies(sources: SourceTexts, extras: dict[str, Any]) -> tuple[Remedy, ...
 
 def _connected(sources: SourceTexts, start: Frame, value: ast.expr, title: str) -> list[Remedy]:
     """A zero of one of the arguments that the function around reads, in the place of a constant."""
-    root = bindings.tree(sources, start.file)
-    function = bindings.function_around(root, start.line) if root is not None else None
+    function = bindings.function_at(sources, start)
     if function is None:
         return []
     given = [a.arg for a in (*function.args.posonlyargs, *function.args.args) if a.arg not in ("self", "cls")]
@@ -250,8 +249,7 @@ def _assigned(program: Program) -> tuple[Span, ...]:
 
 def _set_by(sources: SourceTexts, at: Frame, name: str) -> list[tuple[Frame, ast.expr]]:
     """The assignments to a name up to a line and on it: where nothing was added, the start itself made the loss."""
-    root = bindings.tree(sources, at.file)
-    function = bindings.function_around(root, at.line) if root is not None else None
+    function = bindings.function_at(sources, at)
     last = function is not None and at.line >= (function.end_lineno or at.line)
     return bindings.assignments(sources, at if last else replace(at, line=at.line + 1), name)
 
