@@ -35,9 +35,7 @@ def command(
     choose: Annotated[
         int | None, typer.Option("--choose", min=1, metavar="N", help="Take the fix with this number in the list.")
     ] = None,
-    undo: Annotated[
-        bool, typer.Option("--undo", help="Take the last applied patch back, and do nothing else.")
-    ] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Take the last applied patch back.")] = False,
     unsafe: Annotated[
         bool, typer.Option("--unsafe", help="Apply also a fix that decides what the gradients mean.")
     ] = False,
@@ -67,10 +65,7 @@ def command(
     nothing, and ends with 130.
     """
     if undo:
-        if evidence or diff or list_ or choose or report:
-            raise UsageError("--undo takes back the last patch that was applied here, and goes with nothing else")
-        _undo(Path.cwd())
-        return
+        return _undo(Path.cwd(), alone=not (evidence or diff or list_ or choose or report))
     wanted = parse_reports(report or [])
     from graphdoc.diagnose import report_for
     from graphdoc.launch.keep import last_run, open_run
@@ -336,8 +331,14 @@ def _apply(fix: Fix, contents: dict[Path, bytes], base: Path, root: Path) -> Non
     put(f"{statement(fix.title)}: changed {names}.{verified}\nTo undo: {command}\n", sys.stdout)
 
 
-def _undo(cwd: Path) -> None:
-    """Take back the last patch that was applied for a run in this folder, and say so."""
+def _undo(cwd: Path, *, alone: bool) -> None:
+    """Take back the last patch that was applied for a run in this folder, and say so.
+
+    Raises:
+        UsageError: something else is asked for beside it, or it cannot be.
+    """
+    if not alone:
+        raise UsageError("--undo takes back the last patch that was applied here, and goes with nothing else")
     from graphdoc.fixes.whole import take_back
     from graphdoc.project import working_directory
 
