@@ -31,7 +31,7 @@ def main() -> None:
         ours = threading.current_thread() is threading.main_thread()
         if ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, _interrupt)
-        from graphdoc.cli.arguments import quick
+        from graphdoc.cli.arguments import plain, quick
         from graphdoc.cli.settings import with_settings
 
         if not _here():
@@ -42,6 +42,17 @@ def main() -> None:
             from graphdoc.cli.running import run
 
             sys.exit(run(*wanted))
+        if sys.argv[1:2] == ["explain"] and (words := plain(sys.argv[2:], "text")) is not None:
+            from graphdoc.cli.explaining import explain
+
+            sys.exit(explain(*words))
+        if sys.argv[1:2] == ["show"] and (words := plain(sys.argv[2:], "terminal")) is not None:
+            from pathlib import Path
+
+            from graphdoc.cli.showing import show_run
+
+            show_run(Path(words[0]) if words[0] is not None else None, words[1])
+            sys.exit(0)
         from graphdoc.cli.app import app
 
         app(prog_name="graphdoc")

@@ -6,7 +6,7 @@ import importlib
 import pkgutil
 from functools import cache
 
-from graphdoc.causes.base import Cause
+from graphdoc.causes.base import Cause, Entry
 
 
 @cache
@@ -24,3 +24,15 @@ def find(name: str) -> Cause | None:
     """The cause with this code or slug (case does not matter), or None."""
     wanted = name.strip().lower()
     return next((c for c in all_causes() if wanted in (c.code.lower(), c.slug)), None)
+
+
+def entry(name: str) -> Entry | None:
+    """What the catalogue tells of the cause with this code or slug, or None; only this one's file is read.
+
+    Nothing that its recogniser needs is imported, which would take five times as long as all else that
+    ``graphdoc explain`` does.
+    """
+    from graphdoc.causes.reading import file_of, read
+
+    file = file_of(name.strip().lower(), __path__)
+    return read(file) if file is not None else find(name)

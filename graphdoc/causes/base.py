@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from graphdoc.finding import Finding
-from graphdoc.program.observed import Program
+if TYPE_CHECKING:
+    from graphdoc.finding import Finding
+    from graphdoc.program.observed import Program
 
 
 @dataclass(frozen=True)
@@ -27,17 +29,23 @@ class Page:
 
 
 @dataclass(frozen=True)
-class Cause:
-    """One entry of the catalogue.
+class Entry:
+    """What the catalogue tells of a cause."""
+
+    code: str
+    slug: str
+    title: str
+    page: Page
+
+
+@dataclass(frozen=True)
+class Cause(Entry):
+    """One entry of the catalogue, with the test that recognises it in a run.
 
     ``families`` are the message families (see ``graphdoc.messages``) in which it can be the answer. Where the exception
     is none of autograd's, the recogniser is asked only if it names none, or if it names ``silent`` and something was
     seen before the program ended.
     """
 
-    code: str
-    slug: str
-    title: str
-    page: Page
     recognise: Callable[[Program], Finding | None]
     families: tuple[str, ...] = ()

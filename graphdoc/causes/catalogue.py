@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from graphdoc.address import anchor
-from graphdoc.causes.base import Cause
+from graphdoc.causes.base import Entry
 
 GROUPS = {
     "GD1": "Trying to backward through the graph a second time",
@@ -32,12 +32,12 @@ Every way of failing that graphdoc knows, with what happened, why, and what to w
 """
 
 
-def group(cause: Cause) -> str:
+def group(cause: Entry) -> str:
     """The heading under which a cause stands: what the user saw."""
     return GROUPS.get(cause.code[:3], "Other causes")
 
 
-def as_json(causes: Iterable[Cause]) -> list[dict[str, Any]]:
+def as_json(causes: Iterable[Entry]) -> list[dict[str, Any]]:
     """The causes as plain data, ready for ``json.dumps``: everything a page has, and no recogniser."""
     return [
         {
@@ -57,7 +57,7 @@ def as_json(causes: Iterable[Cause]) -> list[dict[str, Any]]:
     ]
 
 
-def page_as_markdown(cause: Cause, level: int = 1) -> str:
+def page_as_markdown(cause: Entry, level: int = 1) -> str:
     """The page of one cause; ``level`` is the depth of its heading."""
     page, mark, sub = cause.page, "#" * level, "#" * (level + 1)
     parts = [
@@ -81,7 +81,7 @@ def page_as_markdown(cause: Cause, level: int = 1) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def as_markdown(causes: Iterable[Cause]) -> str:
+def as_markdown(causes: Iterable[Entry]) -> str:
     """The whole catalogue as one Markdown document: a table of contents in groups, then every page."""
     every = list(causes)
     parts = [_HEAD]

@@ -101,3 +101,22 @@ def quick(words: Sequence[str]) -> tuple[Kind, list[str], list[str], Asked] | No
     if not program:
         return None
     return kind, program, reports, asked
+
+
+def plain(words: Sequence[str], default: str) -> tuple[str | None, str] | None:
+    """The one argument of a command, if it has any, and its ``--format``, read without typer for the same reason.
+
+    None for every other line: one with further options or words, or with an option whose value is missing.
+    """
+    argument: str | None = None
+    fmt = default
+    left = list(words)
+    while left:
+        word = left.pop(0)
+        if word == "--format" and left:
+            fmt = left.pop(0)
+        elif argument is None and (word == "-" or not word.startswith("-")):
+            argument = word
+        else:
+            return None
+    return argument, fmt

@@ -7,7 +7,7 @@ import os
 import re
 from pathlib import Path
 
-from graphdoc.causes import all_causes
+from graphdoc.causes import all_causes, entry
 from graphdoc.causes.catalogue import GROUPS, as_json, as_markdown, group, page_as_markdown
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "causes.md"
@@ -19,6 +19,20 @@ def test_docs_page_is_not_stale() -> None:
     if os.environ.get("GRAPHDOC_BLESS"):
         DOCS.write_text(text, encoding="utf-8")
     assert DOCS.read_text(encoding="utf-8") == text
+
+
+def test_an_entry_read_from_its_file_is_the_cause_s_own() -> None:
+    for cause in all_causes():
+        for name in (cause.code, f" {cause.code.lower()}", cause.slug):
+            found = entry(name)
+            assert found is not None
+            assert (found.code, found.slug, found.title, found.page) == (
+                cause.code,
+                cause.slug,
+                cause.title,
+                cause.page,
+            )
+    assert entry("GD999") is None and entry("links") is None and entry("") is None
 
 
 def test_every_link_of_the_table_leads_to_a_heading() -> None:

@@ -60,7 +60,7 @@ def test_a_page_as_json() -> None:
 
 LOADED = """
 import sys
-from graphdoc.cli.explain import explain
+from graphdoc.cli.explaining import explain
 status = explain(sys.argv[1])
 print(status, sorted({"torch", "libcst", "rich", "numpy"} & set(sys.modules)), file=sys.stderr)
 """
@@ -70,6 +70,22 @@ print(status, sorted({"torch", "libcst", "rich", "numpy"} & set(sys.modules)), f
 def test_no_torch_and_no_libcst(target: str) -> None:
     done = subprocess.run([sys.executable, "-c", LOADED, target], capture_output=True, text=True)
     assert done.stderr.strip() == "0 []"
+
+
+PAGE = """
+import sys
+sys.argv = ["graphdoc", "explain", "GD101"]
+from graphdoc.__main__ import main
+try:
+    main()
+except SystemExit as e:
+    print(e.code, [m for m in sys.modules if m.startswith(("typer", "graphdoc.program", "graphdoc.remedies"))])
+"""
+
+
+def test_a_page_imports_no_recogniser() -> None:
+    done = subprocess.run([sys.executable, "-c", PAGE], capture_output=True, text=True)
+    assert done.stdout.startswith("# GD101 ") and done.stdout.endswith("\n0 []\n"), done.stderr
 
 
 def test_a_pasted_message() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from commands import graphdoc
 
-from graphdoc.cli.arguments import Asked, quick, split
+from graphdoc.cli.arguments import Asked, plain, quick, split
 
 WITH_VALUE = {"--report", "--nan"}
 
@@ -89,6 +89,24 @@ def test_typer_reads_the_same(words: list[str], monkeypatch: pytest.MonkeyPatch)
     done = CliRunner().invoke(app.app, ["run", *words])
     assert done.exit_code == 0, done.output
     assert seen == [quick(["run", *words])]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], (None, "text")),
+        (["GD101"], ("GD101", "text")),
+        (["-", "--format", "json"], ("-", "json")),
+        (["--format", "json", "a b"], ("a b", "json")),
+        (["--format"], None),
+        (["--format=json"], None),
+        (["a", "b"], None),
+        (["--help"], None),
+        (["--", "a"], None),
+    ],
+)
+def test_one_argument_and_a_format_are_read_without_typer(words: list[str], expected: object) -> None:
+    assert plain(words, "text") == expected
 
 
 def write(folder: Path, text: str, name: str = "train.py") -> None:
