@@ -68,9 +68,11 @@ def parse_reports(values: Sequence[str], project: Path | None = None, sources: I
 
 def check_format(name: str) -> None:
     """Raises UsageError for a format that does not exist."""
-    from graphdoc.render import FORMATS
+    from graphdoc.render import is_format
 
-    if name not in FORMATS:
+    if not is_format(name):
+        from graphdoc.render import FORMATS
+
         raise UsageError(f"unknown report format {name!r}; the formats are {', '.join(FORMATS)}")
 
 

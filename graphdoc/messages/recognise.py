@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import resources
@@ -250,6 +251,10 @@ _MOST_LOOKS = 200
 _REACH = 4000
 # Only pasted text has words broken in two; a longer one is a log, whose lines are whole.
 _MOST_SQUEEZED = 65536
+# One diagnosis asks for a message or two; the index of words pays from here on.
+_FEW = 10
+_SHORT = 2000
+_asked = itertools.count()
 # Jobs repeat themselves: the same message from every rank, from every retry.
 _MOST_CACHED = 8192
 
@@ -411,8 +416,11 @@ def _hits(flat: Flat, limit: int, tight: bool) -> Iterator[_Hit]:
             at = text.find(anchor, after)
 
 
-def _worth_looking(text: str) -> list[int]:
-    """The wordings whose rarest word is in the text, in their order."""
+def _worth_looking(text: str) -> Sequence[int]:
+    """The wordings whose rarest word is in the text, in their order; all of them for the first few short texts, in
+    which they are looked for sooner than the index of words is made."""
+    if len(text) <= _SHORT and next(_asked) < _FEW:
+        return range(len(wordings()))
     index = by_word()
     words = index.keys() & WORD.findall(text)
     return sorted(i for word in (*words, "") for i in index.get(word, ()))

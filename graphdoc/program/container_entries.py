@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from graphdoc.evidence import Frame, Holder, Node, Raised, SourceTexts, Step
 from graphdoc.program.bindings import frame_of, function_around, function_at, scope_at, tree
@@ -16,14 +17,18 @@ MOST_PUTS = 6
 """Statements that fill one container which are told: all of them have to be cut."""
 
 
-def statements(scope: ast.AST) -> Iterator[ast.stmt]:
+@lru_cache(maxsize=4096)
+def statements(scope: ast.AST) -> tuple[ast.stmt, ...]:
     """Statements of a scope in order of the source, without those of functions inside it."""
+    found: list[ast.stmt] = []
     for child in ast.iter_child_nodes(scope):
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             continue
         if isinstance(child, ast.stmt):
-            yield child
-        yield from statements(child)
+            found.append(child)
+        if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):  # no other node holds statements
+            found += statements(child)
+    return tuple(found)
 
 
 def statements_at(sources: SourceTexts, frame: Frame) -> list[ast.stmt]:

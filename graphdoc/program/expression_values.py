@@ -362,6 +362,8 @@ def _unrecorded(sources: SourceTexts, carry: OlderEdge, failing: Event | None) -
 def _hidden(scope: ast.AST, statement: ast.stmt) -> ast.expr | None:
     """What a statement resets without recording."""
     tensor = _written(statement)
+    if tensor is None:
+        return None
     if isinstance(tensor, ast.Attribute) and tensor.attr == "data":
         return tensor.value
     blocks = [n for n in walked(scope) if isinstance(n, ast.With) and statement in n.body]

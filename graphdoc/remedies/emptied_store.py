@@ -25,6 +25,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.source.effects import DRAWS, TAKES
+from graphdoc.source.module import walked
 from graphdoc.source.paths import last_word, pairs, targets_of
 from graphdoc.source.scopes import parameters
 from graphdoc.story.older_graph import distinct_carries
@@ -83,8 +84,8 @@ def _remedy(paths: list[str], anchor: Frame, step: Frame) -> Remedy:
 
 def _lists_read(scope: ast.AST) -> Iterator[str]:
     """The names and dotted names that a function reads, other than to call a method of theirs."""
-    called = {id(n.value) for n in ast.walk(scope) if isinstance(n, ast.Attribute)}
-    for n in ast.walk(scope):
+    called = {id(n.value) for n in walked(scope) if isinstance(n, ast.Attribute)}
+    for n in walked(scope):
         if isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, ast.Load) and id(n) not in called:
             path = dotted(n)
             if path:
@@ -98,7 +99,7 @@ def _only_grows(sources: SourceTexts, path: str) -> bool:
     grows = False
     for file in sources:
         root = tree(sources, file)
-        for n in ast.walk(root) if root is not None else ():
+        for n in walked(root) if root is not None else ():
             if isinstance(n, ast.Attribute) and _is(n.value, name, owner):
                 grows = grows or n.attr == "append"
                 if n.attr in _TAKING:
@@ -120,12 +121,12 @@ def _base(node: ast.expr) -> ast.expr:
 
 def _bound_late(root: ast.AST) -> Iterator[ast.expr]:
     """What is assigned inside of loops, or as an attribute elsewhere than in ``__init__``."""
-    for node in ast.walk(root):
+    for node in walked(root):
         if isinstance(node, ast.For | ast.While):
-            for n in ast.walk(node):
+            for n in walked(node):
                 yield from _targets(n)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name != "__init__":
-            for n in ast.walk(node):
+            for n in walked(node):
                 yield from (t for t in _targets(n) if isinstance(t, ast.Attribute))
 
 

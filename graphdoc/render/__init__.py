@@ -30,6 +30,19 @@ def _modules() -> dict[str, ModuleType]:
     return dict(sorted(found.items()))
 
 
+def _module(fmt: str) -> ModuleType | None:
+    """The module of a format, which is called by its name, alone: others, such as the page's, take long to import."""
+    if fmt not in {info.name for info in pkgutil.iter_modules(__path__)}:
+        return None
+    module = importlib.import_module(f"{__name__}.{fmt}")
+    return module if getattr(module, "NAME", None) == fmt else None
+
+
+def is_format(name: str) -> bool:
+    """Whether there is a format of this name."""
+    return _module(name) is not None
+
+
 def __getattr__(name: str) -> object:
     if name == "FORMATS":
         return tuple(_modules())
@@ -42,7 +55,7 @@ def render(report: Report, fmt: str, *, width: int | None = None, color: bool = 
     ``width`` is in terminal cells and is held between 80 and 160; ``color`` asks for ANSI colours. Both matter to
     ``terminal`` only. Raises ValueError for a format that does not exist.
     """
-    module = _modules().get(fmt)
+    module = _module(fmt)
     if module is None:
         raise ValueError(f"there is no format {fmt!r}; the formats are {', '.join(_modules())}")
     cells = DEFAULT_WIDTH if width is None else max(MIN_WIDTH, min(MAX_WIDTH, width))

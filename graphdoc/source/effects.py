@@ -7,6 +7,7 @@ import builtins
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 
+from graphdoc.source.module import walked
 from graphdoc.source.paths import key, last_word, pairs, targets_of
 
 _MODULES = frozenset({"torch", "F", "nn", "functional", "math", "np", "numpy", "T"})
@@ -127,7 +128,7 @@ def calls_of(node: ast.AST) -> list[ast.Call]:
 
 def functions_named(trees: Iterable[ast.AST], names: Set[str]) -> list[ast.FunctionDef]:
     """Every function of a program by one of these names, whatever it belongs to."""
-    nodes = (n for tree in trees for n in ast.walk(tree))
+    nodes = (n for tree in trees for n in walked(tree))
     return [n for n in nodes if isinstance(n, ast.FunctionDef) and n.name in names]
 
 
@@ -263,7 +264,7 @@ class Touching:
     _imported: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        for node in (n for tree in self.trees for n in ast.walk(tree)):
+        for node in (n for tree in self.trees for n in walked(tree)):
             if isinstance(node, ast.FunctionDef):
                 self._functions.setdefault(node.name, []).append(node)
             elif isinstance(node, ast.Import | ast.ImportFrom):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from functools import lru_cache
 
 # Expressions that bind at least as tightly as an attribute access, so that ``.detach()`` can follow them.
 _ATOMS = (
@@ -174,6 +175,11 @@ def names_written(statement: ast.AST) -> list[str]:
 
 def targets_of(statement: ast.AST) -> list[ast.expr]:
     """The leaf targets that a statement binds (tuples taken apart), its walrus assignments included."""
+    return list(_targets(statement))
+
+
+@lru_cache(maxsize=1 << 14)
+def _targets(statement: ast.AST) -> tuple[ast.expr, ...]:
     tops: list[ast.expr] = []
     if isinstance(statement, ast.Assign):
         tops += statement.targets
@@ -192,7 +198,7 @@ def targets_of(statement: ast.AST) -> list[ast.expr]:
     for child in ast.iter_child_nodes(statement):
         if isinstance(child, ast.expr):
             leaves += [n.target for n in ast.walk(child) if isinstance(n, ast.NamedExpr)]
-    return leaves
+    return tuple(leaves)
 
 
 def weights_of(node: ast.Call) -> tuple[str, int]:
