@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, kind, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, kind, place, required, statement
 from graphdoc.source.edits import Piece, insert_before, rename, set_keyword, write
 from graphdoc.source.expressions import operand_of
 from graphdoc.source.module import Source
@@ -336,8 +336,12 @@ def finite_fill(sources: Sources, args: Args) -> list[Edit]:
     softmax.
 
     Args:
-        place: the call that writes ``-inf``.
+        place: the call that writes ``-inf``, or what it is assigned to: ``bias[~mask] = -inf``.
     """
+    assigned = _assigned(sources, required(args, "place"))
+    if assigned is not None:
+        source, tensor, value = assigned
+        return [write(source, value, "torch.finfo({tensor}.dtype).min", tensor=tensor)]
     source, node = call(sources, required(args, "place"))
     given = [*node.args, *(k.value for k in node.keywords)]
     wanted = next((a for a in given if _is_minus_inf(a)), None)
@@ -348,6 +352,31 @@ def finite_fill(sources: Sources, args: Args) -> list[Edit]:
     if of_tensor and isinstance(filled, ast.Name | ast.Attribute) and source.segment(filled) != "torch":
         return [write(source, wanted, "torch.finfo({filled}.dtype).min", filled=filled)]
     return [write(source, wanted, "-1e9")]
+
+
+def _assigned(sources: Sources, at: object) -> tuple[Source, ast.expr, ast.expr] | None:
+    """Where ``-inf`` is assigned to a part of a tensor: the source, the tensor and the value."""
+    found = place(at)
+    source = sources.get(found.file)
+    target = source.node_expression(found) if source is not None and found.exact else None
+    if source is None or not isinstance(target, ast.Subscript):
+        return None
+    statement = source.node_owner(target)
+    if not isinstance(statement, ast.Assign) or not _is_minus_inf(statement.value):
+        return None
+    return source, target.value, statement.value
+
+
+@kind("spare_empty_rows")
+def spare_empty_rows(sources: Sources, args: Args) -> list[Edit]:
+    """Let a mask leave a row as it is in which it would leave out everything: ``pad`` → ``pad & ~pad.all(-1,
+    keepdim=True)``.
+
+    Args:
+        place: the mask, True where an element is left out.
+    """
+    source, node = expression(sources, required(args, "place"))
+    return [write(source, node, "{mask} & ~{mask}.all(-1, keepdim=True)", mask=node)]
 
 
 def _is_minus_inf(node: ast.expr) -> bool:

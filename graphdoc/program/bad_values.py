@@ -389,6 +389,8 @@ def kind_of(trouble: Trouble) -> str:
         return point.cause if point is not None else "nan-input-data"
     if any(abs(n) == float("inf") for n in born.facts.get("numbers") or ()):
         return "nan-masked-softmax"  # a mask multiplied with -inf
+    if born is trouble.turned and (masked := _of_constants(trouble)):
+        return masked  # whether or not the loss leaves these rows out
     if _left_out(trouble, born):
         return "nan-where-branch"
     if born.facts.get("in_step") and not _in_own_code(born):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.finding import Finding
+from graphdoc.evidence import Frame
+from graphdoc.finding import Finding, Remedy
 from graphdoc.program.bad_values import Birth, Trouble
+from graphdoc.program.masks import Mask, mask_at
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import span
 from graphdoc.remedies.fix_places import remedy_at
-from graphdoc.story.first_bad_value import function, tell, trouble_with
+from graphdoc.story.first_bad_value import LONGEST, function, tell, trouble_with
 
 SLUG = "nan-masked-softmax"
 TITLE = "A softmax is taken of a row in which everything is masked"
@@ -30,11 +32,13 @@ weights = torch.softmax(scores.masked_fill(~mask, float("-inf")), dim=-1)
 """,
     use_instead="""\
 weights = torch.softmax(scores.masked_fill(~mask, torch.finfo(scores.dtype).min), dim=-1)
+out, _ = attention(x, x, x, key_padding_mask=pad & ~pad.all(-1, keepdim=True))
 """,
     fix_safety="""\
 Unsafe: with the smallest finite number in the place of `-inf` a row that is masked out entirely gets equal weights
 instead of nan, and every other row stays as it is. The result of such rows has no meaning and must stay out of the
-loss.
+loss. A layer that is handed the mask, such as `nn.MultiheadAttention`, writes the `-inf` itself; there the mask spares
+the rows that it would empty.
 """,
     not_this="""\
 - The scores themselves overflow before the softmax: `nan-half-overflow` or `exploding-gradients`.
@@ -54,30 +58,61 @@ def recognise(program: Program) -> Finding | None:
 
 def _told(trouble: Trouble, birth: Birth) -> Finding:
     turned = trouble.turned or birth
+    if turned.op.strip("_") == "mul":
+        return _multiplied(trouble, turned)
+    written = trouble.constant
+    filled = written.place if written is not None else None
+    mask = mask_at(trouble.sources, filled)
+    if filled is not None and mask is None and written is not None and written.kind != "constant":
+        filled = None  # it came from elsewhere
     rows = turned.facts.get("rows_out") or 0
-    multiplied = turned.op.strip("_") == "mul"
-    mask = trouble.constant
-    filled = mask.place if mask is not None and mask.kind == "constant" else None
-    more = (span("created", filled, "the mask's -inf is written here", trouble.sources),) if filled is not None else ()
-    remedies = remedy_at(
+    count = f"{rows} {'row' if rows == 1 else 'rows'}"
+    name = f"`{mask.text}`" if mask is not None and len(mask.text) <= LONGEST else ""
+    label = f"{name or 'the mask'} leaves nothing in {count}" if rows else "the mask's -inf is written here"
+    more = (span("created", mask.frame if mask else filled, label, trouble.sources),) if filled is not None else ()
+    left_out = " Leaving its result out of the loss does not help: its gradient is `0 * nan`."
+    return tell(
+        trouble,
+        turned,
+        f"{name} leaves nothing in a row of a softmax, which is nan then"
+        if name
+        else "Everything is masked in a row of a softmax, which is nan then",
+        "nothing is left in a row to share the weight among",
+        f"in {count} every element is -inf" if rows else "",
+        f"{function(trouble, turned)} has no value there.{left_out if trouble.what == 'gradient' else ''}",
+        _remedies(mask, filled),
+        more=more,
+        makers=filled is None,
+    )
+
+
+def _remedies(mask: Mask | None, filled: Frame | None) -> tuple[Remedy, ...]:
+    if mask is not None and mask.handed:
+        return remedy_at(
+            mask.frame,
+            "spare_empty_rows",
+            "Leave nothing out in a row that would be empty",
+            "unsafe",
+            "A row that is masked out entirely attends to its padding; every other row stays as it is.",
+        )
+    return remedy_at(
         filled,
         "finite_fill",
         "Mask with the smallest finite number",
         "unsafe",
         "A row that is masked out entirely gets equal weights; every other row stays as it is.",
     )
+
+
+def _multiplied(trouble: Trouble, turned: Birth) -> Finding:
     return tell(
         trouble,
         turned,
-        "A mask is made by multiplying with -inf, and 0 * -inf is nan"
-        if multiplied
-        else "Everything is masked in a row of a softmax, which is nan then",
-        "zero times infinity" if multiplied else "nothing is left in a row to share the weight among",
-        f"in {rows} {'row' if rows == 1 else 'rows'} every element is -inf" if rows and not multiplied else "",
+        "A mask is made by multiplying with -inf, and 0 * -inf is nan",
+        "zero times infinity",
+        "",
         f"{function(trouble, turned)} has no value there.",
-        remedies,
-        confidence=Proof.BIRTH.confidence if multiplied else None,  # the -inf is written in the program
-        more=more,
+        confidence=Proof.BIRTH.confidence,  # the -inf is written in the program
     )
 
 
