@@ -15,6 +15,7 @@ from graphdoc.fixes.traits import safety_of
 from graphdoc.ignored import not_ignored
 from graphdoc.launch.keep import Kept, observed
 from graphdoc.messages.recognise import Match, listed_of, recognise_exception
+from graphdoc.messages.ways_out import way_out
 from graphdoc.model import CONFIDENCE_ORDER, Diagnosis, Fix, Outcome, Report, Run
 from graphdoc.picture.portrait import picture_of
 from graphdoc.processes import Processes, read_processes
@@ -88,7 +89,7 @@ def findings_for(evidence: Evidence) -> tuple[list[Found], list[str]]:
     if not found:
         if match is None:
             return [], [*notes, *every_value(evidence.signs, evidence.extras, program.trouble)]
-        return [], [*notes, _unexplained(match) + _made_at(evidence.failing_node, evidence.raised)]
+        return [], [*notes, _unexplained(match, evidence.raised) + _made_at(evidence.failing_node, evidence.raised)]
     told = [f for i, f in enumerate(found) if f.cause.code[:3] not in {s.finding.covers for s in found[:i]}]
     if match is None and evidence.signs:
         return told[:MOST], notes  # each is a fault of its own
@@ -263,10 +264,13 @@ def _reads_a_gradient(sources: SourceTexts, raised: Raised) -> bool:
     return met_none(raised.message) and ".grad" in line_text(sources, innermost_user(raised.stack))
 
 
-def _unexplained(match: Match) -> str:
-    """What is known of an error that no cause was found for."""
+def _unexplained(match: Match, raised: Raised | None) -> str:
+    """What is known of an error that no cause was found for: what it means, what to do about it and where."""
     means = match.means.rstrip(".")
     known = [c for c in all_causes() if c.slug in match.causes]
+    out = way_out(match.id)
+    if not known and out is not None:
+        return f"{means.partition('; ')[0]}{_at(raised)}. {out.told}"
     if not known:
         return f"{means}. Nothing in the graph was found at fault."
     names = ", ".join(f"{c.slug} ({c.code})" for c in known)

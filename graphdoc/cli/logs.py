@@ -10,6 +10,7 @@ from typing import Any
 from graphdoc.causes import all_causes
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.messages import Failure, evidence_from
+from graphdoc.messages.ways_out import way_out
 from graphdoc.model import Diagnosis, Report
 from graphdoc.processes import as_ranks
 from graphdoc.program.spans import span
@@ -80,6 +81,9 @@ def _means(failure: Failure, explained: bool) -> str:
     if match is None:
         return ""
     innocent = not match.listed and match.group == "other" and match.family != "anomaly" and not explained
+    out = way_out(match.id) if not explained else None
+    if out is not None:
+        return f"{match.means.partition('; ')[0].rstrip('.')}. {out.told}"
     return match.means + (" This is not a fault of the graph." if innocent and "graph" not in match.means else "")
 
 

@@ -28,7 +28,7 @@ SLUGS = {
     "unused-in-graph non-leaf-parameter grad-is-none",
     "GD4": "missing-create-graph no-double-backward",
     "GD5": "non-scalar-loss numpy-on-grad-tensor deepcopy-non-leaf integer-requires-grad requires-grad-on-non-leaf "
-    "custom-function-bad-gradient custom-function-saved-misuse amp-scaler-misuse",
+    "custom-function-bad-gradient custom-function-saved-misuse amp-scaler-misuse call-refused",
     "GD7": "gradient-leaks-into-target grad-aliased step-missing stale-parameter-unseen parameters-never-reached "
     "optimizer-holds-stale-parameters zero-grad-missing cleared-before-step graph-grows clipping-without-effect "
     "straight-through-cancels",

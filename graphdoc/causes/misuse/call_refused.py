@@ -1,0 +1,90 @@
+"""GD509: PyTorch refuses a call in words that leave no doubt; what to do about it stands in a table."""
+
+from __future__ import annotations
+
+from graphdoc.causes.base import Cause, Page
+from graphdoc.finding import Finding, Remedy
+from graphdoc.messages.ways_out import WayOut, way_out
+from graphdoc.program.bindings import calls_named
+from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
+from graphdoc.program.spans import distinct, short_code, span
+
+TITLE = "PyTorch refuses this call, and its message says why"
+
+PAGE = Page(
+    what_happened="""\
+A call asked for something that autograd, torch.func, torch.compile, an optimizer or a distributed wrapper does not
+do. The message belongs to this one fault, and the place is the innermost line of your own code.
+
+[docs/messages.md](messages.md) has all of these messages, with what to do about each, and beside them those that are
+PyTorch's own affair.
+""",
+    why="""\
+Each of these checks protects a gradient: from being wrong, from being lost, or from a graph that cannot be built.
+""",
+    example="""\
+def loss(params, x):
+    value = functional_call(net, params, (x,)).square().mean()
+    value.backward()  # torch.func.grad differentiates it already
+    return value
+
+grads = torch.func.grad(loss)(params, x)
+""",
+    use_instead="""\
+def loss(params, x):
+    return functional_call(net, params, (x,)).square().mean()
+
+grads = torch.func.grad(loss)(params, x)
+""",
+    fix_safety="""\
+Display only: what to do is said in words, and nothing is edited.
+""",
+    not_this="""\
+- A message that several faults can have leads to a cause of its own, such as `cut-by-detach` or `carried-state`.
+- An ordinary wrong argument, such as a negative learning rate, is told in one line and is no fault of the graph.
+""",
+    references=(
+        ("torch.func", "https://docs.pytorch.org/docs/stable/func.html"),
+        ("Autograd mechanics", "https://docs.pytorch.org/docs/stable/notes/autograd.html"),
+    ),
+)
+
+
+def recognise(program: Program) -> Finding | None:
+    """A message with a way out and no cause of its own, raised in this run."""
+    if program.evidence.from_text:
+        return None
+    found = next(((m, out) for m in program.messages if m.kind == "error" and (out := way_out(m.id))), None)
+    if found is None or found[1].own or found[1].plain:
+        return None
+    return _told(program, found[0].means, found[1])
+
+
+def _told(program: Program, means: str, out: WayOut) -> Finding | None:
+    frame = program.raised_at
+    if frame is None:
+        return None
+    setting = calls_named(program.sources, *out.calls) if out.calls else []
+    setting = [f for f in setting if f.line != frame.line] if len(setting) == 1 else []
+    call = short_code(program.sources, setting[0] if setting else frame)
+    spans = [span("cause", f, "set up here", program.sources) for f in setting]
+    return Finding(
+        0.2,  # any cause that knows more of the program comes first
+        Proof.RAISED.confidence,
+        f"PyTorch refuses {'what ' * bool(setting)}`{call}`{' set up' * bool(setting)}" if call else TITLE,
+        means,
+        distinct((*spans, span("failed" if spans else "cause", frame, "refused here", program.sources))),
+        remedies=(Remedy("way_out", out.text, "display"),),
+        because=means.partition("; ")[0].rstrip("."),
+    )
+
+
+CAUSE = Cause(
+    code="GD509",
+    slug="call-refused",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("functorch", "compile", "optimizer", "ddp", "fsdp", "hooks", "custom-function"),
+)

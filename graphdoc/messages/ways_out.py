@@ -1,0 +1,47 @@
+"""What to do about the errors that have no cause of their own: a table, ``ways_out.txt``, beside the patterns."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from importlib import resources
+from typing import NamedTuple
+
+
+class WayOut(NamedTuple):
+    """What to do about a message, in words that begin with a verb; of PyTorch's ``own`` affair, why it is that.
+
+    ``plain``: an ordinary exception, which has nothing to do with a graph. ``calls`` set up what is refused later.
+    """
+
+    text: str
+    own: bool = False
+    plain: bool = False
+    calls: tuple[str, ...] = ()
+
+    @property
+    def told(self) -> str:
+        """As a sentence."""
+        text = f"This is PyTorch's own affair: {self.text}" if self.own else self.text[:1].upper() + self.text[1:]
+        return f"{text}."
+
+
+_OWN, _PLAIN = "own: ", "plain: "
+
+
+@functools.cache
+def ways_out() -> Mapping[str, WayOut]:
+    """Every one of them by the id of its message, in the order of the file."""
+    text = resources.files("graphdoc.messages").joinpath("ways_out.txt").read_text(encoding="utf-8")
+    return dict(_parsed(line) for line in text.splitlines() if not line.startswith("#"))
+
+
+def _parsed(line: str) -> tuple[str, WayOut]:
+    ident, words, *calls = line.split("\t")
+    text = words.removeprefix(_OWN).removeprefix(_PLAIN)
+    return ident, WayOut(text, words.startswith(_OWN), words.startswith(_PLAIN), tuple(" ".join(calls).split()))
+
+
+def way_out(ident: str) -> WayOut | None:
+    """That of one message; None where it has causes, is a warning or not known."""
+    return ways_out().get(ident)

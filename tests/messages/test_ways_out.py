@@ -1,0 +1,74 @@
+"""Every known error without a cause has a way out, or is PyTorch's own affair; docs/messages.md lists both."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from graphdoc.cli.explain import explain
+from graphdoc.messages.recognise import Entry, entries
+from graphdoc.messages.ways_out import ways_out
+
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "messages.md"
+MOST_CHARACTERS = 80
+"""Of a way out, with ten for each name."""
+HEAD = """\
+# Messages and what to do about them
+
+An error that several faults can have leads to one of the [causes](causes.md). Each of the others has one reason, and
+stands here with what to do about it. `graphdoc run` names the line of your program, `graphdoc explain "MESSAGE"` tells
+the same of a pasted message. Warnings stop no program and are not listed.
+"""
+OWN = """\
+
+## PyTorch's own affair
+
+A training program does not bring these about by itself, or they come from a tool beside the training.
+
+| message | why |
+|---|---|
+"""
+
+
+def _errors() -> list[Entry]:
+    return [e for e in entries() if e.kind == "error" and not e.causes]
+
+
+def _row(entry: Entry, text: str) -> str:
+    words = " ".join(entry.example.split())
+    short = words if len(words) <= 90 else words[:89].rstrip() + "…"
+    return f"| {short.replace('|', chr(92) + '|').replace('<', '&lt;')} | {text} |\n"
+
+
+def page() -> str:
+    """The whole page."""
+    told = {e.id: (e, ways_out()[e.id]) for e in _errors()}
+    parts = [HEAD]
+    for family in sorted({e.family for e, out in told.values() if not out.own}):
+        rows = [_row(e, out.text) for e, out in told.values() if e.family == family and not out.own]
+        parts.append(f"\n## {family}\n\n| message | what to do |\n|---|---|\n{''.join(rows)}")
+    return "".join((*parts, OWN, *(_row(e, out.text) for e, out in told.values() if out.own)))
+
+
+def test_page_is_not_stale() -> None:
+    """Re-bless with GRAPHDOC_BLESS=1."""
+    if os.environ.get("GRAPHDOC_BLESS"):
+        DOCS.write_text(page(), encoding="utf-8")
+    assert DOCS.read_text(encoding="utf-8") == page()
+
+
+def test_each_error_without_a_cause_is_in_the_table_and_no_other() -> None:
+    assert set(ways_out()) == {e.id for e in _errors()}
+
+
+def test_ways_out_are_short_and_begin_with_a_small_verb() -> None:
+    for ident, out in ways_out().items():
+        length = len(re.sub(r"`[^`]*`", "x" * 10, out.text))
+        assert out.text[0].islower() and not out.text.endswith(".") and length <= MOST_CHARACTERS, ident
+
+
+def test_a_pasted_message_gets_its_way_out(capsys) -> None:
+    assert explain("RuntimeError: hook '<lambda>' has changed the size of value") == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "Return a gradient of the shape that came in." in told
