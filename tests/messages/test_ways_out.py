@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from graphdoc.cli.explain import explain
+from graphdoc.cli.explaining import explain
 from graphdoc.messages.recognise import Entry, entries
 from graphdoc.messages.ways_out import ways_out
 
