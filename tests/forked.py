@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import atexit
+import builtins
 import gc
 import importlib
 import io
 import os
 import pkgutil
-import runpy
 import signal
 import sys
 import tempfile
@@ -19,8 +19,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import NoReturn
+
+from greenlet import greenlet
 
 # Before torch and numpy are loaded: a process that has started worker threads is not safe to fork.
 for _variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
@@ -45,21 +47,23 @@ def run_forked(
     setup: Callable[[], None] | None = None,
     *,
     timeout: float = 300.0,
+    enough: Callable[[], bool] | None = None,
 ) -> Result:
     """Run the script ``path`` with ``args`` in the folder ``cwd`` (the script's own by default).
 
-    ``setup`` is called in the child before the script starts; it may be a closure, but what it changes stays in the
-    child. Standard input is empty. Raises TimeoutError after ``timeout`` seconds.
+    With ``cwd`` a relative path is looked for there, and its frames name it so. ``setup`` is called in the child before
+    the script starts; it may be a closure, but what it changes stays in the child. Standard input is empty. ``enough``
+    says, asked over and over, when the child may be killed. Raises TimeoutError after ``timeout`` seconds.
     """
     _prepare()
-    script = Path(path).resolve()
+    script = Path(path) if cwd else Path(path).resolve()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         sys.stdout.flush()
         sys.stderr.flush()
         pid = os.fork()
         if pid == 0:
             _child(script, list(args), Path(cwd or script.parent), setup, out.fileno(), err.fileno())
-        status = _wait(pid, timeout)
+        status = _wait(pid, timeout, enough)
         out.seek(0)
         err.seek(0)
         return Result(status, out.read().decode(errors="replace"), err.read().decode(errors="replace"))
@@ -78,12 +82,15 @@ def _prepare() -> None:
     gc.freeze()
 
 
-def _wait(pid: int, timeout: float) -> int:
+def _wait(pid: int, timeout: float, enough: Callable[[], bool] | None) -> int:
     deadline = time.monotonic() + timeout
     while True:
         done, raw = os.waitpid(pid, os.WNOHANG)
         if done:
             return os.waitstatus_to_exitcode(raw)
+        if enough is not None and enough():
+            os.kill(pid, signal.SIGKILL)
+            return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         if time.monotonic() > deadline:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
@@ -120,8 +127,13 @@ def _child(script: Path, args: list[str], cwd: Path, setup: Callable[[], None] |
 
 
 def _run(script: Path) -> int:
+    """Run the script as Python runs one: the module ``__main__``, with no frame of ours below it."""
+    module = ModuleType("__main__")
+    module.__dict__.update(__file__=str(script), __builtins__=builtins)
+    sys.modules["__main__"] = module
     try:
-        runpy.run_path(str(script), run_name="__main__")
+        code = compile(script.read_bytes(), str(script), "exec", dont_inherit=True)
+        greenlet(exec).switch(code, module.__dict__)
     except SystemExit as leaving:
         if leaving.code is None or isinstance(leaving.code, int):
             return (leaving.code or 0) & 0xFF
@@ -137,7 +149,7 @@ def _run(script: Path) -> int:
 
 
 def _from_script(trace: TracebackType | None, script: Path) -> TracebackType | None:
-    """The traceback without the frames of this helper and of runpy; None where the script has no frame in it."""
+    """The traceback without the frames of this helper; None where the script has no frame in it."""
     while trace is not None and trace.tb_frame.f_code.co_filename != str(script):
         trace = trace.tb_next
     return trace
