@@ -26,8 +26,9 @@ class Root:
 def roots_of(frames: Iterable[FrameType]) -> list[Root]:
     """User frames innermost first, then the globals of the user's modules, ``__main__`` before others.
 
-    Python takes ``__file__`` out of ``__main__`` when the script has ended; a frame of the script still names it. A
-    launcher in Python (``runpy``) takes the whole module away; the frames still have its globals.
+    Python takes ``__file__`` out of ``__main__`` when the script has ended (Python/pythonrun.c); the loader, or a frame
+    of the script, still names it. A launcher in Python (``runpy``) takes the whole module away; the frames still have
+    its globals.
     """
     out: list[Root] = []
     scopes: dict[int, tuple[dict[str, Any], str]] = {}
@@ -44,7 +45,7 @@ def roots_of(frames: Iterable[FrameType]) -> list[Root]:
     done: set[int] = set()
     for module in modules:
         values = getattr(module, "__dict__", None) if type(module) is types.ModuleType else None
-        name = values.get("__file__", scopes.get(id(values), ({}, None))[1]) if values else None
+        name = _file_of(values) or scopes.get(id(values), ({}, None))[1] if values else None
         if values and id(values) not in done and isinstance(name, str) and is_user_file(name):
             done.add(id(values))
             out.append(Root(dict(values), "<module>", name, passing.get(id(values), NONE)))
@@ -52,6 +53,10 @@ def roots_of(frames: Iterable[FrameType]) -> list[Root]:
         if ident not in done and is_user_file(name):
             out.append(Root(dict(values), "<module>", name, passing.get(ident, NONE)))
     return out
+
+
+def _file_of(values: dict[str, Any]) -> object:
+    return values.get("__file__") or getattr(values.get("__loader__"), "path", None)
 
 
 def loop_names(code: types.CodeType) -> frozenset[str]:
