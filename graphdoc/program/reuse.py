@@ -28,6 +28,7 @@ from graphdoc.source.places import Place
 
 MOST_ASSIGNMENTS = 2
 """Assignments that are followed from an operand to the call that computed it."""
+_SUMS = ("AddBackward0", "SubBackward0")
 _COMPARING = (
     "SubBackward",
     "DivBackward",
@@ -490,6 +491,20 @@ class Reuse(OlderValues):
         if self.coupling is not None:
             return self.coupling.late or self.coupling.early
         return self._crossing
+
+    @cached_property
+    def adds_up(self) -> bool:
+        """Whether each iteration adds to the value what trained parameters give, and takes it into nothing else: the
+        graph has no other way from the newer value to the older one."""
+        fresh = self.behind & set(self._evidence.fresh_reaches)
+        return self.lifetime is Lifetime.RECURS and bool(fresh) and all(map(self._adds, self.carries))
+
+    def _adds(self, carry: OlderEdge) -> bool:
+        made, taken = (node_with(self._evidence.nodes, n) for n in (carry.producer, carry.consumer))
+        if made is None or taken is None or taken.op not in _SUMS or made.op != taken.op:
+            return False
+        places = {f.extent for n in (made, taken) if (f := innermost_user(n.stack)) is not None}
+        return len(places) == 1
 
     @cached_property
     def ran_beside(self) -> int:

@@ -67,7 +67,7 @@ def begun_anew(program: Program, reuse: Reuse, call: Frame, paths: list[str]) ->
     """Start plain names anew in each round of the loop around a backward call.
 
     Proposed where a cut would leave the loss nothing to train: weights that are adapted to a task, starting from those
-    of the model, are what this one trains the model through.
+    of the model, are what this one trains the model through; and where each round only adds to the value.
 
     Args:
         call: the frame of the backward call in the function that has the loop.
@@ -75,7 +75,7 @@ def begun_anew(program: Program, reuse: Reuse, call: Frame, paths: list[str]) ->
     """
     loop = loop_of(program.sources, call)
     recurs = reuse.lifetime is Lifetime.RECURS
-    if loop is None or not recurs or not through_it_alone(program.evidence.fresh_reaches, reuse):
+    if loop is None or not recurs or not (reuse.adds_up or through_it_alone(program.evidence.fresh_reaches, reuse)):
         return []
     starts = [s for path in paths if path.isidentifier() and (s := _start(program.sources, loop, path)) is not None]
     if len(starts) < len(paths):

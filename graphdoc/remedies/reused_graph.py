@@ -195,6 +195,8 @@ def remedies_for(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
     if reuse.inner and reuse.lifetime in (Lifetime.RESULT, Lifetime.SAME_PASS) and reuse.role not in CONSTANT:
         return kept_for_outer(program, reuse)
     ways = _with_emptied(program, reuse, _ways(program, reuse))
+    if reuse.adds_up:
+        ways = [_left_open(r, "whether each iteration is to add to what the last one left, no run tells") for r in ways]
     return sensible(program.sources, _with_cleared(program, reuse, ways))
 
 
@@ -216,7 +218,11 @@ def _with_emptied(program: Program, reuse: Reuse, ways: list[Remedy]) -> list[Re
         return ways
     emptied = [r for r in emptied_behind_step(program, reuse) if applies(program.sources, r)]
     stays = "whether what earlier updates have stored is to stay in the loss, no run tells"
-    return [replace(r, open="; and ".join(filter(None, (r.open, stays)))) for r in (*emptied, *ways)]
+    return [_left_open(r, stays) for r in (*emptied, *ways)]
+
+
+def _left_open(remedy: Remedy, why: str) -> Remedy:
+    return replace(remedy, open="; and ".join(filter(None, (remedy.open, why))))
 
 
 def _ways(program: Program, reuse: Reuse) -> list[Remedy]:
