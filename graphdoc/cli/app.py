@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from graphdoc.cli import causes, doctor, fix, run, show
+from graphdoc.cli import causes, doctor, fix, run, runs, show
 from graphdoc.cli.arguments import KIND, split
 from graphdoc.cli.output import put, writing_to
 from graphdoc.version import __version__
@@ -52,7 +52,7 @@ app = typer.Typer(
     cls=Commands,
     help="A crash doctor for PyTorch's autograd: what broke the graph, where in your code, and a patch that was tried.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -80,6 +80,7 @@ if importlib.util.find_spec("graphdoc.cli.explain") is not None:
     explain = importlib.import_module("graphdoc.cli.explain")
     app.command("explain", cls=Command, short_help="Explain a cause, a pasted message or a job's log.")(explain.command)
 app.command("show", cls=Command, short_help="Show a kept run again, in any format.")(show.command)
+app.command("runs", cls=Command, short_help="List the kept runs.")(runs.command)
 app.command("doctor", cls=Command, short_help="Tell what graphdoc finds here: Python, torch, isolation.")(
     doctor.command
 )

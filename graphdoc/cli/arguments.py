@@ -13,7 +13,7 @@ KIND = "graphdoc.kind"
 """Under this key the context of ``run`` keeps how the rest of the command line is to be read (a ``Kind``)."""
 AUDITS = ("on", "off", "all")
 NANS = ("report", "all", "stop", "off")
-WITH_VALUE = frozenset({"--report", "--audit", "--nan"})
+WITH_VALUE = frozenset({"--report", "--audit", "--nan", "--baseline"})
 """Options of ``run`` that take the next word."""
 _FLAGS: dict[str, dict[str, Any]] = {
     "--no-rerun": {"rerun": False},
@@ -52,7 +52,8 @@ class Asked:
 
     ``nan`` is ``report`` (where the first nan or inf that reached the training came from, at the end), ``all`` (of any
     operation, with or without a backward call), ``stop`` (end the program there) or ``off``; ``audit`` is ``off``,
-    ``on`` or ``all`` (weak findings too); ``strict`` makes any finding fail the run; ``gradients`` are to be measured.
+    ``on`` or ``all`` (weak findings too); ``strict`` makes any finding fail the run; ``gradients`` are to be measured;
+    what the kept run ``baseline`` has as well is not told.
     """
 
     rerun: bool = True
@@ -60,6 +61,7 @@ class Asked:
     audit: str = "on"
     strict: bool = False
     gradients: bool = False
+    baseline: str = ""
 
     @property
     def mode(self) -> str:
@@ -94,6 +96,8 @@ def quick(words: Sequence[str]) -> tuple[Kind, list[str], list[str], Asked] | No
             asked = replace(asked, audit=value)
         elif word == "--nan" and value in NANS:
             asked = replace(asked, nan=value)
+        elif word == "--baseline" and value:
+            asked = replace(asked, baseline=value)
         elif word in _FLAGS:
             asked = replace(asked, **_FLAGS[word])
         else:

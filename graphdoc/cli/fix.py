@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphdoc.cli.output import REPORT_HELP, parse_reports, put, say, write_reports, writing_to
+from graphdoc.cli.runs import RUN
 from graphdoc.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,9 +28,7 @@ open."""
 
 
 def command(
-    evidence: Annotated[
-        Path | None, typer.Argument(metavar="EVIDENCE", help="An evidence file or a run's folder; else the last run.")
-    ] = None,
+    evidence: Annotated[Path | None, RUN] = None,
     diff: Annotated[bool, typer.Option("--diff", help="Print the patch and write nothing.")] = False,
     list_: Annotated[bool, typer.Option("--list", help="List the fixes, best first, and write nothing.")] = False,
     choose: Annotated[

@@ -52,6 +52,12 @@ def command(
     strict: Annotated[
         bool, typer.Option("--strict/--no-strict", help="End with status 1 where anything was found.")
     ] = False,
+    baseline: Annotated[
+        str,
+        typer.Option(
+            "--baseline", metavar="RUN", help="Tell only what this other run did not have (see `graphdoc runs`)."
+        ),
+    ] = "",
     _show_settings: Annotated[
         bool, typer.Option("--show-settings", help="Print what pyproject.toml sets, and do nothing.")
     ] = False,
@@ -66,5 +72,5 @@ def command(
         raise UsageError(f"--audit is one of {', '.join(AUDITS)}, not {audit!r}")
     if nan not in NANS:
         raise UsageError(f"--nan is one of {', '.join(NANS)}, not {nan!r}")
-    asked = Asked(not no_rerun, nan, "off" if no_audit else audit, strict, check_gradients)
+    asked = Asked(not no_rerun, nan, "off" if no_audit else audit, strict, check_gradients, baseline)
     raise typer.Exit(run(ctx.meta[KIND], arguments, report or [], asked))

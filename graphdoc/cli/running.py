@@ -43,12 +43,17 @@ def run(kind: Kind, words: Sequence[str], reports: Sequence[str], asked: Asked) 
     wanted = parse_reports(reports, sources=script) if reports else settings_reports(Path.cwd())
     if request.kind == "script":
         check_script(request.command[0])
+    known: frozenset[str] = frozenset()
+    if asked.baseline:  # before the folder of this run takes the place of an old one
+        from graphdoc.cli.baseline import findings_of
+
+        known = findings_of(asked.baseline, asked.mode)
     _take_back()
     folder, trouble = _make_folder()
     ended = launch(request, folder)
     found = False
     try:
-        found = _tell(request, ended, folder, trouble, wanted, rerun=asked.rerun)
+        found = _tell(request, ended, folder, trouble, wanted, known, rerun=asked.rerun)
     except (KeyboardInterrupt, Interrupted):
         say("interrupted")
     except Exception as e:
@@ -119,9 +124,16 @@ def _recorded_in(folder: Path) -> str:
 
 
 def _tell(
-    request: Request, ended: Ended, folder: Path | None, trouble: str, wanted: list[Wanted], *, rerun: bool
+    request: Request,
+    ended: Ended,
+    folder: Path | None,
+    trouble: str,
+    wanted: list[Wanted],
+    known: frozenset[str],
+    *,
+    rerun: bool,
 ) -> bool:
-    """Print and write the report; whether it has a diagnosis."""
+    """Print and write the report without what is ``known``; whether it has a diagnosis."""
     from graphdoc.launch.keep import alone, keep
 
     kept = keep(folder or Path(os.devnull), request, ended, rerun=rerun)
@@ -133,6 +145,10 @@ def _tell(
         except OSError as e:
             kept = _elsewhere(kept, e)
     result = _diagnose(kept)
+    if known:
+        from graphdoc.cli.baseline import without
+
+        result = without(result, known)
     seen = result.observed
     # Silence says that nothing is wrong. Where torch never came there was no graph, unless there were other processes
     # in which it did.

@@ -8,13 +8,12 @@ from typing import Annotated
 import typer
 
 from graphdoc.cli.output import FORMATS_HELP, REPORT_HELP
+from graphdoc.cli.runs import RUN
 from graphdoc.cli.showing import show_run
 
 
 def command(
-    evidence: Annotated[
-        Path | None, typer.Argument(metavar="EVIDENCE", help="An evidence file or a run's folder; else the last run.")
-    ] = None,
+    evidence: Annotated[Path | None, RUN] = None,
     fmt: Annotated[str, typer.Option("--format", metavar="FORMAT", help=f"terminal, {FORMATS_HELP}.")] = "terminal",
     report: Annotated[
         list[str] | None,

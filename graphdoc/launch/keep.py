@@ -126,7 +126,7 @@ def last_run(cwd: Path) -> Kept:
 
 
 def open_run(place: Path, cwd: Path) -> Kept:
-    """The run kept in a folder, or the run that one evidence file is about.
+    """The run kept in a folder, or by its short name in ``cwd``, or the run that one evidence file is about.
 
     Raises:
         UsageError: there is nothing of the kind at ``place``, or it cannot be read.
@@ -134,7 +134,12 @@ def open_run(place: Path, cwd: Path) -> Kept:
     if place.is_dir():
         return _from_document(place, _read(place / "run.json"), cwd)
     if not place.exists():
-        raise UsageError(f"{place}: No such file or directory")
+        from graphdoc.launch.runs import kept_runs
+
+        named = kept_runs(cwd).get(str(place))
+        if named is None:
+            raise UsageError(f"{place}: no such file, folder or kept run (`graphdoc runs` lists those)")
+        return _from_document(named, _read(named / "run.json"), cwd)
     from graphdoc.evidence import Evidence, EvidenceError
 
     try:
