@@ -120,10 +120,11 @@ def say(line: str) -> None:
 def show(report: Report, fmt: str, stream: TextIO | None) -> None:
     """Write the report to ``stream`` in one format, as wide and as coloured as the stream can take."""
     from graphdoc.render import render
-    from graphdoc.render.options import terminal_options
+    from graphdoc.render.options import opens_links, terminal_options
 
     width, color = terminal_options(stream) if stream is not None else (None, False)
-    put(render(report, fmt, width=width, color=color), stream, styled=color)
+    links = stream is not None and opens_links(stream)
+    put(render(report, fmt, width=width, color=color, links=links), stream, styled=color)
 
 
 def put(text: str, stream: TextIO | None, *, styled: bool = False) -> None:

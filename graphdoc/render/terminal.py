@@ -22,7 +22,7 @@ _DETAIL = ((3, 5, 2, 30), (3, 4, 2, 30), (3, 4, 1, 30), (3, 3, 1, 30), (3, 3, 1,
 """Places to change, other places, sentences of evidence and rows of the patch; the most first."""
 
 
-def render(report: Report, *, width: int, color: bool) -> str:
+def render(report: Report, *, width: int, color: bool, links: bool = False) -> str:
     """The text for a terminal. Without a diagnosis only what was not observed and the notes are left, or nothing."""
     below: list[Row] = []
     for diagnosis in report.diagnoses[1:]:
@@ -37,7 +37,8 @@ def render(report: Report, *, width: int, color: bool) -> str:
         return paint(below, color=color)
     if below:
         below.insert(0, [])
-    return paint(diagnosis_rows(report, report.diagnoses[0], width, _SCREEN - len(below)) + below, color=color)
+    rows = diagnosis_rows(report, report.diagnoses[0], width, _SCREEN - len(below))
+    return paint(rows + below, color=color, links=links)
 
 
 def diagnosis_rows(report: Report, diagnosis: Diagnosis, width: int, most: int = _SCREEN) -> list[Row]:

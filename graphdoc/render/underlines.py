@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from graphdoc.model import Span
 from graphdoc.render import story
@@ -280,8 +283,8 @@ def plain(row: Row) -> str:
     return "".join(text for text, _ in row).rstrip()
 
 
-def paint(rows: Sequence[Row], *, color: bool) -> str:
-    """All rows, each ended by a newline."""
+def paint(rows: Sequence[Row], *, color: bool, links: bool = False) -> str:
+    """All rows, each ended by a newline; with ``links``, places in files that are there lead to them."""
     if not color:
         return "".join(f"{plain(row)}\n" for row in rows)
     from rich.color import ColorSystem
@@ -295,5 +298,17 @@ def paint(rows: Sequence[Row], *, color: bool) -> str:
             pieces.pop()
         if pieces:
             pieces[-1] = (pieces[-1][0].rstrip(), pieces[-1][1])
-        lines.append("".join(styles[s].render(t, color_system=ColorSystem.STANDARD) for t, s in pieces) + "\n")
+        looks = [styles[s] + Style(link=address(t) if links and s == "place" else None) for t, s in pieces]
+        lines.append(
+            "".join(s.render(t, color_system=ColorSystem.STANDARD) for s, (t, _) in zip(looks, pieces, strict=True))
+            + "\n"
+        )
     return "".join(lines)
+
+
+def address(place: str) -> str | None:
+    """The address of ``train.py:13`` or ``train.py:13:5`` with its line, as kitty and rich write it (``#13``); None
+    where there is no such file."""
+    found = re.fullmatch(r"(.+?):(\d+)(?::\d+)?", place)
+    file = Path(os.path.abspath(found[1])) if found else None
+    return f"{file.as_uri()}#{found[2]}" if found and file is not None and file.is_file() else None

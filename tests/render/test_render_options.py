@@ -10,9 +10,10 @@ from typing import TextIO
 
 import pytest
 
-from graphdoc.render.options import terminal_options
+from graphdoc.render.options import opens_links, terminal_options
 
-NAMES = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "CI", "TERM")
+LINKS = ("TERM_PROGRAM", "FORCE_HYPERLINK", "TMUX", "VTE_VERSION", "WT_SESSION", "KITTY_WINDOW_ID", "KONSOLE_VERSION")
+NAMES = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "CI", "TERM", "DOMTERM", *LINKS)
 
 
 @pytest.fixture(autouse=True)
@@ -83,3 +84,27 @@ def test_a_closed_stream_is_no_terminal() -> None:
     stream = io.StringIO()
     stream.close()
     assert terminal_options(stream) == (100, False)
+
+
+@pytest.mark.parametrize(
+    ("env", "expected"),
+    [
+        ({}, False),
+        ({"TERM_PROGRAM": "WezTerm"}, True),
+        ({"TERM_PROGRAM": "vscode"}, False),
+        ({"TERM": "xterm-kitty"}, True),
+        ({"VTE_VERSION": "7200"}, True),
+        ({"VTE_VERSION": "4205"}, False),
+        ({"VTE_VERSION": "7200", "TMUX": "/tmp/tmux-0/default,1,0"}, False),
+        ({"VTE_VERSION": "7200", "CI": "true"}, False),
+        ({"VTE_VERSION": "7200", "NO_COLOR": "1"}, False),
+        ({"VTE_VERSION": "7200", "TERM": "dumb"}, False),
+        ({"VTE_VERSION": "7200", "FORCE_HYPERLINK": "0"}, False),
+        ({"FORCE_HYPERLINK": "1"}, True),
+    ],
+)
+def test_links(env: dict[str, str], expected: bool, terminal: TextIO, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    assert opens_links(terminal) is expected
+    assert opens_links(io.StringIO()) is False

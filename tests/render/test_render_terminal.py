@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
+
+import pytest
 
 from graphdoc.model import Confidence, Diagnosis, Fix, Report, Run, Span
 from graphdoc.render import render
@@ -46,6 +50,19 @@ def test_a_whole_report() -> None:
         "  = measured: 3 steps more",
         "  = more: `graphdoc explain GD103`; 1 other fix: `graphdoc fix --list`",
     ]
+
+
+def test_places_lead_to_files_that_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    spans = (Span("cause", "a b.py", 1, 5, 1, 10, "made"), Span("failed", "gone.py", 2, 1, 2, 3, "used"))
+    found = Diagnosis("GD103", "undetached-target", "certain", "what happened", "Why it did.", spans)
+    report = Report(Run(), "autograd-failure", diagnoses=(found,), sources={"a b.py": "a = q - v\n"})
+    (tmp_path / "a b.py").write_text("a = q - v\n")
+    linked = render(report, "terminal", width=80, color=True, links=True)
+    address = f"{tmp_path.as_uri()}/a%20b.py#1"
+    assert re.findall(r"\x1b]8;id=\d+;(.+?)\x1b\\(?:\x1b\[\d+m)?(.+?)\x1b", linked) == [(address, "a b.py:1:5")]
+    assert "\x1b]8" not in render(report, "terminal", width=80, color=True)
+    assert "\x1b" not in render(report, "terminal", width=80, links=True)
 
 
 def long_story(calls: int) -> list[str]:
