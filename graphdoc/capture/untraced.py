@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
+from graphdoc.capture.code_places import OURS
+
 _marked: set[str] = set()
 """Names of modules: a suite is observed test by test."""
 
@@ -42,8 +44,9 @@ def _codes(values: Iterable[Any], module: str) -> Iterator[CodeType]:
     """The code of those functions and methods that the module defines, and of the functions inside them."""
     for value in values:
         if isinstance(value, CodeType):
-            yield value
-            yield from _codes(value.co_consts, module)
+            if value.co_filename.startswith(OURS):  # a module may keep code of PyTorch's own to know it again
+                yield value
+                yield from _codes(value.co_consts, module)
         elif getattr(value, "__module__", None) == module:
             if isinstance(value, FunctionType):
                 yield from _codes([value.__code__], module)

@@ -104,11 +104,26 @@ for size in 3, 3, 5:
 print(torch._dynamo.utils.counters["graph_break"], torch._dynamo.utils.counters["stats"])
 """
 
+# What dynamo compiles of a module whose class is the user's own is the frame of its forward, below Module's own frames.
+COMPILED_MODULE = """
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 1)
+    def forward(self, x):
+        return self.layer(x).tanh()
+net = torch.compile(Net(), backend="aot_eager")
+net(torch.ones(3, 4)).sum().backward()
+print(torch._dynamo.utils.counters["frames"])
+"""
+
 HEALTHY = {
     "given-back": GIVEN_BACK,
     "fsdp2": FSDP2,
     "compiled": COMPILED,
     "compiled-step": COMPILED_STEP,
+    "compiled-module": COMPILED_MODULE,
     "dtensor": DTENSOR + "for _ in range(3):\n    (w * 2).tanh().sum().backward()\nprint(w.grad.full_tensor())\n",
     "training": STATE
     + """
