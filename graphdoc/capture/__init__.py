@@ -20,8 +20,8 @@ def install(out: str, mode: str = "observe", *, told_of_end: bool = False) -> No
         mode: ``observe`` (with ``:nan-all``, ``:nan-stop``, ``:nan-off``, ``:no-audit``, ``:audit-all`` or
             ``:check-gradients`` behind it),
             ``probe:writes[:uncompiled]``, ``probe:cuts[:around]``, ``probe:product``,
-            ``probe:nonfinite[:START[:only|:all]]``, or ``verify`` (see
-            ``graphdoc.capture.trace``).
+            ``probe:nonfinite[:START[:only|:all]]``, ``verify`` (see
+            ``graphdoc.capture.trace``) or ``compare`` (see ``graphdoc.capture.comparing``).
         told_of_end: the caller will call ``ended`` when the process ends; else ``atexit`` does, before what the
             program had registered there before it imported torch.
 
@@ -87,7 +87,7 @@ def _start(out: str, mode: str, told_of_end: bool) -> Witness | None:
             attach(witness, "audit")
         if "check-gradients" in mode.split(":"):
             attach(witness, "check-gradients")
-        if kind in ("probe", "verify"):
+        if kind in ("probe", "verify", "compare"):
             attach(witness, detail if kind == "probe" else kind)
         keep_untraced(witness.torch)
         leave(out, "observed")

@@ -73,7 +73,7 @@ class DefaultProbe:
 
 def attach(witness: Witness, kind: str) -> None:
     """Add a probe to a witness that is already installed: ``standing``, ``audit``, ``writes``, ``hidden``, ``cuts``,
-    ``product``, ``whatif[:all]``, ``nonfinite[:START[:only|:all]]`` or ``verify``.
+    ``product``, ``whatif[:all]``, ``nonfinite[:START[:only|:all]]``, ``verify`` or ``compare``.
     """
     kind, _, detail = kind.partition(":")
     if kind == "audit":
@@ -110,6 +110,10 @@ def attach(witness: Witness, kind: str) -> None:
         from graphdoc.capture.trace import StepTrace
 
         witness.probes.append(StepTrace.start(witness))
+    elif kind == "compare":
+        from graphdoc.capture.comparing import Compared
+
+        witness.probes.append(Compared.start(witness))
     elif kind == "nonfinite":
         from graphdoc.capture.close_look import CloseLook
 

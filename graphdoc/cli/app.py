@@ -5,15 +5,18 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from graphdoc.cli import causes, doctor, fix, run, runs, show
-from graphdoc.cli.arguments import KIND, split
+from graphdoc.cli import causes, compare, doctor, fix, run, runs, show
+from graphdoc.cli.arguments import KIND, split, split_anywhere
 from graphdoc.cli.output import put, writing_to
 from graphdoc.version import __version__
+
+if TYPE_CHECKING:
+    from graphdoc.launch import Kind
 
 
 class _Printed:
@@ -37,13 +40,24 @@ class Everything(Command):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         with_value = {name for p in self.params if not getattr(p, "is_flag", True) for name in p.opts}
-        ours, kind, rest = split(args, with_value)
+        ours, kind, rest = self.taken_apart(args, with_value)
         ctx.meta[KIND] = kind
         return super().parse_args(ctx, [*ours, "--", *rest])
+
+    def taken_apart(self, args: list[str], with_value: set[str]) -> tuple[list[str], Kind, list[str]]:
+        return split(args, with_value)
 
     def format_usage(self, ctx: Any, formatter: Any) -> None:
         for words in ("SCRIPT [ARGS]...", "-m MODULE [ARGS]...", "-- COMMAND..."):
             formatter.write_usage(ctx.command_path, f"[OPTIONS] {words}")
+
+
+class Besides(Everything):
+    """A command whose own options may also follow the program's name; what follows ``--`` is the program's."""
+
+    def taken_apart(self, args: list[str], with_value: set[str]) -> tuple[list[str], Kind, list[str]]:
+        flags = {name for p in self.params if getattr(p, "is_flag", False) for name in p.opts}
+        return split_anywhere(args, with_value, flags)
 
 
 # Plain help text: typer's decorated one costs an import of rich at every start.
@@ -81,6 +95,9 @@ if importlib.util.find_spec("graphdoc.cli.explain") is not None:
     app.command("explain", cls=Command, short_help="Explain a cause, a pasted message or a job's log.")(explain.command)
 app.command("show", cls=Command, short_help="Show a kept run again, in any format.")(show.command)
 app.command("runs", cls=Command, short_help="List the kept runs.")(runs.command)
+app.command("compare", cls=Besides, short_help="Compare a program's gradients with those of another run of it.")(
+    compare.command
+)
 app.command("doctor", cls=Command, short_help="Tell what graphdoc finds here: Python, torch, isolation.")(
     doctor.command
 )

@@ -46,6 +46,31 @@ def split(words: Sequence[str], with_value: Container[str]) -> tuple[list[str], 
     return list(words), "script", []
 
 
+def split_anywhere(
+    words: Sequence[str], with_value: Container[str], flags: Container[str]
+) -> tuple[list[str], Kind, list[str]]:
+    """The same where options of ours may also stand behind the program's name. The first ``--`` behind that name is
+    not the program's; what follows it is, every word.
+    """
+    ours, kind, rest = split(words, with_value)
+    if kind == "command":
+        return ours, kind, rest
+    program: list[str] = []
+    while rest:
+        word = rest.pop(0)
+        name = word.partition("=")[0]
+        if word == "--":
+            program += rest
+            break
+        if program and name in with_value:
+            ours += [word, *([rest.pop(0)] if name == word and rest else [])]
+        elif program and word in flags:
+            ours.append(word)
+        else:
+            program.append(word)
+    return ours, kind, program
+
+
 @dataclass(frozen=True)
 class Asked:
     """How a user wants a program to be observed: the options of ``graphdoc run`` but its reports.

@@ -81,9 +81,22 @@ class _Finder:
             if finder is self or find is None:
                 continue
             spec = find(name, path, target)
-            if spec is not None:
+            if spec is not None and (spec.origin or self._gone(name, path) is None):
                 self._exchange(name, spec)
                 return spec
+        return self._gone(name, path)
+
+    def _gone(self, name: str, path: Sequence[str] | None) -> ModuleSpec | None:
+        """A module whose file is there no longer, or not yet: there is its text alone."""
+        last = name.rpartition(".")[2]
+        for folder in sys.path if path is None else path:
+            for rest in (os.path.join(last, "__init__.py"), f"{last}.py"):
+                file = os.path.join(os.path.realpath(folder), rest)
+                if file in self.texts:
+                    spec = ModuleSpec(name, _Loader(name, file, self.texts[file]), origin=file)
+                    spec.has_location = True
+                    spec.submodule_search_locations = [os.path.dirname(file)] if rest != f"{last}.py" else None
+                    return spec
         return None
 
     def _exchange(self, name: str, spec: ModuleSpec) -> None:

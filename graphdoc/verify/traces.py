@@ -128,12 +128,33 @@ class Step:
 
 
 @dataclass
+class Seen:
+    """An operation, a compiled region or a node of the graph, in a run that is compared with another.
+
+    ``place`` is file, line, column, end line and end column of the user's expression, columns from 0 and -1 where not
+    known; ``at`` the number of steps before it and which of its kind it is there. ``sizes`` are those of what it gave
+    (``out``), of the gradients that it ``received``, and of those that it has ``given``. ``drawn`` is how
+    far the random numbers had come after it. ``keys`` are the parameters that a region holds.
+    """
+
+    name: str
+    place: list[Any]
+    at: tuple[int, int]
+    sizes: dict[str, list[Size | None]]
+    module: str = ""
+    drawn: str = ""
+    keys: list[str] = field(default_factory=list)
+
+
+@dataclass
 class Trace:
     """What one process of a trial run did, in order. ``frozen`` are the optimizers' parameters without the flag.
 
     ``draws`` is how far the random numbers had come where each optimizer was made and where the first call was.
     ``shared`` has the optimizers that hold a parameter besides the one that held it first, which its key names.
-    ``called`` are the names that the program has for its optimizers, where they were found.
+    ``called`` are the names that the program has for its optimizers, where they were found. In runs that are compared
+    ``seen`` is what was looked at, by number, ``coarsest`` the largest rounding of a number that was met, and
+    ``device`` where parameters are.
     """
 
     rank: int = -1
@@ -145,6 +166,9 @@ class Trace:
     shared: dict[str, set[int]] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     draws: list[str] = field(default_factory=list)
+    seen: dict[int, Seen] = field(default_factory=dict)
+    coarsest: float = 0.0
+    device: str = "cpu"
     failed: str = ""
     ended: bool = False
     total_steps: int = 0
@@ -343,6 +367,7 @@ def _parse(file: Path) -> Trace:
         if kind in ("end", "count"):
             trace.total_steps, trace.total_calls = record["steps"], record["calls"]
             trace.ended = kind == "end"
+        _compared(trace, record)
     trace.total_steps = max(trace.total_steps, len(trace.steps))
     trace.total_calls = max(trace.total_calls, len(trace.calls))
     return trace
@@ -370,6 +395,24 @@ def _call(record: dict[str, Any]) -> Call:
         frozenset((str(file), int(line)) for file, line in record.get("shares", ())),
         record.get("drawn", ""),
     )
+
+
+def _compared(trace: Trace, record: dict[str, Any]) -> None:
+    """What only runs that are compared with others record."""
+    kind = record.get("k")
+    if kind == "coarsest":
+        trace.coarsest = record["eps"]
+    elif kind == "device":
+        trace.device = record["type"]
+    elif kind == "seen":
+        sizes = {k: [None if one is None else Size.of(one) for one in told] for k, told in record["sizes"].items()}
+        steps, number = record["at"]
+        more = {k: record[k] for k in ("module", "drawn", "keys") if k in record}
+        trace.seen[record["i"]] = Seen(record["name"], record["place"], (steps, number), sizes, **more)
+    elif kind == "size":
+        stage = trace.seen[record["i"]].sizes.setdefault(record["stage"], [])
+        stage += [None] * (record["at"] + 1 - len(stage))
+        stage[record["at"]] = Size.of(record["size"])
 
 
 def _records(file: Path) -> Iterator[dict[str, Any]]:

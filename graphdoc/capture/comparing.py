@@ -1,0 +1,315 @@
+"""A run to compare with another: the same program compiled or not, in double, on the CPU, or moved by rounding alone.
+
+What each step of an optimizer is given is traced as in a trial of a patch; besides that the trace says what the first
+steps have computed: each compiled region, or where none is compiled each operation, by the user's line.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from types import CellType
+from typing import TYPE_CHECKING, Any
+
+from graphdoc.capture.code_places import is_user_file, position, shown_file
+from graphdoc.capture.facts import grad_fn_of, parameters_of
+from graphdoc.capture.in_threads import watch_each_thread
+from graphdoc.capture.node_stacks import kept_in
+from graphdoc.capture.number_facts import has_memory
+from graphdoc.capture.reference import draws
+from graphdoc.capture.same_draws import alike, doubled, moving_to_cpu
+from graphdoc.capture.stacks import Stack
+from graphdoc.capture.trace import WALK_LIMIT, StepTrace, measured
+
+if TYPE_CHECKING:
+    from graphdoc.capture.witness import Witness
+
+LOOKED_AT = 2
+"""Steps whose operations are told one by one."""
+MOST_SEEN = 20_000
+"""Operations, and nodes of graphs, that are told at most."""
+_UNWRITTEN = ("empty", "new_empty")
+"""What these give holds what was in the memory before."""
+
+
+class Compared(StepTrace):
+    """Records one process. ``regions`` are compiled ones, in the place of single operations; ``double`` computes in
+    float64; ``eps`` moves weights and inputs by up to this part of themselves; ``most`` is the number of steps."""
+
+    def __init__(self, witness: Witness, words: list[str]) -> None:
+        super().__init__(witness, -1, False)
+        self.regions = "regions" in words
+        self.double = "double" in words
+        self.on_cpu = "cpu" in words
+        numbers = [float(w) for w in words if w[0].isdigit()]
+        self.most, self.eps = int(numbers[0]), numbers[1] if numbers[1:] else 0.0
+        self.looking = 0  # we are: what we compute is none of the program's
+        self.in_step = False
+        self.over = False
+        self.count = 0
+        self.made_steps: dict[int, int] = {}
+        self.met: dict[tuple[Any, ...], int] = {}
+        self.coarsest = 0.0
+        self.modules: list[str] = []
+        self.paths: dict[int, str] = {}
+        self.moved: set[int] = set()
+        self.generator = self.torch.Generator().manual_seed(1)
+
+    @classmethod
+    def start(cls, witness: Witness) -> Compared:
+        """From ``compare[:regions][:double][:cpu]:STEPS[:EPS]``, with words for the rest of the capture besides."""
+        trace = cls(witness, witness.mode.split(":")[1:])
+        trace._install()
+        return trace
+
+    def _install(self) -> None:
+        super()._install()
+        if self.on_cpu:
+            self.torch.cuda.is_available = lambda: False
+            watch_each_thread(moving_to_cpu(self.torch), self.witness)
+        if self.regions:
+            watch_compile(self)
+            return
+        from torch.nn.modules import module
+
+        module.register_module_forward_pre_hook(self._entering)
+        module.register_module_forward_hook(self._left, always_call=True)
+        watch_each_thread(operations(self), self.witness)
+
+    def _guard(self, function: Any, *args: Any) -> Any:
+        self.looking += 1
+        try:
+            return super()._guard(function, *args)
+        finally:
+            self.looking -= 1
+
+    # -- what a step is given ------------------------------------------------------------------------------------
+
+    def _made(self, optimizer: Any) -> None:
+        super()._made(optimizer)
+        for p in parameters_of(optimizer) if self.eps else ():
+            if id(p) not in self.moved and has_memory(p) and p.is_floating_point():
+                self.moved.add(id(p))
+                p.data.copy_(self._moved(p.data))
+
+    def _moved(self, tensor: Any) -> Any:
+        """The tensor, each element nearer to zero by up to ``eps`` of itself: zeros, infinities and bounds stay."""
+        part = self.torch.rand(tensor.shape, generator=self.generator, dtype=self.torch.float64).to(tensor.device)
+        return (tensor.double() * (1 - self.eps * part)).to(tensor.dtype)
+
+    def _at_step(self, ended: bool, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.in_step = not ended
+        if not ended and self.made_steps.get(id(optimizer), 0) >= self.most and not self.over:
+            self.over = True
+            self.write({"k": "count", "steps": self.steps, "calls": self.calls})
+            self.ending.tell()
+        if self.over:
+            return
+        super()._at_step(ended, optimizer, args, kwargs)
+        elsewhere = next((p.device.type for p in parameters_of(optimizer) if p.device.type != "cpu"), "")
+        if ended and elsewhere:
+            self.write({"k": "device", "type": elsewhere})
+        if ended:
+            self.made_steps[id(optimizer)] = self.made_steps.get(id(optimizer), 0) + 1
+
+    def _run(self, engine: Any, outputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self.over:
+            return engine(outputs, *args, **kwargs)
+        if not self.regions and self.looks and not self.depth:
+            self._guard(self._watch_nodes, outputs)
+        return super()._run(engine, outputs, args, kwargs)
+
+    # -- what is seen --------------------------------------------------------------------------------------------
+
+    @property
+    def looks(self) -> bool:
+        """Whether what the program does now is told one by one."""
+        return not (self.looking or self.over or self.in_step or self.depth) and (
+            min(self.made_steps.values(), default=0) < LOOKED_AT and self.count < MOST_SEEN
+        )
+
+    def see(self, name: str, place: list[Any], **facts: Any) -> int:
+        """Note one thing that was done; returns its number."""
+        key = (name, *place[:2], self.steps)
+        self.met[key] = number = self.met.get(key, -1) + 1
+        self.count += 1
+        self.write({"k": "seen", "i": self.count, "name": name, "place": place, "at": [self.steps, number], **facts})
+        return self.count
+
+    def sizes(self, values: Any) -> list[Any]:
+        """The floating-point tensors among these, measured; None for each other value."""
+        values = values if isinstance(values, tuple | list) else (values,)
+        return [measured(self.torch, v) if self.has_numbers(v) else None for v in values[:20]]
+
+    def has_numbers(self, value: Any) -> bool:
+        """Whether it is a tensor whose values may differ by rounding."""
+        return isinstance(value, self.torch.Tensor) and value.is_floating_point() and has_memory(value)
+
+    def note_dtype(self, dtype: Any) -> None:
+        """The coarsest rounding in this run is what the gradients of another may be off by."""
+        eps = self.torch.finfo(dtype).eps
+        if eps > self.coarsest:
+            self.coarsest = eps
+            self.write({"k": "coarsest", "eps": eps})
+
+    def place(self, frame: Any) -> list[Any]:
+        """The innermost expression of the user's: file, line, column, end line, end column."""
+        while frame is not None and not is_user_file(frame.f_code.co_filename):
+            frame = frame.f_back
+        return ["", 0, 0, 0, 0] if frame is None else self._place_of(frame.f_code, frame.f_lasti)
+
+    def _place_of(self, code: Any, lasti: int) -> list[Any]:
+        return [shown_file(code.co_filename, self.witness.cwd), *position(code, lasti)]
+
+    # -- operations, modules, nodes ------------------------------------------------------------------------------
+
+    def _entering(self, module: Any, args: tuple[Any, ...]) -> Any:
+        if not self.modules:
+            self.paths.update(
+                (id(m), f"{type(m).__name__} `{name}`" if name else type(m).__name__)
+                for name, m in module.named_modules()
+            )
+        self.modules.append(self.paths.get(id(module), type(module).__name__))
+        return self.move_inputs(args) if len(self.modules) == 1 else None
+
+    def _left(self, *_: Any) -> None:
+        if self.modules:
+            self.modules.pop()
+
+    def move_inputs(self, args: tuple[Any, ...]) -> Any:
+        """What enters the first module, moved as the weights are; None where that is not asked for."""
+        if not self.eps or self.over:
+            return None
+        moved = self._guard(lambda: [self._moved(a) if self._is_data(a) else a for a in args])
+        return tuple(moved) if moved is not None else None
+
+    def _is_data(self, value: Any) -> bool:
+        return self.has_numbers(value) and not value.requires_grad
+
+    def done(self, name: str, result: Any) -> None:
+        """An operation has given this."""
+        sizes = self.sizes(result)
+        if any(size is not None for size in sizes):
+            module = self.modules[-1] if self.modules else ""
+            self.see(name, self.place(sys._getframe(3)), sizes={"out": sizes}, module=module)
+
+    def _watch_nodes(self, outputs: Any) -> None:
+        seen: set[Any] = set()
+        todo = [grad_fn_of(t) for t in outputs]
+        while todo and len(seen) < WALK_LIMIT:
+            node = todo.pop()
+            if node is None or node in seen or not node.next_functions:
+                continue
+            seen.add(node)
+            todo += [following for following, _ in node.next_functions]
+            self._watch_node(node)
+
+    def _watch_node(self, node: Any) -> None:
+        stack = kept_in(node)
+        raw = stack.raw if isinstance(stack, Stack) else []
+        at = next((i for i in range(0, len(raw), 2) if is_user_file(raw[i].co_filename)), None)
+        place = self._place_of(raw[at], raw[at + 1]) if at is not None else ["", 0, 0, 0, 0]
+
+        def ran(given: Any, received: Any) -> None:
+            if self.count < MOST_SEEN:
+                told = {"received": self.sizes(received), "given": self.sizes(given)}
+                self.see(node.name(), place, sizes=told)
+
+        node.register_hook(lambda given, received: self._guard(ran, given, received))
+
+
+def operations(trace: Compared) -> Any:
+    """A mode that tells of each operation; it draws random numbers as another run does, and computes in double."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if trace.looking:
+                return func(*args, **(kwargs or {}))
+            if trace.torch.Tag.nondeterministic_seeded in func.tags:
+                result = alike(trace.torch, func, args, kwargs or {}, trace.double)
+            elif trace.double:
+                result = doubled(trace.torch, func, args, kwargs or {})
+            else:
+                result = func(*args, **(kwargs or {}))
+            name = func._schema.name.removeprefix("aten::")
+            if trace.looks and not name.startswith(_UNWRITTEN):
+                trace._guard(trace.done, name, result)
+            for value in result if isinstance(result, tuple | list) else (result,):
+                if not trace.double and trace.has_numbers(value):
+                    trace.note_dtype(value.dtype)
+            return result
+
+    return Operations()  # type: ignore[no-untyped-call]
+
+
+# -- compiled regions ----------------------------------------------------------------------------------------------
+
+
+def watch_compile(trace: Compared) -> None:
+    """Let each region that `torch.compile` makes tell what it is given and gives, compiled or not."""
+    torch, compile_ = trace.torch, trace.torch.compile
+
+    @wraps(compile_)
+    def compiled(model: Any = None, **options: Any) -> Any:
+        if model is None:
+            return lambda function: compiled(function, **options)
+        made = compile_(model, **options)
+        config = sys.modules.get("torch._inductor.config")
+        if config is not None:
+            config.fallback_random = True  # type: ignore[attr-defined]  # draws as uncompiled code does
+        owner = getattr(model, "__self__", model)
+        owned = isinstance(owner, torch.nn.Module)
+        named = type(owner).__name__ if owned else getattr(model, "__qualname__", "region")
+        modules = [owner] if owned else [v for v in _read_by(model) if isinstance(v, torch.nn.Module)]
+        held = [p for module in modules for p in module.parameters()]
+        if not isinstance(made, torch.nn.Module):
+            return wraps(made)(_region(trace, named, held, made))
+        made.forward = _region(trace, named, held, made.forward)
+        return made
+
+    torch.compile = compiled
+
+
+def _read_by(function: Any) -> list[Any]:
+    """The values that a function reads from around it, as far as they are there when it is compiled."""
+    code = getattr(function, "__code__", None)
+    names = code.co_names if code is not None else ()
+    cells = [c.cell_contents for c in getattr(function, "__closure__", None) or () if c != CellType()]
+    return [*cells, *(function.__globals__[n] for n in names if n in function.__globals__)]
+
+
+def _region(trace: Compared, name: str, held: list[Any], function: Callable[..., Any]) -> Callable[..., Any]:
+    torch = trace.torch
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        if torch.compiler.is_compiling() or not trace.looks:
+            return function(*args, **kwargs)
+        args = trace.move_inputs(args) or args
+        result = function(*args, **kwargs)
+        trace._guard(saw, sys._getframe(1), args, result)
+        return result
+
+    def saw(frame: Any, args: tuple[Any, ...], result: Any) -> None:
+        outputs = [t for t in torch.utils._pytree.tree_leaves(result) if trace.has_numbers(t)]
+        keys = [trace.parameters[id(p)][0] for p in held if id(p) in trace.parameters]
+        number = trace.see(name, trace.place(frame), sizes={"out": trace.sizes(outputs)}, drawn=draws(torch), keys=keys)
+        for value in (*outputs, *held):
+            if value.is_floating_point():
+                trace.note_dtype(value.dtype)
+                if torch.is_autocast_enabled(value.device.type):
+                    trace.note_dtype(torch.get_autocast_dtype(value.device.type))
+        for stage, tensors in (("received", outputs), ("given", torch.utils._pytree.tree_leaves(args))):
+            watched = [t for t in tensors if trace.has_numbers(t) and t.requires_grad]
+            for at, tensor in enumerate(watched[:20]):
+                tensor.register_hook(telling(number, stage, at))
+
+    def telling(number: int, stage: str, at: int) -> Callable[[Any], None]:
+        def tell(gradient: Any) -> None:
+            size = measured(torch, gradient)
+            trace.write({"k": "size", "i": number, "stage": stage, "at": at, "size": size})
+
+        return lambda gradient: trace._guard(tell, gradient)
+
+    return called

@@ -1,0 +1,189 @@
+"""Compares two runs of one program: which parameters other gradients were given, and where these part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby, zip_longest
+from math import isfinite
+from statistics import median
+
+from graphdoc.verify.compared import TOLERANCE
+from graphdoc.verify.measures import counterpart, draws_elsewhere
+from graphdoc.verify.traces import Line, Seen, Size, Step, Trace, apart
+
+FACTOR = 20
+"""How many times as far as by moved weights two runs may be apart: each of their operations rounds as well."""
+LEAST_EPS = 4
+"""How many times the coarsest rounding of the run is explained in any case, besides ``TOLERANCE``."""
+UNTOLD = 0.5
+"""Where rounding alone moves numbers by so much of their size, nothing can be told of them."""
+
+
+@dataclass
+class Part:
+    """A parameter whose gradient is another at one step: how far apart, and how far rounding explains; ``lost``: it
+    has none in the second run, ``gained``: it had none in the first."""
+
+    name: str
+    apart: float
+    explained: float
+    lost: bool = False
+    gained: bool = False
+
+
+@dataclass
+class Parting:
+    """Where two runs part: what is seen there, and whether its result is another (``out``), the gradient that it has
+    ``received``, or only those that it has ``given`` for an equal one."""
+
+    seen: Seen
+    stage: str
+    module: str = ""
+
+
+@dataclass
+class Compared:
+    """What the first steps of two runs were given. ``step`` counts those of one optimizer from 1; ``explained`` is how
+    far apart rounding may bring most gradients; ``untold`` says why nothing can be told."""
+
+    steps: int = 0
+    widest: float = 0.0
+    explained: float = TOLERANCE
+    optimizer: str = ""
+    step: int = 0
+    parts: list[Part] = field(default_factory=list)
+    parting: Parting | None = None
+    untold: str = ""
+
+
+@dataclass
+class Runs:
+    """The two runs; and of one of them, ``near``, another in which rounding has ``moved`` the weights. ``back`` gives
+    the line of the first that a line of the second one is."""
+
+    base: Trace
+    other: Trace
+    near: Trace
+    moved: Trace
+    back: Callable[[Line], Line]
+
+    @property
+    def least(self) -> float:
+        """What is explained in any case."""
+        return max(TOLERANCE, LEAST_EPS * max(self.base.coarsest, self.other.coarsest))
+
+
+def compare(runs: Runs) -> Compared:
+    """Compare what each step of two runs was given, up to the first that was given something else."""
+    found = Compared()
+    for step in runs.base.steps:
+        now, near, moved = (counterpart(runs.base, t, step) for t in (runs.other, runs.near, runs.moved))
+        if now is None or near is None or moved is None:
+            found.untold = f"only {found.steps} steps were made in time" if not found.steps else ""
+            break
+        noise = distances(near.each, moved.each)
+        usual = FACTOR * median(noise.values()) if noise else 0.0
+        parts = _parts(runs, step, now, noise, max(runs.least, usual))
+        found.widest = max([found.widest, *(p.apart for p in parts)])
+        parts = [p for p in parts if p.apart > p.explained]
+        if usual >= UNTOLD and not any(p.lost or p.gained for p in parts):
+            found.untold = (
+                "" if found.steps else "weights that are moved by rounding alone give other gradients as well"
+            )
+            break
+        found.steps = max(found.steps, runs.base.steps_of(step.optimizer).index(step) + 1)
+        found.explained = max(found.explained, runs.least, usual)
+        if parts:
+            _tell(found, runs, step, parts)
+            break
+    return found
+
+
+OTHER_DRAWS = "the two runs draw other random numbers"
+
+
+def _tell(found: Compared, runs: Runs, step: Step, parts: list[Part]) -> None:
+    """Note what is apart at one step, and where; only which parameters have a gradient at all where the two runs have
+    other random numbers."""
+    found.step, found.optimizer = found.steps, runs.base.optimizer_name(step.optimizer)
+    if draws_elsewhere(runs.base, runs.other):
+        found.parts, found.untold = [p for p in parts if p.lost or p.gained], OTHER_DRAWS
+        return
+    found.parts = parts
+    seen, stage, found.untold = _parting(runs, step, {p.name for p in parts})
+    if seen is not None:
+        module = (s.module for s in runs.base.seen.values() if s.module and s.place == seen.place)
+        found.parting = Parting(seen, stage, seen.module or next(module, ""))
+
+
+def distances(a: Mapping[str, float], b: Mapping[str, float]) -> dict[str, float]:
+    """How far each gradient is apart, a small one measured against a hundredth of the largest: in exact arithmetic it
+    may be zero."""
+    scale = max((v for v in (*a.values(), *b.values()) if isfinite(v)), default=0.0)
+    return {k: apart(a.get(k, 0.0), b.get(k, 0.0), scale / 100) for k in sorted({*a, *b})}
+
+
+def _parts(runs: Runs, step: Step, now: Step, noise: dict[str, float], usual: float) -> list[Part]:
+    parts = []
+    for key, gap in distances(step.each, now.each).items():
+        was, is_ = (bool(s.each.get(key)) and gap > usual for s in (step, now))
+        explained = max(usual, FACTOR * noise.get(key, 0.0))
+        parts.append(Part(runs.base.name(key), gap, explained, was and not is_, is_ and not was))
+        if was != is_:
+            parts[-1].apart, parts[-1].explained = 1.0, usual
+    return parts
+
+
+# Where two runs part: the first result, else in the order of backward the first gradient, that rounding does not
+# explain.
+
+
+def _parting(runs: Runs, step: Step, differing: set[str]) -> tuple[Seen | None, str, str]:
+    """What is seen there, the stage at which it differs, and why that tells nothing, if so."""
+    back = _same if runs.near is runs.base else runs.back
+    traces = ((runs.other, runs.back), (runs.near, back), (runs.moved, back))
+    others = [{_key(s, line): s for s in trace.seen.values()} for trace, line in traces]
+    last: Seen | None = None
+    for seen, stage in _in_order([s for s in runs.base.seen.values() if s.at[0] <= step.number]):
+        now, near, moved = (other.get(_key(seen, _same)) for other in others)
+        if now is None or near is None or moved is None:
+            continue
+        sizes = (s.sizes.get(stage, []) for s in (seen, now, near, moved))
+        apart_here = _unexplained(runs.least, zip_longest(*sizes))
+        if apart_here and stage == "out" and seen.drawn != now.drawn:
+            return seen, stage, OTHER_DRAWS
+        if apart_here and stage == "received" and last is not None and last.keys:
+            return last, "given", ""  # what it gave is what is received here
+        if apart_here or (stage == "given" and {runs.base.name(key) for key in seen.keys} & differing):
+            return seen, stage, ""
+        last = seen if stage == "given" else last
+    return None, "", ""
+
+
+def _same(line: Line) -> Line:
+    return line
+
+
+def _key(seen: Seen, back: Callable[[Line], Line]) -> tuple[object, ...]:
+    return (seen.name, *back((seen.place[0], seen.place[1])), seen.at, "out" in seen.sizes)
+
+
+def _in_order(seen: list[Seen]) -> Iterator[tuple[Seen, str]]:
+    """What was seen, in order of time: of each step the results, then the gradients. A region was left in the backward
+    pass in the opposite order to that in which it was entered; a node of the graph is seen when it has run."""
+    for _, group in groupby(seen, key=lambda s: s.at[0]):
+        of_step = list(group)
+        yield from ((s, "out") for s in of_step if "out" in s.sizes)
+        backward = [s for s in of_step if "received" in s.sizes or "given" in s.sizes]
+        for s in reversed(backward) if any("out" in s.sizes for s in backward) else backward:
+            yield s, "received"
+            yield s, "given"
+
+
+def _unexplained(least: float, rows: Iterator[tuple[Size | None, ...]]) -> bool:
+    for was, now, near, moved in rows:
+        noise = apart(near or 0.0, moved or 0.0)
+        if (was or now) and apart(was or 0.0, now or 0.0) > max(least, FACTOR * noise):
+            return True
+    return False

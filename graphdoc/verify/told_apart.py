@@ -1,0 +1,85 @@
+"""The result of a comparison in words, as a place in the source, and as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from graphdoc.model import Span
+from graphdoc.story.wording import folded
+from graphdoc.verify.against import Compared, Part, Parting
+from graphdoc.verify.two_runs import Against
+
+
+def sentences(found: Compared, other: Against) -> list[str]:
+    """What was found; the first one says whether there is a difference."""
+    first, second = other.first, other.second
+    told = []
+    for lacking, having, parts in (
+        (second, first, [p for p in found.parts if p.lost]),
+        (first, second, [p for p in found.parts if p.gained]),
+    ):
+        if parts:
+            told.append(f"{_names(parts)} {_verb(parts)} no gradient {lacking}, and {_verb(parts)} one {having}")
+    rest = [p for p in found.parts if not p.lost and not p.gained]
+    if rest:
+        worst = max(rest, key=lambda p: p.apart)
+        told.append(
+            f"{_names(rest)} {_verb(rest)} other gradients {first} than {second}: {worst.apart:.2g} of their size "
+            f"apart, where rounding explains {worst.explained:.1g}"
+        )
+    if told:
+        told[0] = f"difference at step {found.step} of {found.optimizer}: {told[0]}"
+    if found.untold:
+        told.append(f"{'the other gradients' if told else 'the gradients'} cannot be compared: {found.untold}")
+    if not told:
+        steps = f"the first {found.steps} steps" if found.steps > 1 else "the first step"
+        how = f"up to rounding ({found.widest:.1g} apart)" if found.widest else "to the last bit"
+        told.append(f"no difference: {first} and {second}, {steps} get the same gradients {how}")
+    return told
+
+
+def _names(parts: list[Part]) -> str:
+    return folded(p.name for p in parts)
+
+
+def _verb(parts: list[Part]) -> str:
+    return "have" if len(parts) > 1 else "has"
+
+
+def place(parting: Parting) -> Span | None:
+    """The user's expression where two runs part; None where none is known."""
+    file, line, column, end_line, end_column = parting.seen.place
+    if not file:
+        return None
+    seen, name = parting.seen, f"`{parting.seen.name}`"
+    region = bool(seen.drawn)
+    where = f"the compiled {name}: " if region else f"{parting.module}: " if parting.module else ""
+    at = "" if region else f" at {name}"
+    label = (
+        where
+        + {
+            "out": f"the first result{'' if region else f', of {name},'} that rounding does not explain",
+            "received": f"another gradient arrives here{at}",
+            "given": f"an equal gradient arrives here{at}, and another one leaves",
+        }[parting.stage]
+    )
+    return Span("cause", file, line, column + 1, end_line, end_column + 1, label)
+
+
+def as_json(found: Compared, other: Against) -> dict[str, Any]:
+    """The result for a machine."""
+    span = place(found.parting) if found.parting is not None else None
+    return {
+        "schema_version": 1,
+        "compared_with": other.name,
+        "difference": None if found.untold and not found.parts else bool(found.parts),
+        "sentences": sentences(found, other),
+        "steps": found.steps,
+        "widest": found.widest,
+        "explained": found.explained,
+        "optimizer": found.optimizer,
+        "step": found.step,
+        "parameters": [asdict(part) for part in found.parts],
+        "place": span.to_json() if span is not None else None,
+    }

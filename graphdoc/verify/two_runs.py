@@ -1,0 +1,153 @@
+"""Runs a program and what it is to be compared with, apart from the user's files, for the first steps alone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from graphdoc.capture.trace_end import ENOUGH
+from graphdoc.errors import UsageError
+from graphdoc.launch import Ended, Request
+from graphdoc.launch.isolation import Forks, Stop, launch_apart
+from graphdoc.launch.scratch import scratch
+from graphdoc.project import git_top
+from graphdoc.sourcetext import decode, read_source
+from graphdoc.verify.against import Compared, Runs, compare
+from graphdoc.verify.traces import Trace, read_trace
+from graphdoc.verify.trial import last_line, original_line
+
+
+@dataclass(frozen=True)
+class Against:
+    """What a program is compared with. ``base`` and ``other`` are words of the two runs' modes; ``first`` and
+    ``second`` say in a sentence which run is meant. ``texts`` are other sources for the second, by absolute path."""
+
+    name: str
+    base: tuple[str, ...]
+    other: tuple[str, ...]
+    first: str
+    second: str
+    texts: dict[str, str] | None = None
+
+    @property
+    def is_same(self) -> bool:
+        """Whether it is the program itself."""
+        return self.texts == {}
+
+
+PLAIN = ("uncompiled",)
+"""Words of the mode of a run in which single operations are seen."""
+KINDS = {
+    "eager": Against("eager", ("regions",), ("regions", *PLAIN), "compiled", "uncompiled"),
+    "float64": Against("float64", PLAIN, (*PLAIN, "double", "cpu"), "in its own precision", "in float64"),
+    "cpu": Against("cpu", PLAIN, (*PLAIN, "cpu"), "on its own device", "on the CPU"),
+}
+
+
+def against(name: str, cwd: Path) -> Against:
+    """What ``--with`` names: one of ``KINDS``, else a revision of the git work tree that ``cwd`` lies in.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    if name in KINDS:
+        return KINDS[name]
+    top = git_top(Path(os.path.realpath(cwd)))
+    commit = _git(top, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}") if top else None
+    if top is None or commit is None:
+        raise UsageError(f"--with {name} is none of {', '.join(KINDS)}, and no revision of a git work tree here")
+    revision = commit.decode().strip()
+    names = _git(top, "diff", "--no-ext-diff", "--no-renames", "--name-only", "-z", revision, "--", "*.py") or b""
+    texts = {}
+    for path in filter(None, names.decode("utf-8", "surrogateescape").split("\0")):
+        data = _git(top, "cat-file", "blob", f"{revision}:{path}")
+        if data is not None:
+            texts[str(top / path)] = decode(data)
+    return Against(name, PLAIN, PLAIN, "now", f"at {name}", texts)
+
+
+def _git(top: Path, *words: str) -> bytes | None:
+    """What git prints; None where it fails. A stranger's repository is to start no program of its own."""
+    done = subprocess.run(
+        ["git", "-c", "core.fsmonitor=false", *words],
+        cwd=top,
+        capture_output=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    return done.stdout if done.returncode == 0 else None
+
+
+def compared(request: Request, other: Against, steps: int, stop: Stop, asked: bool = False) -> Compared:
+    """Run the program, what it is compared with, and where these differ at all, one of them with weights that are
+    moved by rounding. ``request.timeout`` is for each.
+
+    Raises:
+        CannotIsolate, Interrupted: see ``graphdoc.launch.isolation``.
+        UsageError: a run came to no step of an optimizer.
+    """
+    forks = Forks()
+    try:
+        with scratch() as folder:
+            run = _Runner(request, steps, stop, asked, forks, folder)
+            base = run.trace(other.first, other.base, {})
+            if other.name == "cpu" and base.device == "cpu":
+                raise UsageError("nothing to compare: the program's parameters are on the CPU as it is")
+            second = run.trace(other.second, other.other, other.texts or {})
+            second.rekey(base)
+            texts = other.texts or {}
+            back = original_line(_texts_now(texts), texts, request.cwd or os.getcwd())
+            runs = Runs(base, second, second, second, back)
+            found = compare(runs)
+            if found.widest:
+                near = base if other.texts else second
+                words = other.base if other.texts else other.other
+                runs.near, runs.moved = near, run.trace("moved", words, {}, base.coarsest)
+                found = compare(runs)
+            return found
+    finally:
+        forks.close()
+
+
+def mode_of(words: tuple[str, ...], steps: int, eps: float = 0.0) -> str:
+    """The mode of one run: so many steps, with weights that are moved by ``eps`` of themselves if it is not zero."""
+    return ":".join(["compare", *words, "no-audit", "nan-off", str(steps), *([f"{eps:.12f}"] if eps else [])])
+
+
+@dataclass
+class _Runner:
+    request: Request
+    steps: int
+    stop: Stop
+    asked: bool
+    forks: Forks
+    folder: Path
+
+    def trace(self, told: str, words: tuple[str, ...], texts: dict[str, str], eps: float = 0.0) -> Trace:
+        """The trace of one run, which begins alike each time."""
+        out = self.folder / str(len(os.listdir(self.folder)))
+        out.mkdir()
+        request = replace(self.request, mode=mode_of(words, self.steps, eps), patches=texts or None)
+        ended = launch_apart(request, out, self.stop, enough=(out / ENOUGH).exists, asked=self.asked, forks=self.forks)
+        trace = read_trace(out)
+        if trace is None or not trace.steps:
+            raise UsageError(f"nothing to compare: {told}, the program {_why(ended)}")
+        return trace
+
+
+def _why(ended: Ended) -> str:
+    last = last_line(ended.printed)
+    if ended.refused:
+        return ended.refused
+    if ended.timed_out:
+        return f"makes no step of an optimizer within {ended.seconds:.0f} s"
+    if ended.exit_status:
+        return f"ends with exit status {ended.exit_status} before a step of an optimizer{f': {last}' if last else ''}"
+    return "makes no step of an optimizer"
+
+
+def _texts_now(texts: dict[str, str]) -> dict[str, str]:
+    found = ((path, read_source(path)) for path in texts)
+    return {path: decode(data) for path, data in found if data is not None}

@@ -1,0 +1,111 @@
+"""``graphdoc compare``: what it takes, how it ends, and that it leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from commands import graphdoc
+
+from graphdoc.cli.arguments import split_anywhere
+
+MODEL = """\
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = torch.nn.Linear(8, 16)
+        self.decoder = torch.nn.Linear(16, 1)
+    def forward(self, x):
+        hidden = torch.relu(self.encoder(x))
+        return self.decoder(hidden)
+"""
+TRAIN = """\
+import sys, torch
+from model import Net
+torch.manual_seed(0)
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=float(sys.argv[1]))
+for step in range(5):
+    loss = net(torch.randn(4, 8)).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    torch.save(net.state_dict(), "left.pt")
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "ours", "kind", "program"),
+    [
+        ("train.py --with eager -- --with x", "--with eager", "script", "train.py --with x"),
+        ("--with cpu train.py --lr 3 --unkept", "--with cpu --unkept", "script", "train.py --lr 3"),
+        ("-m pkg.train --with=HEAD~1 a", "--with=HEAD~1", "module", "pkg.train a"),
+        ("--with cpu -- torchrun train.py --with x", "--with cpu", "command", "torchrun train.py --with x"),
+    ],
+)
+def test_options_may_follow_the_program(words: str, ours: str, kind: str, program: str) -> None:
+    taken = split_anywhere(words.split(), {"--with"}, {"--unkept"})
+    assert taken == (ours.split(), kind, program.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--with", "HEAD~9"), "--with HEAD~9 is none of eager, float64, cpu, and no revision"),
+        (("--with", "--report"), "--with --report is none of"),
+        (("--with", "eager", "--report", "html"), "a comparison is reported as json"),
+        (("--with", "eager", "--report", "json:train.py"), "train.py cannot be written, because it is a source file"),
+    ],
+)
+def test_what_cannot_be_done_is_told_in_a_line(words: tuple[str, ...], told: str, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAIN)
+    done = graphdoc(tmp_path, "compare", "train.py", *words)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"graphdoc: {'' if told[0] == '-' else '--report '}") and told in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_a_revision_whose_gradient_is_lost(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAIN)
+    (tmp_path / "model.py").write_text(MODEL)
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "one")
+    words = "compare", "train.py", "--with", "HEAD", "--report", "json:../told.json", "--", "0.1"
+    assert graphdoc(tmp_path, *words).stderr == "graphdoc: no difference: no Python file is another one at HEAD\n"
+    (tmp_path / "model.py").write_text(MODEL.replace("(x))", "(x)).detach()"))
+    done = graphdoc(tmp_path, *words)
+    assert done.returncode == 1
+    assert "`net.encoder.*` (2 parameters) have no gradient now, and have one at HEAD" in done.stderr
+    assert "return self.decoder(hidden)" in done.stderr
+    told = json.loads((tmp_path.parent / "told.json").read_text())
+    assert told["difference"] is True
+    assert (told["place"]["file"], told["place"]["line"]) == ("model.py", 9)
+    # A module that the revision has, and nobody has now; and nothing that the runs have written is left.
+    (tmp_path / "model.py").rename(tmp_path / "nets.py")
+    (tmp_path / "train.py").write_text(TRAIN.replace("from model", "from nets"))
+    assert graphdoc(tmp_path, *words).returncode == 1
+    assert git(tmp_path, "status", "--short").split() == ["D", "model.py", "M", "train.py", "??", "nets.py"]
+
+
+@pytest.mark.slow
+def test_how_it_ends_without_a_difference_or_a_step(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(MODEL)
+    (tmp_path / "train.py").write_text(TRAIN)
+    done = graphdoc(tmp_path, "compare", "train.py", "--with", "float64", "0.1")
+    assert done.returncode == 0
+    assert "no difference: in its own precision and in float64, the first 3 steps" in done.stderr.splitlines()[-1]
+    done = graphdoc(tmp_path, "compare", "train.py", "--with", "cpu", "0.1")
+    assert done.returncode == 2
+    assert done.stderr.endswith("the program's parameters are on the CPU as it is\n")
+    done = graphdoc(tmp_path, "compare", "train.py", "--with", "eager", "fast")
+    assert done.returncode == 2
+    assert "could not convert string to float: 'fast'" in done.stderr.splitlines()[-1]
+
+
+def git(folder: Path, *words: str) -> str:
+    return subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=True).stdout

@@ -1,0 +1,252 @@
+"""Two runs of one program: what rounding explains is no difference, and what it does not is told with its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tracing import traced
+
+from graphdoc.verify.against import OTHER_DRAWS, Compared, Runs, compare
+from graphdoc.verify.told_apart import place, sentences
+from graphdoc.verify.traces import Trace
+from graphdoc.verify.two_runs import KINDS, PLAIN, Against, mode_of
+
+START = """
+import torch
+from torch import nn
+from torch.nn import functional as F
+torch.manual_seed(0)
+"""
+LOOP = """
+opt = torch.optim.{optimizer}
+for _ in range(5):
+    x = torch.randn(16, 8)
+    loss = ((net(x) - x.sum(1, keepdim=True)) ** 2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+ADAM = LOOP.format(optimizer="Adam(net.parameters(), 1e-2)")
+MLP = START + "net = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Dropout(0.2), nn.Linear(32, 1))" + ADAM
+NORM = """
+class Norm(nn.Module):
+    def forward(self, x):
+        return VARIANCE
+net = nn.Sequential(nn.Linear(8, 32), Norm(), nn.Linear(32, 1))
+"""
+UNSTABLE = "x / (((x + 3e3) ** 2).mean(-1, keepdim=True) - (x + 3e3).mean(-1, keepdim=True) ** 2 + 1e-3).sqrt()"
+STABLE = "x / (x.var(-1, keepdim=True) + 1e-3).sqrt()"
+TRANSFORMER = (
+    START
+    + """
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(16, 2, dropout=0.1, batch_first=True)
+        self.first, self.second = nn.LayerNorm(16), nn.LayerNorm(16)
+        self.mlp = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Dropout(0.1), nn.Linear(32, 16))
+    def forward(self, x):
+        y = self.first(x)
+        x = x + self.attention(y, y, y, need_weights=False)[0]
+        return x + self.mlp(self.second(x))
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(20, 16)
+        self.blocks = nn.Sequential(Block(), Block())
+        self.head = nn.Linear(16, 20)
+    def forward(self, tokens):
+        return self.head(self.blocks(self.embedding(tokens)))
+model = Model()
+net = MADE
+opt = torch.optim.AdamW(model.parameters())
+for _ in range(4):
+    tokens = torch.randint(20, (4, 9))
+    loss = F.cross_entropy(net(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+)
+CONVOLUTION = """
+body = nn.Unflatten(1, (1, 2, 4)), nn.Conv2d(1, 4, 2), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten()
+net = nn.Sequential(*body, nn.Linear(12, 1))
+"""
+MIXED = MLP.replace("net(x)", "torch.autocast('cpu', torch.bfloat16)(net)(x)")
+TWO = (
+    START
+    + """
+net, other = nn.Linear(4, 4), nn.Linear(4, 1)
+first, second = torch.optim.Adam(net.parameters()), torch.optim.SGD(other.parameters(), 0.1)
+kept = torch.zeros(3, 4, dtype=torch.float32)
+for _ in range(5):
+    kept[:] = torch.rand(3, 4)
+    made = net(kept)
+    second.zero_grad()
+    other(made.detach()).square().mean().backward()
+    second.step()
+    first.zero_grad()
+    other(made).sigmoid().log().mean().backward()
+    first.step()
+"""
+)
+CLOSURE = (
+    START
+    + "net = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1))"
+    + """
+opt = torch.optim.LBFGS(net.parameters(), max_iter=3)
+x = torch.randn(16, 8)
+def closure():
+    opt.zero_grad()
+    loss = (net(x) - x.sum(1, keepdim=True)).square().mean()
+    loss.backward()
+    return loss
+for _ in range(4):
+    opt.step(closure)
+"""
+)
+HALVED = """
+def backend(module, _inputs):
+    def run(*args):
+        return tuple(o / 2 + (o / 2).detach() for o in module(*args))
+    return run
+"""
+DROPPED = """
+def backend(module, _inputs):
+    def run(*args):
+        return tuple(o + 0.01 * o.abs() for o in module(*args))
+    return run
+"""
+REDRAWN = """
+def backend(module, _inputs):
+    def run(*args):
+        torch.rand(1)
+        return module(*args)
+    return run
+"""
+COMPILED = """
+body, head = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Dropout(0.2), nn.Linear(16, 4)), nn.Linear(4, 1)
+fast = torch.compile(body, backend=backend)
+net = nn.Sequential(body, head)
+opt = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(4):
+    loss = head(fast(torch.randn(16, 8))).square().mean()  # the compiled call
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+FUNCTION = (
+    HALVED
+    + """
+net = nn.Linear(8, 4)
+@torch.compile(backend=backend)
+def fast(x):
+    return net(x).tanh()
+opt = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(4):
+    loss = fast(torch.randn(16, 8)).square().mean()  # the compiled call
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+)
+ENCODER = (
+    START
+    + """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.decoder = nn.Linear(8, 16), nn.Linear(16, 1)
+    def forward(self, x):
+        hidden = torch.relu(self.encoder(x))
+        return self.decoder(hidden)
+net = Net()
+"""
+    + ADAM
+)
+DETACHED = ENCODER.replace("torch.relu(self.encoder(x))", "torch.relu(self.encoder(x)).detach()")
+
+HEALTHY = {
+    "mlp-float64": (MLP, "float64"),
+    "stable-float64": (START + NORM.replace("VARIANCE", STABLE) + ADAM, "float64"),
+    "transformer-float64": (TRANSFORMER.replace("MADE", "model"), "float64"),
+    "convolution-float64": (START + CONVOLUTION + ADAM, "float64"),
+    "mixed-float64": (MIXED, "float64"),
+    "two-optimizers-float64": (TWO, "float64"),
+    "closure-float64": (CLOSURE, "float64"),
+    "transformer-eager": (TRANSFORMER.replace("MADE", "torch.compile(model, backend='aot_eager')"), "eager"),
+    "compiled-eager": (START + COMPILED.replace("backend=backend", "backend='aot_eager'"), "eager"),
+}
+
+
+SLOW = {"transformer-float64", "transformer-eager", "compiled-eager", "function"}
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in HEALTHY])
+def test_rounding_is_no_difference(name: str, tmp_path: Path) -> None:
+    source, kind = HEALTHY[name]
+    found = found_in(tmp_path, source, KINDS[kind])
+    assert (found.parts, found.untold) == ([], "")
+    assert found.steps == 3
+    assert sentences(found, KINDS[kind])[0].startswith("no difference: ")
+
+
+SICK = {
+    "unstable": (START + NORM.replace("VARIANCE", UNSTABLE) + ADAM, "float64", "out", UNSTABLE),
+    "backward": (START + HALVED + COMPILED, "eager", "given", "# the compiled call"),
+    "forward": (START + DROPPED + COMPILED, "eager", "out", "# the compiled call"),
+    "function": (START + FUNCTION, "eager", "given", "# the compiled call"),
+}
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in SICK])
+def test_other_gradients_are_told_with_their_place(name: str, tmp_path: Path) -> None:
+    source, kind, stage, line = SICK[name]
+    found = found_in(tmp_path, source, KINDS[kind])
+    assert found.step == 1
+    assert found.parting is not None
+    assert found.parting.stage == stage
+    span = place(found.parting)
+    assert span is not None
+    assert line in source.splitlines()[span.line - 1]
+    assert sentences(found, KINDS[kind])[0].startswith("difference at step 1 of `opt`: ")
+
+
+def test_what_is_drawn_otherwise_is_no_fault(tmp_path: Path) -> None:
+    found = found_in(tmp_path, START + REDRAWN + COMPILED, KINDS["eager"])
+    assert found.untold == OTHER_DRAWS
+
+
+def test_numbers_that_rounding_moves_tell_nothing(tmp_path: Path) -> None:
+    chaos = "net = nn.Linear(8, 1)" + ADAM.replace("net(x)", "torch.sin(1e7 * net(x))")
+    found = found_in(tmp_path, START + chaos, KINDS["float64"])
+    assert not found.parts
+    assert "rounding alone" in found.untold
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "words"),
+    [(DETACHED, ENCODER, "have no gradient now, and have one"), (ENCODER, DETACHED, "have no gradient at HEAD~1, and")],
+    ids=["lost", "gained"],
+)
+def test_a_gradient_that_another_revision_has(now: str, before: str, words: str, tmp_path: Path) -> None:
+    other = Against("HEAD~1", PLAIN, PLAIN, "now", "at HEAD~1", {"train.py": before})
+    found = found_in(tmp_path, now, other)
+    assert sorted(p.name for p in found.parts if p.lost or p.gained) == ["net.encoder.bias", "net.encoder.weight"]
+    assert f"`net.encoder.*` (2 parameters) {words}" in sentences(found, other)[0]
+    assert found.parting is not None
+    assert "self.decoder(hidden)" in now.splitlines()[found.parting.seen.place[1] - 1]
+
+
+def found_in(folder: Path, source: str, other: Against) -> Compared:
+    """What a comparison of three runs in forks of this process finds."""
+
+    def run(name: str, text: str, words: tuple[str, ...], eps: float = 0.0) -> Trace:
+        return traced(folder / name, text, mode_of(words, 3, eps)).trace
+
+    base = run("base", source, other.base)
+    second = run("second", (other.texts or {}).get("train.py", source), other.other)
+    near = base if other.texts else second
+    moved = run("moved", source, other.base if other.texts else other.other, base.coarsest)
+    return compare(Runs(base, second, near, moved, lambda line: line))
