@@ -206,7 +206,7 @@ def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
         *span_of("cause", sign.stack, "its derivative is zero everywhere: no gradient passes", sources),
         *span_of("related", sign.other, f"sends zeros to {whose}", sources),
     )
-    scale, single = frame_of(sign.facts.get("scale")), sign.facts.get("single")
+    scale = frame_of(sign.facts.get("scale"))
     if scale is not None:
         return _scale_alone(sources, sign, code, whose, scale)
     why = (
@@ -214,15 +214,12 @@ def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
         "on through them, which is why nothing fails. A straight-through estimator sends the gradient past them: "
         "`x + (torch.round(x) - x).detach()`."
     )
-    if single is not None:
-        why = (
-            f"Dimension {single} has size 1: a softmax over it is 1 for every input, so its derivative is zero. Take "
-            "it over the dimension that is to be weighed, or use a sigmoid for a single gate."
-        )
-        spans = (
-            span_of("cause", sign.stack, f"dimension {single} has size 1: constant for every input", sources)
-            + spans[1:]
-        )
+    exactly = "exactly zero"
+    if "single" in sign.facts:
+        op = str(sign.facts.get("op", ""))
+        over, why = _over_one(op, sign.facts["single"])
+        exactly = exactly if "Softmax" in op else "zero but for rounding"
+        spans = (*span_of("cause", sign.stack, f"{over}: constant for every input", sources), *spans[1:])
     return Finding(
         0.93,
         Proof.STEPS.confidence,
@@ -231,8 +228,27 @@ def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
         distinct(spans),
         remedies=_straight_through(sign, code, whose),
         because=f"every way from the loss to {whose} leads through it, and in {sign.count} steps their gradients were "
-        "exactly zero",
+        f"{exactly}",
     )
+
+
+def _over_one(op: str, dim: int | None) -> tuple[str, str]:
+    """What is said of an operation over a single element: at its place, and why its result is a constant."""
+    if dim is None:
+        layer = "LayerNorm" if "LayerNorm" in op else "GroupNorm"
+        return f"{layer} normalises groups of one element", (
+            "A group of one element is its own mean, so its normalised value is zero for every input. Normalise over "
+            "a dimension that has several elements."
+        )
+    size = f"dimension {dim} has size 1"
+    begins = f"Dimension {dim} has size 1: "
+    if "Softmax" in op:
+        return size, (
+            f"{begins}a softmax over it is 1 for every input, so its derivative is zero. Take it over the dimension "
+            "that is to be weighed, or use a sigmoid for a single gate."
+        )
+    own = "a value minus its own mean is zero" if op.startswith("Sub") else "a value divided by its own size is 1 or -1"
+    return size, f"{begins}{own} for every input. Normalise over a dimension that has several elements."
 
 
 def _scale_alone(sources: SourceTexts, sign: Sign, code: str, whose: str, scale: Frame) -> Finding:

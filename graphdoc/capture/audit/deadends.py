@@ -147,6 +147,12 @@ ZERO |= {"TruncBackward0"}
 """Nodes that give zeros (derivatives.yaml), as the types are called."""
 _SHARES = ("SoftmaxBackward0", "LogSoftmaxBackward0")
 """Nodes that give zeros along a dimension of size one, where a share is 1 whatever it is made of."""
+_OWN_SIZES = ("Sum", "Mean", "Amax", "Amin", "Max", "LinalgVectorNorm", "Norm", "Logsumexp")
+"""Reductions that give back a number, or its size, along a dimension of size one."""
+_LAYERS = ("NativeLayerNormBackward0", "NativeGroupNormBackward0")
+"""Nodes of layers whose first input is what they normalise, and the others their weight and bias."""
+ROUNDING = 1e-4
+"""The part of other gradients that is as good as zero where the graph says that it is zero but for rounding."""
 _SUMS = {"AddBackward0": 1, "SubBackward0": -1}
 MOST_LOOKS = 6
 MOST_NODES = 4000
@@ -161,7 +167,8 @@ Key = tuple[Any, int]
 class DeadEnds:
     """``zero-derivative`` and ``cancelled``: ``stack`` is the operation through which no gradient passes, ``other`` the
     backward call, ``parameters`` those behind it that an optimizer steps; ``facts["inner"]`` is the place of the
-    difference in which the value is taken away, ``facts["single"]`` the dimension of size one that a softmax is over.
+    difference in which the value is taken away, ``facts["single"]`` the dimension of size one that a softmax or a
+    division by its own size is over; None for a layer that normalises groups of one element.
     ``scale-alone``: the gradient of the parameters is that of a scale, made at ``facts["scale"]``; at least
     ``facts["zeros"]`` of it were exactly zero in each step."""
 
@@ -171,6 +178,8 @@ class DeadEnds:
         self._refs: dict[int, Any] = {}
         self._sign: Sign | None = None
         self._zeros = 0
+        self._rounds = False
+        """The gradient is zero by the graph, and perhaps not but for rounding."""
         self._share = 1.0
         """The smallest part of a gradient that was zero, of those that come through a scale."""
         self._found: list[Sign] = []
@@ -188,14 +197,17 @@ class DeadEnds:
 
     def _look(self, noted: Noted, order: list[walk.Found]) -> None:
         dead = {f.number: inner for f in order if (inner := _blocks(f.node)) is not None}
-        if not dead or self._look_for_scales(noted, order, [n for n, inner in dead.items() if inner is True]):
+        constant = {f.number: single for f in order if (single := constant_over(f.node)) is not None}
+        dead |= dict.fromkeys(constant, True)
+        if not dead or self._look_for_scales(noted, order, [n for n in dead if type(order[n].node).__name__ in ZERO]):
             return
         alive = {0}
         todo = [0]
         while todo:
             number = todo.pop()
-            if number not in dead:
-                following = [m for m in order[number].following if m not in alive]
+            if number not in dead or type(order[number].node).__name__ in _LAYERS:
+                ways = order[number].following[1:] if number in dead else order[number].following
+                following = [m for m in ways if m not in alive]
                 alive.update(following)
                 todo += following
         kind = self._audit.torch.nn.Parameter
@@ -217,8 +229,9 @@ class DeadEnds:
         self._sign.event = noted[0]
         place = frames_of(kept_inner, cwd) if isinstance(kept_inner, stacks.Stack) else []
         self._sign.facts = {"op": type(order[nearest].node).__name__, "inner": [vars(f) for f in place if f.user][-1:]}
-        if type(order[nearest].node).__name__ in _SHARES:
-            self._sign.facts["single"] = _single(order[nearest].node)
+        if nearest in constant:
+            self._sign.facts["single"] = constant[nearest].dim
+            self._rounds = type(order[nearest].node).__name__ not in _SHARES
         self._refs = {id(p): weakref.ref(p) for p in missed.values()}
 
     def _look_for_scales(self, noted: Noted, order: list[walk.Found], zero: list[int]) -> bool:
@@ -253,7 +266,8 @@ class DeadEnds:
             return
         with Unseen(audit.torch, audit.witness.anomaly, None), audit.torch.no_grad():
             grads = [numbers_of(p.grad) if p.grad is not None else None for p in mine]
-            zero = all(g is not None and not bool(g.any()) for g in grads)
+            least = self._rounding(optimizer) if self._rounds else 0.0
+            zero = all(g is not None and bool((g.abs() <= least).all()) for g in grads)
             if sign.kind == "scale-alone":
                 shares = [1.0 - int(g.count_nonzero()) / max(g.numel(), 1) for g in grads if g is not None]
                 zero, self._share = len(shares) == len(grads), min([self._share, *shares])
@@ -271,6 +285,14 @@ class DeadEnds:
             self._found.append(sign)
             audit.tell_early()
 
+    def _rounding(self, optimizer: Any) -> float:
+        """What a gradient may have by rounding, beside those of the optimizer's other parameters."""
+        others = [
+            numbers_of(p.grad) for p in parameters_of(optimizer) if id(p) not in self._refs and p.grad is not None
+        ]
+        largest = max((float(g.abs().max()) for g in others if g is not None and g.numel()), default=0.0)
+        return max(ROUNDING * largest, 1e-6)
+
     @property
     def told(self) -> set[int]:
         """Ids of the parameters of which it is known why their gradient is zero."""
@@ -283,7 +305,7 @@ class DeadEnds:
 def _blocks(node: Any) -> Any:
     """True for a node that gives zeros; the inner difference of a sum that cancels (or the node itself); else None."""
     name = type(node).__name__
-    if name in ZERO or (name in _SHARES and _single(node) is not None):
+    if name in ZERO:
         return True
     if name not in _SUMS:
         return None
@@ -297,12 +319,53 @@ def _blocks(node: Any) -> Any:
     return inner[0] if name == "AddBackward0" and len(inner) == 1 else node
 
 
-def _single(node: Any) -> int | None:
-    """The dimension of size one that shares are taken over; None where it is larger."""
+@dataclass(frozen=True)
+class Single:
+    """``dim``: the dimension of size one; None where a layer normalises groups of one element."""
+
+    dim: int | None
+
+
+def constant_over(node: Any) -> Single | None:
+    """Whether a result is a constant because it is taken over a single element; None where it is not."""
+    name = type(node).__name__
     try:
-        shape, dim = node._input_metadata[0].shape, int(node._saved_dim)
+        if name in _SHARES:
+            dim = _single(node._input_metadata[0].shape, node._saved_dim)
+            return Single(dim) if dim is not None else None
+        if name == "NativeLayerNormBackward0":
+            return Single(None) if all(int(n) == 1 for n in node._saved_normalized_shape) else None
+        if name == "NativeGroupNormBackward0":
+            return Single(None) if int(node._saved_C) * int(node._saved_HxW) == int(node._saved_group) else None
+        if name in ("DivBackward0", "SubBackward0"):
+            return _by_own_size(node)
     except (AttributeError, IndexError, TypeError, RuntimeError):
-        return None
+        pass
+    return None
+
+
+def _by_own_size(node: Any) -> Single | None:
+    """Of ``x / x.sum(1, keepdim=True)``, ``x - x.mean(1, keepdim=True)`` and the like, along a dimension of size 1."""
+    value, (other, _) = node.next_functions[:2]
+    for _ in range(DEEPEST):
+        if other is None or len(other.next_functions) != 1:
+            return None
+        kind = _kind(other)
+        if kind in _OWN_SIZES:
+            if other.next_functions[0] != value:
+                return None
+            shape, dims = value[0]._input_metadata[value[1]].shape, other._saved_dim
+            singles = [_single(shape, d) for d in (dims if isinstance(dims, tuple | list) else (dims,))]
+            return Single(singles[0]) if singles and None not in singles else None
+        if kind not in ("ClampMin", "Clamp", "Expand", "Unsqueeze", "View"):
+            return None
+        other = other.next_functions[0][0]
+    return None
+
+
+def _single(shape: Any, dim: Any) -> int | None:
+    """The dimension, if it has size one; None where it is larger."""
+    dim = int(dim)
     dim -= 2**64 if dim >= 2**63 else 0  # a negative number comes as the unsigned one of its bits
     return dim if -len(shape) <= dim < len(shape) and shape[dim] == 1 else None
 

@@ -45,7 +45,9 @@ Unsafe, because parameters are trained that were not before. The forward values 
 def recognise(program: Program) -> Finding | None:
     """The graph: a value is added and taken away again, and what remains of the sum has no derivative."""
     sign = first_sign(program.signs, "cancelled")
-    return _told(program.sources, program.optimizers, sign) if sign is not None else None
+    if sign is None or not str(sign.facts.get("op", "")).startswith(("Add", "Sub")):
+        return None  # what cancels is no sum: a value divided by its own size, perhaps
+    return _told(program.sources, program.optimizers, sign)
 
 
 def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
