@@ -9,7 +9,7 @@ from typing import Any
 
 from graphdoc.evidence import Frame, Holder, Node, OlderEdge, Parameter, SourceTexts
 from graphdoc.finding import Remedy
-from graphdoc.program.bindings import frame_of, function_at, is_one_container, scope_at
+from graphdoc.program.bindings import every_node, frame_of, function_at, is_one_container, scope_at
 from graphdoc.program.carried_names import (
     bound_names,
     carrier_of,
@@ -44,7 +44,7 @@ from graphdoc.program.spans import (
     where,
 )
 from graphdoc.remedies.constant_value import constant_at_use, frame_at, leaves_nothing, tuple_of
-from graphdoc.remedies.fix_places import together
+from graphdoc.remedies.fix_places import left_open, together
 from graphdoc.remedies.merged_backward import merge
 from graphdoc.remedies.sum_of_rounds import (
     detach_before_use,
@@ -56,7 +56,7 @@ from graphdoc.remedies.sum_of_rounds import (
     sum_started_anew,
     through_it_alone,
 )
-from graphdoc.source.paths import covers, targets_of
+from graphdoc.source.paths import covers, pairs, targets_of
 from graphdoc.story.older_graph import aliases, distinct_carries, is_entry
 from graphdoc.story.wording import listing
 
@@ -91,6 +91,52 @@ def begun_anew(program: Program, reuse: Reuse, call: Frame, paths: list[str]) ->
             {"places": [place(s) for s in starts], "anew": True, "loop": place(call)},
         )
     ]
+
+
+def begun_with_none(program: Program, reuse: Reuse) -> list[Remedy]:
+    """Give states that begin as ``None``, and of which the next are made, this value back in each iteration.
+
+    Where the program does so anywhere itself, it has said when they begin anew.
+    """
+    if not all(c.recurrent for c in reuse.carries):
+        return []
+    for call in user_frames(reuse.failing.stack if reuse.failing else []):
+        paths = [path for path, _ in _paths_in(program, reuse, call)]
+        if not paths or not all(_is_none_but_once(program.sources, path) for path in paths):
+            continue
+        anchor, step = behind_the_step(program.sources, program.evidence.events, call)
+        shown = listing(f"`{p}`" for p in paths)
+        return [
+            Remedy(
+                "add_statement",
+                f"set {shown} to `None` again each iteration, after {where(step)}",
+                "unsafe",
+                "Each iteration begins as the first one did; nothing is carried into the next.",
+                {"place": place(anchor), "statement": f"{' = '.join(paths)} = None"},
+            )
+        ]
+    return []
+
+
+def _is_none_but_once(sources: SourceTexts, path: str) -> bool:
+    """Whether an attribute is ``None`` when its object is made, and one statement alone gives it other values.
+
+    Not where something is done only if it ``is not None``: that asks for what the iteration before has left.
+    """
+    owner, _, name = path.rpartition(".")
+    begins, others = False, 0
+    for file in sources if owner else ():
+        for test in (n for n in every_node(sources, file) if isinstance(n, ast.Compare)):
+            if isinstance(test.ops[0], ast.IsNot) and isinstance(test.left, ast.Attribute) and test.left.attr == name:
+                return False
+        for function in (n for n in every_node(sources, file) if isinstance(n, ast.FunctionDef)):
+            for s in statements(function):
+                given = [ast.unparse(v) for t, v in pairs(s) if isinstance(t, ast.Attribute) and t.attr == name]
+                if given == ["None"] and function.name == "__init__":
+                    begins = True
+                else:
+                    others += any(isinstance(t, ast.Attribute) and t.attr == name for t in targets_of(s))
+    return begins and others == 1
 
 
 def _start(sources: SourceTexts, loop: Frame, name: str) -> Frame | None:
@@ -310,6 +356,7 @@ def from_carrying(program: Program, reuse: Reuse, constant: str) -> list[Remedy]
     kept = detach_where_kept(program, reuse)
     read = any(_read_on(program.sources, edit) for r in kept for edit in r.args["edits"])
     at_use = constant_at_use(program, reuse.carries, constant)
+    begun = begun_with_none(program, reuse)
     # What the pass itself reads on under the name that keeps it loses its gradient where it is kept.
     ways = [
         *(merge(reuse) if of_one_step(program, reuse) else []),
@@ -317,12 +364,17 @@ def from_carrying(program: Program, reuse: Reuse, constant: str) -> list[Remedy]
         *sum_of_rounds(program, reuse),
         *copy_of_entry(program.sources, program.nodes, reuse),
         *detach_behind_step(program, reuse),
+        *begun,
         *detach_fed_back(program, reuse),
         *detach_behind_yield(program, reuse),
         *([*at_use, *kept] if read else [*kept, *at_use]),
     ]
     if reuse.role is Role.REFERENCE and reuse.fitted:
         ways = [replace(r, open="the loss then learns through its target alone") for r in ways]
+    if begun:
+        ways = [
+            left_open(r, "whether each iteration is to begin from `None`, like the first, no run tells") for r in ways
+        ]
     return ways
 
 

@@ -28,7 +28,7 @@ from graphdoc.remedies.constant_value import (
     value_with_its_graph,
 )
 from graphdoc.remedies.emptied_store import emptied_behind_step, only_grows
-from graphdoc.remedies.fix_places import applies, together
+from graphdoc.remedies.fix_places import applies, left_open, together
 from graphdoc.remedies.forward_copies import behind_call
 from graphdoc.remedies.installed_packages import cleared_by_call
 from graphdoc.remedies.merged_backward import can_merge, merge
@@ -196,7 +196,7 @@ def remedies_for(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
         return kept_for_outer(program, reuse)
     ways = _with_emptied(program, reuse, _ways(program, reuse))
     if reuse.adds_up:
-        ways = [_left_open(r, "whether each iteration is to add to what the last one left, no run tells") for r in ways]
+        ways = [left_open(r, "whether each iteration is to add to what the last one left, no run tells") for r in ways]
     return sensible(program.sources, _with_cleared(program, reuse, ways))
 
 
@@ -218,11 +218,7 @@ def _with_emptied(program: Program, reuse: Reuse, ways: list[Remedy]) -> list[Re
         return ways
     emptied = [r for r in emptied_behind_step(program, reuse) if applies(program.sources, r)]
     stays = "whether what earlier updates have stored is to stay in the loss, no run tells"
-    return [_left_open(r, stays) for r in (*emptied, *ways)]
-
-
-def _left_open(remedy: Remedy, why: str) -> Remedy:
-    return replace(remedy, open="; and ".join(filter(None, (remedy.open, why))))
+    return [left_open(r, stays) for r in (*emptied, *ways)]
 
 
 def _ways(program: Program, reuse: Reuse) -> list[Remedy]:

@@ -41,3 +41,47 @@ def test_sums_of_what_is_trained(moved: str, adds_up: bool, tmp_path: Path) -> N
     remedies = seen.found[0].finding.remedies
     assert {bool(r.open) for r in remedies} == {adds_up}
     assert [r.kind for r in remedies][: 1 + adds_up] == [*(["move_into_loop"] if adds_up else []), "detach_after"]
+
+
+STATEFUL = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+
+class Tagger(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn, self.out = nn.GRU(4, 8, batch_first=True), nn.Linear(8, 1)
+        self.state = None
+
+    {forget}
+
+    def forward(self, x):
+        y, self.state = self.rnn(x, self.state)
+        return self.out(y[:, -1])
+
+
+net = Tagger()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    loss = net(torch.randn(5, 7, 4)).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("forget", "may_begin_anew"),
+    [
+        ("", True),
+        ("def forget(self):\n        self.state = None", False),
+        ("def is_warm(self):\n        return self.state is not None", False),
+    ],
+)
+def test_a_state_that_begins_as_none(forget: str, may_begin_anew: bool, tmp_path: Path) -> None:
+    remedies = observe(tmp_path / "sick", STATEFUL.format(forget=forget)).found[0].finding.remedies
+    assert {bool(r.open) for r in remedies} == {may_begin_anew}
+    assert [r.args["statement"] for r in remedies if r.kind == "add_statement"] == ["net.state = None"] * may_begin_anew
