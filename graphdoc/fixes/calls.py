@@ -86,6 +86,25 @@ def call_wrapper(sources: Sources, args: Args) -> list[Edit]:
     return [write(source, node.func, wrapper)]
 
 
+@kind("made_from", keeps_numbers=True)
+def made_from(sources: Sources, args: Args) -> list[Edit]:
+    """Make a tensor from another one: ``torch.zeros(x.shape)`` → ``x.new_zeros(x.shape)``, which vmap maps with ``x``.
+
+    Args:
+        place: the call of ``torch.zeros``, ``ones``, ``empty`` or ``full``, or of its ``_like`` form.
+        tensor: the name of the other tensor.
+    """
+    source, node = call(sources, required(args, "place"))
+    name = source.segment(node.func).rpartition(".")[2]
+    plain = name.removesuffix("_like")
+    if plain not in ("zeros", "ones", "empty", "full") or not node.args:
+        raise CannotFix(f"a tensor has no method for {name}")
+    edits = [write(source, node.func, f"{required(args, 'tensor')}.new_{plain}")]
+    if plain != name:
+        edits.append(write(source, node.args[0], "{like}.shape", like=node.args[0]))
+    return edits
+
+
 @kind("set_flag")
 def set_flag(sources: Sources, args: Args) -> list[Edit]:
     """Give a flag another value where it is set (``p.requires_grad = False`` → ``= True``), or its right name.

@@ -12,12 +12,14 @@ class WayOut(NamedTuple):
     """What to do about a message, in words that begin with a verb; of PyTorch's ``own`` affair, why it is that.
 
     ``plain``: an ordinary exception, which has nothing to do with a graph. ``calls`` set up what is refused later.
+    ``more`` is a sentence about how it is done.
     """
 
     text: str
     own: bool = False
     plain: bool = False
     calls: tuple[str, ...] = ()
+    more: str = ""
 
     @property
     def told(self) -> str:
@@ -37,9 +39,9 @@ def ways_out() -> Mapping[str, WayOut]:
 
 
 def _parsed(line: str) -> tuple[str, WayOut]:
-    ident, words, *calls = line.split("\t")
+    ident, words, calls, more = (*line.split("\t"), "", "")[:4]
     text = words.removeprefix(_OWN).removeprefix(_PLAIN)
-    return ident, WayOut(text, words.startswith(_OWN), words.startswith(_PLAIN), tuple(" ".join(calls).split()))
+    return ident, WayOut(text, words.startswith(_OWN), words.startswith(_PLAIN), tuple(calls.split()), more)
 
 
 def way_out(ident: str) -> WayOut | None:

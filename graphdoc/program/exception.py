@@ -7,10 +7,12 @@ ordinary ``TypeError`` of Python about a None) is read here and nowhere else.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graphdoc.evidence import Event, Frame, Raised, SourceTexts
 from graphdoc.messages import Match, recognise
+from graphdoc.messages.traceback_lines import frame_in
 from graphdoc.model import Confidence, Span
 from graphdoc.program.spans import innermost, span_of
 
@@ -110,9 +112,25 @@ def weight(from_text: bool, strength: float, confidence: Confidence) -> tuple[fl
     return min(strength, 0.45), "likely" if confidence == "certain" else "possible"
 
 
-def raised_at(raised: Raised | None) -> Frame | None:
-    """The innermost frame of the user's code in the traceback."""
-    return innermost(raised.stack) if raised else None
+TRACED = "from user code:"
+"""What torch._dynamo writes above the frames of the function that it traced: they are on no traceback."""
+
+
+def raised_at(raised: Raised | None, sources: SourceTexts | None = None) -> Frame | None:
+    """The innermost frame of the user's code in the traceback; of a function that was being compiled, in its trace."""
+    traced = _traced(raised.message, sources) if raised and sources and TRACED in raised.message else None
+    return traced or (innermost(raised.stack) if raised else None)
+
+
+def _traced(message: str, sources: SourceTexts) -> Frame | None:
+    found = None
+    for line in message[:LONGEST].partition(TRACED)[2].splitlines():
+        frame = frame_in(line)
+        if frame is not None and frame.user:
+            path = frame.file.replace("\\", "/")
+            file = next((f for f in sources if path == f or path.endswith("/" + f.replace("\\", "/"))), "")
+            found = replace(frame, file=file) if file else found
+    return found
 
 
 def raised_span(sources: SourceTexts, raised: Raised | None, label: str) -> tuple[Span, ...]:

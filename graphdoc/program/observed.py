@@ -353,8 +353,8 @@ class Program:
 
     @cached_property
     def raised_at(self) -> Frame | None:
-        """The innermost frame of the user's code in the traceback."""
-        return exception.raised_at(self.evidence.raised)
+        """The innermost frame of the user's code in the traceback, or in the trace of a function that was compiled."""
+        return exception.raised_at(self.evidence.raised, self.sources)
 
     @property
     def raised_in_forward(self) -> bool:

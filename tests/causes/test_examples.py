@@ -23,7 +23,7 @@ SLUGS = {
     "accumulated-loss repeated-backward",
     "GD2": "optimizer-step-before-backward retain-graph-cover-up inplace-on-saved-activation "
     "state-overwritten-in-place buffer-updated-in-place parameter-overwritten inplace-on-leaf inplace-on-view "
-    "inplace-on-inference-tensor",
+    "inplace-on-inference-tensor inplace-under-transform",
     "GD3": "cut-by-conversion cut-by-detach cut-by-no-grad nondifferentiable-op frozen-parameters input-needs-grad "
     "unused-in-graph non-leaf-parameter grad-is-none",
     "GD4": "missing-create-graph no-double-backward",

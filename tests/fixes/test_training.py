@@ -306,6 +306,14 @@ PROGRAMS: list[tuple[Any, ...]] = [
         {"silent": True},
     ),
     (
+        "made_from",
+        {"tensor": "row"},
+        "def squared(row):\n    total = «torch.zeros(3)»\n    total += net(row).pow(2)\n    return total.sum()\n"
+        "torch.vmap(squared)(x).sum().backward()\nopt.step()\n",
+        "net(x).pow(2).sum().backward()\nopt.step()\n",
+        {"near": "rows are added up in another order"},
+    ),
+    (
         "deepcopy_expression",
         {},
         "target = «net»\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor i in range(3):\n    opt.zero_grad()\n"

@@ -8,7 +8,7 @@ from graphdoc.messages.ways_out import WayOut, way_out
 from graphdoc.program.bindings import calls_named
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, short_code, span
+from graphdoc.program.spans import distinct, innermost_user, moment, short_code, span
 
 TITLE = "PyTorch refuses this call, and its message says why"
 
@@ -69,13 +69,17 @@ def _told(program: Program, means: str, out: WayOut) -> Finding | None:
     setting = [f for f in setting if f.line != frame.line] if len(setting) == 1 else []
     call = short_code(program.sources, setting[0] if setting else frame)
     spans = [span("cause", f, "set up here", program.sources) for f in setting]
+    node = program.evidence.failing_node
+    made = innermost_user(node.stack) if node is not None else None
+    if made is not None:
+        spans.append(span("created", made, "backward stops at what this made", program.sources, moment(node)))
     return Finding(
         0.2,  # any cause that knows more of the program comes first
         Proof.RAISED.confidence,
         f"PyTorch refuses {'what ' * bool(setting)}`{call}`{' set up' * bool(setting)}" if call else TITLE,
         means,
-        distinct((*spans, span("failed" if spans else "cause", frame, "refused here", program.sources))),
-        remedies=(Remedy("way_out", out.text, "display"),),
+        distinct((*spans, span("failed" if setting else "cause", frame, "refused here", program.sources))),
+        remedies=(Remedy("way_out", out.text, "display", out.more),),
         because=means.partition("; ")[0].rstrip("."),
     )
 

@@ -1,0 +1,221 @@
+"""GD210: an in-place write under vmap or grad of torch.func goes into a tensor that the transform does not carry."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Frame, SourceTexts
+from graphdoc.finding import Finding, Remedy
+from graphdoc.program.bindings import assignments, frame_of, function_around, names_in, text_of, tree
+from graphdoc.program.in_place_writes import target_of
+from graphdoc.program.library_calls import library_calls
+from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
+from graphdoc.program.spans import distinct, place, span
+from graphdoc.remedies.fix_places import remedy_at, together
+from graphdoc.source.paths import last_word
+from graphdoc.story.message_alone import from_message
+
+TITLE = "An in-place write under a torch.func transform goes into a tensor from outside"
+
+PAGE = Page(
+    what_happened="""\
+A function that `torch.vmap` or `torch.func.grad` transforms writes in place into a tensor that the transform does not
+carry:
+
+- **under vmap**, a target made with `torch.zeros(...)`: it has no batch dimension, and values of a whole batch are
+  written into it;
+- **under grad, vjp or jvp**, a tensor from outside of the function: a buffer, a global, an attribute;
+- **BatchNorm in training mode**, which is the same: its running statistics and its counter are buffers, and each
+  forward updates them.
+""",
+    why="""\
+Under vmap a mapped tensor stands for all examples at once. One without the batch dimension has room for one example.
+
+`grad` differentiates the function by its arguments. A write into something else would be an effect that no derivative
+sees, and that would keep a tensor of the transform alive outside of it.
+""",
+    example="""\
+def prefix_sums(x):
+    out = torch.zeros(x.shape)
+    for i in range(len(x)):
+        out[i] = x[: i + 1].sum()
+    return out
+
+torch.vmap(prefix_sums)(batch)
+""",
+    use_instead="""\
+def prefix_sums(x):
+    out = x.new_zeros(x.shape)  # batched, as `x` is
+    for i in range(len(x)):
+        out[i] = x[: i + 1].sum()
+    return out
+
+torch.vmap(prefix_sums)(batch)
+""",
+    fix_safety="""\
+Safe for the target: `x.new_zeros(...)` holds the same numbers with the dtype and device of `x`, once for each example.
+
+Unsafe for BatchNorm: `track_running_stats=False` normalises by each batch, in evaluation too.
+`torch.func.replace_all_batch_norm_modules_(net)` does that to a net that was made elsewhere. GroupNorm needs no batch.
+
+A tensor from outside becomes an argument of the function, and its new value a result.
+""",
+    not_this="""\
+- The write is refused outside of any transform: `inplace-on-leaf` or `inplace-on-view`.
+- backward complains of it later: `inplace-on-saved-activation`.
+""",
+    references=(
+        ("torch.func limitations", "https://docs.pytorch.org/docs/stable/func.ux_limitations.html"),
+        ("Patching batch norm", "https://docs.pytorch.org/docs/stable/func.batch_norm.html"),
+    ),
+)
+
+_UNBATCHED = ("vmap-inplace", "vmap-inplace-unbatched")
+_BROADCAST = "inplace-broadcast-shape"
+_CAPTURED = ("func-inplace-captured", "vmap-batchnorm")
+_FACTORIES = frozenset({"zeros", "ones", "empty", "full", "zeros_like", "ones_like", "empty_like", "full_like"})
+_NORMS = ("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm")
+
+
+def recognise(program: Program) -> Finding | None:
+    """One of these messages; what was written, where that was made, and whether BatchNorm did it."""
+    unbatched = program.message(*_UNBATCHED) is not None or _lacks_the_batch(program)
+    if not unbatched and program.message(*_CAPTURED) is None:
+        return None
+    frame = program.raised_at
+    if frame is None or program.evidence.from_text:
+        ids = (*_UNBATCHED, *_CAPTURED)
+        return from_message(program, "inplace-under-transform", *ids, title=TITLE, explanation=_WHY)
+    if _raised_in(program, "torch/nn/modules/batchnorm"):
+        return _norm(program, frame)
+    return _unbatched(program, frame) if unbatched else _captured(program, frame)
+
+
+_WHY = "A function under vmap or grad writes in place into a tensor that the transform does not carry."
+
+
+def _lacks_the_batch(program: Program) -> bool:
+    """Whether a write under vmap would have had to add one dimension to the target, in front."""
+    shape, wanted = (re.findall(r"\d+", program.field(name, _BROADCAST)) for name in ("shape", "shape2"))
+    return len(wanted) == len(shape) + 1 and wanted[1:] == shape and _raised_in(program, "torch/_functorch/vmap")
+
+
+def _raised_in(program: Program, file: str) -> bool:
+    stack = program.raised.stack if program.raised is not None else []
+    return any(file in f.file.replace("\\", "/") for f in stack)
+
+
+def _norm(program: Program, frame: Frame) -> Finding:
+    made = library_calls(program.sources, *_NORMS)
+    spans = [span("cause", f, "updates its running statistics in each forward", program.sources) for f in made[:3]]
+    edits = [
+        {"kind": "set_keyword", "args": {"place": place(f), "name": "track_running_stats", "value": "False"}}
+        for f in made
+    ]
+    note = "It normalises by each batch, in evaluation too, and keeps no running statistics."
+    remedies = together(edits, "let BatchNorm keep no running statistics", "unsafe", note)
+    if not made:
+        title = "call `torch.func.replace_all_batch_norm_modules_(net)` after `net` is made"
+        remedies = [Remedy("replace_norms", title, "display", note)]
+    return Finding(
+        0.95,
+        Proof.RAISED.confidence,
+        "BatchNorm updates its buffers under a torch.func transform",
+        "In training mode BatchNorm writes its running statistics and its counter in place. They are no arguments of "
+        "the transformed function, so the write is refused.",
+        distinct(
+            (*spans, span("failed" if spans else "cause", frame, "this forward updates its buffers", program.sources))
+        ),
+        remedies=tuple(remedies),
+        because="BatchNorm wrote a buffer in place, and the transform does not carry it",
+    )
+
+
+def _unbatched(program: Program, frame: Frame) -> Finding:
+    sources = program.sources
+    path = target_of(sources, program.raised, frame).path
+    made = _factory(sources, frame, path)
+    name = f"`{path}`" if path else "the target"
+    spans = [span("failed" if made else "cause", frame, f"writes values of a whole batch into {name}", sources)]
+    remedies: tuple[Remedy, ...] = ()
+    if made is not None:
+        place_made, call = made
+        spans.insert(0, span("cause", place_made, "made without the batch dimension of vmap", sources))
+        tensor = _mapped(sources, frame, call, path)
+        if tensor:
+            remedies = remedy_at(
+                place_made,
+                "made_from",
+                f"make {name} from `{tensor}`",
+                "safe",
+                f"It holds the same numbers, once for each example that `{tensor}` stands for.",
+                tensor=tensor,
+            )
+    return Finding(
+        0.95,
+        Proof.RAISED.where(program.message(*_UNBATCHED) is not None),
+        f"{name} has no batch dimension, and vmap writes a batch into it" if path else TITLE,
+        "Under vmap a mapped tensor stands for all examples at once. What is made from sizes alone has room for one.",
+        distinct(spans),
+        remedies=remedies
+        or (
+            Remedy("out_of_place", "build the value out of place, or make the target from a mapped tensor", "display"),
+        ),
+        because=f"{name} is not mapped over, and what is written into it is",
+    )
+
+
+def _captured(program: Program, frame: Frame) -> Finding:
+    path = target_of(program.sources, program.raised, frame).path
+    name = f"`{path}`" if path else "a tensor"
+    return Finding(
+        0.95,
+        Proof.RAISED.confidence,
+        f"{name} comes from outside of the transformed function, which changes it",
+        "A transform of torch.func differentiates a function by its arguments. It refuses an in-place write into "
+        "anything else.",
+        (span("cause", frame, f"changes {name} in place", program.sources),),
+        remedies=(Remedy("argument", f"pass {name} as an argument, and return its new value", "display"),),
+        because=f"{name} is no argument of the transformed function",
+    )
+
+
+def _factory(sources: SourceTexts, frame: Frame, path: str) -> tuple[Frame, ast.Call] | None:
+    """Where the target is made by one call of a factory, in the same function."""
+    bound = assignments(sources, frame, path) if path.isidentifier() else []
+    if len(bound) != 1 or not isinstance(bound[0][1], ast.Call):
+        return None
+    call = bound[0][1]
+    if not text_of(call.func).startswith("torch.") or last_word(call.func) not in _FACTORIES:
+        return None
+    return frame_of(sources, frame.file, call, frame.function), call
+
+
+def _mapped(sources: SourceTexts, frame: Frame, call: ast.Call, path: str) -> str:
+    """An argument of the function around: one that gives the target its size, or one that is written into it."""
+    root = tree(sources, frame.file)
+    function = function_around(root, frame.line) if root is not None else None
+    if function is None:
+        return ""
+    given = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
+    statement = next((n for n in ast.walk(function) if isinstance(n, ast.stmt) and _at(n, frame.line)), None)
+    read = [n.partition(".")[0] for n in (*names_in(call), *names_in(statement))]
+    return next((n for n in read if n in given and n not in (path, "self")), "")
+
+
+def _at(node: ast.stmt, line: int) -> bool:
+    simple = isinstance(node, ast.Assign | ast.AugAssign | ast.Expr)
+    return simple and node.lineno <= line <= (node.end_lineno or node.lineno)
+
+
+CAUSE = Cause(
+    code="GD210",
+    slug="inplace-under-transform",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("functorch",),
+)
