@@ -141,6 +141,8 @@ def deepen(kept: Kept, evidence: Evidence, announce: Callable[[str], None] | Non
     mode = question(evidence)
     if not mode or not kept.folder.is_dir() or not kept.cwd.is_dir() or changed_sources(evidence):
         return None
+    if mode == "probe:whatif" and _agreed_before(kept, evidence):
+        return None
     if not kept.may_run:
         _tell_why(evidence.extras, "the first was not run here")
         return evidence
@@ -178,6 +180,25 @@ def deepened(kept: Kept, process: Process) -> Evidence | None:
         return read_evidence(kept, companion)
     except EvidenceError:
         return None
+
+
+def _agreed_before(kept: Kept, evidence: Evidence) -> bool:
+    """Whether an earlier run of the same sources was measured, and all of its gradients were those of its losses. Asked
+    only where nothing but a ``backward`` of the program's own calls for the measure."""
+    asking = [s.facts.get("sources") for s in evidence.signs if s.kind in _MEASURED]
+    sources = asking[0] if len(asking) == 1 else None
+    for companion in kept.folder.parent.glob(f"*/{DEEPENED}*.json") if sources else ():
+        try:
+            first = Evidence.read(str(companion.with_name(companion.name.replace(DEEPENED, "evidence-"))))
+            second = Evidence.read(str(companion))
+        except EvidenceError:
+            continue
+        same = any(s.facts.get("sources") == sources for s in first.signs)
+        looks = [look for s in second.signs if s.kind == GRADIENTS for look in s.facts.get("looks", ())]
+        answers = [answer.get("answer") for look in looks for answer in look.get("answers", ())]
+        if same and answers and set(answers) == {"agrees"} and are_complete(second.signs):
+            return True
+    return False
 
 
 def _companion(kept: Kept, process: Process) -> Path:

@@ -23,12 +23,10 @@ from graphdoc.launch.isolation import Stop
 from graphdoc.launch.keep import Kept, keep, last_run
 from graphdoc.model import Report
 
-RUN = Path(".graphdoc", "20000101T000000.000000-1")
 
-
-def run(folder: Path) -> tuple[Report, list[str]]:
+def run(folder: Path, number: int = 1) -> tuple[Report, list[str]]:
     """Run ``train.py`` in ``folder`` and keep the run there; its report, and the lines that are said before it."""
-    out = folder / RUN
+    out = folder / ".graphdoc" / f"20000101T000000.000000-{number}"
     out.mkdir(parents=True)
     request = Request(["train.py"], cwd=str(folder))
     kept = keep(out, request, _launch(request, out))

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from types import FrameType
 from typing import Any
 
-from graphdoc.capture.code_places import function_of, is_user_file
+from graphdoc.capture.code_places import file_of, function_of, is_user_file
 
 NONE: frozenset[str] = frozenset()
 
@@ -26,8 +26,7 @@ class Root:
 def roots_of(frames: Iterable[FrameType]) -> list[Root]:
     """User frames innermost first, then the globals of the user's modules, ``__main__`` before others.
 
-    Python takes ``__file__`` out of ``__main__`` when the script has ended (Python/pythonrun.c); the loader, or a frame
-    of the script, still names it. A launcher in Python (``runpy``) takes the whole module away; the frames still have
+    A launcher in Python (``runpy``) takes the module ``__main__`` away when the script has ended; the frames still have
     its globals.
     """
     out: list[Root] = []
@@ -45,7 +44,7 @@ def roots_of(frames: Iterable[FrameType]) -> list[Root]:
     done: set[int] = set()
     for module in modules:
         values = getattr(module, "__dict__", None) if type(module) is types.ModuleType else None
-        name = _file_of(values) or scopes.get(id(values), ({}, None))[1] if values else None
+        name = file_of(values) or scopes.get(id(values), ({}, None))[1] if values else None
         if values and id(values) not in done and isinstance(name, str) and is_user_file(name):
             done.add(id(values))
             out.append(Root(dict(values), "<module>", name, passing.get(id(values), NONE)))
@@ -53,10 +52,6 @@ def roots_of(frames: Iterable[FrameType]) -> list[Root]:
         if ident not in done and is_user_file(name):
             out.append(Root(dict(values), "<module>", name, passing.get(ident, NONE)))
     return out
-
-
-def _file_of(values: dict[str, Any]) -> object:
-    return values.get("__file__") or getattr(values.get("__loader__"), "path", None)
 
 
 def loop_names(code: types.CodeType) -> frozenset[str]:

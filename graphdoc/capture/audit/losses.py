@@ -12,7 +12,7 @@ from graphdoc.capture.audit.hidden import inside
 from graphdoc.capture.audit.terms import TermWatch
 from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.calls import Glimpse
-from graphdoc.capture.code_places import is_user_file, shown_file
+from graphdoc.capture.code_places import is_user_file, shown_file, users_files
 from graphdoc.capture.cut_recorder import CONVERSIONS, COPIES
 from graphdoc.capture.facts import grad_fn_of, is_leaf, parameters_of, user_frames
 from graphdoc.capture.frames import frames_of, site_of
@@ -425,5 +425,5 @@ class Losses:
         if self.watch is None and any(seen.steps > LATER for seen in self._audit.journal.optimizers.values()):
             every = functions.subclasses(self._audit.torch.autograd.Function)
             if any(cls not in self._older and functions.backward_code(cls) is not None for cls in every):
-                suspects.append(Sign("suspect-function", weak=True))
+                suspects.append(Sign("suspect-function", weak=True, facts={"sources": users_files()}))
         return [*self._bypassed.found, *(s for s in suspects if s.kind != "suspect-zero" or not known)]
