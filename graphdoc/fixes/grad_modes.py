@@ -36,49 +36,36 @@ from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for
 
 With = ast.With | ast.AsyncWith
+Switch = ast.expr | ast.withitem
 SWITCHES = ("no_grad", "inference_mode", "set_grad_enabled")
 
 
-def decorator_at(sources: Sources, at: object, name: str | None) -> tuple[Source, Function, ast.expr]:
-    """The decorator at a place, or the one of this name on the function around it.
-
-    Raises:
-        CannotFix: there is none.
-    """
-    source, node = statement(sources, at)
-    exact = source.node_expression(place(at))
-    for above in (node, *source.node_ancestors(node)):
-        if not isinstance(above, Function):
-            continue
-        for decorator in above.decorator_list:
-            if exact is not None and any(n is exact for n in ast.walk(decorator)):
-                return source, above, decorator
-        for decorator in above.decorator_list:
-            if last_name(decorator) in ((name,) if name else SWITCHES):
-                return source, above, decorator
-    raise CannotFix(f"no decorator {name or ''} stands there".replace("  ", " "))
-
-
-def item_at(sources: Sources, at: object, name: str | None) -> tuple[Source, ast.With | ast.AsyncWith, ast.withitem]:
-    """The item of a ``with`` statement at a place, or the innermost one of this name around it.
+def switch_at(
+    sources: Sources, at: object, name: str | None
+) -> tuple[Source, Function | With, ast.expr | ast.withitem]:
+    """The decorator or the item of a ``with`` at a place, or the innermost one of this name around it.
 
     Raises:
         CannotFix: there is none.
     """
     spot = place(at)
     source = source_of(sources, spot)
-    exact = source.node_expression(spot)
-    node = source.node_statement(spot)
+    exact, node = source.node_expression(spot), source.node_statement(spot)
     for above in (node, *source.node_ancestors(node)) if node is not None else ():
-        if not isinstance(above, With):
-            continue
-        for item in above.items:
-            if exact is not None and any(n is exact for n in ast.walk(item.context_expr)):
-                return source, above, item
-        for item in above.items:
-            if last_name(item.context_expr) in ((name,) if name else SWITCHES):
-                return source, above, item
-    raise CannotFix(f"no with statement {name or ''} stands there".replace("  ", " "))
+        found: list[Switch] = []
+        if isinstance(above, Function):
+            found += above.decorator_list
+        elif isinstance(above, With):
+            found += above.items
+        exactly = [n for n in found if exact is not None and any(e is exact for e in ast.walk(_switch(n)))]
+        named = [n for n in found if last_name(_switch(n)) in ((name,) if name else SWITCHES)]
+        if isinstance(above, Function | With) and (exactly or named):
+            return source, above, (exactly or named)[0]
+    raise CannotFix(f"no {name or 'grad mode'} stands around that place")
+
+
+def _switch(node: Switch) -> ast.expr:
+    return node.context_expr if isinstance(node, ast.withitem) else node
 
 
 def renamed(source: Source, node: ast.expr, new: str) -> list[Edit]:
@@ -181,76 +168,41 @@ def under_no_grad_update(sources: Sources, args: Args) -> list[Edit]:
     return edits
 
 
-@kind("remove_context")
-def remove_context(sources: Sources, args: Args) -> list[Edit]:
-    """Take statements out of a ``with torch.no_grad():`` block; of several items only the one goes.
-
-    Args:
-        place: the expression of the ``with`` statement, or anything in its body.
-        name: the last name of the item (``no_grad``), where ``place`` is not the item itself.
-    """
-    source, node, item = item_at(sources, required(args, "place"), args.get("name"))
-    if len(node.items) == 1:
-        return unwrap(source, node)
-    if item.optional_vars is not None:
-        raise CannotFix("the block uses what the item gives it")
-    return drop_item(source, node, item)
-
-
-@kind("remove_decorator")
-def remove_decorator(sources: Sources, args: Args) -> list[Edit]:
-    """Take a decorator off a function.
-
-    Args:
-        place: the decorator, or the function (or anything in it) together with ``name``.
-        name: the decorator's last name (``no_grad``), where ``place`` is not the decorator itself.
-    """
-    source, function, decorator = decorator_at(sources, required(args, "place"), args.get("name"))
-    return drop_decorator(source, function, decorator)
-
-
 @kind("remove_switch")
 def remove_switch(sources: Sources, args: Args) -> list[Edit]:
-    """Record gradients again: remove whatever switches them off at a place.
+    """Remove whatever switches recording off, or another such mode on, at a place.
 
-    A decorator line goes, a ``with`` block is dissolved, ``torch.set_grad_enabled(False)`` as a statement is removed.
+    A decorator line goes, a ``with`` block is dissolved (of several items only the one goes),
+    ``torch.set_grad_enabled(False)`` as a statement is removed.
 
     Args:
-        place: the decorator, the expression of the ``with``, or the call of ``set_grad_enabled``.
+        place: the decorator, the expression of the ``with``, the call of ``set_grad_enabled``, or anything in the
+            function or the block.
+        name: the last name of what goes (``no_grad``), where ``place`` is not the thing itself.
     """
     source, node = statement(sources, required(args, "place"))
     if isinstance(node, ast.Expr) and last_name(node.value) in (*SWITCHES, "_set_grad_enabled"):
         return delete(source, node)
-    only_place = {"place": args["place"]}
-    for remove in (remove_decorator, remove_context):
-        try:
-            return remove(sources, only_place)
-        except CannotFix as e:
-            reason = e
-    raise reason
+    source, owner, switch = switch_at(sources, args["place"], args.get("name"))
+    if isinstance(owner, Function):
+        assert isinstance(switch, ast.expr)
+        return drop_decorator(source, owner, switch)
+    if len(owner.items) == 1:
+        return unwrap(source, owner)
+    assert isinstance(switch, ast.withitem)
+    if switch.optional_vars is not None:
+        raise CannotFix("the block uses what the item gives it")
+    return drop_item(source, owner, switch)
 
 
-@kind("swap_context")
-def swap_context(sources: Sources, args: Args) -> list[Edit]:
-    """Put another grad mode on a block: ``with torch.inference_mode():`` → ``with torch.no_grad():``.
+@kind("swap_switch")
+def swap_switch(sources: Sources, args: Args) -> list[Edit]:
+    """Put another grad mode on a block or a function: ``with torch.inference_mode():`` → ``with torch.no_grad():``.
 
     Args:
-        place: the expression of the ``with`` statement, or anything in its body.
+        place: the expression of the ``with`` statement, the decorator, or anything in the block or the function.
         old: the last name of what is there, ``inference_mode`` by default.
         new: its replacement in ``torch``, ``no_grad`` by default.
     """
-    source, _, item = item_at(sources, required(args, "place"), args.get("old", "inference_mode"))
-    return renamed(source, item.context_expr, str(args.get("new", "no_grad")))
-
-
-@kind("swap_decorator")
-def swap_decorator(sources: Sources, args: Args) -> list[Edit]:
-    """Put another grad mode on a function: ``@torch.inference_mode()`` → ``@torch.no_grad()``.
-
-    Args:
-        place: the decorator, or the function or anything in it.
-        old: the decorator's last name, ``inference_mode`` by default.
-        new: its replacement in ``torch``, ``no_grad`` by default.
-    """
-    source, _, decorator = decorator_at(sources, required(args, "place"), args.get("old", "inference_mode"))
-    return renamed(source, decorator, str(args.get("new", "no_grad")))
+    source, _, switch = switch_at(sources, required(args, "place"), args.get("old", "inference_mode"))
+    return renamed(source, _switch(switch), str(args.get("new", "no_grad")))

@@ -222,18 +222,17 @@ def calls_named(sources: SourceTexts, *names: str) -> list[Frame]:
 
 def switches_around(sources: SourceTexts, frame: Frame) -> list[Frame]:
     """``with torch.no_grad():`` blocks and decorators of that kind which enclose the frame's line, innermost first."""
-    root = tree(sources, frame.file)
-    if root is None:
-        return []
-    found: list[ast.expr] = []
-    for node in walked(root):
-        if not getattr(node, "lineno", 0) <= frame.line <= (getattr(node, "end_lineno", 0) or 0):
-            continue
-        if isinstance(node, ast.With | ast.AsyncWith):
-            found.extend(i.context_expr for i in node.items if _switches_off(i.context_expr))
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            found.extend(d for d in node.decorator_list if _switches_off(d))
+    found = [n for n in _entered_around(sources, frame) if _switches_off(n)]
     return [frame_of(sources, frame.file, n) for n in sorted(found, key=lambda n: -n.lineno)]
+
+
+def _entered_around(sources: SourceTexts, frame: Frame) -> Iterator[ast.expr]:
+    """The items of the ``with`` statements, and the decorators of the functions, that enclose the frame's line."""
+    for node in every_node(sources, frame.file):
+        if isinstance(node, ast.With | ast.AsyncWith) and covers(node, frame.line):
+            yield from (i.context_expr for i in node.items)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and covers(node, frame.line):
+            yield from node.decorator_list
 
 
 def _switches_off(node: ast.expr) -> bool:
@@ -244,31 +243,12 @@ def _switches_off(node: ast.expr) -> bool:
 
 def contexts_named(sources: SourceTexts, stack: Iterable[Frame], name: str) -> list[Frame]:
     """The ``with torch.<name>():`` items and decorators of this name around the frames of a stack, innermost first."""
-    found: list[Frame] = []
-    for frame in reversed([f for f in stack if f.user]):
-        root = tree(sources, frame.file)
-        for node in walked(root) if root is not None else ():
-            if not getattr(node, "lineno", 0) <= frame.line <= (getattr(node, "end_lineno", 0) or 0):
-                continue
-            items: list[ast.expr] = []
-            if isinstance(node, ast.With | ast.AsyncWith):
-                items = [i.context_expr for i in node.items]
-            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                items = node.decorator_list
-            named = [n for n in items if text_of(n).split("(", 1)[0].rsplit(".", 1)[-1] == name]
-            found.extend(frame_of(sources, frame.file, n) for n in named)
-    return found
-
-
-def is_decorator(sources: SourceTexts, frame: Frame) -> bool:
-    """Whether a decorator stands at the frame's line."""
-    root = tree(sources, frame.file)
-    return root is not None and any(
-        covers(d, frame.line)
-        for node in walked(root)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-        for d in node.decorator_list
-    )
+    return [
+        frame_of(sources, frame.file, n)
+        for frame in reversed([f for f in stack if f.user])
+        for n in _entered_around(sources, frame)
+        if text_of(n).split("(", 1)[0].rsplit(".", 1)[-1] == name
+    ]
 
 
 def position_of_argument(sources: SourceTexts, frame: Frame, name: str) -> int | None:

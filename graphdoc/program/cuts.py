@@ -28,14 +28,13 @@ MODE = "inference_mode"
 
 @dataclass(frozen=True)
 class Origin:
-    """``switch`` is the decorator or the expression of the ``with``; ``decorated`` tells which.
+    """``switch`` is the decorator or the expression of the ``with``.
 
     ``taken`` is the expression whose value left inference mode, None where it is not known; ``name`` what it is bound
     to; ``sure``: the journal and the source say the same.
     """
 
     switch: Frame | None
-    decorated: bool
     taken: Frame | None
     name: str
     sure: bool
@@ -54,20 +53,19 @@ def origin_of(program: Program) -> Origin:
             seen = any(f.file == frame.file and frame.line <= f.line <= frame.end_line for f in journal)
             inside = next((w for w in written if not w[1] and _covers(w[2], w[0].file, frame)), None)
             if inside is not None:
-                return Origin(inside[0], False, None, tensor.path, True)
+                return Origin(inside[0], None, tensor.path, True)
             called = {n.attr for n in walked(value) if isinstance(n, ast.Attribute)}
             called |= {n.id for n in walked(value) if isinstance(n, ast.Name)}
             made = next((w for w in written if w[1] and w[3] in called), None)
             taken = frame_of(program.sources, frame.file, value, frame.function)
             if made is not None:
-                return Origin(made[0], True, taken, tensor.path, True)
+                return Origin(made[0], taken, tensor.path, True)
             if seen:
-                switch, decorated = _journalled(journal, written)
-                return Origin(switch, decorated, taken, tensor.path, True)
-    switch, decorated = _journalled(journal, written)
+                return Origin(_journalled(journal, written), taken, tensor.path, True)
+    switch = _journalled(journal, written)
     if switch is None and len(written) == 1:
-        switch, decorated = written[0][0], written[0][1]
-    return Origin(switch, decorated, None, "", False)
+        switch = written[0][0]
+    return Origin(switch, None, "", False)
 
 
 def _near(extras: dict[str, Any]) -> list[Reached]:
@@ -123,15 +121,10 @@ def _covers(node: ast.AST, file: str, frame: Frame) -> bool:
     return frame.file == file and first <= frame.line <= last
 
 
-def _journalled(journal: list[Frame], written: list[Written]) -> tuple[Frame | None, bool]:
+def _journalled(journal: list[Frame], written: list[Written]) -> Frame | None:
     """The last switch that was thrown, as it stands in the source."""
     at = innermost_user(journal)
-    if at is None:
-        return None, False
-    for frame, decorated, _, _ in written:
-        if frame.file == at.file and frame.line == at.line:
-            return frame, decorated
-    return at, at.column == 0
+    return next((w[0] for w in written if at is not None and (w[0].file, w[0].line) == (at.file, at.line)), at)
 
 
 # A block that keeps operations from being recorded and is still under way where a program fails.

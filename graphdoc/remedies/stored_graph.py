@@ -281,7 +281,7 @@ def from_building_once(program: Program, reuse: Reuse, constant: str) -> list[Re
     if context is not None:
         note = "Each pass computes its matrices from the current parameters."
         args = {"place": place(context), "name": "cached"}
-        out.insert(0, Remedy("remove_context", f"leave out the cache at {where(context)}", "unsafe", note, args))
+        out.insert(0, Remedy("remove_switch", f"leave out the cache at {where(context)}", "unsafe", note, args))
     return out
 
 

@@ -486,7 +486,7 @@ for _ in range(2):
     "table-cached-in-inference-mode": (
         "inplace-on-inference-tensor",
         "with torch.inference_mode():",
-        "swap_context",
+        "swap_switch",
         """\
 import torch
 from torch import nn

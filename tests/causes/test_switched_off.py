@@ -49,7 +49,7 @@ def test_enable_grad_inside_inference_mode_is_told_as_inference_mode(tmp_path: P
 
 def test_no_grad_in_place_of_inference_mode_comes_first_and_taking_it_away_second(tmp_path: Path) -> None:
     seen = observe(tmp_path / "sick", adapting("inference_mode", "torch.enable_grad()"))
-    assert [kind for kind, _ in seen.patches()] == ["swap_decorator", "remove_switch"]
+    assert [kind for kind, _ in seen.patches()] == ["swap_switch", "remove_switch"]
     for number, (_, texts) in enumerate(seen.patches()):
         again = observe(tmp_path / str(number), texts["train.py"])
         assert again.result.status == 0, again.result.stderr
@@ -76,7 +76,7 @@ with torch.inference_mode():
     assert seen.slugs == ["cut-by-no-grad"]
     assert seen.lines("cause")[0] == "with torch.inference_mode():"
     kind, texts = seen.patches()[0]
-    assert kind == "swap_context"
+    assert kind == "swap_switch"
     assert "with torch.no_grad():\n    with torch.enable_grad():" in texts["train.py"]
 
 

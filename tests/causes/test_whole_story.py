@@ -86,7 +86,7 @@ def test_the_mark_of_a_backward_in_torch_is_told_and_taken_off(tmp_path: Path) -
     assert "Sign.apply" in seen.lines("created")[0]
     assert "kernel" not in seen.found[0].finding.explanation
     kind, texts = seen.patches()[0]
-    assert kind == "remove_decorator"
+    assert kind == "remove_switch"
     assert observe(tmp_path / "after", PENALTY, functions=texts["functions.py"]).evidence is None
 
 

@@ -150,7 +150,7 @@ def check(text: str, limit: int = 40) -> Iterator[str]:  # noqa: C901 (every kin
                 again = Source("a.py", new)
                 inner = again.node_statement(Place("a.py", node.lineno + 1))
                 assert inner is not None
-                bare = build("remove_context", {"a.py": again}, {"place": again.place(inner), "name": "no_grad"})
+                bare = build("remove_switch", {"a.py": again}, {"place": again.place(inner), "name": "no_grad"})
                 if text.endswith(("\n", "\r")):
                     assert bare["a.py"] == text, bare["a.py"]
         block, index = source.node_block(node) or ([], 0)

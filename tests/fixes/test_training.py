@@ -160,7 +160,7 @@ PROGRAMS: list[tuple[Any, ...]] = [
         "a = net(x).sum()\n(a * 2).backward()\nopt.step()\n",
     ),
     (
-        "remove_context",
+        "remove_switch",
         {},
         "with torch.no_grad():\n    «y = net(x)»\ny.sum().backward()\nopt.step()\n",
         "net(x).sum().backward()\nopt.step()\n",
@@ -205,7 +205,7 @@ PROGRAMS: list[tuple[Any, ...]] = [
         "y = net(x)\n(y * y.max().item()).sum().backward()\nopt.step()\n",
     ),
     (
-        "swap_context",
+        "swap_switch",
         {},
         "with «torch.inference_mode()»:\n    y = other(x)\nnet(y).sum().backward()\nopt.step()\n",
         "y = other(x).detach()\nnet(y).sum().backward()\nopt.step()\n",
@@ -236,7 +236,7 @@ PROGRAMS: list[tuple[Any, ...]] = [
         "net(x).pow(2).sum().backward()\nopt.step()\n",
     ),
     (
-        "remove_decorator",
+        "remove_switch",
         {"name": "no_grad"},
         "«@torch.no_grad()\ndef loss(x):\n    return net(x).pow(2).sum()»\nloss(x).backward()\nopt.step()\n",
         "net(x).pow(2).sum().backward()\nopt.step()\n",

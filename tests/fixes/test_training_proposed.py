@@ -486,7 +486,7 @@ CASES = [
         """,
     ),
     Case(
-        "swap_decorator",
+        "swap_switch",
         start=NETS,
         sick="""\
         @torch.inference_mode()

@@ -176,7 +176,7 @@ def _unmark(
     if forward is not None and custom_functions.keeps_the_graph(sources, backward[0], forward, backward[1]):
         return remedy_at(
             decorator,
-            "remove_decorator",
+            "remove_switch",
             f"Take the mark off `{name}.backward`",
             "unsafe",
             "It computes with torch's own operations on what forward was given or returned, so autograd can "

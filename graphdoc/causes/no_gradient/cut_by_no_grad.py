@@ -264,7 +264,7 @@ def _remedies(program: Program, cut: Cut, switch: Frame | None) -> tuple[Remedy,
     if cut.grad_mode:
         swap = remedy_at(
             switch,
-            "swap_decorator" if bindings.is_decorator(program.sources, switch) else "swap_context",
+            "swap_switch",
             "Use `torch.no_grad()` in its place, in which `torch.enable_grad()` records",
             "unsafe",
             "What is computed under `enable_grad` then has a graph; the rest is not recorded, as before.",

@@ -125,7 +125,7 @@ def _remedies(frame: Frame, origin: Origin, writes: bool) -> tuple[Remedy, ...]:
     if origin.switch is not None:
         out.append(
             Remedy(
-                "swap_decorator" if origin.decorated else "swap_context",
+                "swap_switch",
                 f"use torch.no_grad() instead of inference mode, at {where(origin.switch)}",
                 "safe",
                 "The same numbers, without gradient as before; the results are ordinary tensors.",
