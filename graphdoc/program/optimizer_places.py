@@ -11,6 +11,7 @@ from functools import lru_cache
 from graphdoc.evidence import Event, Frame, Optimizer, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.bindings import frame_of, function_around, scope_at, tree
+from graphdoc.program.library_calls import library_calls
 from graphdoc.source.module import Source, walked
 from graphdoc.source.paths import covers, targets_of, without_subscripts
 from graphdoc.source.places import Place
@@ -70,6 +71,10 @@ def returned(sources: SourceTexts, making: Made) -> tuple[Frame, ast.expr] | Non
     return bindings.frame_of(sources, file, returns[0], function.name), returns[0].value
 
 
+_SHARDING = ("fully_shard", "parallelize_module", "distribute_module")
+"""Functions of torch.distributed that give a module other parameters, in place."""
+
+
 def replacing(sources: SourceTexts, making: Made, names: list[str]) -> ast.stmt | None:
     """The first statement behind, in the same block, that replaces what these parameters belong to; or None."""
     owners = {".".join(parts[:n]) for name in names for parts in (name.split("."),) for n in range(1, len(parts))}
@@ -118,6 +123,8 @@ def _replaces(sources: SourceTexts, node: ast.AST, owners: set[str]) -> bool:
     if not isinstance(node, ast.Call):
         return False
     given = [bindings.text_of(a) for a in node.args]
+    if given and given[0] in owners and any(f.line == node.lineno for f in library_calls(sources, *_SHARDING)):
+        return True
     if bindings.text_of(node.func) == "setattr":
         return bool(given) and given[0] in owners
     return isinstance(node.func, ast.Name) and any(

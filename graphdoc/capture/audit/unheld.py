@@ -416,6 +416,15 @@ def _is_number(node: Any) -> bool:
         return False
 
 
+def in_their_place(torch: Any, mine: list[Any]) -> set[int]:
+    """Ids of the parameters that have a gradient and no optimizer, where no module has any of ``mine`` any more."""
+    held, owners = _alive(torch)
+    if any(id(p) in owners for p in mine):
+        return set()
+    every = {i: p for i, owner in owners.items() for p in owner.__dict__["_parameters"].values() if id(p) == i}
+    return {i for i, p in every.items() if i not in held and p.grad is not None}
+
+
 def _alive(torch: Any) -> tuple[set[int], dict[int, Any]]:
     """Ids of the parameters that any living optimizer holds, and the living module of each parameter by its id."""
     held: set[int] = set()

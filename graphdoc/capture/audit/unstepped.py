@@ -7,6 +7,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import event_stacks, stacks
+from graphdoc.capture.audit.unheld import in_their_place
 from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.frames import frames_of, optimizer_functions
 from graphdoc.capture.number_facts import numbers_of
@@ -136,7 +137,10 @@ _BACKWARD = ("backward", "grad")
 class Starved:
     """``starved``: ``stack`` is the step, ``other`` the backward call in front of it, ``count`` how many steps there
     were. ``facts["reaches"]`` names what this call reaches, ``facts["more"]`` counts what of it has no name.
-    ``facts["no_call"]``: graphs were recorded between the steps, and no backward call was made at all."""
+    ``facts["no_call"]``: graphs were recorded between the steps, and no backward call was made at all.
+
+    ``held-stale``, as ``Unheld`` tells it, where no module has what the optimizer holds and others get gradients in its
+    place: FSDP2 replaces every parameter by its shard, and no backward call reaches a shard as a leaf."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
@@ -205,6 +209,14 @@ class Starved:
             return
         audit.snapshot()
         backward = frames_of(event_stacks.stack_of_seen(noted[3]), cwd) if noted is not None else []
+        with Unseen(audit.torch, audit.witness.anomaly, None):
+            new = in_their_place(audit.torch, mine) if noted is not None else set()
+        if new and new <= audit.names.keys() and not any(id(p) in audit.names for p in mine):
+            names = sorted(audit.names[i] for i in new)
+            sign = Sign("held-stale", backward, [], None, names, seen.id, step.index, IN_VAIN, facts={"no_call": False})
+            self._found[seen.id] = seen, sign
+            audit.tell_early()
+            return
         sign = Sign("starved", frames_of(step.raw, cwd), backward, optimizer=seen.id, event=step.index)
         sign.parameters = sorted(audit.names[id(p)] for p in mine if id(p) in audit.names)
         alive = (id(t) for ref in leaves if (t := ref()) is not None)
