@@ -25,8 +25,6 @@ from graphdoc.capture.trace import WALK_LIMIT, StepTrace, measured
 if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness
 
-LOOKED_AT = 2
-"""Steps whose operations are told one by one."""
 MOST_SEEN = 20_000
 """Operations, and nodes of graphs, that are told at most."""
 _UNWRITTEN = ("empty", "new_empty")
@@ -125,9 +123,7 @@ class Compared(StepTrace):
     @property
     def looks(self) -> bool:
         """Whether what the program does now is told one by one."""
-        return not (self.looking or self.over or self.in_step or self.depth) and (
-            min(self.made_steps.values(), default=0) < LOOKED_AT and self.count < MOST_SEEN
-        )
+        return not (self.looking or self.over or self.in_step or self.depth) and (self.count < MOST_SEEN)
 
     def see(self, name: str, place: list[Any], **facts: Any) -> int:
         """Note one thing that was done; returns its number."""
@@ -230,7 +226,7 @@ def operations(trace: Compared) -> Any:
             if trace.torch.Tag.nondeterministic_seeded in func.tags:
                 result = alike(trace.torch, func, args, kwargs or {}, trace.double)
             elif trace.double:
-                result = doubled(trace.torch, func, args, kwargs or {})
+                result = doubled(trace.torch, func, args, kwargs or {}, trace.depth > 0)
             else:
                 result = func(*args, **(kwargs or {}))
             name = func._schema.name.removeprefix("aten::")

@@ -48,34 +48,47 @@ def alike(torch: Any, func: Any, args: Any, kwargs: Any, double: bool) -> Any:
 _SHAPING = ("resize_", "set_", "resize_as_")
 
 
-def doubled(torch: Any, func: Any, args: Any, kwargs: Any) -> Any:
-    """The operation in float64 wherever it is one in lower precision. What takes no doubles runs as it is."""
+def doubled(torch: Any, func: Any, args: Any, kwargs: Any, in_backward: bool) -> Any:
+    """The operation in float64 wherever it is one in lower precision. What takes no doubles runs as it is: so does the
+    engine when it gives a gradient the dtype that it is to have (``in_backward``)."""
     schema = func._schema
     views = any(r.alias_info is not None and not r.alias_info.is_write for r in schema.returns)
-    if views or torch.Tag.inplace_view in func.tags or schema.name.endswith(_SHAPING):
+    as_it_is = torch.Tag.inplace_view in func.tags or schema.name.endswith(_SHAPING)
+    if as_it_is or (views and schema.name != "aten::lift_fresh") or (in_backward and schema.name == "aten::_to_copy"):
         return func(*args, **kwargs)
-    low = [t for t in _tensors(torch, args, kwargs) if _is_low(torch, t)]
-    in_double = {id(t): t.to(torch.float64) for t in low}
-    written = [t for t in _written(torch, func, args, kwargs) if id(t) in in_double]
+    tensors = _tensors(torch, args, kwargs)
+    written = _written(torch, func, args, kwargs)
     wanted = dict(kwargs)
     if getattr(wanted.get("dtype"), "is_floating_point", False):
         wanted["dtype"] = torch.float64
     default = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        result = func(*_with(torch, args, in_double), **_with(torch, wanted, in_double))
+        return _in(torch, func, args, wanted, {id(t): t.double() for t in tensors if _is_low(torch, t)}, written)
     except (RuntimeError, TypeError):
-        return func(*args, **kwargs)
+        single = {id(t): t.float() for t in tensors if t.dtype is torch.float64 and t.numel() == 1}
     finally:
         torch.set_default_dtype(default)
-    for tensor in written:
-        tensor.copy_(in_double[id(tensor)])
-    originals = {id(in_double[id(t)]): t for t in written}
+    try:
+        return func(*args, **kwargs)
+    except RuntimeError:
+        if not single:
+            raise
+        return _in(torch, func, args, kwargs, single, written)  # a scale, say, which has to be a float
+
+
+def _in(torch: Any, func: Any, args: Any, kwargs: Any, others: dict[int, Any], written: list[Any]) -> Any:
+    """The operation on ``others`` in the place of these tensors, by id; what it gives is in float64."""
+    result = func(*_with(torch, args, others), **_with(torch, kwargs, others))
+    exchanged = [t for t in written if id(t) in others]
+    for tensor in exchanged:
+        tensor.copy_(others[id(tensor)])
+    originals = {id(others[id(t)]): t for t in exchanged}
 
     def back(value: Any) -> Any:
         if id(value) in originals:
             return originals[id(value)]
-        return value.to(torch.float64) if isinstance(value, torch.Tensor) and _is_low(torch, value) else value
+        return value.double() if isinstance(value, torch.Tensor) and _is_low(torch, value) else value
 
     return torch.utils._pytree.tree_map(back, result)
 

@@ -47,12 +47,11 @@ def _codes(values: Iterable[Any], module: str) -> Iterator[CodeType]:
             if value.co_filename.startswith(OURS):  # a module may keep code of PyTorch's own to know it again
                 yield value
                 yield from _codes(value.co_consts, module)
-        elif getattr(value, "__module__", None) == module:
-            if isinstance(value, FunctionType):
-                yield from _codes([value.__code__], module)
-            elif isinstance(value, classmethod | staticmethod):
-                yield from _codes([value.__func__], module)
-            elif isinstance(value, type):
-                yield from _codes(list(vars(value).values()), module)
+        elif isinstance(value, FunctionType):  # one that stands in for PyTorch's own calls itself a function of torch
+            yield from _codes([value.__code__], module)
+        elif isinstance(value, classmethod | staticmethod):
+            yield from _codes([value.__func__], module)
+        elif isinstance(value, type) and value.__module__ == module:
+            yield from _codes(list(vars(value).values()), module)
         elif isinstance(value, property):
             yield from _codes([value.fget, value.fset], module)

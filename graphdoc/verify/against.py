@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby, zip_longest
-from math import isfinite
 from statistics import median
 
 from graphdoc.verify.compared import TOLERANCE
 from graphdoc.verify.measures import counterpart, draws_elsewhere
-from graphdoc.verify.traces import Line, Seen, Size, Step, Trace, apart
+from graphdoc.verify.traces import Line, Seen, Size, Step, Trace, apart, distances
 
 FACTOR = 20
 """How many times as far as by moved weights two runs may be apart: each of their operations rounds as well."""
@@ -35,7 +34,7 @@ class Part:
 @dataclass
 class Parting:
     """Where two runs part: what is seen there, and whether its result is another (``out``), the gradient that it has
-    ``received``, or only those that it has ``given`` for an equal one."""
+    ``received``, only those that it has ``given`` for an equal one, or what is all done ``within`` it."""
 
     seen: Seen
     stage: str
@@ -67,6 +66,11 @@ class Runs:
     near: Trace
     moved: Trace
     back: Callable[[Line], Line]
+
+    def __post_init__(self) -> None:
+        for trace in (self.other, self.near, self.moved):
+            if trace is not self.base:
+                trace.rekey(self.base)
 
     @property
     def least(self) -> float:
@@ -117,16 +121,12 @@ def _tell(found: Compared, runs: Runs, step: Step, parts: list[Part]) -> None:
         found.parting = Parting(seen, stage, seen.module or next(module, ""))
 
 
-def distances(a: Mapping[str, float], b: Mapping[str, float]) -> dict[str, float]:
-    """How far each gradient is apart, a small one measured against a hundredth of the largest: in exact arithmetic it
-    may be zero."""
-    scale = max((v for v in (*a.values(), *b.values()) if isfinite(v)), default=0.0)
-    return {k: apart(a.get(k, 0.0), b.get(k, 0.0), scale / 100) for k in sorted({*a, *b})}
-
-
 def _parts(runs: Runs, step: Step, now: Step, noise: dict[str, float], usual: float) -> list[Part]:
     parts = []
+    only_one = runs.base.names.keys() ^ runs.other.names.keys()  # parameters that are not there in the other run
     for key, gap in distances(step.each, now.each).items():
+        if key in only_one:
+            continue
         was, is_ = (bool(s.each.get(key)) and gap > usual for s in (step, now))
         explained = max(usual, FACTOR * noise.get(key, 0.0))
         parts.append(Part(runs.base.name(key), gap, explained, was and not is_, is_ and not was))
@@ -158,7 +158,8 @@ def _parting(runs: Runs, step: Step, differing: set[str]) -> tuple[Seen | None, 
         if apart_here or (stage == "given" and {runs.base.name(key) for key in seen.keys} & differing):
             return seen, stage, ""
         last = seen if stage == "given" else last
-    return None, "", ""
+    regions = {s.name: s for s in runs.base.seen.values() if s.drawn and s.at[0] == step.number}
+    return (next(iter(regions.values())), "within", "") if len(regions) == 1 else (None, "", "")
 
 
 def _same(line: Line) -> Line:

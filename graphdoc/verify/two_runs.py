@@ -96,16 +96,14 @@ def compared(request: Request, other: Against, steps: int, stop: Stop, asked: bo
             if other.name == "cpu" and base.device == "cpu":
                 raise UsageError("nothing to compare: the program's parameters are on the CPU as it is")
             second = run.trace(other.second, other.other, other.texts or {})
-            second.rekey(base)
             texts = other.texts or {}
             back = original_line(_texts_now(texts), texts, request.cwd or os.getcwd())
-            runs = Runs(base, second, second, second, back)
-            found = compare(runs)
+            found = compare(Runs(base, second, second, second, back))
             if found.widest:
                 near = base if other.texts else second
                 words = other.base if other.texts else other.other
-                runs.near, runs.moved = near, run.trace("moved", words, {}, base.coarsest)
-                found = compare(runs)
+                moved = run.trace("with moved weights", words, {}, base.coarsest)
+                found = compare(Runs(base, second, near, moved, back))
             return found
     finally:
         forks.close()

@@ -116,6 +116,10 @@ class Net(torch.nn.Module):
 net = torch.compile(Net(), backend="aot_eager")
 net(torch.ones(3, 4)).sum().backward()
 print(torch._dynamo.utils.counters["frames"])
+net = torch.nn.Linear(4, 1)
+net.compile(backend="aot_eager")  # compiles nothing, as a module of PyTorch's own is left out
+net(torch.ones(3, 4)).sum().backward()
+print(torch._dynamo.utils.counters["frames"])
 """
 
 HEALTHY = {
