@@ -180,7 +180,7 @@ def _method(source: Source, node: ast.Call, owner: ast.stmt, args: Args) -> list
         return strip
     if isinstance(owner, ast.Assign) and owner.value is top:
         return [*bound(source, owner, text), *strip]
-    if not isinstance(owner, ast.Return | ast.Assign | ast.Expr | ast.AnnAssign) or _conditional(source, top, owner):
+    if not isinstance(owner, ast.Return | ast.Assign | ast.Expr | ast.AnnAssign) or source.runs_apart(top, owner):
         raise CannotFix(f"{text} is used again after this expression")
     before = written(source, f"{text} = {{value}}", value=copied(source, top, strip))
     return [*insert_before(source, owner, [before]), write(source, top, text)]
@@ -267,14 +267,3 @@ def _needed_later(source: Source, owner: ast.stmt, root: ast.expr) -> bool:
             if any(loop in source.node_ancestors(node) for loop in loops):
                 return True
     return False
-
-
-def _conditional(source: Source, node: ast.expr, owner: ast.stmt) -> bool:
-    """Whether the expression may be evaluated never or more than once within its statement."""
-    several = (ast.BoolOp, ast.IfExp, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-    for above in source.node_ancestors(node):
-        if above is owner:
-            return False
-        if isinstance(above, several):
-            return True
-    return True

@@ -10,7 +10,6 @@ import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, kind, last_name, required
 from graphdoc.source.edits import copied, insert_before, write, written
-from graphdoc.source.module import Source
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name
 
@@ -28,7 +27,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     if isinstance(value, ast.Name) or (isinstance(value, ast.Attribute) and isinstance(value.value, ast.Name)):
         return [write(source, node, "{x} + ({call} - {x}).detach()", x=value, call=node)]
     owner = source.node_owner(node)
-    if not isinstance(owner, _SINGLE) or _runs_apart(source, node, owner):
+    if not isinstance(owner, _SINGLE) or source.runs_apart(node, owner):
         raise CannotFix("what is rounded has no name, and cannot be given one there")
     held = fresh_name(source, "unrounded", "before_rounding")
     rounding = copied(source, node, [write(source, value, held)])
@@ -47,15 +46,3 @@ def _rounded(node: ast.Call) -> ast.expr:
     if value is None:
         raise CannotFix("what is rounded is not written in the call")
     return value
-
-
-def _runs_apart(source: Source, node: ast.expr, owner: ast.stmt) -> bool:
-    """Whether the call runs under a condition, or several times, within its statement."""
-    for around in source.node_ancestors(node):
-        if around is owner:
-            return False
-        if isinstance(around, ast.Lambda | ast.IfExp | ast.BoolOp | ast.comprehension | ast.ListComp | ast.DictComp):
-            return True
-        if isinstance(around, ast.GeneratorExp | ast.SetComp):
-            return True
-    return True

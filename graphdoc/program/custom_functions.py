@@ -12,7 +12,7 @@ from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.program import bindings, name_usage
 from graphdoc.program.spans import frames, innermost_user
 from graphdoc.source.module import walked
-from graphdoc.source.paths import covers, last_word, targets_of
+from graphdoc.source.paths import blocks_of, covers, last_word, targets_of
 
 _READS = {"shape", "dtype", "device", "ndim", "training"}
 _CUTS = {"numpy", "item", "tolist", "detach", "data", "grad", "apply", "backward", "requires_grad", "tensor"}
@@ -306,7 +306,7 @@ def _bound_before(body: Sequence[ast.stmt], at: ast.stmt | None) -> list[str]:
     for statement in body:
         if statement is at:
             break
-        inner = next((b for b in _blocks(statement) if at is not None and at in _all(b)), None)
+        inner = next((b for b in blocks_of(statement) if at is not None and at in _all(b)), None)
         if inner is not None:
             names.update(dict.fromkeys(_bound_before(inner, at)))
             break
@@ -336,11 +336,6 @@ def _computed_with(node: ast.AST) -> Iterator[str]:
     )
     for child in ast.iter_child_nodes(node) if returned is None else returned:
         yield from _computed_with(child)
-
-
-def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
-    for name in ("body", "orelse", "finalbody"):
-        yield from [block] if (block := getattr(statement, name, None)) else []
 
 
 def _all(block: Sequence[ast.stmt]) -> list[ast.AST]:

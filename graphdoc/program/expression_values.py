@@ -20,7 +20,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import in_function, innermost_user, node_loop_of
 from graphdoc.source.module import Source, walked
-from graphdoc.source.paths import covers, is_path, key, last_word, pairs, parse_expression
+from graphdoc.source.paths import blocks_of, covers, is_path, key, last_word, pairs, parse_expression
 from graphdoc.source.places import Place
 
 UNKNOWN = object()
@@ -463,9 +463,8 @@ def _block_with(scope: ast.AST, line: int) -> list[ast.stmt]:
     """The innermost list of statements with one that covers the line; a ``with`` around it is looked out of."""
     best: list[ast.stmt] = []
     for node in walked(scope):
-        for field in ("body", "orelse", "finalbody"):
-            block = getattr(node, field, None)
-            if isinstance(block, list) and any(isinstance(s, ast.stmt) and covers(s, line) for s in block):
+        for block in blocks_of(node):
+            if any(covers(s, line) for s in block):
                 if isinstance(node, ast.With | ast.If | ast.Try) and best:
                     continue
                 best = block

@@ -12,7 +12,7 @@ from graphdoc.program import bindings
 from graphdoc.program.bindings import call_at, is_name
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.module import Source, walked
-from graphdoc.source.paths import last_word, without_subscripts
+from graphdoc.source.paths import blocks_of, last_word, without_subscripts
 from graphdoc.source.places import Place
 
 # Parameters that a function picks out by their names into a group which nothing ever reads.
@@ -141,7 +141,7 @@ def _straight(scope: Scope) -> Iterator[Block]:
         yield block
         for statement in block:
             if isinstance(statement, ast.If | ast.With | ast.Try):
-                todo += [b for f in ("body", "orelse", "finalbody") if (b := getattr(statement, f, None))]
+                todo += blocks_of(statement)
 
 
 def _fillings(loop: ast.For) -> list[_Filling]:

@@ -16,7 +16,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import made
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.module import walked
-from graphdoc.source.paths import covers, last_word, targets_of, without_subscripts
+from graphdoc.source.paths import blocks_of, covers, last_word, targets_of, without_subscripts
 
 # What a program treats as something that learns: an optimizer holds it, or its gradient is read.
 
@@ -279,21 +279,12 @@ def _given(call: ast.Call) -> list[ast.expr]:
 def writes_on(sources: SourceTexts, at: Frame, name: str) -> Frame | None:
     """The last of the statements that follow the one at ``at`` in its block and write into the same tensor; None for
     none."""
-    root = bindings.tree(sources, at.file)
-    for block in _blocks(root) if root is not None else ():
+    for block in (b for n in bindings.every_node(sources, at.file) for b in blocks_of(n)):
         for i, statement in enumerate(block):
             if statement.lineno == at.line:
                 run = list(takewhile(lambda s: _writes_into(s, name), block[i + 1 :]))
                 return bindings.frame_of(sources, at.file, run[-1], at.function) if run else None
     return None
-
-
-def _blocks(root: ast.AST) -> Iterator[list[ast.stmt]]:
-    for node in walked(root):
-        for field in ("body", "orelse", "finalbody"):
-            block = getattr(node, field, None)
-            if isinstance(block, list):
-                yield block
 
 
 def _writes_into(statement: ast.stmt, name: str) -> bool:
@@ -508,9 +499,8 @@ def _passed(block: list[ast.stmt], line: int) -> Iterator[ast.stmt]:
         if not covers(statement, line):
             yield statement
             continue
-        for name in ("body", "orelse", "finalbody"):
-            inner = getattr(statement, name, [])
-            if inner and inner[0].lineno <= line <= (inner[-1].end_lineno or inner[-1].lineno):
+        for inner in blocks_of(statement):
+            if inner[0].lineno <= line <= (inner[-1].end_lineno or inner[-1].lineno):
                 yield from _passed(inner, line)
         return
 

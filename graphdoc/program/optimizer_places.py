@@ -13,7 +13,7 @@ from graphdoc.program import bindings
 from graphdoc.program.bindings import frame_of, function_around, scope_at, tree
 from graphdoc.program.library_calls import library_calls
 from graphdoc.source.module import Source, walked
-from graphdoc.source.paths import covers, targets_of, without_subscripts
+from graphdoc.source.paths import blocks_of, covers, targets_of, without_subscripts
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import is_readable
 
@@ -42,7 +42,8 @@ def made(sources: SourceTexts, name: str) -> Made | None:
     found = [
         Made(file, statement, block[i + 1 :])
         for file in sources
-        for block in _blocks(bindings.tree(sources, file) or ast.Module([], []))
+        for node in bindings.every_node(sources, file)
+        for block in blocks_of(node)
         for i, statement in enumerate(block)
         if isinstance(statement, ast.Assign)
         and isinstance(statement.value, ast.Call)
@@ -154,14 +155,6 @@ def _is_inside(target: ast.expr, name: str) -> bool:
 def _base(node: ast.expr) -> str:
     """What an assignment changes: ``model.fc`` for itself, ``model.layers`` for ``model.layers[0]``."""
     return bindings.text_of(without_subscripts(node))
-
-
-def _blocks(root: ast.AST) -> Iterator[Block]:
-    for node in walked(root):
-        for field in ("body", "orelse", "finalbody"):
-            block = getattr(node, field, None)
-            if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
-                yield block
 
 
 # Who owns a parameter: the optimizers that hold it, none of them, or one cannot tell.

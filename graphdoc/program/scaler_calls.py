@@ -12,7 +12,7 @@ from graphdoc.program.bindings import scope_at
 from graphdoc.program.spans import frames, in_function, innermost_user
 from graphdoc.source.effects import calls_of
 from graphdoc.source.module import Loop, walked
-from graphdoc.source.paths import covers, last_word
+from graphdoc.source.paths import blocks_of, covers, last_word
 
 
 @dataclass(frozen=True)
@@ -187,8 +187,8 @@ def _innermost_loop(scope: ast.AST, node: ast.stmt) -> ast.stmt | None:
 def _made_before(scope: ast.AST, node: ast.stmt, update: ast.Expr) -> bool:
     """Whether the block that ends with this statement makes the same call itself."""
     for parent in (scope, *bindings.shallow(scope)):
-        for block in (getattr(parent, "body", []), getattr(parent, "orelse", []), getattr(parent, "finalbody", [])):
-            if isinstance(block, list) and node in block:
+        for block in blocks_of(parent):
+            if node in block:
                 return any(ast.dump(b) == ast.dump(update) for b in block[: block.index(node)])
     return False
 

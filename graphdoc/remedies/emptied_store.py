@@ -26,7 +26,7 @@ from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.source.effects import DRAWS, TAKES
 from graphdoc.source.module import walked
-from graphdoc.source.paths import last_word, pairs, targets_of
+from graphdoc.source.paths import blocks_of, last_word, pairs, targets_of
 from graphdoc.source.scopes import parameters
 from graphdoc.story.older_graph import distinct_carries
 
@@ -307,9 +307,8 @@ def _blocks_around(scope: ast.AST, statement: ast.stmt) -> list[list[ast.stmt]]:
     out: list[list[ast.stmt]] = []
 
     def look(node: ast.AST) -> bool:
-        for name in ("body", "orelse", "finalbody"):
-            block = getattr(node, name, None)
-            if isinstance(block, list) and any(s is statement or look(s) for s in block):
+        for block in blocks_of(node):
+            if any(s is statement or look(s) for s in block):
                 out.append(block)
                 return True
         return False

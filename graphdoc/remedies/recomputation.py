@@ -19,7 +19,7 @@ from graphdoc.program.spans import code_at, in_function, innermost_user, loop_of
 from graphdoc.remedies.carried_value import detach_behind_step
 from graphdoc.remedies.fix_places import applies, titled, unique, written
 from graphdoc.remedies.sum_of_rounds import sum_of_rounds
-from graphdoc.source.paths import key, pairs, targets_of
+from graphdoc.source.paths import blocks_of, key, pairs, targets_of
 from graphdoc.story.older_graph import MOST_PLACES, adding, distinct_carries
 from graphdoc.story.wording import listing
 
@@ -283,10 +283,7 @@ def _starts_before(sources: SourceTexts, loop: Frame, path: str) -> bool:
     """Whether the last statement before the loop, in its own block, that sets the path sets it to a number."""
     root = tree(sources, loop.file)
     for n in ast.walk(root) if root is not None else ():
-        for field in ("body", "orelse", "finalbody"):
-            block = getattr(n, field, None)
-            if not isinstance(block, list):
-                continue
+        for block in blocks_of(n):
             for i, s in enumerate(block):
                 if isinstance(s, ast.For | ast.While) and s.lineno == loop.line:
                     binding = [b for b in block[:i] if any(key(t) == path for n in ast.walk(b) for t in targets_of(n))]

@@ -29,7 +29,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, frames, innermost, innermost_user, place, span, where
 from graphdoc.remedies.fix_places import remedy_at
-from graphdoc.source.paths import covers, is_path, key, last_word, names_read, names_written, targets_of
+from graphdoc.source.paths import blocks_of, covers, is_path, key, last_word, names_read, names_written, targets_of
 from graphdoc.story.missing_graph import recording_was_on, without_graph
 from graphdoc.story.wording import folded, listing
 
@@ -511,9 +511,7 @@ def scoped(program: Program, cut: Cut, switch: Frame) -> tuple[Remedy, ...]:
 def _statement(root: ast.Module, switch: Frame) -> tuple[ast.stmt, list[ast.stmt]] | None:
     """The statement at the switch, if it is nothing but the call, and those behind it in its block."""
     for node in ast.walk(root):
-        for part in ("body", "orelse", "finalbody"):
-            given = getattr(node, part, None)
-            block: list[ast.stmt] = given if isinstance(given, list) else []
+        for block in blocks_of(node):
             for index, s in enumerate(block):
                 if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) and s.lineno == switch.line:
                     return s, block[index + 1 :]

@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
+from itertools import takewhile
 
 from graphdoc.source.paths import is_path, key, last_word, parse_expression, same, targets_of
 from graphdoc.source.places import Argument, Call, Expression, Place, Statement
@@ -78,6 +79,7 @@ class Lines:
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Loop = ast.For | ast.AsyncFor | ast.While
+_APART = ast.BoolOp | ast.IfExp | ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 BOM = "\ufeff"
 
 
@@ -280,6 +282,11 @@ class Source:
         if isinstance(node, ast.stmt):
             return node
         return next((a for a in self.node_ancestors(node) if isinstance(a, ast.stmt)), None)
+
+    def runs_apart(self, node: ast.expr, owner: ast.stmt) -> bool:
+        """Whether an expression may be evaluated never, or more than once, within its statement."""
+        between = takewhile(lambda a: a is not owner, self.node_ancestors(node))
+        return any(isinstance(a, _APART) for a in between)
 
     def node_block(self, statement: ast.stmt) -> tuple[list[ast.stmt], int] | None:
         """The block that a statement stands in, and its index there."""

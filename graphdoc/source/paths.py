@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 # Expressions that bind at least as tightly as an attribute access, so that ``.detach()`` can follow them.
@@ -141,6 +141,14 @@ def stands_at(node: ast.stmt, lines: Iterable[tuple[int, int]]) -> bool:
 def covers(node: ast.stmt | ast.expr, line: int) -> bool:
     """Whether a line (1 is the first) is one of those that a statement or an expression stands on."""
     return node.lineno <= line <= (node.end_lineno or node.lineno)
+
+
+def blocks_of(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    """The blocks of statements that a node holds itself: its body, what stands below ``else`` and ``finally``."""
+    for field in ("body", "orelse", "finalbody"):
+        block = getattr(node, field, None)
+        if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
+            yield block
 
 
 def last_word(node: ast.AST | None) -> str:
