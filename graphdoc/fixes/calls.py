@@ -29,6 +29,8 @@ def give_keyword(sources: Sources, args: Args) -> list[Edit]:
     source, node = call(sources, required(args, "place"))
     name = str(required(args, "name"))
     value = args.get("value", "True")
+    if not any(k.arg == name for k in node.keywords) and any(k.arg is None for k in node.keywords):
+        raise CannotFix(f"the call takes what it is given by `**` as well, where {name} may stand already")
     edits = set_keyword(source, node, name, value if isinstance(value, str) else repr(value))
     if not edits:
         raise CannotFix(f"the call already has {name}={value}")

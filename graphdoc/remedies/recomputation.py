@@ -335,8 +335,6 @@ def _kept(sources: SourceTexts, reuse: Reuse, frame: Frame) -> tuple[Remedy, ...
     note = "The graph stays until the last call that needs it." + " No optimizer steps in between." * reuse.calm
     what = "autograd.grad" if reuse.failing is None or reuse.failing.kind == "grad" else "backward"
     title, args = f"keep the graph in the {what} call at {where(at)}", {"place": place(at)}
-    if (at.file, at.line) == (frame.file, frame.line) and what == "autograd.grad":
-        return (Remedy("retain_graph", title, "safe", note, args),)
     if (at.file, at.line) != (frame.file, frame.line):
         title = f"keep the graph of the {what} call at {where(frame)}, by what is given at {where(at)}"
     return (Remedy("set_keyword", title, "safe", note, {**args, "name": flag, "value": "True"}),)

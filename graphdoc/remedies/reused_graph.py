@@ -50,14 +50,14 @@ def keep_inner_graph(sources: SourceTexts, failing: Event, freeing: Event) -> tu
     step = is_inner_step(sources, freeing)
     left = failing.kind == "backward" and not freeing.create_graph and not step
     first_order = Remedy(
-        "retain_graph",
+        "set_keyword",
         f"keep the graph in the autograd.grad call at {where(frame)}",
         "safe",
         "Its result has a graph already; the one that it was computed from then stays as well."
         if freeing.create_graph
         else "Its result stays a number for the loss (first order): gradient flows through what else the loss is made "
         "of. Nothing is stepped in between.",
-        {"place": place(frame)},
+        {"place": place(frame), "name": "retain_graph", "value": "True"},
         "whether the loss is to be differentiated through its result as well, no run tells" if left else "",
     )
     if freeing.create_graph or (way is not Entered.AS_TENSOR and not step):
@@ -231,7 +231,7 @@ def _ways(program: Program, reuse: Reuse) -> list[Remedy]:
         out = list(repeated(program, reuse))
         if reuse.stepped:
             # The graph is of older values: to keep it would be no way to the gradient that is wanted.
-            out = [r for r in out if r.kind != "retain_graph"] + result_anew(program, reuse)
+            out = [r for r in out if r.args.get("name") != "retain_graph"] + result_anew(program, reuse)
         return out
     if reuse.lifetime is Lifetime.RECURS:
         return [*result_of_its_own(program, reuse), *from_carrying(program, reuse, note)]

@@ -125,5 +125,5 @@ def test_the_same_gradient_in_each_round_is_left_open(tmp_path: Path) -> None:
     for asked, same in (("list(net.parameters())", True), ("[p]", False)):
         seen = observe(tmp_path / str(same), INNER.format(asked=asked))
         assert seen.slugs == ["repeated-backward"]
-        (kept,) = [r for r in seen.found[0].finding.remedies if r.kind == "retain_graph"]
+        (kept,) = [r for r in seen.found[0].finding.remedies if r.args.get("name") == "retain_graph"]
         assert bool(kept.open) is same

@@ -270,7 +270,7 @@ def test_the_graph_is_kept_only_where_no_optimizer_steps_in_between(tmp_path: Pa
     told = {}
     for step in ("pass", "opt.step()"):
         seen = observe(tmp_path / step.partition(".")[0], HEAD + ASKED_TWICE.replace("STEP", step))
-        told[step] = [r.note for r in seen.found[0].finding.remedies if r.kind == "retain_graph"]
+        told[step] = [r.note for r in seen.found[0].finding.remedies if r.args.get("name") == "retain_graph"]
     kept = "The graph stays until the last call that needs it. No optimizer steps in between."
     assert told == {"pass": [kept], "opt.step()": []}
 

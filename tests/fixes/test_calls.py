@@ -30,7 +30,6 @@ FIXED = [
     ("set_keyword", "«loss.backward()»\n", {"name": "create_graph"}, "loss.backward(create_graph=True)\n"),
     ("set_keyword", "«f(a=False)»\n", {"name": "a", "value": True}, "f(a=True)\n"),
     ("set_keyword", "«f(x for x in y)»\n", {"name": "a"}, "f((x for x in y), a=True)\n"),
-    ("set_keyword", "«f(**k)»\n", {"name": "a", "value": "[1]"}, "f(**k, a=[1])\n"),
     (
         "set_keyword",
         "«f(\n    (a),\n    (b),  # why\n)»\n",

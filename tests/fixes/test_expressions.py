@@ -36,8 +36,7 @@ REFUSED = [
     ("reduce_loss", "«torch.autograd.grad(u, x, g)»\n", {}, "weighs the elements"),
     ("reduce_loss", "«torch.autograd.backward(u, g)»\n", {}, "weighs the elements"),
     ("reduce_loss", "«grad(*both)»\n", {}, "not written"),
-    ("retain_graph", "«loss.backward()»\n", {}, "only an inner"),
-    ("retain_graph", "g = «torch.autograd.grad(a, b, create_graph=True)»\n", {}, "already"),
+    ("set_keyword", "g = «torch.autograd.grad(a, b, **kept)»\n", {"name": "retain_graph"}, "by `\\*\\*` as well"),
     ("rsample", "a = «d.rsample()»\n", {}, "no sample"),
 ]
 
@@ -193,7 +192,12 @@ FIXED = [
     ("reduce_loss", "(d,) = «torch.autograd.grad(u, x)»\n", {}, "(d,) = torch.autograd.grad(u.mean(), x)\n"),
     ("reduce_loss", "d = «grad(outputs=a * b, inputs=x)»[0]\n", {}, "d = grad(outputs=(a * b).mean(), inputs=x)[0]\n"),
     ("reduce_loss", "«torch.autograd.backward([a, b])»\n", {}, "torch.autograd.backward([a.mean(), b.mean()])\n"),
-    ("retain_graph", "g = «torch.autograd.grad(a, b)»\n", {}, "g = torch.autograd.grad(a, b, retain_graph=True)\n"),
+    (
+        "set_keyword",
+        "g = «torch.autograd.grad(a, b)»\n",
+        {"name": "retain_graph"},
+        "g = torch.autograd.grad(a, b, retain_graph=True)\n",
+    ),
     ("rsample", "a = «d.sample((3,))»\n", {}, "a = d.rsample((3,))\n"),
 ]
 

@@ -217,8 +217,8 @@ PROGRAMS: list[tuple[Any, ...]] = [
         "for i in range(2):\n    opt.zero_grad()\n    net(x).pow(2).sum().backward()\n    opt.step()\n",
     ),
     (
-        "retain_graph",
-        {},
+        "set_keyword",
+        {"name": "retain_graph"},
         "y = net(x).pow(2).sum()\n(g,) = «torch.autograd.grad(y, net.weight)»\n(y * g.sum()).backward()\nopt.step()\n",
         "y = net(x).pow(2).sum()\n(g,) = torch.autograd.grad(net(x).pow(2).sum(), net.weight)\n(y * g.sum()).backward()\nopt.step()\n",
     ),
