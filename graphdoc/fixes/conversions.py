@@ -40,7 +40,8 @@ def drop_call(sources: Sources, args: Args) -> list[Edit]:
     ``Variable``.
 
     A conversion that only makes sense with the other goes along (``torch.tensor(x.item())`` → ``x``), and what NumPy
-    computes between the two is computed in torch. A statement
+    computes between the two is computed in torch. A function that takes numbers alone gets numbers, and its result is
+    scaled: ``torch.linspace(a.item(), b.item(), n)`` → ``a + (b - a) * torch.linspace(0, 1, n)``. A statement
     ``loss.requires_grad = True`` or ``loss.requires_grad_()`` is removed. What was made a leaf for its gradient, and
     has that read, retains it. A statement that would bind a name to itself goes.
 
@@ -64,10 +65,55 @@ def drop_call(sources: Sources, args: Args) -> list[Edit]:
     if isinstance(owner, ast.Expr) and owner.value is top:
         return delete(source, owner)  # ``h.detach_()`` alone: nothing else was done there
     kept = _gradient_kept(sources, source, owner, top)
+    if _is_counted(source, top):
+        raise CannotFix("a whole number, or an index, has no derivative")
     bound = [key(t) for t in owner.targets] if isinstance(owner, ast.Assign) and owner.value is top else []
     if bound == [key(core)] and not kept:
         return delete(source, owner)
-    return [write(source, top, "{core}", core=core), *_up_to_a_tensor(source, top), *kept]
+    rest = _up_to_a_tensor(source, top) or _of_numbers_alone(source, top)
+    return [write(source, top, "{core}", core=core), *rest, *kept]
+
+
+def _is_counted(source: Source, node: ast.expr) -> bool:
+    """Whether a whole number is made of it at once, or it is where a slice ends."""
+    above = source.parents.get(node)
+    if isinstance(above, ast.Call) and node in above.args:
+        return isinstance(above.func, ast.Name) and above.func.id in ("int", "round", "range")
+    return isinstance(above, ast.Slice)
+
+
+_SCALED = {
+    "linspace": (("start", "end"), "{start} + ({end} - {start}) * {function}(0, 1{rest})"),
+    "full": (("size", "fill_value"), "{fill_value} * {ones}({size}{rest})"),
+    "full_like": (("input", "fill_value"), "{fill_value} * {ones}({input}{rest})"),
+}
+"""Functions of torch that take numbers and record nothing of a tensor in their place: their first arguments, and the
+same values by a recorded operation."""
+
+
+def _of_numbers_alone(source: Source, node: ast.expr) -> list[Edit]:
+    """The call of such a function around a value that keeps its graph now; none where there is none."""
+    above = source.parents.get(node)
+    while isinstance(above, ast.BinOp | ast.UnaryOp | ast.keyword):
+        above = source.parents.get(above)
+    if not isinstance(above, ast.Call) or last_name(above) not in _SCALED:
+        return []
+    name = last_name(above)
+    written = imported_as(source, f"torch.{name}", above)
+    if written is None or written != ast.unparse(above.func) or any(isinstance(a, ast.Starred) for a in above.args):
+        return []
+    names, template = _SCALED[name]
+    given: dict[str, ast.expr] = dict(zip(names, above.args, strict=False))
+    given |= {k.arg: k.value for k in above.keywords if k.arg in names}
+    if set(given) != set(names):
+        return []
+    others = {f"given{i}": a for i, a in enumerate(above.args[len(names) :])}
+    # It was a leaf so that it has a gradient of its own; now it is a result.
+    named = {k.arg: k.value for k in above.keywords if k.arg and k.arg not in (*names, "requires_grad")}
+    rest = "".join([*(f", {{{n}}}" for n in others), *(f", {n}={{{n}}}" for n in named)])
+    template = template.replace("{rest}", rest).replace("{function}", written)
+    template = template.replace("{ones}", written.replace("full", "ones"))
+    return [write(source, above, template, **given, **others, **named)]
 
 
 def _up_to_a_tensor(source: Source, node: ast.expr) -> list[Edit]:
@@ -204,24 +250,25 @@ _JOINS = {"stack": "stack", "vstack": "vstack", "hstack": "hstack", "concatenate
 
 @kind("torch_instead_of_numpy")
 def torch_instead_of_numpy(sources: Sources, args: Args) -> list[Edit]:
-    """Compute in torch what NumPy was asked for: ``np.sum(layers, 0)`` → ``torch.stack(layers).sum(0)``, ``np.exp(x)``
-    → ``torch.exp(x)``.
+    """Compute in torch what NumPy or ``math`` was asked for: ``np.sum(layers, 0)`` → ``torch.stack(layers).sum(0)``,
+    ``math.exp(x)`` → ``torch.exp(x)``.
 
     The numbers are the same, and the graph goes on. Reductions of a list are those that both libraries define alike:
     the standard deviation and the median are not among them.
 
     Args:
-        place: the call of NumPy's function.
+        place: the call of NumPy's function, or of that of ``math``.
         structure: ``"list"`` where its argument is a variable that holds several tensors.
     """
     source, node = call(sources, required(args, "place"))
     name = last_name(node)
-    if not _is_numpy(source, node) or not node.args or isinstance(node.args[0], ast.Starred):
+    of_math = imported_as(source, f"math.{name}", node) == ast.unparse(node.func)
+    if not (of_math or _is_numpy(source, node)) or not node.args or isinstance(node.args[0], ast.Starred):
         raise CannotFix("the call is no function of NumPy's that torch has too")
     if any(k.arg != "axis" for k in node.keywords):
         raise CannotFix("the call has arguments that torch writes in another way")
     several = args.get("structure") == "list" or isinstance(node.args[0], ast.List | ast.ListComp)
-    if name in _ELEMENTWISE and not several and not node.keywords:
+    if name in _ELEMENTWISE and not several and not node.keywords and not (of_math and len(node.args) > 1):
         return _renamed(source, node, name)
     if name in _JOINS and several and not node.keywords:
         return _renamed(source, node, _JOINS[name])

@@ -55,7 +55,7 @@ def several(sources: Sources, args: Args) -> list[Edit]:
             found.append(own)
     if not found:
         raise CannotFix("no edit was asked for")
-    return [e for own in found for e in own]
+    return list(dict.fromkeys(e for own in found for e in own))
 
 
 def build(kind: str, sources: Sources, args: Args) -> dict[str, str]:

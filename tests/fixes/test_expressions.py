@@ -10,6 +10,9 @@ from graphdoc.fixes.traits import traits_of
 
 REFUSED = [
     ("drop_call", "x = «f(y)»\n", {}, "no call that can be dropped"),
+    ("drop_call", "x = z[:, : «n.item()»]\n", {}, "a whole number, or an index"),
+    ("drop_call", "n = int(«y.item()»)\n", {}, "a whole number, or an index"),
+    ("torch_instead_of_numpy", "import math\nx = «math.log(y, 2)»\n", {}, "torch has no log"),
     ("stack_instead_of_tensor", "import torch\nx = «torch.tensor([a, 0.0])»\n", {}, "plain numbers"),
     ("stack_instead_of_tensor", "import torch\nx = «torch.tensor([])»\n", {}, "empty"),
     ("stack_instead_of_tensor", "x = «f([a])»\n", {}, "does not make"),
@@ -52,6 +55,25 @@ FIXED = [
     ("drop_call", "x = «y.item()» * 2\n", {}, "x = y * 2\n"),
     ("drop_call", "x = «(a + b).item()» * 2\n", {}, "x = (a + b) * 2\n"),
     ("drop_call", "x = «y.data»\n", {}, "x = y\n"),
+    (
+        "drop_call",
+        "import torch\nx = torch.linspace(0, 2 * «y.item()», steps=n, device=d)\n",
+        {},
+        "import torch\nx = 0 + (2 * y - 0) * torch.linspace(0, 1, steps=n, device=d)\n",
+    ),
+    (
+        "drop_call",
+        "import torch\nx = 3 * torch.full((n,), «float(y)», dtype=d)\n",
+        {},
+        "import torch\nx = 3 * (y * torch.ones((n,), dtype=d))\n",
+    ),
+    ("drop_call", "x = own.linspace(0, «y.item()», n)\n", {}, "x = own.linspace(0, y, n)\n"),
+    (
+        "torch_instead_of_numpy",
+        "import math\nimport torch\nx = «math.exp(-y)»\n",
+        {},
+        "import math\nimport torch\nx = torch.exp(-y)\n",
+    ),
     ("drop_call", "x = «y.detach().cpu().numpy()».sum()\n", {}, "x = y.sum()\n"),
     ("drop_call", "x = «y.detach()».cpu().numpy()\n", {}, "x = y\n"),
     ("drop_call", "x = «float(a + b)» * 2\n", {}, "x = (a + b) * 2\n"),

@@ -7,7 +7,7 @@ from typing import Any
 STEPS = {"float64": (1e-4, 1e-5), "float32": (3e-3, 1e-3, 1e-2), "bfloat16": (1e-1, 3e-2), "float16": (3e-2, 1e-2)}
 """By type of number: how far, in parts of a parameter's size, the first choice first. A difference in the loss has to
 stand clear of the rounding of the loss, and what is curved has to look straight."""
-FAR = (3e-2, 1e-1)
+FAR = (3e-2, 1e-1, 1.0)
 """Steps by which what is rounded to whole numbers moves as well."""
 SMALLEST = 1e-2
 """The size that a parameter is taken to have at least: many begin at zero."""

@@ -15,6 +15,7 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, innermost, place, span
 from graphdoc.program.values_taken_out import plain_number
 from graphdoc.remedies.alongside import for_each_term
+from graphdoc.remedies.fix_places import applies
 from graphdoc.story.missing_graph import (
     facts_of,
     find_cut,
@@ -118,8 +119,23 @@ def _told(program: Program, cut: Cut) -> Finding:
         "the same numbers and no graph, so autograd sees no parameter that the loss depends on.",
         story(program, cut, f"{cut.op} takes the values and leaves the graph here"),
         facts_of(program.cuts, cut),
-        for_each_term([_remedies(program.sources, c) for c in together]),
+        for_each_term([_remedies(program.sources, c) for c in together]) if not _in_steps(program) else (SMOOTH,),
     )
+
+
+SMOOTH = Remedy(
+    "surrogate",
+    "Weigh by a smooth function of it instead",
+    "display",
+    "A whole number has no slope; `torch.sigmoid(length - positions)` weighs each position and has one.",
+)
+
+
+def _in_steps(program: Program) -> bool:
+    """Whether the loss was measured to depend on what is cut off in steps alone: through a whole number."""
+    sign = program.evidence.as_if
+    measured = sign.facts.get("measured") if sign is not None else None
+    return bool(measured and measured[2])
 
 
 def _remedies(sources: SourceTexts, cut: Cut) -> tuple[Remedy, ...]:
@@ -148,6 +164,15 @@ def _remedies(sources: SourceTexts, cut: Cut) -> tuple[Remedy, ...]:
                 },
             ),
         )
+    in_torch = Remedy(
+        "torch_instead_of_numpy",
+        f"Compute `{bindings.text_of(call.func)}` in torch" if call is not None else "",
+        "unsafe",
+        kept_note(cut),
+        {"place": place(frame)},
+    )
+    if call is not None and cut.op == "__float__" and applies(sources, in_torch):
+        return (in_torch,)
     return (
         Remedy(
             "drop_call",
