@@ -1,0 +1,208 @@
+"""GD810: one operation got plain tensors and DTensors, or DTensors of two meshes: part of the model was not sharded."""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Frame, SourceTexts
+from graphdoc.finding import Finding, Remedy
+from graphdoc.model import Span
+from graphdoc.program.bindings import assignments, call_at, frame_of, text_of
+from graphdoc.program.library_calls import library_calls
+from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
+from graphdoc.program.spans import distinct, short_code, span
+from graphdoc.remedies.fix_places import remedy_at
+
+TITLE = "One operation got plain tensors and DTensors"
+
+PAGE = Page(
+    what_happened="""\
+`fully_shard`, `parallelize_module` and `distribute_module` make the parameters of a module DTensors. An operation got
+such a parameter beside a plain tensor, or DTensors of two device meshes:
+
+- **a method of the sharded module was called**, `model.encode(x)`: FSDP2 gathers parameters in a hook of `forward`,
+  and no other method has one;
+- **`clip_grad_norm_` or a foreach optimizer** got all parameters, of which only a part is sharded, or which lie on two
+  meshes;
+- **a parameter was used directly**, as in `F.linear(x, model.head.weight)`.
+""",
+    why="""\
+A DTensor is one part of a tensor, with the knowledge of where the other parts are. Beside a plain tensor nobody can
+tell whether that is a part too, or the same on each rank. So PyTorch refuses instead of guessing.
+
+Inside the forward of a module that FSDP2 has wrapped, parameters are gathered, and plain tensors for that time.
+""",
+    example="""\
+fully_shard(model)
+z = model.encode(x)  # parameters are shards here
+z.square().mean().backward()
+""",
+    use_instead="""\
+fully_shard(model)
+register_fsdp_forward_method(model, "encode")  # gathers them, as forward does
+z = model.encode(x)
+z.square().mean().backward()
+""",
+    fix_safety="""\
+Safe: `register_fsdp_forward_method` runs the method as FSDP2 runs `forward`. `foreach=False` steps each parameter by
+itself, with the same numbers.
+
+Display only where norms are clipped: shard the rest of the model too, or clip each kind by itself, which bounds two
+norms instead of one.
+""",
+    not_this="""\
+- An optimizer made before `fully_shard` fails in no way, and trains nothing: `optimizer-holds-stale-parameters`.
+- backward meets parameters without memory: `fsdp-hook-dropped`.
+""",
+    references=(
+        (
+            "torch.distributed.fsdp.fully_shard",
+            "https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html",
+        ),
+        ("torch.distributed.tensor", "https://docs.pytorch.org/docs/stable/distributed.tensor.html"),
+    ),
+)
+
+_MESSAGES = ("dtensor-mixed", "dtensor-cross-mesh")
+_SHARDING = ("fully_shard", "parallelize_module", "distribute_module")
+
+
+def recognise(program: Program) -> Finding | None:
+    """The message belongs to this fault alone; who made the call tells which of its faces it is."""
+    frame = program.raised_at
+    if program.message(*_MESSAGES) is None or program.evidence.from_text or frame is None:
+        return None
+    if _raised_in(program, "torch/nn/utils/clip_grad"):
+        return _clipped(program, frame)
+    if _raised_in(program, "torch/optim/"):
+        return _stepped(program, frame)
+    return _past_forward(program) or _used(program, frame)
+
+
+def _raised_in(program: Program, file: str) -> bool:
+    stack = program.raised.stack if program.raised is not None else []
+    return any(file in f.file.replace("\\", "/") for f in stack)
+
+
+def _two_kinds(program: Program) -> str:
+    return "plain tensors and DTensors" if program.message(_MESSAGES[0]) is not None else "DTensors of two meshes"
+
+
+def _clipped(program: Program, frame: Frame) -> Finding:
+    kinds = _two_kinds(program)
+    note = "Clipping each kind by itself goes through, and bounds two norms instead of one."
+    return Finding(
+        0.95,
+        Proof.RAISED.confidence,
+        f"`clip_grad_norm_` got gradients of two kinds: {kinds}",
+        "One norm is taken over all gradients. Those of sharded parameters are DTensors, the others are not on their "
+        "mesh.",
+        distinct((span("cause", frame, f"gets {kinds}", program.sources), *_sharded(program.sources))),
+        remedies=(Remedy("shard_all", "shard the rest of the model on the same mesh", "display", note),),
+        because="only a part of these parameters is sharded, or they lie on two meshes",
+    )
+
+
+def _stepped(program: Program, frame: Frame) -> Finding:
+    call = call_at(program.sources, frame)
+    name = text_of(call.func.value) if call is not None and isinstance(call.func, ast.Attribute) else ""
+    bound = assignments(program.sources, frame, name) if name.isidentifier() else []
+    making = [frame_of(program.sources, frame.file, v, frame.function) for _, v in bound if isinstance(v, ast.Call)]
+    made = making[0] if len(making) == 1 else None
+    spans = [span("cause", made, f"`{name}` gets parameters of both kinds", program.sources)] if made else []
+    kinds = _two_kinds(program)
+    note = "Each parameter is stepped by itself; the numbers are the same."
+    return Finding(
+        0.95,
+        Proof.RAISED.confidence,
+        f"an optimizer steps {kinds} in one operation",
+        "A foreach optimizer steps all parameters of a group at once, and they are of two kinds.",
+        distinct((*spans, span("failed" if spans else "cause", frame, f"steps {kinds} at once", program.sources))),
+        remedies=remedy_at(made, "set_keyword", "pass `foreach=False`", "safe", note, name="foreach", value="False"),
+        because="only a part of these parameters is sharded, or they lie on two meshes",
+    )
+
+
+def _past_forward(program: Program) -> Finding | None:
+    """A method of a module that ``fully_shard`` has wrapped was called, and not its forward."""
+    sources = program.sources
+    stack = program.raised.stack if program.raised is not None else []
+    for at, frame in enumerate(stack):
+        call = call_at(sources, frame) if frame.user and frame.column > 0 else None
+        if call is None or not isinstance(call.func, ast.Attribute):
+            continue
+        module, method = text_of(call.func.value), call.func.attr
+        wraps = [f for f in library_calls(sources, "fully_shard") if f.file == frame.file]
+        wrap = next((f for f in wraps if _first(sources, f) == module), None)
+        if wrap is None or _in_forward(stack[at + 1 :]):
+            continue
+        if method == "forward":
+            remedies = remedy_at(
+                frame, "call_wrapper", f"call `{module}` itself", "safe", "Its hooks then run.", wrapper=module
+            )
+        else:
+            note = f"FSDP2 then gathers the parameters for `{method}`, as it does for `forward`."
+            made = f'torch.distributed.fsdp.register_fsdp_forward_method({module}, "{method}")'
+            title = f"register `{method}` with FSDP2"
+            remedies = remedy_at(wrap, "add_statement", title, "safe", note, statement=made)
+        return Finding(
+            0.95,
+            Proof.RAISED.confidence,
+            f"`{short_code(sources, frame)}` runs past the hook that gathers the parameters",
+            f"FSDP2 gathers the parameters of `{module}` in a hook of its `forward`. In `{method}` they are still "
+            "shards, and an operation got one beside a plain tensor.",
+            distinct(
+                (
+                    span("cause", frame, f"runs `{method}`, and no hook of FSDP2", sources),
+                    span("related", wrap, f"`{module}` is sharded here", sources),
+                    *program.raised_span("gets a shard beside a plain tensor"),
+                )
+            ),
+            remedies=remedies,
+            because=f"`{module}` itself was not called, so no hook had gathered its parameters",
+        )
+    return None
+
+
+def _in_forward(inside: list[Frame]) -> bool:
+    """Whether the method called the forward of its own class, whose hook had gathered the parameters."""
+    owner = inside[0].function.rpartition(".")[0] if inside else ""
+    return bool(owner) and any(f.function == f"{owner}.forward" for f in inside[1:])
+
+
+def _first(sources: SourceTexts, frame: Frame) -> str:
+    call = call_at(sources, frame)
+    return text_of(call.args[0]) if call is not None and call.args else ""
+
+
+def _used(program: Program, frame: Frame) -> Finding:
+    kinds = _two_kinds(program)
+    title = "call the sharded module, or `unshard()` it first"
+    note = "A plain tensor becomes a DTensor by `DTensor.from_local(x, mesh, placements)`, with its graph."
+    code = short_code(program.sources, frame)
+    return Finding(
+        0.9,
+        Proof.RAISED.confidence,
+        f"`{code}` got {kinds}" if code else TITLE,
+        "A sharded parameter is a DTensor outside of the forward of its module. Beside a plain tensor nobody can tell "
+        "whether that is a part too.",
+        distinct((span("cause", frame, f"gets {kinds}", program.sources), *_sharded(program.sources))),
+        remedies=(Remedy("call_module", title, "display", note),),
+        because="one operand is a DTensor and another is not on its mesh",
+    )
+
+
+def _sharded(sources: SourceTexts) -> list[Span]:
+    return [span("related", f, "makes parameters DTensors", sources) for f in library_calls(sources, *_SHARDING)[:2]]
+
+
+CAUSE = Cause(
+    code="GD810",
+    slug="mixed-dtensors",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("fsdp",),
+)
