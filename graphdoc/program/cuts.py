@@ -402,12 +402,13 @@ def is_meant(program: Program) -> bool:
 
 
 def _given_by_name(program: Program, parameters: list[str], optimizer: str) -> bool:
-    """Whether the optimizer is made of a list in which the module that holds all of these is named by itself."""
+    """Whether the optimizer is made of a list in which the module that holds all of these, or the one that it is, is
+    named by itself."""
     making = made(program.sources, optimizer) if optimizer else None
     if making is None:
         return False
     named = {bindings.text_of(n) for n in walked(making.statement.value) if isinstance(n, ast.Name | ast.Attribute)}
-    holders = [{name.rpartition(".")[0].rsplit(".", n)[0] for n in range(name.count("."))} for name in parameters]
+    holders = [{name.rsplit(".", n)[0] for n in range(name.count(".") + 1)} for name in parameters]
     common = set.intersection(*holders) if holders else set()
     others = {n for o in program.optimizers if o.name == optimizer for n in o.parameters} - {*parameters}
     return any(h in named and not any(o.startswith(h + ".") for o in others) for h in common)

@@ -293,6 +293,16 @@ def written_step(sources: SourceTexts, name: str, near: Frame) -> Frame | None:
     return None
 
 
+def may_step(sources: SourceTexts, optimizers: list[Optimizer], ident: int) -> bool:
+    """Whether some ``step`` that the program calls may be this optimizer's: it is called on what is none of the others,
+    by name, nor a scheduler of theirs."""
+    others = {_end(o.name.split(".")) for o in optimizers if o.id != ident and o.name and "[" not in o.name}
+    roots = [root for file in sources if (root := tree(sources, file)) is not None]
+    called = [call.func for root in roots for _, _, call in _stepped_paths(root)]
+    paths = [_names(f.value) for f in called if isinstance(f, ast.Attribute)]
+    return any(not path or (_end(path) not in others and "sched" not in path[-1].lower()) for path in paths)
+
+
 def _made_once(roots: list[ast.Module]) -> set[str]:
     """The names that one statement outside of functions and loops binds, to what it calls, and none binds again."""
     times: Counter[str] = Counter()

@@ -30,7 +30,8 @@ MOST_SAMPLED = 50
 class Unstepped:
     """``step-missing``: ``stack`` is the backward call whose gradients no optimizer uses, ``other`` the call of
     ``zero_grad`` that throws those of this optimizer away. ``facts["alone"]``: they are for this optimizer only;
-    ``facts["elsewhere"]`` are files of the program that speak of gradients."""
+    ``facts["shared"]``: others step by this loss, too, and it may be theirs alone; ``facts["elsewhere"]`` are files of
+    the program that speak of gradients."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
@@ -77,14 +78,17 @@ class Unstepped:
         own = [e for e in entries if e.kind == "backward" and e.reaches and e.reaches <= mine]
         alone = bool(own)
         own = own or self._unused(entries, mine)
+        shared = not own
+        own = own or [e for e in entries if e.kind == "backward" and e.reaches and e.reaches & mine]
         if not own or optimizer_functions(own[-1].raw):
-            return  # others' losses pass through these parameters, or a step with a closure is under way
+            return  # a step with a closure is under way
         here = stacks.stack_here(4)  # _judge < zeroed < Audit.zeroed < the inserted callback
         audit.snapshot()
         cwd = audit.witness.cwd
         names = sorted(audit.names[i] for i in mine if i in audit.names)
         sign = Sign("step-missing", frames_of(own[-1].raw, cwd), frames_of(here, cwd), None, names, seen.id)
-        sign.event, sign.count, sign.facts["alone"] = audit.journal.count, ENOUGH, alone
+        sign.event, sign.count = audit.journal.count, ENOUGH
+        sign.facts = {"alone": alone, "shared": shared}
         sign.facts["elsewhere"] = lines_with(b".grad", cwd)
         self._found[seen.id] = (seen, sign)
         audit.tell_early()

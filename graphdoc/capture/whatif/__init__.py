@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 AT = (2, 4)
 """Steps of an optimizer behind which it is looked at: what is measured is the following one."""
+LATER, LAST = 3, 10
+"""What was met at one step only is looked for again, so many steps later each time, up to this one."""
 BEHIND = 2
 """In a trial: so many steps behind those that were made before the failure, besides the first one."""
 SECONDS = 40.0
@@ -266,7 +268,10 @@ class WhatIf:
     def _end_if_done(self) -> None:
         done = [n for n in self._steps.values() if n >= self.at[-1]]
         waits = len(done) < len(self._steps) and max(self._steps.values()) < self.at[-1] + ENOUGH_STEPS
-        self._end(bool(done) and not waits)
+        if done and not waits and self.answers.undecided and self.at[-1] + LATER <= LAST and not self.trial:
+            self.at = (*self.at, self.at[-1] + LATER)
+        else:
+            self._end(bool(done) and not waits)
 
     def _end(self, done: bool) -> None:
         if self._over or not done:

@@ -96,7 +96,7 @@ class Answers:
             not places
             or not never
             or audit is None
-            or any(audit.losses.is_wanted_as_number(rs[-1].place) for rs in places)
+            or all(audit.losses.is_wanted_as_number(rs[-1].place) for rs in places)
             or not self._again((target.number, *(rs[0].place for rs in places)))
         ):
             return
@@ -152,6 +152,11 @@ class Answers:
     def _again(self, key: Any) -> bool:
         self._places[key] = self._places.get(key, 0) + 1
         return self._places[key] >= ENOUGH
+
+    @property
+    def undecided(self) -> bool:
+        """Whether something was met at one step, and is told once it is met at another."""
+        return bool(self._places) and max(self._places.values()) < ENOUGH
 
     def _frames(self, raw: Any) -> list[dict[str, Any]]:
         return [dict(vars(f)) for f in self._probe.frames(raw)]

@@ -10,7 +10,7 @@ from graphdoc.evidence import Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
-from graphdoc.program.optimizer_places import spelled, written_step
+from graphdoc.program.optimizer_places import may_step, spelled, written_step
 from graphdoc.program.proof import Proof, first_sign, name_of
 from graphdoc.program.spans import distinct, innermost, span, span_of
 from graphdoc.remedies.clipping import step_place
@@ -64,22 +64,30 @@ through these parameters.
 
 
 def recognise(program: Program) -> Finding | None:
-    """The journal: gradients that no optimizer used were thrown away each time, and this one never stepped."""
+    """The journal: gradients that no optimizer used were thrown away each time, and this one never stepped.
+
+    Where others step by the same loss, only if no step of this one is written anywhere.
+    """
     sign = first_sign(program.signs, "step-missing")
     if sign is None or _uses_gradients(program.sources, sign):
         return None
     return _told(program.sources, program.optimizers, sign)
 
 
-def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
+def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
     name, program_name = optimizer_of(optimizers, sign), name_of(optimizers, sign)
+    frame = innermost(sign.stack)
+    waiting = written_step(sources, program_name, frame) if frame is not None and program_name else None
+    if sign.facts.get("shared") and may_step(sources, optimizers, sign.optimizer):
+        return None  # what others' losses leave in its parameters is cleared until it is its turn
     step, clearing = (
         f"`{program_name}.{m}()`" if program_name else f"`{m}()` of {name}" for m in ("step", "zero_grad")
     )
     alone = sign.facts.get("alone", True)
     whose = f"gradients for {name} alone" if alone else f"gradients for {name}, which no optimizer uses"
-    frame, cleared = innermost(sign.stack), innermost(sign.other)
-    waiting = written_step(sources, program_name, frame) if frame is not None and program_name else None
+    if sign.facts.get("shared"):
+        whose = f"gradients for {name}, too"
+    cleared = innermost(sign.other)
     follows = f"no {step} follows" if waiting is None else f"no step of {name} has followed"
     spans = [
         *span_of("cause", sign.stack, f"{whose}; {follows}", sources),
@@ -106,6 +114,8 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
         "The gradients of this loss are for this optimizer's parameters alone. They are cleared without having been "
         "used."
         if alone
+        else "This loss gives its parameters gradients as well. They are cleared without having been used."
+        if sign.facts.get("shared")
         else "No optimizer uses a gradient of this loss. Each one that steps afterwards is cleared first; this one is "
         "cleared and never steps.",
         distinct(spans),
