@@ -220,8 +220,10 @@ def operations(trace: Compared) -> Any:
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
+        supports_higher_order_operators = True
+
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            if trace.looking:
+            if trace.looking or not hasattr(func, "_schema"):  # one of higher order runs others, which come here
                 return func(*args, **(kwargs or {}))
             if trace.torch.Tag.nondeterministic_seeded in func.tags:
                 result = alike(trace.torch, func, args, kwargs or {}, trace.double)

@@ -89,6 +89,9 @@ def compare(runs: Runs) -> Compared:
         noise = distances(near.each, moved.each)
         usual = FACTOR * median(noise.values()) if noise else 0.0
         parts = _parts(runs, step, now, noise, max(runs.least, usual))
+        if not parts and (step.each or now.each):
+            found.untold = "no parameter that a step is given a gradient of is there in both runs"
+            break
         found.widest = max([found.widest, *(p.apart for p in parts)])
         parts = [p for p in parts if p.apart > p.explained]
         if usual >= UNTOLD and not any(p.lost or p.gained for p in parts):

@@ -33,9 +33,9 @@ def sentences(found: Compared, other: Against) -> list[str]:
     if found.untold:
         told.append(f"{'the other gradients' if told else 'the gradients'} cannot be compared: {found.untold}")
     if not told:
-        steps = f"the first {found.steps} steps" if found.steps > 1 else "the first step"
+        steps = f"the first {found.steps} steps get" if found.steps > 1 else "the first step gets"
         how = f"up to rounding ({found.widest:.1g} apart)" if found.widest else "to the last bit"
-        told.append(f"no difference: {first} and {second}, {steps} get the same gradients {how}")
+        told.append(f"no difference: {first} and {second}, {steps} the same gradients {how}")
     return told
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -105,6 +107,18 @@ def test_how_it_ends_without_a_difference_or_a_step(tmp_path: Path) -> None:
     done = graphdoc(tmp_path, "compare", "train.py", "--with", "eager", "fast")
     assert done.returncode == 2
     assert "could not convert string to float: 'fast'" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.slow
+def test_the_first_interrupt_ends_it(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import time, torch\ntime.sleep(100)\n")
+    words = [sys.executable, "-m", "graphdoc", "compare", "train.py", "--with", "float64"]
+    with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("graphdoc: running train.py up to three times, apart from")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+        assert process.stderr.read() == "graphdoc: interrupted\n"
 
 
 def git(folder: Path, *words: str) -> str:
