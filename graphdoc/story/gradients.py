@@ -215,6 +215,8 @@ def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
         "`x + (torch.round(x) - x).detach()`."
     )
     exactly = "exactly zero"
+    if flat := sign.facts.get("flat"):
+        return _flat(sources, sign, code, whose, str(flat))
     if "single" in sign.facts:
         op = str(sign.facts.get("op", ""))
         over, why = _over_one(op, sign.facts["single"])
@@ -229,6 +231,24 @@ def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
         remedies=_straight_through(sign, code, whose),
         because=f"every way from the loss to {whose} leads through it, and in {sign.count} steps their gradients were "
         f"{exactly}",
+    )
+
+
+def _flat(sources: SourceTexts, sign: Sign, code: str, whose: str, bound: str) -> Finding:
+    """Every value lies where the function is flat, and has done so from the first step on."""
+    return Finding(
+        0.85,
+        "likely",  # that it has been so is seen; that it is not meant to begin so is not
+        f"`{code}` stops every gradient, from the first step on",
+        f"All values that go in are below {bound}, where the result is a constant. Zero gradients move nothing, so it "
+        "stays like that. Look at the sign and the size of these values, or at the margin.",
+        distinct(
+            (
+                *span_of("cause", sign.stack, f"every value is below {bound}: no gradient passes", sources),
+                *span_of("related", sign.other, f"sends zeros to {whose}", sources),
+            )
+        ),
+        because=f"in each of {sign.count} steps, the first one included, every gradient of {whose} was exactly zero",
     )
 
 

@@ -201,25 +201,12 @@ class DeadEnds:
         dead |= dict.fromkeys(constant, True)
         if not dead or self._look_for_scales(noted, order, [n for n in dead if type(order[n].node).__name__ in ZERO]):
             return
-        alive = {0}
-        todo = [0]
-        while todo:
-            number = todo.pop()
-            if number not in dead or type(order[number].node).__name__ in _LAYERS:
-                ways = order[number].following[1:] if number in dead else order[number].following
-                following = [m for m in ways if m not in alive]
-                alive.update(following)
-                todo += following
-        kind = self._audit.torch.nn.Parameter
-        missed = {f.number: f.leaf for f in order if f.leaf is not None and f.number not in alive}
-        missed = {n: p for n, p in missed.items() if type(p) is kind}
-        met = [n for n in dead if n in alive]
-        if not missed or not met:
+        found = dominating(order, dead, self._audit.torch.nn.Parameter)
+        if found is None:
             return
-        bits = walk.gather(order, {n: 1 << i for i, n in enumerate(missed)})
-        nearest = max(met, key=lambda n: (bits[n].bit_count(), order[n].sequence))
+        nearest, missed = found
         kept = node_stacks.kept_in(order[nearest].node)
-        if bits[nearest].bit_count() < len(missed) or not isinstance(kept, stacks.Stack):
+        if not isinstance(kept, stacks.Stack):
             return
         inner = dead[nearest]
         cwd = self._audit.witness.cwd
@@ -232,7 +219,7 @@ class DeadEnds:
         if nearest in constant:
             self._sign.facts["single"] = constant[nearest].dim
             self._rounds = type(order[nearest].node).__name__ not in _SHARES
-        self._refs = {id(p): weakref.ref(p) for p in missed.values()}
+        self._refs = {id(p): weakref.ref(p) for p in missed}
 
     def _look_for_scales(self, noted: Noted, order: list[walk.Found], zero: list[int]) -> bool:
         """Whether there are parameters of which a scale alone is reached; those of the first place are told."""
@@ -300,6 +287,27 @@ class DeadEnds:
 
     def signs(self) -> list[Sign]:
         return self._found
+
+
+def dominating(order: list[Found], dead: Collection[int], kind: type) -> tuple[int, list[Any]] | None:
+    """The one of these nodes, which pass nothing on, through which every way leads to the parameters (of this class)
+    that are reached through such nodes alone; and these parameters. None where there are none, or several nodes."""
+    alive = {0}
+    todo = [0]
+    while todo:
+        number = todo.pop()
+        if number not in dead or type(order[number].node).__name__ in _LAYERS:
+            ways = order[number].following[1:] if number in dead else order[number].following
+            following = [m for m in ways if m not in alive]
+            alive.update(following)
+            todo += following
+    missed = {f.number: f.leaf for f in order if type(f.leaf) is kind and f.number not in alive}
+    met = [n for n in dead if n in alive]
+    if not missed or not met:
+        return None
+    bits = walk.gather(order, {n: 1 << i for i, n in enumerate(missed)})
+    nearest = max(met, key=lambda n: (bits[n].bit_count(), order[n].sequence))
+    return (nearest, list(missed.values())) if bits[nearest].bit_count() == len(missed) else None
 
 
 def _blocks(node: Any) -> Any:

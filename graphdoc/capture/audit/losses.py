@@ -420,7 +420,7 @@ class Losses:
         if self._evidence is not None:
             return self._evidence.signs[:1]
         zeros = {i for ids in self._zero.values() for i in ids}
-        known = zeros <= self._audit.deadends.told
+        known = zeros <= self._audit.deadends.told | self._audit.flattened.told
         suspects = [s for s in self._suspects.values() if s.count >= OFTEN]
         if self.watch is None and any(seen.steps > LATER for seen in self._audit.journal.optimizers.values()):
             every = functions.subclasses(self._audit.torch.autograd.Function)

@@ -37,8 +37,9 @@ Some neighbours raise nothing and are worse. `round`, `floor`, `ceil`, `sign` an
 tensor stay in the graph with a derivative of zero: `backward()` runs and every gradient behind them is zero, but for
 what comes past them through a scale, as in `round(w / s) * s` with `s = w.abs().amax()`. A softmax over a dimension of
 size one is 1 for every input, so it passes nothing on either; nor does a value that is divided by its own sum or length
-there, or a layer that normalises groups of one element. Others are differentiable where it counts: the *values* of
-`max`, `sort`, `topk`, `median` and `gather` pass gradients on; only their indices do not.
+there, or a layer that normalises groups of one element. A ReLU or a margin that all values lie below from the first
+step on passes nothing on for ever. Others are differentiable where it counts: the *values* of `max`, `sort`, `topk`,
+`median` and `gather` pass gradients on; only their indices do not.
 """,
     example="""\
 action = policy(obs).softmax(-1).multinomial(1)
