@@ -363,6 +363,69 @@ def assigned_in(sources: SourceTexts, cls: str, name: str) -> list[tuple[str, as
     ]
 
 
+def none_registered(sources: SourceTexts, frame: Frame, given: ast.expr) -> Finding | None:
+    """The finding for a module of which ``parameters()`` gives nothing, and that makes layers in plain containers.
+
+    Args:
+        frame: the call that was given nothing.
+        given: its argument, ``net.parameters()``.
+    """
+    owner, _, method = bindings.dotted(given.func).rpartition(".") if isinstance(given, ast.Call) else ("", "", "")
+    bound = bindings.assignments(sources, frame, owner) if method == "parameters" else []
+    made_by = bindings.dotted(bound[0][1].func) if len(bound) == 1 and isinstance(bound[0][1], ast.Call) else ""
+    found = [
+        (attribute, bindings.frame_of(sources, file, node.value), isinstance(node.value, ast.Dict | ast.DictComp))
+        for file in sources
+        for cls in _classes(sources, file, made_by)
+        for node in ast.walk(cls)
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and _makes_layers(node.value)
+        if (attribute := bindings.text_of(node.targets[0])).startswith("self.")
+    ]
+    if not found:
+        return None
+    args: list[dict[str, Any]] = [
+        {"place": place(at), "parameters": False, "mapping": mapping} for _, at, mapping in found
+    ]
+    names = listing([f"`{attribute}`" for attribute, _, _ in found])
+    note = f"`{owner}.parameters()` then finds them"
+    remedy = Remedy(
+        "several",
+        "register each of them",
+        "unsafe",
+        note,
+        {"edits": [{"kind": "module_list", "args": a} for a in args]},
+    )
+    if len(args) == 1:
+        group = "nn.ModuleDict" if found[0][2] else "nn.ModuleList"
+        remedy = Remedy("module_list", f"make it an {group}", "unsafe", note, args[0])
+    return Finding(
+        0.93,
+        "likely",  # that no parameter is registered is seen; that these were to be is read off the source
+        f"{names} of `{made_by}` {'is' if len(found) == 1 else 'are'} not registered: `{owner}` has no parameters",
+        "A module knows the modules and parameters that are its attributes, and those in a ModuleList or ModuleDict. "
+        "It does not look into a list or dict.",
+        distinct(
+            (
+                *(
+                    span("cause", at, f"a plain container: `{made_by}` does not look into it", sources)
+                    for _, at, _ in found[:MOST_CAUSES]
+                ),
+                span("failed", frame, f"`{owner}.parameters()` gives nothing", sources),
+            )
+        ),
+        remedies=(remedy,),
+        because=f"the optimizer found no parameter in `{owner}`",
+    )
+
+
+def _makes_layers(value: ast.expr) -> bool:
+    """Whether a list or dict is written here, with calls of ``torch.nn``'s classes in it."""
+    if not isinstance(value, ast.List | ast.ListComp | ast.Dict | ast.DictComp):
+        return False
+    called = [bindings.dotted(n.func) for n in ast.walk(value) if isinstance(n, ast.Call)]
+    return any(re.fullmatch(r"(?:torch\.)?nn\.[A-Z]\w*", name) and not name.endswith("Parameter") for name in called)
+
+
 # Telling an attribute that is the result of an operation on a parameter: the module does not have the parameter.
 
 

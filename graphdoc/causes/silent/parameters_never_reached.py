@@ -20,6 +20,7 @@ from graphdoc.story.unregistered import (
     in_no_optimizer,
     kept_result,
     never_handed,
+    none_registered,
     not_registered,
     nothing_left,
     unfrozen_late,
@@ -36,7 +37,8 @@ The loss has parameters of its own: learned weights of its terms, a temperature,
 gradients. The optimizer was made from `model.parameters()` alone, so they keep their initial values, and as no
 `zero_grad()` clears them, their `.grad` grows from step to step.
 
-An iterator of parameters that was used up, by a sum for the log perhaps, leaves a group of the optimizer empty. Or a
+An iterator of parameters that was used up, by a sum for the log perhaps, leaves a group of the optimizer empty; where
+it was all that the optimizer got, PyTorch says so: *optimizer got an empty parameter list*. Or a
 group was filled with parameters, and the line that hands it over is missing.
 
 Or a tensor that requires gradients was registered as a buffer, which `parameters()` does not list.
@@ -72,6 +74,8 @@ own where it needs another learning rate or no weight decay. If it is not meant 
 def recognise(program: Program) -> Finding | None:
     """What weighs the loss's terms gets gradients, nobody writes to it, and no optimizer that is alive holds it."""
     sources, optimizers, parameters = program.sources, program.optimizers, program.parameters
+    if program.message("optimizer-empty") is not None:
+        return _given_nothing(program)
     return first_told(
         program.signs,
         ("unregistered", lambda s: not_registered(sources, optimizers, s)),
@@ -83,6 +87,25 @@ def recognise(program: Program) -> Finding | None:
         ("suspect-ungiven", lambda s: never_handed(sources, optimizers, parameters, s)),
         ("suspect-ungiven", lambda s: unfrozen_late(sources, optimizers, s)),
         ("ungiven", lambda s: in_no_optimizer(sources, optimizers, s)),
+    )
+
+
+def _given_nothing(program: Program) -> Finding | None:
+    """An optimizer was made of nothing: its iterator was used up, or the module's layers lie in plain containers."""
+    sources, frame = program.sources, program.raised_at
+    given = bindings.argument(bindings.call_at(sources, frame), 0, "params")
+    if frame is None or given is None:
+        return None
+    used = one_shot(sources, program.parameters, frame, given)
+    if used is None:
+        return none_registered(sources, frame, given)
+    return nothing_left(
+        sources,
+        used,
+        frame,
+        f"`{used.name}` is used up: the optimizer is given nothing of `{used.module}`",
+        "finds no parameter in it",
+        "the optimizer was given an empty iterator",
     )
 
 
