@@ -74,8 +74,6 @@ own where it needs another learning rate or no weight decay. If it is not meant 
 def recognise(program: Program) -> Finding | None:
     """What weighs the loss's terms gets gradients, nobody writes to it, and no optimizer that is alive holds it."""
     sources, optimizers, parameters = program.sources, program.optimizers, program.parameters
-    if program.message("optimizer-empty") is not None:
-        return _given_nothing(program)
     return first_told(
         program.signs,
         ("unregistered", lambda s: not_registered(sources, optimizers, s)),
@@ -87,12 +85,14 @@ def recognise(program: Program) -> Finding | None:
         ("suspect-ungiven", lambda s: never_handed(sources, optimizers, parameters, s)),
         ("suspect-ungiven", lambda s: unfrozen_late(sources, optimizers, s)),
         ("ungiven", lambda s: in_no_optimizer(sources, optimizers, s)),
-    )
+    ) or _given_nothing(program)
 
 
 def _given_nothing(program: Program) -> Finding | None:
     """An optimizer was made of nothing: its iterator was used up, or the module's layers lie in plain containers."""
     sources, frame = program.sources, program.raised_at
+    if program.message("optimizer-empty") is None:
+        return None
     given = bindings.argument(bindings.call_at(sources, frame), 0, "params")
     if frame is None or given is None:
         return None
