@@ -11,6 +11,7 @@ from functools import lru_cache
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.source.module import Function, Loop, Source, parsed, walked
 from graphdoc.source.paths import covers, targets_of
+from graphdoc.source.places import Place
 
 _Function = Function | ast.Lambda
 
@@ -47,6 +48,21 @@ def function_around(root: ast.AST, line: int) -> ast.FunctionDef | ast.AsyncFunc
         if covers(node, line) and (found is None or node.lineno >= found.lineno):
             found = node
     return found
+
+
+def source_at(sources: SourceTexts, frame: Frame | None) -> Source:
+    """The file of a place; an empty one where there is no place, or its source is missing."""
+    return Source(frame.file, sources.get(frame.file, "")) if frame is not None else Source("", "")
+
+
+def statement_at(sources: SourceTexts, frame: Frame | None) -> ast.stmt | None:
+    """The innermost statement at a place; None where there is none, and without a place or its source."""
+    return source_at(sources, frame).node_statement(Place.of(frame)) if frame is not None else None
+
+
+def expression_at(sources: SourceTexts, frame: Frame | None) -> ast.expr | None:
+    """The expression that stands exactly at a place; None where there is none, and without a place or its source."""
+    return source_at(sources, frame).node_expression(Place.of(frame)) if frame is not None else None
 
 
 def function_at(sources: SourceTexts, frame: Frame | None) -> Function | None:

@@ -7,12 +7,22 @@ from collections.abc import Callable, Iterable, Sequence
 
 from graphdoc.evidence import Folded, Frame, Holder, Node, OlderEdge, Raised, SourceTexts
 from graphdoc.evidence.lookup import node_with
-from graphdoc.program.bindings import frame_of, function_at, made_of, names_in, scope_at, text_of, tree
+from graphdoc.program.bindings import (
+    expression_at,
+    frame_of,
+    function_at,
+    made_of,
+    names_in,
+    scope_at,
+    source_at,
+    statement_at,
+    text_of,
+    tree,
+)
 from graphdoc.program.container_entries import kept_at, statements, statements_at, user_frames
 from graphdoc.program.spans import innermost_user, node_loop_of
-from graphdoc.source.module import Source, walked
+from graphdoc.source.module import walked
 from graphdoc.source.paths import covers, key, last_word, pairs, parse_expression, targets_of
-from graphdoc.source.places import Place
 
 # Where a value that was made is taken up and read on: where two passes meet, its names, the losses that use it.
 
@@ -82,12 +92,8 @@ def ends(
 
 def bound_names(sources: SourceTexts, frame: Frame) -> list[str]:
     """The names that the statement around this place assigns."""
-    from graphdoc.source.module import Source
 
-    text = sources.get(frame.file)
-    if text is None:
-        return []
-    return list(Source(frame.file, text).names_bound_by(frame.line, frame.column or 1))
+    return list(source_at(sources, frame).names_bound_by(frame.line, frame.column or 1))
 
 
 def beside_the_new(sources: SourceTexts, carry: OlderEdge, made: Frame, used: Frame) -> str:
@@ -95,12 +101,10 @@ def beside_the_new(sources: SourceTexts, carry: OlderEdge, made: Frame, used: Fr
     anew of the same kind: ``self.cache[0]`` of ``torch.cat([self.cache[0], k])``, where the older value is a ``k`` too.
     It is what has brought the older one. Empty where that is not so.
     """
-    from graphdoc.source.module import Source
 
-    text = sources.get(used.file)
-    if text is None or not carry.remade or (made.file, made.function) != (used.file, used.function):
+    if not carry.remade or (made.file, made.function) != (used.file, used.function):
         return ""
-    found = [o.text for o in Source(used.file, text).operands(used)] if used.column and made.line < used.line else []
+    found = [o.text for o in source_at(sources, used).operands(used)] if used.column and made.line < used.line else []
     new = {*bound_names(sources, made)}
     kept = [n for n in dict.fromkeys(found) if n not in new and not n.isidentifier()]
     return kept[0] if len(kept) == 1 and new & {*found} else ""
@@ -124,10 +128,8 @@ def name_bound(sources: SourceTexts, frame: Frame) -> list[str]:
 
 def statement_names(sources: SourceTexts, frame: Frame) -> set[str] | None:
     """The plain names in the statement around this place, read or bound; None where the source is not known."""
-    from graphdoc.source.module import Source
-    from graphdoc.source.places import Place
 
-    statement = Source(frame.file, sources.get(frame.file, "")).node_statement(Place.of(frame))
+    statement = statement_at(sources, frame)
     return None if statement is None else {n.id for n in walked(statement) if isinstance(n, ast.Name)}
 
 
@@ -146,24 +148,16 @@ def grows_at(sources: SourceTexts, frame: Frame) -> bool:
 
 def operands_in(sources: SourceTexts, frame: Frame, names: Iterable[str]) -> list[str]:
     """Those of the names (or paths) that are read in the expression at this place."""
-    from graphdoc.source.module import Source
 
-    text = sources.get(frame.file)
-    if text is None or not frame.column:
-        return []
-    found = {_spelling(o.text) for o in Source(frame.file, text).operands(frame)}
+    found = {_spelling(o.text) for o in source_at(sources, frame).operands(frame)} if frame.column else ()
     return [n for n in dict.fromkeys(names) if _spelling(n) in found]
 
 
 def slices_in(sources: SourceTexts, frame: Frame, names: Iterable[str]) -> list[str]:
     """Those of the paths of tensors of which the expression at this place reads a part (``self.codes[:, 1:]``)."""
-    from graphdoc.source.module import Source
 
-    text = sources.get(frame.file)
-    if text is None or not frame.column:
-        return []
     found: set[str] = set()
-    for operand in Source(frame.file, text).operands(frame):
+    for operand in source_at(sources, frame).operands(frame) if frame.column else ():
         node = parse_expression(operand.text)
         while isinstance(node, ast.Subscript):
             node = node.value
@@ -564,10 +558,9 @@ def is_divided(sources: SourceTexts, frame: Frame | None, holders: list[Holder])
     divides, it is the loss that it was given."""
     if frame is None or not frame.user:
         return frame is not None
-    source = Source(frame.file, sources.get(frame.file, ""))
-    node = source.node_expression(Place.of(frame))
+    node = expression_at(sources, frame)
     names = {h.base for h in holders}
-    statement = source.node_statement(Place.of(frame))
+    statement = statement_at(sources, frame)
     if isinstance(statement, ast.AugAssign):
         return key(statement.target) in names and not read_in(statement.value, names)
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and not read_in(node.right, names)

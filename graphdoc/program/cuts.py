@@ -9,7 +9,7 @@ from typing import Any
 
 from graphdoc.evidence import Cut, Folded, Frame, Raised, Sign, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.program.bindings import assignments, frame_of, tree
+from graphdoc.program.bindings import assignments, frame_of, source_at, tree
 from graphdoc.program.carried_names import bound_names, uses_in_loss
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import made
@@ -17,7 +17,7 @@ from graphdoc.program.proof import name_of
 from graphdoc.program.reuse import above
 from graphdoc.program.spans import Reached, frames, in_function, innermost, innermost_user, reached
 from graphdoc.source.effects import calls_of
-from graphdoc.source.module import Source, walked
+from graphdoc.source.module import walked
 from graphdoc.source.paths import covers, key, last_word, targets_of
 from graphdoc.source.places import Place
 
@@ -157,7 +157,7 @@ def mode_under_way(sources: SourceTexts, extras: dict[str, Any], raised: Raised 
 
 def _is_around(sources: SourceTexts, switch: Frame, at: Frame) -> bool:
     """Whether the ``with`` at one line is around another one."""
-    source = Source(switch.file, sources.get(switch.file, ""))
+    source = source_at(sources, switch)
     owner, inner = source.node_statement(Place.of(switch)), source.node_statement(Place.of(at))
     above = [inner, *source.node_ancestors(inner)] if inner is not None else []
     return isinstance(owner, ast.With | ast.AsyncWith) and owner is not inner and owner in above
@@ -351,7 +351,7 @@ def drawn_within(sources: SourceTexts, frame: Frame) -> tuple[str, str] | None:
 
     Not where the call is given constants alone: then nothing is to be learnt through it.
     """
-    source = Source(frame.file, sources.get(frame.file, ""))
+    source = source_at(sources, frame)
     node = source.node_expression(Place.of(frame))
     within = source.node_function(node) if node is not None else None
     names = {n.id for n in walked(node) if isinstance(n, ast.Name)} if node is not None else set()
@@ -378,7 +378,7 @@ def uses_of_cut(program: Program, cut: Cut) -> list[Frame]:
     call = in_function(reversed(stack), made) if made is not None else None
     if made is None or call is None:
         return []
-    source = Source(made.file, program.sources.get(made.file, ""))
+    source = source_at(program.sources, made)
     statement = source.node_statement(Place.of(made))
     within = source.node_function(statement) if statement is not None else None
     # A name that is bound once: what is bound anew under it is another value.

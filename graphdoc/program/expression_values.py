@@ -13,13 +13,23 @@ from typing import Any
 
 from graphdoc.evidence import Event, Frame, Holder, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
-from graphdoc.program.bindings import dotted, every_node, frame_of, function_at, scope_at, shallow, tree
+from graphdoc.program.bindings import (
+    dotted,
+    every_node,
+    frame_of,
+    function_at,
+    scope_at,
+    shallow,
+    source_at,
+    statement_at,
+    tree,
+)
 from graphdoc.program.container_entries import kept_name, statements, statements_at, user_frames
 from graphdoc.program.in_place_writes import target_of
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import in_function, innermost_user, node_loop_of
-from graphdoc.source.module import Source, walked
+from graphdoc.source.module import walked
 from graphdoc.source.paths import blocks_of, covers, is_path, key, last_word, pairs, parse_expression
 from graphdoc.source.places import Place
 
@@ -35,7 +45,7 @@ _DEEPEST = 3
 
 def can_detach(program: Program, at: Frame) -> bool:
     """Whether ``x.detach()`` at this place can have run: the run has not seen ``x`` as a tuple alone."""
-    source = Source(at.file, program.sources.get(at.file, ""))
+    source = source_at(program.sources, at)
     node = source.node_statement(Place.of(at))
     value = node.value.func if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
     if node is None or not isinstance(value, ast.Attribute):
@@ -92,10 +102,7 @@ def value_at(program: Program, stack: Sequence[Frame], frame: Frame) -> Any:
 
     ``stack`` is the whole stack (outermost first) of the operation that ran below that expression.
     """
-    text = program.sources.get(frame.file)
-    if text is None:
-        return None
-    source = Source(frame.file, text)
+    source = source_at(program.sources, frame)
     node = source.node_expression(Place.of(frame)) if frame.column else None
     owner = source.node_statement(Place.of(frame))
     if node is not None and owner is not None:
@@ -115,8 +122,7 @@ def value_at(program: Program, stack: Sequence[Frame], frame: Frame) -> Any:
 
 def named_value_at(program: Program, stack: Sequence[Frame], frame: Frame, name: str) -> Any:
     """The structure of what the statement at ``frame`` gave to one name: the value itself, or its part of a tuple."""
-    text = program.sources.get(frame.file)
-    owner = Source(frame.file, text).node_statement(Place.of(frame)) if text is not None else None
+    owner = statement_at(program.sources, frame)
     if isinstance(owner, ast.Assign) and len(owner.targets) == 1 and isinstance(owner.targets[0], ast.Tuple | ast.List):
         parts = _parts(program, stack, frame, owner.targets[0])
         return next((p for t, p in zip(owner.targets[0].elts, parts, strict=True) if key(t) == _spelled(name)), UNKNOWN)
@@ -276,8 +282,7 @@ def in_training(events: list[Event], frame: Frame) -> bool:
 
 def trains_below(sources: SourceTexts, events: list[Event], frame: Frame) -> bool:
     """Whether a backward call or an optimizer step ran below the statement of this frame."""
-    text = sources.get(frame.file)
-    owner = Source(frame.file, text).node_statement(Place.of(frame)) if text is not None else None
+    owner = statement_at(sources, frame)
     first, last = (owner.lineno, owner.end_lineno or owner.lineno) if owner is not None else (frame.line, frame.line)
     stacks = [e.stack for e in events if e.kind in ("backward", "grad", "step")]
     return any(
@@ -494,8 +499,7 @@ def written_into_given(program: Program, reuse: Reuse) -> list[Frame]:
         callers = [f for f in user_frames(producer.stack) if in_function([f], frame) is None]
         if not target.parameter or target.local or target.sliced or not target.whole or not callers:
             return []
-        source = Source(callers[0].file, program.sources.get(callers[0].file, ""))
-        if isinstance(source.node_statement(Place.of(callers[0])), ast.Expr | None):
+        if isinstance(statement_at(program.sources, callers[0]), ast.Expr | None):
             return []
         found.setdefault(frame.start, frame)
     return list(found.values())

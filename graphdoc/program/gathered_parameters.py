@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from graphdoc.evidence import Frame, Node, OlderEdge, Parameter, Raised, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.program import bindings
-from graphdoc.program.bindings import call_at, is_name
+from graphdoc.program.bindings import call_at, expression_at, is_name
 from graphdoc.program.spans import innermost_user
-from graphdoc.source.module import Source, walked
+from graphdoc.source.module import walked
 from graphdoc.source.paths import blocks_of, last_word, without_subscripts
-from graphdoc.source.places import Place
 
 # Parameters that a function picks out by their names into a group which nothing ever reads.
 
@@ -367,10 +366,7 @@ def makes_parameter(sources: SourceTexts, nodes: list[Node], carries: list[Older
 
 def _expression(sources: SourceTexts, frame: Frame | None) -> ast.expr | None:
     """The expression that stands exactly at a frame, else the call there."""
-    text = sources.get(frame.file) if frame is not None else None
-    if frame is None or text is None:
-        return None
-    return Source(frame.file, text).node_expression(Place.of(frame)) or call_at(sources, frame)
+    return expression_at(sources, frame) or call_at(sources, frame)
 
 
 def leaf_inside(value: ast.expr) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from graphdoc.evidence import Event, Frame, Sign, SourceTexts
 from graphdoc.program import bindings
+from graphdoc.program.bindings import source_at
 from graphdoc.program.exception import events_before_failure
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.expressions import Use, use_of
@@ -121,7 +122,7 @@ def updates_of_itself(sources: SourceTexts, frame: Frame, name: str) -> list[tup
     behind = replace(frame, line=(frame.end_line or frame.line) + 1)
     found = {f.line: (f, v) for at in (frame, behind) for f, v in bindings.assignments(sources, at, name)}
     own = [(f, v) for f, v in found.values() if {name, f"{name}.grad"} & {*bindings.names_in(v)}]
-    source = Source(frame.file, sources.get(frame.file, ""))
+    source = source_at(sources, frame)
     return [(f, v) for f, v in own if not isinstance(source.node_statement(Place.of(f)), ast.AugAssign)]
 
 

@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 
 from graphdoc.evidence import Frame, Raised, SourceTexts
-from graphdoc.program.bindings import frame_of, function_at, is_name, scope_at
+from graphdoc.program.bindings import expression_at, frame_of, function_at, is_name, scope_at, source_at, statement_at
 from graphdoc.program.container_entries import statements
 from graphdoc.source.module import Source, walked
 from graphdoc.source.paths import covers, is_path, key, last_word, pairs, targets_of, without_subscripts
@@ -137,11 +137,9 @@ def _binds(scope: ast.AST, name: str) -> bool:
 
 def _write_at(sources: SourceTexts, frame: Frame | None) -> tuple[Source, ast.stmt, ast.expr] | None:
     """The statement at a place and the expression that it writes into."""
-    text = sources.get(frame.file) if frame else None
-    if frame is None or text is None:
+    if frame is None:
         return None
-    source = Source(frame.file, text)
-    at = Place.of(frame)
+    source, at = source_at(sources, frame), Place.of(frame)
     owner = source.node_statement(at)
     if owner is None:
         return None
@@ -204,11 +202,7 @@ def uses_gradient(sources: SourceTexts, frame: Frame | None) -> bool:
 
 def in_loop(sources: SourceTexts, frame: Frame | None) -> bool:
     """Whether a loop stands around this place in its own function."""
-    text = sources.get(frame.file) if frame else None
-    if frame is None or text is None:
-        return False
-    source = Source(frame.file, text)
-    owner = source.node_statement(Place.of(frame))
+    source, owner = source_at(sources, frame), statement_at(sources, frame)
     return owner is not None and source.node_loop(owner) is not None
 
 
@@ -217,7 +211,7 @@ def operands_named(sources: SourceTexts, frame: Frame | None, name: str) -> list
     last = _last(name)
     if frame is None or not last:
         return []
-    source = Source(frame.file, sources.get(frame.file, ""))
+    source = source_at(sources, frame)
     at = Place.of(frame)
     node: ast.AST | None = source.node_expression(at) or source.node_statement(at)
     found: dict[str, None] = {}
@@ -274,11 +268,7 @@ def _side(test: ast.If, line: int) -> str:
 def is_only_written(sources: SourceTexts, frame: Frame | None) -> bool:
     """Whether an expression is taken to be written into and no more: ``layer.bias.data.zero_()`` and
     ``nn.init.zeros_(layer.bias.data)`` as statements of their own. Nothing goes on from it."""
-    text = sources.get(frame.file) if frame else None
-    if frame is None or text is None:
-        return False
-    source = Source(frame.file, text)
-    node = source.node_expression(Place.of(frame))
+    source, node = source_at(sources, frame), expression_at(sources, frame)
     call = source.parents.get(node) if node is not None else None
     if isinstance(call, ast.Attribute):
         call = source.parents.get(call)
@@ -353,7 +343,7 @@ def saved_operand(sources: SourceTexts, frame: Frame, op: str, attribute: str) -
     """
     saved = attribute.removeprefix("_saved_")
     which = 0 if saved in _FIRST else 1 if saved in _SECOND else None
-    source = Source(frame.file, sources.get(frame.file, ""))
+    source = source_at(sources, frame)
     node = source.node_expression(Place.of(frame))
     operands: list[ast.expr] = []
     if isinstance(node, ast.BinOp) and isinstance(node.op, _OPERATIONS):

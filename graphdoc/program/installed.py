@@ -12,12 +12,11 @@ from typing import Any
 from graphdoc.evidence import Frame, Node, Package, SourceTexts
 from graphdoc.evidence.lookup import node_with, package_of
 from graphdoc.model import Role, Span
-from graphdoc.program.bindings import class_around, frame_of, tree
+from graphdoc.program.bindings import class_around, expression_at, frame_of, source_at, statement_at, tree
 from graphdoc.program.in_place_writes import in_loop
 from graphdoc.program.spans import Moment, frames, innermost_user, span, where
-from graphdoc.source.module import Source, walked
+from graphdoc.source.module import walked
 from graphdoc.source.paths import covers, last_word
-from graphdoc.source.places import Place
 
 MOST_FILES = 40
 """Files that are searched for what turned something on, and files of packages that are shown."""
@@ -87,13 +86,10 @@ def same_call(sources: SourceTexts, one: Deed, other: Deed) -> bool:
 
 
 def _feeds_itself(sources: SourceTexts, frame: Frame) -> bool:
-    text = sources.get(frame.file)
-    if text is None or not in_loop(sources, frame):
+    if not in_loop(sources, frame):
         return False
-    source = Source(frame.file, text)
-    owner = source.node_statement(Place.of(frame))
-    call = source.node_expression(Place.of(frame))
-    loop = source.node_loop(owner) if owner is not None else None
+    owner, call = statement_at(sources, frame), expression_at(sources, frame)
+    loop = source_at(sources, frame).node_loop(owner) if owner is not None else None
     if not isinstance(owner, ast.Assign) or loop is None or call is None:
         return False
     bound = {n.id for t in owner.targets for n in walked(t) if isinstance(n, ast.Name)}
@@ -289,11 +285,10 @@ def _class_around(sources: SourceTexts, frame: Frame) -> str:
 
 
 def _called(sources: SourceTexts, frame: Frame) -> ast.Call | None:
-    source = Source(frame.file, sources.get(frame.file, ""))
-    node = source.node_expression(Place.of(frame))
+    node = expression_at(sources, frame)
     if isinstance(node, ast.Call):
         return node
-    owner = source.node_statement(Place.of(frame))
+    owner = statement_at(sources, frame)
     value = getattr(owner, "value", None)
     return value if isinstance(value, ast.Call) else None
 

@@ -10,6 +10,7 @@ from itertools import takewhile
 
 from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.program import bindings
+from graphdoc.program.bindings import expression_at
 from graphdoc.program.calls_in_order import site
 from graphdoc.program.gathered_parameters import made_input
 from graphdoc.program.observed import Program
@@ -143,18 +144,6 @@ def _is_whole(value: Frame | None, sources: SourceTexts) -> bool:
         or (k.arg == "requires_grad" and isinstance(k.value, ast.Constant) and bool(k.value.value))
         for k in node.keywords
     )
-
-
-def expression_at(sources: SourceTexts, frame: Frame | None) -> ast.expr | None:
-    """The expression that stands exactly there."""
-    if frame is None:
-        return None
-    for node in bindings.every_node(sources, frame.file):
-        if isinstance(node, ast.expr) and node.lineno == frame.line:
-            at = bindings.frame_of(sources, frame.file, node)
-            if at.extent == frame.extent:
-                return node
-    return None
 
 
 def takes_the_flag(sources: SourceTexts, learner: Learner) -> bool:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.source.module import Source
+from graphdoc.program.bindings import expression_at
 from graphdoc.source.paths import last_word
-from graphdoc.source.places import Place
 
 _FILLS = ("masked_fill", "masked_fill_")
 
@@ -29,9 +28,9 @@ def mask_at(sources: SourceTexts, frame: Frame | None) -> Mask | None:
 
     None where the expression at this place takes none, or several.
     """
-    if frame is None or not sources.get(frame.file):
+    node = expression_at(sources, frame)
+    if frame is None or node is None:
         return None
-    node = Source(frame.file, sources[frame.file]).node_expression(Place.of(frame))
     if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
         return _mask(sources, frame, node.slice)
     if not isinstance(node, ast.Call):

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from graphdoc.evidence import Event, Frame, Optimizer, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.program.bindings import frame_of, function_around, scope_at, tree
+from graphdoc.program.bindings import frame_of, function_around, scope_at, source_at, tree
 from graphdoc.program.library_calls import library_calls
 from graphdoc.source.module import Source, walked
 from graphdoc.source.paths import blocks_of, covers, targets_of, without_subscripts
@@ -214,7 +214,7 @@ def spelled(sources: SourceTexts, name: str, at: Frame, calls: Iterable[Frame]) 
         at: where it is to be written.
         calls: places of calls that are known to have been made on it.
     """
-    source = Source(at.file, sources.get(at.file, ""))
+    source = source_at(sources, at)
     here = source.node_statement(Place.of(at))
     if here is None:
         return None

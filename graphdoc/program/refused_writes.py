@@ -15,6 +15,8 @@ from graphdoc.program.bindings import (
     function_around,
     made_of,
     position_of_argument,
+    source_at,
+    statement_at,
     text_of,
     tree,
 )
@@ -25,7 +27,7 @@ from graphdoc.program.installed import builders
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import Reached, innermost_user
 from graphdoc.source.expressions import is_full
-from graphdoc.source.module import Loop, Source, walked
+from graphdoc.source.module import Loop, walked
 from graphdoc.source.paths import covers, key, last_word, targets_of, without_subscripts
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import is_container, iterated
@@ -43,7 +45,7 @@ _WRAPPERS = frozenset({"Variable", "to", "cuda", "cpu", "float", "double", "type
 def entry_written(sources: SourceTexts, frame: Frame) -> str:
     """The entry of a list or a dictionary that the statement writes into: ``s[t + 1]`` of ``s[t + 1][:, 0] = v``; empty
     where it writes into no such thing."""
-    source = Source(frame.file, sources.get(frame.file, ""))
+    source = source_at(sources, frame)
     owner = source.node_statement(Place.of(frame))
     if owner is None:
         return ""
@@ -68,8 +70,7 @@ def entry_added_to(sources: SourceTexts, frame: Frame) -> str:
     then that of the item alone (Python's ``BINARY_OP`` has the place of the statement, ``STORE_SUBSCR`` that of its
     target).
     """
-    source = Source(frame.file, sources.get(frame.file, ""))
-    owner = source.node_statement(Place.of(frame))
+    owner = statement_at(sources, frame)
     if not isinstance(owner, ast.AugAssign) or not isinstance(owner.target, ast.Subscript):
         return ""
     at = bindings.frame_of(sources, frame.file, owner, frame.function)
@@ -92,7 +93,7 @@ def is_update_of_its_own(sources: SourceTexts, frame: Frame, path: str) -> bool:
     asked = gradient_asked(sources, frame, path)
     if not asked:
         return False
-    source = Source(frame.file, sources.get(frame.file, ""))
+    source = source_at(sources, frame)
     owner = source.node_statement(Place.of(frame))
     if owner is None:
         return False
@@ -106,7 +107,7 @@ def is_update_of_its_own(sources: SourceTexts, frame: Frame, path: str) -> bool:
 def goes_on_with_it(sources: SourceTexts, frame: Frame, path: str) -> bool:
     """Whether a function computes on with a plain name of its own that it has written by an operator: ``x /= scale`` of
     an argument, and then what it returns."""
-    source = Source(frame.file, sources.get(frame.file, ""))
+    source = source_at(sources, frame)
     owner = source.node_statement(Place.of(frame))
     if not isinstance(owner, ast.AugAssign) or not path.isidentifier() or source.node_function(owner) is None:
         return False
@@ -116,7 +117,7 @@ def goes_on_with_it(sources: SourceTexts, frame: Frame, path: str) -> bool:
 def is_for_its_effect(sources: SourceTexts, frame: Frame, path: str) -> bool:
     """Whether a function writes into a plain name of its own (``gate = bias[4:8]``; ``gate += 1``), and nothing reads
     it any more: the write is there for whom else it changes."""
-    source = Source(frame.file, sources.get(frame.file, ""))
+    source = source_at(sources, frame)
     owner = source.node_statement(Place.of(frame))
     function = source.node_function(owner) if owner is not None else None
     if owner is None or function is None or not path.isidentifier() or isinstance(owner, ast.Return):
@@ -134,8 +135,7 @@ def is_for_its_effect(sources: SourceTexts, frame: Frame, path: str) -> bool:
 
 def is_reckoned(sources: SourceTexts, frame: Frame) -> bool:
     """Whether the write takes what is there and adds, takes off, multiplies or divides: no new numbers, no bounds."""
-    source = Source(frame.file, sources.get(frame.file, ""))
-    owner = source.node_statement(Place.of(frame))
+    owner = statement_at(sources, frame)
     value = owner.value if isinstance(owner, ast.Expr) else None
     return isinstance(owner, ast.AugAssign) or (isinstance(value, ast.Call) and last_word(value.func) in _RECKONS)
 
@@ -246,7 +246,7 @@ def unpacked_view(program: Program) -> Unpacked | None:
     if node is None or failing is None or _stepped_since(node, failing, program.evidence.events):
         return None
     used = innermost_user(node.stack)
-    source = Source(used.file, program.sources.get(used.file, "")) if used is not None else None
+    source = source_at(program.sources, used) if used is not None else None
     if used is None or source is None or not used.column:
         return None
     parts: list[tuple[str, Frame]] = []
@@ -269,7 +269,7 @@ def _stepped_since(node: Node, failing: Event, events: list[Event]) -> bool:
 
 def _whole(sources: SourceTexts, value: Frame | None) -> Frame | None:
     """The tensor of which the parts are bound by the statement of this value; None where it binds no parts."""
-    source = Source(value.file, sources.get(value.file, "")) if value is not None else None
+    source = source_at(sources, value) if value is not None else None
     node = source.node_expression(Place.of(value)) if source is not None else None
     if value is None or source is None or node is None:
         return None
@@ -343,7 +343,7 @@ def _handed(sources: SourceTexts, stack: list[Frame], target: Target) -> Handed 
     frame, caller = stack[own[-1]], stack[own[-2]]
     position = position_of_argument(sources, frame, target.path)
     call = call_at(sources, caller)
-    statement = Source(caller.file, sources.get(caller.file, "")).node_statement(Place.of(caller))
+    statement = statement_at(sources, caller)
     if position is None or call is None or not isinstance(statement, ast.Expr):
         return None
     if ast.unparse(statement.value) != ast.unparse(call):
@@ -374,8 +374,7 @@ def is_written_back(program: Program, write: RefusedWrite) -> bool:
     held = [t for t in program.tensors if t.path == path and t.function == frame.function]
     if not write.visible or not held or any(t.is_leaf for t in held):
         return False
-    source = Source(frame.file, program.sources.get(frame.file, ""))
-    owner = source.node_statement(Place.of(frame))
+    owner = statement_at(program.sources, frame)
     target = owner.target if isinstance(owner, ast.AugAssign) else None
     return isinstance(target, ast.Subscript) and is_full(target.slice)
 

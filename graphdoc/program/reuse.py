@@ -11,7 +11,7 @@ from typing import Any
 
 from graphdoc.evidence import PART_FRAMES, PART_NAMES, Event, Folded, Frame, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
-from graphdoc.program.bindings import function_around, made_of, tree
+from graphdoc.program.bindings import expression_at, function_around, made_of, source_at, tree
 from graphdoc.program.calls_in_order import Coupling, is_aim, is_fitted, one_way
 from graphdoc.program.carried_names import bound_names
 from graphdoc.program.custom_functions import changes_the_gradient_alone
@@ -19,7 +19,7 @@ from graphdoc.program.gradient_reads import gradients_are_read
 from graphdoc.program.lifetimes import Lifetime, OlderValues
 from graphdoc.program.spans import innermost_user, reached
 from graphdoc.source.expressions import counts, first_index
-from graphdoc.source.module import Source, walked
+from graphdoc.source.module import walked
 from graphdoc.source.paths import key, last_word, without_subscripts
 from graphdoc.source.places import Place
 
@@ -94,11 +94,8 @@ def _operands(sources: SourceTexts, at: Frame) -> list[ast.expr]:
 
 
 def _node_at(sources: SourceTexts, frame: Frame) -> ast.expr | None:
-    from graphdoc.source.module import Source
-    from graphdoc.source.places import Place
 
-    text = sources.get(frame.file)
-    return Source(frame.file, text).node_expression(Place.of(frame)) if text is not None and frame.column else None
+    return expression_at(sources, frame) if frame.column else None
 
 
 def _called_in(sources: SourceTexts, at: Frame, value: ast.expr) -> set[str]:
@@ -258,7 +255,7 @@ def _through(sources: SourceTexts, nodes: Mapping[int, Node], carry: OlderEdge) 
 
 def _read(sources: SourceTexts, frame: Frame) -> str | None:
     """``self.values`` of ``self.values[i]``, ``i`` being the counter of a loop around it."""
-    source = Source(frame.file, sources.get(frame.file, ""))
+    source = source_at(sources, frame)
     node = source.node_expression(Place.of(frame))
     first = first_index(node) if isinstance(node, ast.Subscript) else None
     if not isinstance(node, ast.Subscript) or not isinstance(first, ast.Name) or not counts(source, first):
@@ -268,7 +265,7 @@ def _read(sources: SourceTexts, frame: Frame) -> str | None:
 
 def _filled(sources: SourceTexts, frame: Frame, path: str) -> bool:
     """Whether the statement puts a value into a part of one slice of the buffer, which a loop picks as well."""
-    source = Source(frame.file, sources.get(frame.file, ""))
+    source = source_at(sources, frame)
     statement = source.node_statement(Place.of(frame))
     target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
     if not isinstance(target, ast.Subscript) or key(without_subscripts(target)) != path:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from graphdoc.evidence import Event, Frame, Holder, Node, OlderEdge, Package, SourceTexts
 from graphdoc.evidence.lookup import package_of
-from graphdoc.program.bindings import function_at, tree
+from graphdoc.program.bindings import function_at, source_at, tree
 from graphdoc.program.spans import in_function, innermost_user, node_loop_of
 from graphdoc.source.module import Loop, Source, walked
 from graphdoc.source.paths import covers
@@ -30,7 +30,7 @@ def of_this_round(sources: SourceTexts, nodes: list[Node], met: Node | None, fai
     level = _meeting([f for f in made.stack if f.user], [f for f in failing.stack if f.user])
     if level is None:
         return False
-    source = Source(level[0].file, sources.get(level[0].file, ""))
+    source = source_at(sources, level[0])
     inner, outer = (_loops(source, f) for f in level)
     return len(inner) > len(outer) and all(any(o is i for i in inner) for o in outer)
 
@@ -43,9 +43,9 @@ def made_for_each(sources: SourceTexts, made: Sequence[Frame], used: Sequence[Fr
     if level is None or level[0].start > level[1].start:
         return False
     inner = next(i for i, f in enumerate(below) if f is level[1])
-    if any(_loops(Source(f.file, sources.get(f.file, "")), f) for f in below[inner + 1 :]):
+    if any(_loops(source_at(sources, f), f) for f in below[inner + 1 :]):
         return False
-    source = Source(level[0].file, sources.get(level[0].file, ""))
+    source = source_at(sources, level[0])
     around, repeated = (_loops(source, f) for f in level)
     return all(any(a is r for a in around) for r in repeated)
 

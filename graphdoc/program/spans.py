@@ -11,7 +11,7 @@ from typing import Any
 from graphdoc.evidence import Cut, Event, Evidence, Frame, Node, Package, SourceTexts
 from graphdoc.evidence.lookup import package_of
 from graphdoc.model import Role, Span
-from graphdoc.program.bindings import call_at, text_of
+from graphdoc.program.bindings import call_at, expression_at, statement_at, text_of
 from graphdoc.source.module import Loop, Source, walked
 from graphdoc.source.places import Place
 
@@ -362,8 +362,7 @@ def _takes_tensor(sources: SourceTexts, extras: dict[str, Any], line: Frame) -> 
 
     So does a container with tensors that carry gradients (``np.sum(layers, 0)``); one of data alone may be a loader.
     """
-    source = Source(line.file, sources.get(line.file, ""))
-    node: ast.AST | None = source.node_expression(Place.of(line)) or source.node_statement(Place.of(line))
+    node: ast.AST | None = expression_at(sources, line) or statement_at(sources, line)
     known = {t.path for t in reached(extras)}
     known |= {t.path.partition("[")[0] for t in reached(extras) if t.requires_grad}
     read = {ast.unparse(n) for n in walked(node) if isinstance(n, ast.Name | ast.Attribute)} if node else set()

@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass
 
 from graphdoc.evidence import Frame, SourceTexts
+from graphdoc.program.bindings import source_at
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import is_at, level_of
@@ -76,7 +77,7 @@ def _writes(found: Overwrite, forward: Frame) -> list[Frame]:
 
 
 def _order(sources: SourceTexts, forward: Frame, write: Frame, backward: Frame) -> str:
-    source = Source(forward.file, sources.get(forward.file, ""))
+    source = source_at(sources, forward)
     owners = [source.node_statement(Place.of(f)) for f in (forward, write, backward)]
     loops = [_loops(source, o) for o in owners]
     if any(loop in loops[1] and loop not in loops[2] for loop in loops[0]):

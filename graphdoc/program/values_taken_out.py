@@ -10,7 +10,7 @@ from typing import Any
 
 from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.program.bindings import frame_of, function_around, text_of
+from graphdoc.program.bindings import frame_of, function_around, source_at, statement_at, text_of
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import with_graph
 from graphdoc.program.spans import reached
@@ -53,7 +53,7 @@ def in_the_loss(sources: SourceTexts, stack: Sequence[Frame]) -> Frame | None:
 
 def _handed_on(sources: SourceTexts, stack: Sequence[Frame], ends: _Ends, passes: _Passes) -> Frame | None:
     for frame in reversed(stack):
-        source = Source(frame.file, sources.get(frame.file, ""))
+        source = source_at(sources, frame)
         start = source.node_expression(Place.of(frame))
         if source.tree is None or start is None:
             return None
@@ -289,7 +289,7 @@ _PLAIN = frozenset(
 def goes_nowhere_else(sources: SourceTexts, frame: Frame | None) -> bool:
     """Whether the array made at a place is printed and can be kept by nothing: ``print`` gets it, or what its own
     methods and plain functions make of it."""
-    source = Source(frame.file, sources.get(frame.file, "")) if frame is not None else None
+    source = source_at(sources, frame) if frame is not None else None
     node = source.node_expression(Place.of(frame)) if source is not None and frame is not None else None
     if source is None or source.tree is None or node is None or _binds_print(source.tree):
         return False
@@ -320,16 +320,9 @@ def _binds_print(tree: ast.AST) -> bool:
     )
 
 
-def _statement(sources: SourceTexts, frame: Frame | None) -> ast.stmt | None:
-    text = sources.get(frame.file) if frame is not None else None
-    if frame is None or text is None:
-        return None
-    return Source(frame.file, text).node_statement(Place.of(frame))
-
-
 def is_only_printed(sources: SourceTexts, frame: Frame | None) -> bool:
     """Whether the statement at a place does nothing but print or log."""
-    statement = _statement(sources, frame)
+    statement = statement_at(sources, frame)
     call = statement.value if isinstance(statement, ast.Expr) else None
     return isinstance(call, ast.Call) and last_word(call.func) in _TELL
 

@@ -11,6 +11,7 @@ from enum import Enum
 from graphdoc.evidence import Event, Frame, Holder, Node, Optimizer, SourceTexts, Stale, Write
 from graphdoc.evidence.lookup import event_with, node_with, optimizer_with
 from graphdoc.program import bindings
+from graphdoc.program.bindings import source_at
 from graphdoc.program.spans import Moment, innermost_user, line_text, moment
 from graphdoc.source.module import Source
 from graphdoc.source.paths import is_path, last_word, targets_of
@@ -246,7 +247,7 @@ def entry_written(sources: SourceTexts, writer: Writer) -> str:
     frame, stale = writer.frame, writer.stale
     if frame is None or stale is None:
         return ""
-    source = Source(frame.file, sources.get(frame.file, ""))
+    source = source_at(sources, frame)
     owner = source.node_statement(Place.of(frame))
     parts = [t for t in targets_of(owner) if isinstance(t, ast.Subscript)] if owner is not None else []
     if len(parts) != 1:

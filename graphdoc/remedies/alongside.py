@@ -9,6 +9,7 @@ from typing import Any
 from graphdoc.evidence import Event, Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Safety
+from graphdoc.program.bindings import source_at
 from graphdoc.program.cuts import cover_ups
 from graphdoc.program.observed import Leftover, Program, leftovers
 from graphdoc.program.optimizer_places import spelled
@@ -16,7 +17,6 @@ from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.remedies.constant_value import frame_at
 from graphdoc.remedies.fix_places import applies
-from graphdoc.source.module import Source
 from graphdoc.story.wording import listing
 
 # Each step by its own loss's gradient: what another optimizer's loss has left is cleared before the failing call.
@@ -187,7 +187,7 @@ def flagged_calls(sources: SourceTexts, events: list[Event], found: Overwrite) -
         frame = innermost_user(e.stack) if own and e.retain_graph and e.kind == "backward" else None
         if frame is None or any(f.start == frame.start for f in out):
             continue
-        call = Source(frame.file, sources.get(frame.file, "")).call_at(frame)
+        call = source_at(sources, frame).call_at(frame)
         if call is not None and any(a.keyword == "retain_graph" for a in call.arguments):
             out.append(frame)
     return out

@@ -11,11 +11,11 @@ from graphdoc.evidence import Event, Frame, Sign, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program import bindings
 from graphdoc.program.bad_values import Trouble
+from graphdoc.program.bindings import source_at
 from graphdoc.program.observed import Program
 from graphdoc.program.singular_points import frame_of
 from graphdoc.program.spans import code_at, innermost_user, level_of, place
 from graphdoc.source.expressions import parsed
-from graphdoc.source.module import Source
 from graphdoc.source.paths import last_word
 from graphdoc.source.places import Place
 
@@ -89,7 +89,7 @@ def moved_with(sources: SourceTexts, clip: Frame, other: Frame) -> dict[str, obj
     """The place of the statement that has to move for the clipping to move beside ``other``: the call's own, or the
     ``if`` around it that asks whether to clip at all.
     """
-    source = Source(clip.file, sources.get(clip.file, ""))
+    source = source_at(sources, clip)
     node, anchor = source.node_statement(Place.of(clip)), source.node_statement(Place.of(other))
     beside = source.node_block(anchor) if anchor is not None and clip.file == other.file else None
     found = source.node_block(node) if node is not None else None
@@ -132,7 +132,7 @@ def _knows(sources: SourceTexts, step: Frame, name: str) -> bool:
     whole = bindings.tree(sources, step.file)
     if whole is None or any(name in _classes(n) for n in ast.walk(whole)):
         return False
-    source = Source(step.file, sources.get(step.file, ""))
+    source = source_at(sources, step)
     function = source.enclosing_function(step.line, step.column)
     lines = source.text.splitlines()
     if function is not None:
@@ -204,7 +204,7 @@ def step_place(sources: SourceTexts, backward: Frame, cleared: Frame | None) -> 
     Gradients that are added up over several calls are thrown away under a condition of its own: they are complete in
     front of that. Otherwise they are behind the call, and behind what clips or scales them there.
     """
-    source = Source(backward.file, sources.get(backward.file, ""))
+    source = source_at(sources, backward)
     call = source.node_statement(Place.of(backward))
     found = source.node_block(call) if call is not None else None
     if call is None or found is None:

@@ -9,6 +9,7 @@ from typing import Any
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.model import Safety
+from graphdoc.program.bindings import source_at
 from graphdoc.program.spans import place, where
 from graphdoc.source.edits import spot
 from graphdoc.source.module import Source
@@ -46,7 +47,6 @@ def written(sources: SourceTexts, remedy: Remedy) -> list[Edit] | None:
     """The edits of a fix in the sources of the run; None where it cannot be written there."""
     from graphdoc.fixes.fix_kind import CannotFix
     from graphdoc.fixes.kinds import edits
-    from graphdoc.source.module import Source
 
     try:
         return edits(remedy.kind, {f: Source(f, t) for f, t in sources.items()}, remedy.args)
@@ -77,7 +77,7 @@ def titled(sources: SourceTexts, remedy: Remedy, made: Frame, there: str) -> Rem
 def _moved(sources: SourceTexts, remedy: Remedy, made: Frame) -> list[int]:
     """The lines, of the file of ``made``, of the statements that are taken away; as if that was all, where the fix
     cannot be written."""
-    source = Source(made.file, sources.get(made.file, ""))
+    source = source_at(sources, made)
     changes = written(sources, remedy) if source.node_statement(Place.of(made)) is not None else None
     if changes is None:
         return [made.line]

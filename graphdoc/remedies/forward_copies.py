@@ -11,7 +11,7 @@ from typing import Any
 from graphdoc.evidence import Frame, Node, SourceTexts, Stale
 from graphdoc.evidence.lookup import node_with
 from graphdoc.finding import Remedy
-from graphdoc.program.bindings import function_around, text_of
+from graphdoc.program.bindings import function_around, source_at, text_of
 from graphdoc.program.carried_names import bound_names
 from graphdoc.program.in_place_writes import operands_named
 from graphdoc.program.observed import Program
@@ -143,7 +143,7 @@ def _of_whole_statements(sources: SourceTexts, forwards: Sequence[Frame], foreig
     """Those of the foreign forwards whose statement computes nothing but them."""
     if not foreign:
         return []
-    source = Source(foreign[0].file, sources.get(foreign[0].file, ""))
+    source = source_at(sources, foreign[0])
     found: list[Frame] = []
     for f in foreign:
         own = source.node_statement(Place.of(f))
@@ -180,7 +180,7 @@ def behind_call(program: Program, reuse: Reuse) -> list[Remedy]:
 
 def _unread(sources: SourceTexts, forwards: list[Frame], after: Frame, backward: Frame) -> list[Remedy]:
     """Read the new values instead, wherever the failing loss is made of the old ones behind a line."""
-    source = Source(backward.file, sources.get(backward.file, ""))
+    source = source_at(sources, backward)
     if source.tree is None:
         return []
     scope = _Scope(source, function_around(source.tree, backward.line) or source.tree, after, backward)

@@ -13,7 +13,7 @@ from graphdoc.finding import Remedy
 from graphdoc.fixes.conversions import MAKERS, SIZED
 from graphdoc.program import bindings
 from graphdoc.program.asked_gradients import Unset, Why
-from graphdoc.program.bindings import call_at, made_of, text_of
+from graphdoc.program.bindings import call_at, made_of, source_at, text_of
 from graphdoc.program.carried_names import bound_names
 from graphdoc.program.custom_functions import InputGradients, Used, class_of_kept, input_gradients, returned_values
 from graphdoc.program.exception import field_of
@@ -480,7 +480,7 @@ _NOTES = {
 
 def remedies_for(program: Program, unset: Unset) -> tuple[Remedy, ...]:
     """Best first. None hides a gradient that was computed and thrown away."""
-    source = Source(unset.read.file, program.sources.get(unset.read.file, ""))
+    source = source_at(program.sources, unset.read)
     node = source.node_expression(Place.of(unset.read))
     use = use_of(source, node) if node is not None else None
     if unset.why is Why.CLEARED:
@@ -521,7 +521,7 @@ def _read_first(program: Program, unset: Unset) -> tuple[Remedy, ...]:
 
 def _beside(sources: SourceTexts, clear: Frame, reader: Frame) -> Place | None:
     """The statement around the reader that stands in the block of the clearing, behind it."""
-    source = Source(clear.file, sources.get(clear.file, ""))
+    source = source_at(sources, clear)
     own, at = source.node_statement(Place.of(clear)), source.node_statement(Place.of(reader))
     found = source.node_block(own) if own is not None else None
     if at is None or found is None:

@@ -11,7 +11,7 @@ from graphdoc.evidence import Frame, Node, Raised, SourceTexts, Stale
 from graphdoc.evidence.lookup import node_with
 from graphdoc.finding import Remedy
 from graphdoc.model import Safety
-from graphdoc.program.bindings import call_at, frame_of, tree
+from graphdoc.program.bindings import call_at, frame_of, source_at, statement_at, tree
 from graphdoc.program.exception import SEVERAL_VIEWS, message_of
 from graphdoc.program.in_place_writes import (
     Target,
@@ -283,15 +283,14 @@ def _base_read(sources: SourceTexts, frame: Frame, path: str) -> str:
     """What the written view is a part of, where the function reads that behind the write."""
     from graphdoc.fixes.aliases import base_read_after
 
-    source = Source(frame.file, sources.get(frame.file, ""))
+    source = source_at(sources, frame)
     owner = source.node_statement(Place.of(frame))
     return base_read_after(source, owner, path) if owner is not None else ""
 
 
 def _begins(program: Program, frame: Frame) -> bool:
     """Whether a statement is a write alone, made while no module was computing its output."""
-    source = Source(frame.file, program.sources.get(frame.file, ""))
-    alone = isinstance(source.node_statement(Place.of(frame)), ast.Expr | ast.AugAssign)
+    alone = isinstance(statement_at(program.sources, frame), ast.Expr | ast.AugAssign)
     return alone and not program.raised_in_forward
 
 
@@ -299,7 +298,7 @@ def _joined(sources: SourceTexts, frame: Frame) -> str:
     """The tensor over whose pieces a loop around the write runs; empty where there is none."""
     from graphdoc.fixes.pieces import pieces_at
 
-    source = Source(frame.file, sources.get(frame.file, ""))
+    source = source_at(sources, frame)
     owner = source.node_statement(Place.of(frame))
     found = pieces_at(source, owner) if owner is not None else None
     return source.segment(found.base) if found is not None else ""
@@ -390,7 +389,7 @@ def move_behind(program: Program, found: Overwrite) -> list[Remedy]:
     at = scene(program, found)
     if at is None or at.order != "straight" or any(w.by is By.LIBRARY for w in found.writers):
         return []
-    source = Source(at.write.file, program.sources.get(at.write.file, ""))
+    source = source_at(program.sources, at.write)
     write, backward = source.node_statement(Place.of(at.write)), source.node_statement(Place.of(at.backward))
     above = [backward, *source.node_ancestors(backward)] if backward is not None else []
     whole = write

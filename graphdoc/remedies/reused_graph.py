@@ -8,7 +8,7 @@ from typing import Any
 
 from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.finding import Remedy
-from graphdoc.program.bindings import assignments, decided_at, names_in
+from graphdoc.program.bindings import assignments, decided_at, names_in, statement_at
 from graphdoc.program.calls_in_order import Coupling
 from graphdoc.program.carried_names import bound_names, meeting
 from graphdoc.program.container_entries import user_frames
@@ -34,8 +34,6 @@ from graphdoc.remedies.installed_packages import cleared_by_call
 from graphdoc.remedies.merged_backward import can_merge, merge
 from graphdoc.remedies.recomputation import compute_again, repeated, result_anew, start_anew
 from graphdoc.remedies.stored_graph import from_building_once, from_storing, sensible
-from graphdoc.source.module import Source
-from graphdoc.source.places import Place
 from graphdoc.story.wording import all_told, folded, listing
 
 # An ``autograd.grad`` inside a forward pass frees what the outer loss still needs: its graph is kept.
@@ -160,8 +158,7 @@ def _shared(program: Program, reuse: Reuse, step: Frame) -> list[Frame]:
 
 def _value(sources: SourceTexts, frame: Frame) -> ast.expr | None:
     """What the assignment around this place assigns."""
-    source = Source(frame.file, sources.get(frame.file, ""))
-    owner = source.node_statement(Place.of(frame))
+    owner = statement_at(sources, frame)
     return owner.value if isinstance(owner, ast.Assign) else None
 
 

@@ -10,7 +10,7 @@ from graphdoc.evidence import Frame, Node, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.finding import Remedy
 from graphdoc.program import bindings
-from graphdoc.program.bindings import function_around, tree
+from graphdoc.program.bindings import function_around, source_at, tree
 from graphdoc.program.carried_names import bound_names, grows_at
 from graphdoc.program.container_entries import user_frames
 from graphdoc.program.observed import Program
@@ -177,7 +177,7 @@ def renewed_by_others(program: Program, reuse: Reuse, call: Frame) -> bool:
 
 def detach_before_use(program: Program, reuse: Reuse, call: Frame, paths: list[tuple[str, Any]]) -> list[Remedy]:
     """Cut in front of the forward that takes the value up: whatever renewed it since the last update is cut off."""
-    source = Source(call.file, program.sources.get(call.file, ""))
+    source = source_at(program.sources, call)
     backward = source.node_statement(Place.of(call))
     if backward is None or not paths or not all("." in path for path, _ in paths):
         return []
@@ -216,7 +216,7 @@ def detach_behind_renewal(
     program: Program, reuse: Reuse, call: Frame, anchor: Frame, paths: list[tuple[str, Any]]
 ) -> list[Remedy]:
     """Cut where the pass in between has ended; behind the update as well where that pass may be left out."""
-    source = Source(call.file, program.sources.get(call.file, ""))
+    source = source_at(program.sources, call)
     update = source.node_statement(Place.of(anchor))
     behind: list[Frame] = []
     for node in (program.node(c.consumer) for c in reuse.carries):

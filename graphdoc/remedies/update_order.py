@@ -9,6 +9,7 @@ from typing import Any
 
 from graphdoc.evidence import Event, Folded, Frame, SourceTexts
 from graphdoc.finding import Remedy
+from graphdoc.program.bindings import source_at
 from graphdoc.program.calls_in_order import Journal, update_and_earlier
 from graphdoc.program.carried_names import bound_names, operands_in
 from graphdoc.program.observed import Program
@@ -77,7 +78,7 @@ def _behind_gradient(program: Program, writers: list[Event], failing: Event) -> 
 
 def _is_read_between(sources: SourceTexts, step: Frame, call: Frame, parts: set[str]) -> bool:
     """Whether a statement between the two names a part of a stepped parameter's name, or calls what may read one."""
-    source = Source(step.file, sources.get(step.file, ""))
+    source = source_at(sources, step)
     node, behind = source.node_statement(Place.of(step)), source.node_statement(Place.of(call))
     block = source.node_block(node) if node is not None else None
     if node is None or behind is None or block is None or behind not in block[0]:
@@ -239,7 +240,7 @@ def _own_loop(
     loop = loop_of(sources, step)
     if loop is None or loop != loop_of(sources, call) or len(works_for) != 1 or step.line <= call.line:
         return []
-    source = Source(step.file, sources.get(step.file, ""))
+    source = source_at(sources, step)
     owner = source.node_statement(Place.of(step))
     again = owner is not None and limited_again(source, owner)
     note = "All losses are differentiated with the weights of their own forward pass."
@@ -288,7 +289,7 @@ def _steps_again(sources: SourceTexts, step: Frame, call: Frame) -> bool:
     """
     if step.file != call.file:
         return False
-    source = Source(step.file, sources.get(step.file, ""))
+    source = source_at(sources, step)
     early, late = source.node_statement(Place.of(step)), source.node_statement(Place.of(call))
     first, behind = source.node_block(early) if early else None, source.node_block(late) if late else None
     if early is None or late is None or first is None or behind is None or first[0] is not behind[0]:
