@@ -12,7 +12,7 @@ from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, st
 from graphdoc.fixes.program_slices import binds, reads
 from graphdoc.source.edits import copied, write
 from graphdoc.source.module import Source
-from graphdoc.source.paths import key, stands_at
+from graphdoc.source.paths import key, plain_names, stands_at
 from graphdoc.source.places import Copied, Edit, Place
 
 # What is read off a tensor and carries no graph.
@@ -274,7 +274,7 @@ def _may_train(call: ast.Call, trained: set[str]) -> bool:
     if keys:
         return bool(keys & trained)
     parts = {n.attr for n in ast.walk(call.func) if isinstance(n, ast.Attribute)}
-    parts |= {n.id for n in ast.walk(call.func) if isinstance(n, ast.Name)}
+    parts |= plain_names(call.func)
     return bool((parts - {"self"}) & trained)
 
 

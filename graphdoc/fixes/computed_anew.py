@@ -21,7 +21,7 @@ from graphdoc.source.edits import (
 from graphdoc.source.effects import DRAWS, TAKES, another_each_time, calls_of
 from graphdoc.source.layout import first_statement
 from graphdoc.source.module import Function, Source
-from graphdoc.source.paths import key, last_word, same, targets_of
+from graphdoc.source.paths import key, last_word, plain_names, same, targets_of
 from graphdoc.source.places import Copied, Edit, Text
 from graphdoc.source.scopes import bound_names, imported_as, parameters
 
@@ -115,7 +115,7 @@ def _take(plan: _Plan, node: ast.stmt) -> None:
     if node.value is None or _builds(plan.source, node.value):
         raise CannotFix("the statement builds an object, and does not only compute a value")
     plan.chosen.append(node)
-    inner = {n.id for n in ast.walk(node.value) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    inner = plain_names(node.value, ast.Store)
     inner |= {a.arg for n in ast.walk(node.value) if isinstance(n, ast.Lambda) for a in n.args.args}
     leaf = _leaf_within(plan, node)
     staying = {id(n) for n in ast.walk(leaf)} if leaf is not None else set()
@@ -246,7 +246,7 @@ def _needed(plan: _Plan, method: ast.FunctionDef) -> list[ast.stmt]:
         if binds & names or set(_attributes_set(node, plan.me)) & attributes:
             needed.insert(0, node)
             value: ast.expr = node.value  # type: ignore[attr-defined]
-            names |= {n.id for n in ast.walk(value) if isinstance(n, ast.Name)}
+            names |= plain_names(value)
             attributes |= _reads(value, plan.me)
     return needed
 

@@ -11,7 +11,7 @@ from graphdoc.fixes.structures import convert_expression, rebinding
 from graphdoc.source.edits import copied, delete, insert_after, insert_before, instead, write, written
 from graphdoc.source.effects import method_of
 from graphdoc.source.module import Source
-from graphdoc.source.paths import key, parse_expression, same, targets_of
+from graphdoc.source.paths import key, parse_expression, plain_names, same, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, imported_as, is_rebindable, iterated, own_nodes, scope_of, torch_name
 
@@ -384,4 +384,4 @@ def _binds(node: ast.stmt, name: str) -> bool:
 
 
 def _named(node: ast.stmt, name: str) -> bool:
-    return any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node))
+    return name in plain_names(node)

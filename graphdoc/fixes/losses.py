@@ -8,7 +8,7 @@ from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, 
 from graphdoc.fixes.structures import convert_expression
 from graphdoc.source.edits import copied, insert_after, insert_before, write, written
 from graphdoc.source.module import Source
-from graphdoc.source.paths import is_path, parse_expression, same, targets_of
+from graphdoc.source.paths import is_path, parse_expression, plain_names, same, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, name_for, own_nodes, scope_of
 
@@ -173,7 +173,7 @@ def _values(source: Source, terms: ast.expr, loss: ast.expr) -> list[ast.expr]:
     values: list[ast.expr] = [terms]
     seen: set[str] = set()
     for value in values:
-        for name in {n.id for n in ast.walk(value) if isinstance(n, ast.Name)} - seen:
+        for name in plain_names(value) - seen:
             seen.add(name)
             for s in own_nodes(scope) if scope is not None else ():
                 given = getattr(s, "value", None)

@@ -13,7 +13,7 @@ import ast
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, statement
 from graphdoc.source.edits import add_argument, add_members, copied, delete, insert_after, insert_before, write
 from graphdoc.source.module import Function, Loop, Source
-from graphdoc.source.paths import names_read
+from graphdoc.source.paths import names_read, plain_names
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import bound_names
 
@@ -113,6 +113,6 @@ def _outermost(source: Source, node: ast.AST) -> ast.stmt | None:
 
 def _check(loop: ast.stmt, read: set[str]) -> None:
     """Nothing that it is made of is bound in the loop."""
-    bound = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    bound = plain_names(loop, ast.Store)
     if taken := bound & {r.split(".")[0] for r in read}:
         raise CannotFix(f"{min(taken)}, which it is made of, is another one in each round")

@@ -17,7 +17,7 @@ from itertools import pairwise
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, kind, place, required
 from graphdoc.fixes.summing import sum_over_loop
 from graphdoc.source.edits import copied, delete, insert_after, instead, without_flag, write, written
-from graphdoc.source.effects import READS_GRADIENTS
+from graphdoc.source.effects import READS_GRADIENTS, method_of
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key, last_word, same, targets_of
 from graphdoc.source.places import Edit
@@ -65,7 +65,7 @@ def _merge(source: Source, pairs: list[tuple[ast.Call, ast.stmt]], between: list
     edits: list[Edit] = []
     moved: list[ast.stmt] = []
     for statement in between:
-        method = _method(statement)
+        method, _ = method_of(statement)
         if method == "zero_grad":
             if not args.get("drop_zero_grad"):
                 raise CannotFix("gradients are set to zero between the backward calls")
@@ -121,13 +121,6 @@ def _check_unchanged(losses: list[ast.expr], between: list[ast.stmt]) -> None:
             for target in targets_of(node):
                 if isinstance(target, ast.Name) and target.id in read:
                     raise CannotFix(f"{target.id} changes between the backward calls")
-
-
-def _method(statement: ast.stmt) -> str | None:
-    value = statement.value if isinstance(statement, ast.Expr) else None
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
-        return value.func.attr
-    return None
 
 
 def _merge_loop(source: Source, node: ast.Call, owner: ast.stmt, move_steps: bool) -> list[Edit]:

@@ -31,7 +31,7 @@ from graphdoc.source.edits import copied, insert_before, instead, write, written
 from graphdoc.source.effects import another_each_time, is_bare_call
 from graphdoc.source.layout import first_statement
 from graphdoc.source.module import Function, Loop, Source
-from graphdoc.source.paths import is_path, key, targets_of
+from graphdoc.source.paths import is_path, key, plain_names, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import bound_names, fresh_name, parameters
 
@@ -259,7 +259,7 @@ def _check_names(source: Source, node: ast.stmt, owner: ast.stmt) -> None:
     if mine == its:
         known |= set(mine)
     local = bound_names(origin) if origin else set()
-    inner = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    inner = plain_names(node, ast.Store)
     for name in ast.walk(node):
         if (
             isinstance(name, ast.Name)

@@ -7,7 +7,7 @@ import ast
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, place, required, source_of, statement
 from graphdoc.source.edits import Piece, write
 from graphdoc.source.module import Function, Source
-from graphdoc.source.paths import key, last_word, parse_expression
+from graphdoc.source.paths import key, last_word, parse_expression, plain_names
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import is_readable
 
@@ -223,7 +223,7 @@ class _Reads:
             CannotFix: one of its names cannot be read at a node, or is another variable there.
         """
         own = {name for name, _ in self.siblings}
-        names = {n.id for n in ast.walk(self.parsed) if isinstance(n, ast.Name)} - own
+        names = plain_names(self.parsed) - own
         here, there = self.source.node_function(at), self.source.node_function(self.stored)
         for name in names:
             if name == "self":

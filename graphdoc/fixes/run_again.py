@@ -11,7 +11,7 @@ from graphdoc.fixes.program_slices import Stretch, binds, changes, lift, reads, 
 from graphdoc.source.edits import below, copied, delete, rename, written
 from graphdoc.source.effects import DRAWS, TAKES, calls_of, functions_named
 from graphdoc.source.module import Source
-from graphdoc.source.paths import last_word
+from graphdoc.source.paths import last_word, plain_names
 from graphdoc.source.places import Copied, Edit, Text
 
 _SAMPLES = frozenset({"sample", "sample_n", "rsample", "multinomial", "bernoulli", "choice", "choices"})
@@ -103,7 +103,7 @@ def drawn_once(source: Source, statement: ast.stmt) -> ast.Call | None:
 
 def translates(tree: ast.AST) -> bool:
     """Whether ``_`` is read in a program, so that it is no place for what nobody wants."""
-    return any(isinstance(n, ast.Name) and n.id == "_" and isinstance(n.ctx, ast.Load) for n in ast.walk(tree))
+    return "_" in plain_names(tree, ast.Load)
 
 
 def unbound(source: Source, node: ast.stmt, names: set[str]) -> list[Edit]:

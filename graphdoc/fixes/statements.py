@@ -7,7 +7,7 @@ import ast
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, statement
 from graphdoc.fixes.program_slices import changes
 from graphdoc.source.edits import copied, delete, insert_after, insert_before
-from graphdoc.source.effects import binds_any, method_of
+from graphdoc.source.effects import binds_any, calls_method, method_of
 from graphdoc.source.expressions import NOT_A_WRITE
 from graphdoc.source.layout import is_compound
 from graphdoc.source.module import Source
@@ -131,21 +131,13 @@ def _check(node: ast.stmt, crossed: list[ast.stmt]) -> None:
         read = {key(n) for n in ast.walk(other) if isinstance(n, ast.Name | ast.Attribute)}
         if taken := bound & read:
             raise CannotFix(f"{min(taken)}, which the statement binds or writes, is used in between")
-        if _updates(node) and _updates(other):
+        if all(calls_method(n, "step", "zero_grad") for n in (node, other)):
             raise CannotFix("a step or a `zero_grad()` in between would change places with it")
 
 
 def _written(node: ast.stmt) -> set[str]:
     """What a statement may write into; one that only sets a flag (``x.requires_grad_()``) writes nothing."""
     return set() if method_of(node)[0] in NOT_A_WRITE else changes(node)
-
-
-def _updates(node: ast.stmt) -> bool:
-    """Whether a statement steps an optimizer or clears gradients."""
-    return any(
-        isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in ("step", "zero_grad")
-        for n in ast.walk(node)
-    )
 
 
 def _reaches(source: Source, node: ast.stmt, block: list[ast.stmt]) -> bool:

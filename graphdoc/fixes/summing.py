@@ -9,7 +9,7 @@ from graphdoc.fixes.program_slices import binds, reads
 from graphdoc.source.edits import below, copied, delete, insert_after, insert_before, instead, written
 from graphdoc.source.effects import READS_GRADIENTS
 from graphdoc.source.module import Source
-from graphdoc.source.paths import is_path, key, last_word, same, targets_of
+from graphdoc.source.paths import is_path, key, last_word, plain_names, same, targets_of
 from graphdoc.source.places import Edit, Text
 from graphdoc.source.scopes import fresh_name, own_nodes, scope_of
 
@@ -100,7 +100,11 @@ def _again(loop: ast.For, owner: ast.stmt, steps: list[ast.stmt]) -> list[ast.st
         for statement in loop.body:
             if statement is owner:
                 break
-            bound = binds(statement) if isinstance(statement, ast.Assign | ast.AnnAssign) else _stored(statement)
+            bound = (
+                binds(statement)
+                if isinstance(statement, ast.Assign | ast.AnnAssign)
+                else plain_names(statement, ast.Store)
+            )
             if not bound & wanted:
                 continue
             value = getattr(statement, "value", None)
@@ -109,7 +113,7 @@ def _again(loop: ast.For, owner: ast.stmt, steps: list[ast.stmt]) -> list[ast.st
             if not any(same(statement, s) for s in again):
                 again.append(statement)
         again.append(step)
-    later = {n for s in loop.body for n in _stored(s)} & known
+    later = {n for s in loop.body for n in plain_names(s, ast.Store)} & known
     if later:
         raise CannotFix(f"{min(later)} is bound anew in the loop")
     return again
@@ -143,11 +147,7 @@ def _called(node: ast.expr) -> str:
 
 
 def _plain_names(node: ast.AST) -> set[str]:
-    return {n for n in reads(node) if n.isidentifier()} | {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-
-
-def _stored(node: ast.AST) -> set[str]:
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return {n for n in reads(node) if n.isidentifier()} | plain_names(node)
 
 
 def _within(node: ast.AST, owner: ast.AST) -> bool:

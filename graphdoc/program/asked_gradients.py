@@ -13,6 +13,7 @@ from graphdoc.program.gradient_reads import gradients_within
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import frames, innermost, innermost_user, node_loop_of
 from graphdoc.source.module import walked
+from graphdoc.source.paths import plain_names
 
 # Why the gradient of a parameter is None where the program reads it: by the calls that could have filled it.
 
@@ -170,7 +171,7 @@ def asks_the_same(sources: SourceTexts, frame: Frame) -> bool:
         return False
     given = [*call.args, *(k.value for k in call.keywords)]
     read = {n.id for g in given for n in walked(g) if isinstance(n, ast.Name)}
-    bound = {n.id for n in walked(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    bound = plain_names(loop, ast.Store)
     return not read & bound
 
 

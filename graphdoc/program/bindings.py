@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.source.module import Function, Loop, Source, parsed, walked
-from graphdoc.source.paths import covers, targets_of
+from graphdoc.source.paths import covers, plain_names, targets_of
 from graphdoc.source.places import Place
 
 _Function = Function | ast.Lambda
@@ -512,7 +512,7 @@ def _handed(
 
 
 def _bound(function: ast.AST, name: str) -> bool:
-    return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for n in walked(function))
+    return name in plain_names(function, ast.Store)
 
 
 # Whether a program fills one container over and over, or gives its name another one each time.

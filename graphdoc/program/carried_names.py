@@ -22,7 +22,7 @@ from graphdoc.program.bindings import (
 from graphdoc.program.container_entries import kept_at, statements, statements_at, user_frames
 from graphdoc.program.spans import innermost_user, node_loop_of
 from graphdoc.source.module import walked
-from graphdoc.source.paths import covers, key, last_word, pairs, parse_expression, targets_of
+from graphdoc.source.paths import covers, key, last_word, pairs, parse_expression, plain_names, spelled, targets_of
 
 # Where a value that was made is taken up and read on: where two passes meet, its names, the losses that use it.
 
@@ -130,7 +130,7 @@ def statement_names(sources: SourceTexts, frame: Frame) -> set[str] | None:
     """The plain names in the statement around this place, read or bound; None where the source is not known."""
 
     statement = statement_at(sources, frame)
-    return None if statement is None else {n.id for n in walked(statement) if isinstance(n, ast.Name)}
+    return None if statement is None else plain_names(statement)
 
 
 def grows_at(sources: SourceTexts, frame: Frame) -> bool:
@@ -149,8 +149,8 @@ def grows_at(sources: SourceTexts, frame: Frame) -> bool:
 def operands_in(sources: SourceTexts, frame: Frame, names: Iterable[str]) -> list[str]:
     """Those of the names (or paths) that are read in the expression at this place."""
 
-    found = {_spelling(o.text) for o in source_at(sources, frame).operands(frame)} if frame.column else ()
-    return [n for n in dict.fromkeys(names) if _spelling(n) in found]
+    found = {spelled(o.text) for o in source_at(sources, frame).operands(frame)} if frame.column else ()
+    return [n for n in dict.fromkeys(names) if spelled(n) in found]
 
 
 def slices_in(sources: SourceTexts, frame: Frame, names: Iterable[str]) -> list[str]:
@@ -162,7 +162,7 @@ def slices_in(sources: SourceTexts, frame: Frame, names: Iterable[str]) -> list[
         while isinstance(node, ast.Subscript):
             node = node.value
             found.add(key(node))
-    return [n for n in dict.fromkeys(names) if _spelling(n) in found]
+    return [n for n in dict.fromkeys(names) if spelled(n) in found]
 
 
 def attributes_of_one_object(sources: SourceTexts, frame: Frame, holders: Iterable[Holder]) -> list[str]:
@@ -184,11 +184,6 @@ def attributes_of_one_object(sources: SourceTexts, frame: Frame, holders: Iterab
         and [s.kind for s in h.steps] == ["name", "attribute"]
         and first[h.function.rpartition(".")[2]] == h.steps[0].key == first.get(here)
     ]
-
-
-def _spelling(path: str) -> str:
-    node = parse_expression(path)
-    return key(node) if node is not None else path
 
 
 def uses_in_loss(sources: SourceTexts, call: Frame, names: Sequence[str], depth: int = 3) -> list[tuple[Frame, str]]:
@@ -226,7 +221,7 @@ def read_behind(sources: SourceTexts, frame: Frame, path: str) -> bool:
         isinstance(n, ast.Name | ast.Attribute)
         and isinstance(n.ctx, ast.Load)
         and n.lineno > last
-        and _spelling(ast.unparse(n)) == _spelling(path)
+        and spelled(ast.unparse(n)) == spelled(path)
         for s in (statements(scope) if scope is not None else ())
         if (s.end_lineno or s.lineno) > last
         for n in walked(s)
@@ -492,7 +487,7 @@ def _head(statement: ast.stmt) -> list[ast.AST]:
 def _loaded(node: ast.AST) -> set[str]:
     """The names that a statement or expression reads; what it adds to counts."""
     added = [n.target.id for n in walked(node) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)]
-    return {n.id for n in walked(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)} | set(added)
+    return plain_names(node, ast.Load) | set(added)
 
 
 def _renewed(carry: OlderEdge, made: Frame, used: Frame) -> bool:

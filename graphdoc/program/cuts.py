@@ -18,7 +18,7 @@ from graphdoc.program.reuse import above
 from graphdoc.program.spans import Reached, frames, in_function, innermost, innermost_user, reached
 from graphdoc.source.effects import calls_of
 from graphdoc.source.module import walked
-from graphdoc.source.paths import covers, key, last_word, targets_of
+from graphdoc.source.paths import covers, key, last_word, plain_names, targets_of
 from graphdoc.source.places import Place
 
 # Where tensors were made in inference mode: the decorator or the block, and the line that took them out of it.
@@ -55,7 +55,7 @@ def origin_of(program: Program) -> Origin:
             if inside is not None:
                 return Origin(inside[0], None, tensor.path, True)
             called = {n.attr for n in walked(value) if isinstance(n, ast.Attribute)}
-            called |= {n.id for n in walked(value) if isinstance(n, ast.Name)}
+            called |= plain_names(value)
             made = next((w for w in written if w[1] and w[3] in called), None)
             taken = frame_of(program.sources, frame.file, value, frame.function)
             if made is not None:
@@ -354,7 +354,7 @@ def drawn_within(sources: SourceTexts, frame: Frame) -> tuple[str, str] | None:
     source = source_at(sources, frame)
     node = source.node_expression(Place.of(frame))
     within = source.node_function(node) if node is not None else None
-    names = {n.id for n in walked(node) if isinstance(n, ast.Name)} if node is not None else set()
+    names = plain_names(node) if node is not None else set()
     for name in sorted(names):
         before = [s for s in source.node_assignments(name, within) if s.lineno < frame.line]
         for call in calls_of(before[-1]) if before else ():

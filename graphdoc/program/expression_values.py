@@ -29,8 +29,9 @@ from graphdoc.program.in_place_writes import target_of
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import in_function, innermost_user, node_loop_of
+from graphdoc.source.effects import calls_method
 from graphdoc.source.module import walked
-from graphdoc.source.paths import blocks_of, covers, is_path, key, last_word, pairs, parse_expression
+from graphdoc.source.paths import blocks_of, covers, is_path, key, last_word, pairs, spelled
 from graphdoc.source.places import Place
 
 UNKNOWN = object()
@@ -50,30 +51,30 @@ def can_detach(program: Program, at: Frame) -> bool:
     value = node.value.func if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
     if node is None or not isinstance(value, ast.Attribute):
         return True
-    path, function = _spelled(dotted(value.value)), source.node_function(node)
+    path, function = spelled(dotted(value.value)), source.node_function(node)
     name = function.name if function is not None else "<module>"
     here = [h for h in program.holders if h.file == at.file and h.function.rpartition(".")[2] == name]
-    seen = [h.structure for h in here if _spelled(h.base) == path]
+    seen = [h.structure for h in here if spelled(h.base) == path]
     return not seen or "tensor" in seen
 
 
 def known(program: Program, file: str, function: str, path: str) -> Any:
     """What the run saw at a path of names and attributes in a function that was under way: a structure (in the words
     of ``graphdoc.fixes.structures``), None for what is no tensor and no such nest, or ``UNKNOWN``."""
-    wanted = _spelled(path)
+    wanted = spelled(path)
     found: Any = UNKNOWN
     for h in program.holders:
         if (h.file, h.function) != (file, function):
             continue
-        if _spelled(h.path) == wanted:
+        if spelled(h.path) == wanted:
             return "tensor"
-        if _spelled(h.base) == wanted:
+        if spelled(h.base) == wanted:
             return h.structure
-        if any(_spelled(text) == wanted for text in _above(h)):
+        if any(spelled(text) == wanted for text in _above(h)):
             found = None
     if found is not UNKNOWN:
         return found
-    here = [_spelled(t.path) for t in program.tensors if t.function == function]
+    here = [spelled(t.path) for t in program.tensors if t.function == function]
     if wanted in here:
         return "tensor"
     return None if any(path.startswith((f"{wanted}.", f"{wanted}[")) for path in here) else UNKNOWN
@@ -90,11 +91,6 @@ def _above(holder: Holder) -> Iterator[str]:
         else:
             return
         yield text
-
-
-def _spelled(path: str) -> str:
-    node = parse_expression(path)
-    return key(node) if node is not None else path
 
 
 def value_at(program: Program, stack: Sequence[Frame], frame: Frame) -> Any:
@@ -125,7 +121,7 @@ def named_value_at(program: Program, stack: Sequence[Frame], frame: Frame, name:
     owner = statement_at(program.sources, frame)
     if isinstance(owner, ast.Assign) and len(owner.targets) == 1 and isinstance(owner.targets[0], ast.Tuple | ast.List):
         parts = _parts(program, stack, frame, owner.targets[0])
-        return next((p for t, p in zip(owner.targets[0].elts, parts, strict=True) if key(t) == _spelled(name)), UNKNOWN)
+        return next((p for t, p in zip(owner.targets[0].elts, parts, strict=True) if key(t) == spelled(name)), UNKNOWN)
     return value_at(program, stack, frame)
 
 
@@ -439,12 +435,12 @@ def behind_the_step(sources: SourceTexts, events: list[Event], frame: Frame) -> 
     later = [s for s in block if s.lineno > frame.line]
     chosen = [s for s in later if any(covers(s, line) for line in lines)]
     if not chosen:
-        chosen = [s for s in later if _calls_step(s)]
+        chosen = [s for s in later if calls_method(s, "step")]
     if not chosen:
         return frame, frame
     anchor = frame_of(sources, frame.file, chosen[-1], frame.function)
     inside = [n for n in walked(chosen[-1]) if isinstance(n, ast.stmt) and not isinstance(n, ast.If | ast.With)]
-    steps = [n for n in inside if n.lineno in lines] or [n for n in inside if _calls_step(n)]
+    steps = [n for n in inside if n.lineno in lines] or [n for n in inside if calls_method(n, "step")]
     return anchor, frame_of(sources, frame.file, steps[-1], frame.function) if steps else anchor
 
 
@@ -474,13 +470,6 @@ def _block_with(scope: ast.AST, line: int) -> list[ast.stmt]:
                     continue
                 best = block
     return best
-
-
-def _calls_step(statement: ast.stmt) -> bool:
-    return any(
-        isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "step"
-        for n in walked(statement)
-    )
 
 
 # A function that writes what has a graph into a tensor that it was given, and gives it back: its caller keeps both.

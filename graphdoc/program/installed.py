@@ -16,7 +16,7 @@ from graphdoc.program.bindings import class_around, expression_at, frame_of, sou
 from graphdoc.program.in_place_writes import in_loop
 from graphdoc.program.spans import Moment, frames, innermost_user, span, where
 from graphdoc.source.module import walked
-from graphdoc.source.paths import covers, last_word
+from graphdoc.source.paths import covers, last_word, plain_names
 
 MOST_FILES = 40
 """Files that are searched for what turned something on, and files of packages that are shown."""
@@ -93,7 +93,7 @@ def _feeds_itself(sources: SourceTexts, frame: Frame) -> bool:
     if not isinstance(owner, ast.Assign) or loop is None or call is None:
         return False
     bound = {n.id for t in owner.targets for n in walked(t) if isinstance(n, ast.Name)}
-    read = {n.id for n in walked(call) if isinstance(n, ast.Name)}
+    read = plain_names(call)
     bindings = [n for n in walked(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and n.id in bound]
     own = [n for t in owner.targets for n in walked(t)]
     return bool(bound & read) and all(any(n is o for o in own) for n in bindings)
@@ -270,7 +270,7 @@ def builders(sources: SourceTexts, frame: Frame | None, stack: list[Frame]) -> l
             module = tree(sources, file)
             for call in _flagged(module) if module is not None and kind else ():
                 named = {n.attr for n in walked(call) if isinstance(n, ast.Attribute)}
-                if kind in named | {n.id for n in walked(call) if isinstance(n, ast.Name)}:
+                if kind in named | plain_names(call):
                     found.append(frame_of(sources, file, call))
     ran = {f.function.partition(".")[0] for f in stack if f.user and "." in f.function}
     unique = sorted({f.start: f for f in found}.values(), key=lambda f: _class_around(sources, f) not in ran)

@@ -17,7 +17,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import made
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.module import walked
-from graphdoc.source.paths import blocks_of, covers, last_word, targets_of, without_subscripts
+from graphdoc.source.paths import blocks_of, covers, last_word, plain_names, targets_of, without_subscripts
 
 # What a program treats as something that learns: an optimizer holds it, or its gradient is read.
 
@@ -213,7 +213,7 @@ def switched(statement: ast.stmt, to: bool) -> str:
         source = statement.iter.func if isinstance(statement.iter, ast.Call) else None
         if not isinstance(source, ast.Attribute) or source.attr not in ("parameters", "named_parameters"):
             return ""
-        names = {n.id for n in walked(statement.target) if isinstance(n, ast.Name)}
+        names = plain_names(statement.target)
         each = any(switches(s) is to and _flagged(s) in names for s in statement.body)
         return bindings.text_of(source.value) if each else ""
     return _flagged(statement) if switches(statement) is to else ""

@@ -13,7 +13,7 @@ from graphdoc.program import bindings
 from graphdoc.program.bindings import frame_of, function_around, scope_at, source_at, tree
 from graphdoc.program.library_calls import library_calls
 from graphdoc.source.module import Source, walked
-from graphdoc.source.paths import blocks_of, covers, targets_of, without_subscripts
+from graphdoc.source.paths import blocks_of, covers, plain_names, targets_of, without_subscripts
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import is_readable
 
@@ -237,7 +237,7 @@ def _owner_text(source: Source, call: ast.Call | None, here: ast.stmt, last: str
     if found is None or owner is None or source.node_function(owner) is not source.node_function(here):
         return ""
     around = set(source.node_ancestors(here))
-    names = {n.id for n in walked(found) if isinstance(n, ast.Name)}
+    names = plain_names(found)
     for loop in source.node_ancestors(owner):
         each = targets_of(loop) if isinstance(loop, ast.For | ast.AsyncFor) and loop not in around else []
         if names & {t.id for t in each if isinstance(t, ast.Name)}:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import textwrap
 from typing import Any
 
 from graphdoc.evidence import Event, Frame, Sign, SourceTexts
@@ -15,11 +14,13 @@ from graphdoc.program.bindings import source_at
 from graphdoc.program.observed import Program
 from graphdoc.program.singular_points import frame_of
 from graphdoc.program.spans import code_at, innermost_user, level_of, place
+from graphdoc.source.effects import calls_method
 from graphdoc.source.expressions import parsed
-from graphdoc.source.paths import last_word
+from graphdoc.source.paths import last_word, plain_names
 from graphdoc.source.places import Place
 
 USUAL = "1.0"
+_UPDATES = ("step", "backward", "zero_grad")
 
 
 def backward_of(events: list[Event], trouble: Trouble) -> Frame | None:
@@ -77,7 +78,7 @@ def clip_beside(sources: SourceTexts, sign: Sign) -> Frame | None:
         return inner
     users = [f for f in sign.stack if f.user]
     helpers = [_function_of(sources, f) for f in users[users.index(level[0]) + 1 :]]
-    return level[0] if all(h is not None and not any(map(_updates, h.body)) for h in helpers) else inner
+    return level[0] if all(h is not None and not calls_method(h, *_UPDATES) for h in helpers) else inner
 
 
 def _function_of(sources: SourceTexts, frame: Frame) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
@@ -95,15 +96,10 @@ def moved_with(sources: SourceTexts, clip: Frame, other: Frame) -> dict[str, obj
     found = source.node_block(node) if node is not None else None
     while beside is not None and found is not None and found[0] is not beside[0]:
         above = source.parents.get(found[0][0])
-        if not isinstance(above, ast.If) or above.orelse or any(_updates(s) for s in above.body):
+        if not isinstance(above, ast.If) or above.orelse or any(calls_method(s, *_UPDATES) for s in above.body):
             return place(clip)
         node, found = above, source.node_block(above)
     return vars(source.place(node)) if isinstance(node, ast.If) and found is not None else place(clip)
-
-
-def _updates(statement: ast.stmt) -> bool:
-    calls = (n.func for n in ast.walk(statement) if isinstance(n, ast.Call))
-    return any(isinstance(f, ast.Attribute) and f.attr in ("step", "backward", "zero_grad") for f in calls)
 
 
 def _last(events: list[Event], kind: str, at: Frame | None = None) -> Event | None:
@@ -129,19 +125,10 @@ def _parameters(program: Program, step: Frame, event: Event) -> str:
 
 def _knows(sources: SourceTexts, step: Frame, name: str) -> bool:
     """Whether the function that steps reads this name, and it is no class: what no name leads to goes by its class."""
-    whole = bindings.tree(sources, step.file)
-    if whole is None or any(name in _classes(n) for n in ast.walk(whole)):
+    whole, scope = bindings.tree(sources, step.file), bindings.scope_at(sources, step)
+    if whole is None or scope is None or any(name in _classes(n) for n in ast.walk(whole)):
         return False
-    source = source_at(sources, step)
-    function = source.enclosing_function(step.line, step.column)
-    lines = source.text.splitlines()
-    if function is not None:
-        lines = lines[function.place.line - 1 : function.place.end_line]
-    try:
-        inside = ast.parse(textwrap.dedent("\n".join(lines)))
-    except SyntaxError:
-        return False
-    return any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(inside))
+    return name in plain_names(scope)
 
 
 def _classes(node: ast.AST) -> set[str]:

@@ -26,7 +26,7 @@ from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.source.effects import DRAWS, TAKES
 from graphdoc.source.module import walked
-from graphdoc.source.paths import blocks_of, last_word, pairs, targets_of
+from graphdoc.source.paths import blocks_of, last_word, pairs, plain_names, targets_of
 from graphdoc.source.scopes import parameters
 from graphdoc.story.older_graph import distinct_carries
 
@@ -262,7 +262,7 @@ class _Inline(ast.NodeTransformer):
 
     def _unchanged(self, node: ast.AST, kept: int, used: int) -> bool:
         """Whether no name of an expression is bound anew between the line that keeps it and the one that uses it."""
-        names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+        names = plain_names(node)
         low, high = sorted((kept, used))
         return not any(low <= b.lineno < high for name in names for b in _bound_at(self.scope, name))
 

@@ -22,7 +22,7 @@ from graphdoc.program.update_function import Scene, scene
 from graphdoc.remedies.fix_places import applies, together
 from graphdoc.source.effects import another_each_time
 from graphdoc.source.module import Source
-from graphdoc.source.paths import covers, names_read, names_written
+from graphdoc.source.paths import covers, names_read, names_written, plain_names
 from graphdoc.source.places import Place
 from graphdoc.story.wording import listing
 
@@ -230,7 +230,7 @@ class _Scope:
         if len(made) != 1 or another_each_time(made[0]):
             return None
         name = _bound(made[0])
-        loads = {n.id for n in ast.walk(self.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+        loads = plain_names(self.node, ast.Load)
         twins = [
             s
             for s in self.every

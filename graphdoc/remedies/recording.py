@@ -29,7 +29,17 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, frames, innermost, innermost_user, place, span, where
 from graphdoc.remedies.fix_places import remedy_at
-from graphdoc.source.paths import blocks_of, covers, is_path, key, last_word, names_read, names_written, targets_of
+from graphdoc.source.paths import (
+    blocks_of,
+    covers,
+    is_path,
+    key,
+    last_word,
+    names_read,
+    names_written,
+    plain_names,
+    targets_of,
+)
 from graphdoc.story.missing_graph import recording_was_on, without_graph
 from graphdoc.story.wording import folded, listing
 
@@ -575,7 +585,7 @@ def of_other_branch(sources: SourceTexts, start: Frame, value: ast.expr, wanted:
             continue
         made = bound[0].value
         before = {key(t) for s in other[: other.index(bound[0])] for t in targets_of(s)}
-        if before & {n.id for n in ast.walk(made) if isinstance(n, ast.Name)} or not isinstance(made, ast.Call):
+        if before & plain_names(made) or not isinstance(made, ast.Call):
             return []
         text = ast.unparse(made)
         args = {"place": place(bindings.frame_of(sources, start.file, value)), "name": text}

@@ -18,7 +18,7 @@ from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import in_function, innermost_user, loop_of, place, where
 from graphdoc.remedies.fix_places import together
 from graphdoc.source.module import Loop, Source
-from graphdoc.source.paths import covers, key, targets_of
+from graphdoc.source.paths import covers, key, plain_names, targets_of
 from graphdoc.source.places import Place
 from graphdoc.story.older_graph import distinct_carries
 from graphdoc.story.wording import folded
@@ -90,14 +90,10 @@ def _only_added(source: Source, loop: Loop, branch: ast.If, name: str) -> bool:
     reading = [source.node_owner(n) for n in reads]
     if any(not covers(loop, n.lineno) for n in reads):
         return False
-    rounds = _names(loop.target) if isinstance(loop, ast.For) else set()
-    if any(s is not None and not _adds(s, name) and rounds & _names(s) for s in reading):
+    rounds = plain_names(loop.target) if isinstance(loop, ast.For) else set()
+    if any(s is not None and not _adds(s, name) and rounds & plain_names(s) for s in reading):
         return False
     return all(s is not None and (covers(branch, s.lineno) or _adds(s, name)) for s in reading)
-
-
-def _names(node: ast.AST) -> set[str]:
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
 
 
 def _adds(statement: ast.stmt, name: str) -> bool:

@@ -140,6 +140,12 @@ def method_of(node: ast.stmt) -> tuple[str, ast.expr | None]:
     return "", None
 
 
+def calls_method(node: ast.AST, *names: str) -> bool:
+    """Whether a method of one of these names is called in a piece of code."""
+    called = (c.func for c in calls_of(node))
+    return any(isinstance(f, ast.Attribute) and f.attr in names for f in called)
+
+
 def is_bare_call(node: ast.stmt) -> bool:
     """Whether a statement only calls something: what it is there for is what the call does."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Call | ast.Await)

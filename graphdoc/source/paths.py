@@ -176,6 +176,18 @@ def names_read(node: ast.AST) -> set[str]:
     return {key(n) for n in found if isinstance(n.ctx, ast.Load)}
 
 
+def plain_names(node: ast.AST, *contexts: type[ast.expr_context]) -> set[str]:
+    """The plain names in a piece of code; with ``ast.Load`` or ``ast.Store`` those that it reads or binds."""
+    found = (n for n in ast.walk(node) if isinstance(n, ast.Name))
+    return {n.id for n in found if isinstance(n.ctx, contexts or ast.expr_context)}
+
+
+def spelled(path: str) -> str:
+    """A path as ``key`` writes it; as it is where it is no expression."""
+    node = parse_expression(path)
+    return key(node) if node is not None else path
+
+
 def names_written(statement: ast.AST) -> list[str]:
     """What a statement binds or writes into, in its order, without what indexes it."""
     return [key(t).partition("[")[0] for t in targets_of(statement)]

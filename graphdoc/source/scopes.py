@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from graphdoc.source.edits import insert_after, insert_before
 from graphdoc.source.layout import ends_line
 from graphdoc.source.module import Function, Source
-from graphdoc.source.paths import pairs, targets_of
+from graphdoc.source.paths import pairs, plain_names, targets_of
 from graphdoc.source.places import Beside, Edit
 
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
@@ -81,7 +81,7 @@ def is_readable(source: Source, name: str, at: ast.AST) -> bool:
 
 def fresh_name(source: Source, *wanted: str) -> str:
     """The first of the wanted names that the file does not use; the last with a number where all are taken."""
-    used = {n.id for n in ast.walk(source.tree) if isinstance(n, ast.Name)} if source.tree else set()
+    used = plain_names(source.tree) if source.tree else set()
     used |= {n.arg for n in ast.walk(source.tree) if isinstance(n, ast.arg)} if source.tree else set()
     for name in wanted:
         if name not in used:

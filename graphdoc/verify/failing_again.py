@@ -14,7 +14,7 @@ from graphdoc.line_changes import LineMatcher
 from graphdoc.processes import same_failure
 from graphdoc.program.bad_values import trouble_of
 from graphdoc.program.spans import innermost_user
-from graphdoc.source.paths import covers, targets_of
+from graphdoc.source.paths import covers, plain_names, targets_of
 from graphdoc.story.wording import folded
 from graphdoc.verify.traces import Line
 
@@ -200,7 +200,7 @@ class _Names:
 
     def of(self, node: ast.AST) -> set[str]:
         """The names that an expression reads: variables, functions, and attributes that the program itself sets."""
-        found = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+        found = plain_names(node)
         attributes = {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
         found |= attributes & (self.stored | set(self.parameters))
         if any(self._called(n) == _FORWARD for n in ast.walk(node) if isinstance(n, ast.Call)):

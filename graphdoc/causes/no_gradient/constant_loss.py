@@ -17,6 +17,7 @@ from graphdoc.program.spans import distinct, innermost, place, span, span_of, wh
 from graphdoc.program.values_taken_out import plain_number
 from graphdoc.remedies.recording import NOTE, is_no_tensor, of_other_branch
 from graphdoc.source.expressions import is_number
+from graphdoc.source.paths import plain_names
 from graphdoc.story.missing_graph import facts_of, find_cut, loss_made, recording_was_on, story, weigh, without_graph
 
 TITLE = "On this path the loss is a constant: no term of it came from the network"
@@ -206,7 +207,7 @@ def _connected(sources: SourceTexts, start: Frame, value: ast.expr, title: str) 
     if function is None:
         return []
     given = [a.arg for a in (*function.args.posonlyargs, *function.args.args) if a.arg not in ("self", "cls")]
-    read = {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    read = plain_names(function, ast.Load)
     return [
         Remedy(
             "zero_of_output",
