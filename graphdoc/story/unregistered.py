@@ -17,7 +17,7 @@ from graphdoc.program.learning import unfrozen_behind
 from graphdoc.program.modules_in_source import written_into
 from graphdoc.program.optimizer_places import made
 from graphdoc.program.proof import Proof, name_of
-from graphdoc.program.spans import code_at, distinct, innermost_user, place, span, span_of
+from graphdoc.program.spans import code_at, distinct, innermost_user, place, span, span_of, where
 from graphdoc.source.expressions import parsed
 from graphdoc.story.wording import folded, listing, opening, optimizer_of
 
@@ -172,6 +172,12 @@ def in_no_optimizer(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
 def weak_signs(signs: list[Sign]) -> tuple[str, ...]:
     """One line on what is no finding by itself, for a run of which nothing else is told: its silence would say that
     nothing is wrong."""
+    zero = next((s for s in signs if s.kind == "zero-loss"), None)
+    if zero is not None:
+        return (
+            f"the loss at {where(innermost_user(zero.stack))} is 0 in each of {zero.count} backward calls, and its "
+            "gradients are not. That is right for ratios and centred advantages; such a value shows no progress.",
+        )
     unheld = next((s for s in signs if s.kind == "suspect-ungiven" and s.parameters), None)
     if unheld is None:
         return ()

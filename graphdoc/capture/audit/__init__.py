@@ -14,7 +14,7 @@ from graphdoc.capture.audit.clearing import Aliases, Clearing, Collecting
 from graphdoc.capture.audit.clips import Clips
 from graphdoc.capture.audit.deadends import DeadEnds
 from graphdoc.capture.audit.flags import Flagged, Misspelled, Refrozen
-from graphdoc.capture.audit.flat import Flattened
+from graphdoc.capture.audit.flat import Flattened, ZeroLoss
 from graphdoc.capture.audit.growing import LOOKS, Growing
 from graphdoc.capture.audit.inner import Inner, Products
 from graphdoc.capture.audit.losses import Losses
@@ -84,11 +84,12 @@ class Audit:
         self.unreduced = Unreduced(self)
         self.rounded = Rounded(self)
         self.flattened = Flattened(self)
+        self.zero_loss = ZeroLoss(self)
         self.watches: list[Any] = [
             *(self.losses, self.unstepped, self.aliases, self.stale, self.targets, self.unheld, self.clearing),
             *(self.growing, self.clips, self.deadends, self.refrozen, self.moved, self.unused, self.flagged),
             *(self.inner, self.products, self.references, self.baselines, self.collecting, self.misspelled),
-            *(self.starved, self.unreduced, self.rounded, self.flattened),
+            *(self.starved, self.unreduced, self.rounded, self.flattened, self.zero_loss),
         ]
 
     @classmethod
@@ -117,6 +118,7 @@ class Audit:
         self.clearing.called(noted, mine, isinstance(first, self.torch.Tensor) and first.numel() == 1)
         self.deadends.called(noted, outputs)
         self.flattened.called(noted, outputs)
+        self.zero_loss.called(noted, outputs)
         self.references.called(noted, outputs, leaves)
         self.baselines.called(noted, outputs)
         self.starved.called(noted, leaves)
@@ -181,6 +183,7 @@ class Audit:
         self.unreduced.stepped(optimizer, seen)
         self.rounded.stepped(optimizer, seen)
         self.flattened.stepped(optimizer, seen)
+        self.zero_loss.stepped(optimizer)
         if seen.steps <= CLOSELY or seen.steps in LOOKS:
             self.clearing.stepped(optimizer, seen)
             self.growing.stepped(seen)

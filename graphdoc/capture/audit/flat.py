@@ -1,4 +1,4 @@
-"""Optimizers that have had nothing but zeros since their first step: every value lies where a function is flat."""
+"""Zeros from the first step on: gradients behind an operation that is flat where every value lies, and losses."""
 
 from __future__ import annotations
 
@@ -92,6 +92,55 @@ class Flattened:
         for ident, sign in self._found.items():
             sign.count = self._zeros[ident]
         return list(self._found.values())
+
+
+# Losses that are zero by the way they are written, with gradients that are not: ``exp(x - x.detach())`` times an
+# advantage whose mean is zero. Nothing is wrong with them; who asks for everything is told, as the value shows nothing.
+
+ALIKE = 4
+"""The first backward calls, all of a loss of zero, with a gradient each."""
+ZERO_LOSS = 1e-6
+"""What a sum that is zero may have by rounding; the gradients have to be this many times as large:"""
+LARGER = 1000.0
+
+
+class ZeroLoss:
+    """``zero-loss``, weak: ``stack`` is the backward call, ``count`` how often its loss was zero and its gradient was
+    not. Looked for only where the user wants all signs."""
+
+    def __init__(self, audit: Audit) -> None:
+        self._audit = audit
+        self._over = "audit-all" not in audit.witness.mode.split(":")
+        self._waits: tuple[Noted, float] | None = None
+        self._seen = 0
+        self._found: list[Sign] = []
+
+    def called(self, noted: Noted, outputs: Any) -> None:
+        """A backward call that is looked at is about to run."""
+        if self._over:
+            return
+        loss = numbers_of(outputs[0]) if len(outputs) == 1 else None
+        value = float(loss) if loss is not None and loss.numel() == 1 else float("nan")
+        self._waits = (noted, abs(value)) if abs(value) <= ZERO_LOSS else None
+        self._over = self._waits is None
+
+    def stepped(self, optimizer: Any) -> None:
+        """An optimizer has stepped."""
+        if self._over or self._waits is None:
+            return
+        (noted, value), self._waits = self._waits, None
+        grads = (numbers_of(p.grad) for p in parameters_of(optimizer) if p.grad is not None)
+        with self._audit.torch.no_grad():
+            largest = max((float(g.abs().max()) for g in grads if g is not None and g.numel()), default=0.0)
+        self._over = not largest > LARGER * max(value, ZERO_LOSS / LARGER)
+        self._seen += not self._over
+        if self._seen == ALIKE:
+            self._over = True
+            stack = frames_of(event_stacks.stack_of_seen(noted[3]), self._audit.witness.cwd)
+            self._found = [Sign("zero-loss", stack, event=noted[0], count=ALIKE, weak=True)]
+
+    def signs(self) -> list[Sign]:
+        return self._found
 
 
 def _flat_below(node: Any) -> float | None:
