@@ -2,13 +2,15 @@
 
 What ran on the process groups is counted: each backend numbers its collectives, those too that DistributedDataParallel
 starts in C++ (``Backend::getSequenceNumberForGroup``). Where the count has gone on between backward and step, the
-gradients are compared: an average changes them, a gathered metric does not.
+gradients are compared: an average changes each in its own way, clipping all by one factor, a metric none.
 """
 
 from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Iterable
+from itertools import islice
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +32,8 @@ MOST_LOOKS = 12
 MOST_SEARCHES = 4
 MOST_SAMPLED = 20
 """Gradients that are compared, and numbers of each."""
+CLOSE = 1e-2
+"""Factors of numbers that were scaled by the same one, in 16 bits too."""
 _OTHERS = {"FullyShardedDataParallel", "FSDPState", "DeepSpeedEngine"}
 """Classes whose owners average gradients in a way of their own."""
 _COUNTED = {"gloo", "nccl", "xccl"}
@@ -44,13 +48,13 @@ class _Local:
         self.stack: stacks.Stack | None = None
         """Where the first of these leaves was used, for those of a wrapped module."""
         self.wrapper: Any = None
-        self.samples: dict[int, tuple[int, list[float]]] = {}
-        """The version of a few gradients after the call, and some of their numbers; by id of the leaf."""
+        self.samples: dict[int, list[float]] = {}
+        """Some numbers of a few gradients after the call, by id of the leaf."""
 
 
 class Unreduced:
     """``wrapper-bypassed``: ``stack`` is where a wrapped module was called without its DistributedDataParallel,
-    ``other`` the backward call; ``facts["collectives"]``: some ran before the step, and changed no gradient.
+    ``other`` the backward call; ``facts["collectives"]``: some ran meanwhile, and averaged no gradient of those steps.
 
     ``never-wrapped``: ``stack`` is the backward call of a program whose ranks share nothing while they train, though a
     DistributedSampler divides the data among them.
@@ -66,6 +70,8 @@ class Unreduced:
         """Those whose gradients no step has used yet."""
         self._before = -1
         """The count at the latest step."""
+        self._stepped: dict[int, list[float]] = {}
+        """What a few parameters were after that step, by id."""
         self._counts: dict[tuple[int, bool], int] = {}
         self._bypassed: list[Sign] = []
         self._alone: list[Sign] = []
@@ -88,6 +94,9 @@ class Unreduced:
             if found is None:
                 return
             wrapper, mine = found
+            if self._averaged(count, mine):
+                self._looks = MOST_LOOKS
+                return
             local = _Local(noted, count, mine)
             if wrapper is not None:
                 local.wrapper = weakref.ref(wrapper)
@@ -100,14 +109,16 @@ class Unreduced:
         assert self._open is not None
         (local, leaves), self._open = self._open, None
         if self._count() == local.count:
-            local.samples = self._sampled(leaves.values())
+            local.samples = self._sampled((i, p.grad) for i, p in leaves.items())
             self._calls.append(local)
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
-        if not (self._calls or self._alone):
+        if not (self._calls or self._alone or self._bypassed):
             return
         count = self._count()
+        if self._bypassed and count != self._before:
+            self._bypassed[0].facts["collectives"] = True
         held = {id(p): p for p in parameters_of(optimizer)}
         mine = [c for c in self._calls if c.leaves & held.keys()]
         self._calls = [c for c in self._calls[-MOST_LOOKS:] if c not in mine]
@@ -115,15 +126,22 @@ class Unreduced:
             self._alone.clear()  # what was sent may have been the parameters
         if mine:
             self._judge(mine[-1], held, seen, count)
+            self._stepped = self._sampled((i, held[i]) for i in mine[-1].leaves if i in held)
         self._before = count
+
+    def _averaged(self, count: int, leaves: dict[int, Any]) -> bool:
+        """Whether parameters changed since the latest step while something was sent: they may be what is shared."""
+        if not self._stepped or count == self._before:
+            return False
+        now = self._sampled((i, p) for i, p in leaves.items() if i in self._stepped)
+        return any(now[i] != self._stepped[i] for i in now)
 
     def _judge(self, local: _Local, held: dict[int, Any], seen: Seen, count: int) -> None:
         bypassed = local.wrapper is not None
         quiet = count == local.count
         if bypassed and not quiet:
-            kept = [held[i] for i in local.samples if i in held]
-            now = self._sampled(kept)
-            if not now or any(now[i] != local.samples[i] for i in now):
+            now = self._sampled((i, held[i].grad) for i in local.samples if i in held)
+            if not now or not _is_scaled([(b, n) for i in now for b, n in zip(local.samples[i], now[i], strict=True)]):
                 return
         elif not bypassed and not (quiet and count == self._before):
             return
@@ -132,16 +150,16 @@ class Unreduced:
         if self._counts[key] == OFTEN:
             self._tell(local, seen, quiet)
 
-    def _sampled(self, leaves: Any) -> dict[int, tuple[int, list[float]]]:
+    def _sampled(self, tensors: Iterable[tuple[int, Any]]) -> dict[int, list[float]]:
+        """Some numbers of the first of these."""
         audit = self._audit
         found = {}
         with Unseen(audit.torch, audit.witness.anomaly, None), audit.torch.no_grad():
-            for leaf in list(leaves)[:MOST_SAMPLED]:
-                numbers = numbers_of(leaf.grad) if leaf.grad is not None else None
-                if numbers is not None and not numbers.is_sparse:
+            for ident, tensor in islice(tensors, MOST_SAMPLED):
+                numbers = numbers_of(tensor) if tensor is not None else None
+                if numbers is not None:
                     flat = numbers.reshape(-1)
-                    some = flat[:: max(1, flat.numel() // MOST_SAMPLED)]
-                    found[id(leaf)] = leaf.grad._version, some.tolist()
+                    found[ident] = flat[:: max(1, flat.numel() // MOST_SAMPLED)].tolist()
         return found
 
     # -- ranks, groups and wrappers --------------------------------------------------------------------------------
@@ -221,13 +239,21 @@ class Unreduced:
             return
         wrapper = local.wrapper()
         sign.stack, sign.other = frames_of(_around(local.stack.raw, wrapper), cwd), backward
-        sign.facts = {"collectives": not quiet}
+        sign.facts = {"collectives": not quiet or local.count != self._before}
         self._bypassed.append(sign)
         audit.tell_early()
 
     def signs(self) -> list[Sign]:
         """What was found."""
         return self._bypassed or self._alone
+
+
+def _is_scaled(pairs: list[tuple[float, float]]) -> bool:
+    """Whether numbers are as before, or all smaller by one factor: who clips gradients shares none."""
+    factors = [now / before for before, now in pairs if before]
+    if not factors or any(now for before, now in pairs if not before):
+        return not factors and not any(now for _, now in pairs)
+    return min(factors) > 0 and max(factors) <= 1 + CLOSE and max(factors) - min(factors) <= CLOSE * max(factors)
 
 
 def _used_at(outputs: Any, leaves: dict[int, Any], forward: Any) -> stacks.Stack | None:

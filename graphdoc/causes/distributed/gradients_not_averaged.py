@@ -105,7 +105,7 @@ def _bypassed(program: Program, sign: Sign) -> Finding | None:
         ),
         remedies=_through(frame, wrapper),
         because=f"at {sign.count} steps of {name} backward had started no collective"
-        + (", and those that ran before the step changed no gradient" if some else ", and none ran before the step"),
+        + ("; those that ran at other times averaged no gradient" if some else ", and none ran before the step"),
     )
 
 

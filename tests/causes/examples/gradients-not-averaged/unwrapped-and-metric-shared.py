@@ -28,6 +28,7 @@ def work(rank, store):
         loss.backward()
         shown = loss.detach().clone()
         dist.all_reduce(shown)
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad()
     dist.destroy_process_group()
