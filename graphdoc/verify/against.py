@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby, zip_longest
+from math import isfinite
 from statistics import median
 
 from graphdoc.verify.compared import TOLERANCE
@@ -86,9 +87,10 @@ def compare(runs: Runs) -> Compared:
         if now is None or near is None or moved is None:
             found.untold = f"only {found.steps} steps were made in time" if not found.steps else ""
             break
-        noise = distances(near.each, moved.each)
+        largest = _flowing(runs.base, step)
+        noise = distances(near.each, moved.each, largest)
         usual = FACTOR * median(noise.values()) if noise else 0.0
-        parts = _parts(runs, step, now, noise, max(runs.least, usual))
+        parts = _parts(runs, step, now, largest, noise, max(runs.least, usual))
         if not parts and (step.each or now.each):
             found.untold = "no parameter that a step is given a gradient of is there in both runs"
             break
@@ -124,10 +126,17 @@ def _tell(found: Compared, runs: Runs, step: Step, parts: list[Part]) -> None:
         found.parting = Parting(seen, stage, seen.module or next(module, ""))
 
 
-def _parts(runs: Runs, step: Step, now: Step, noise: dict[str, float], usual: float) -> list[Part]:
+def _flowing(trace: Trace, step: Step) -> float:
+    """The largest gradient on its way to this step: what is small beside it may be its rounding alone."""
+    seen = (s for s in trace.seen.values() if s.at[0] == step.number)
+    sizes = (size for s in seen for stage in ("received", "given") for size in s.sizes.get(stage, ()))
+    return max((size for size in sizes if size is not None and isfinite(size)), default=0.0)
+
+
+def _parts(runs: Runs, step: Step, now: Step, largest: float, noise: dict[str, float], usual: float) -> list[Part]:
     parts = []
     only_one = runs.base.names.keys() ^ runs.other.names.keys()  # parameters that are not there in the other run
-    for key, gap in distances(step.each, now.each).items():
+    for key, gap in distances(step.each, now.each, largest).items():
         if key in only_one:
             continue
         was, is_ = (bool(s.each.get(key)) and gap > usual for s in (step, now))
@@ -153,7 +162,12 @@ def _parting(runs: Runs, step: Step, differing: set[str]) -> tuple[Seen | None, 
         if now is None or near is None or moved is None:
             continue
         sizes = (s.sizes.get(stage, []) for s in (seen, now, near, moved))
-        apart_here = _unexplained(runs.least, zip_longest(*sizes))
+        # Of a node's gradients a small one may be the rounding of a large one; of its results nothing like it is known.
+        told = [
+            v for v in (*seen.sizes.get("received", ()), *seen.sizes.get("given", ())) if v is not None and isfinite(v)
+        ]
+        largest = max(told, default=0.0) if stage != "out" else 0.0
+        apart_here = _unexplained(runs.least, largest / 100, zip_longest(*sizes))
         if apart_here and stage == "out" and seen.drawn != now.drawn:
             return seen, stage, OTHER_DRAWS
         if apart_here and stage == "received" and last is not None and last.keys:
@@ -185,9 +199,9 @@ def _in_order(seen: list[Seen]) -> Iterator[tuple[Seen, str]]:
             yield s, "given"
 
 
-def _unexplained(least: float, rows: Iterator[tuple[Size | None, ...]]) -> bool:
+def _unexplained(least: float, scale: float, rows: Iterator[tuple[Size | None, ...]]) -> bool:
     for was, now, near, moved in rows:
-        noise = apart(near or 0.0, moved or 0.0)
-        if (was or now) and apart(was or 0.0, now or 0.0) > max(least, FACTOR * noise):
+        noise = apart(near or 0.0, moved or 0.0, scale)
+        if (was or now) and apart(was or 0.0, now or 0.0, scale) > max(least, FACTOR * noise):
             return True
     return False

@@ -47,13 +47,14 @@ def difference(a: Mapping[str, float], b: Mapping[str, float]) -> float:
     return max(distances(a, b).values(), default=0.0)
 
 
-def distances(a: Mapping[str, float], b: Mapping[str, float]) -> dict[str, float]:
+def distances(a: Mapping[str, float], b: Mapping[str, float], largest: float = 0.0) -> dict[str, float]:
     """The relative difference of each; a gradient that is missing on one side counts as different altogether.
 
-    Gradients below a hundredth of the largest one are measured against that: in exact arithmetic they may be zero, and
-    rounding alone would make them differ.
+    Gradients below a hundredth of the largest one (of ``largest``, where none of these is) are measured against that:
+    in exact arithmetic they may be zero, and rounding alone would make them differ.
     """
     scale = max((v for v in (*a.values(), *b.values()) if math.isfinite(v)), default=0.0)
+    scale = max(scale, largest)
     return {k: apart(a.get(k, 0.0), b.get(k, 0.0), scale / 100) for k in sorted(a.keys() | b.keys())}
 
 

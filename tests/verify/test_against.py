@@ -106,6 +106,14 @@ for _ in range(4):
     opt.step(closure)
 """
 )
+# A loss that is the same whatever the network is: each of its gradients is rounding.
+CONSTANT = (
+    START
+    + "net = nn.Linear(8, 4)"
+    + ADAM.replace(
+        "((net(x) - x.sum(1, keepdim=True)) ** 2)", "F.batch_norm(net(x), None, None, training=True).square()"
+    )
+)
 HALVED = """
 def backend(module, _inputs):
     def run(*args):
@@ -173,6 +181,7 @@ HEALTHY = {
     "transformer-float64": (TRANSFORMER.replace("MADE", "model"), "float64"),
     "convolution-float64": (START + CONVOLUTION + ADAM, "float64"),
     "mixed-float64": (MIXED, "float64"),
+    "constant-float64": (CONSTANT, "float64"),
     "two-optimizers-float64": (TWO, "float64"),
     "closure-float64": (CLOSURE, "float64"),
     "transformer-eager": (TRANSFORMER.replace("MADE", "torch.compile(model, backend='aot_eager')"), "eager"),
