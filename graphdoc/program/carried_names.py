@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from graphdoc.evidence import Folded, Frame, Holder, Node, OlderEdge, Raised, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.program.bindings import (
+    every_node,
     expression_at,
     frame_of,
     function_at,
@@ -135,8 +136,7 @@ def statement_names(sources: SourceTexts, frame: Frame) -> set[str] | None:
 
 def grows_at(sources: SourceTexts, frame: Frame) -> bool:
     """Whether the statement at this place adds to what it binds: ``total += loss``, ``total = total + loss``."""
-    root = tree(sources, frame.file)
-    for node in walked(root) if root is not None else ():
+    for node in every_node(sources, frame.file):
         if not isinstance(node, ast.Assign | ast.AugAssign):
             continue
         if covers(node, frame.line):
@@ -168,9 +168,8 @@ def slices_in(sources: SourceTexts, frame: Frame, names: Iterable[str]) -> list[
 def attributes_of_one_object(sources: SourceTexts, frame: Frame, holders: Iterable[Holder]) -> list[str]:
     """The paths by which the methods of one class reach a tensor that an attribute of their object holds, where the
     place lies in a method of that class: ``self`` means the same in all of them."""
-    root = tree(sources, frame.file)
     cls = next(
-        (n for n in walked(root or ast.Module([], [])) if isinstance(n, ast.ClassDef) and covers(n, frame.line)),
+        (n for n in every_node(sources, frame.file) if isinstance(n, ast.ClassDef) and covers(n, frame.line)),
         None,
     )
     methods = {m.name: m for m in (cls.body if cls is not None else ()) if isinstance(m, ast.FunctionDef)}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from graphdoc.evidence import Frame, Holder, Node, Raised, SourceTexts, Step
-from graphdoc.program.bindings import frame_of, function_around, function_at, scope_at, tree
+from graphdoc.program.bindings import every_node, frame_of, function_around, function_at, scope_at, tree
 from graphdoc.source.module import walked
 from graphdoc.source.paths import covers, last_word, targets_of, without_subscripts
 
@@ -206,8 +206,7 @@ def given(sources: SourceTexts, statement: ast.stmt, entry: Entry) -> ast.expr |
 def fields_of(sources: SourceTexts, name: str) -> list[str]:
     """The fields of a dataclass or named tuple of the program, in order; empty where it is neither."""
     for file in sources:
-        root = tree(sources, file)
-        for n in walked(root) if root is not None else ():
+        for n in every_node(sources, file):
             if isinstance(n, ast.ClassDef) and n.name == name:
                 if not any(isinstance(s, ast.FunctionDef) and s.name == "__init__" for s in n.body):
                     return [
@@ -449,8 +448,7 @@ def _anywhere(sources: SourceTexts, nodes: Sequence[Node], holder: Holder, made:
     working: list[Frame] = []
     seen = {(f.file, f.line) for n in nodes for f in n.stack if f.user}
     for file in sources:
-        root = tree(sources, file)
-        for scope in walked(root) if root is not None else ():
+        for scope in every_node(sources, file):
             if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
                 for s in statements(scope):
                     ran = _ran_in(s, file, made)
@@ -504,8 +502,7 @@ def dropped_detaches(sources: SourceTexts, files: Iterable[str]) -> list[Frame]:
     """Lines such as ``t.detach()`` whose result is thrown away: their author believes that the graph is cut there."""
     out = []
     for file in files:
-        root = tree(sources, file)
-        for node in walked(root) if root is not None else ():
+        for node in every_node(sources, file):
             if (
                 isinstance(node, ast.Expr)
                 and isinstance(node.value, ast.Call)

@@ -9,7 +9,7 @@ from typing import Any
 
 from graphdoc.evidence import Cut, Folded, Frame, Raised, Sign, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.program.bindings import assignments, frame_of, source_at, tree
+from graphdoc.program.bindings import assignments, every_node, frame_of, source_at, tree
 from graphdoc.program.carried_names import bound_names, uses_in_loss
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import made
@@ -103,8 +103,7 @@ def _written(sources: SourceTexts) -> list[Written]:
     """Every ``inference_mode`` in the sources."""
     out: list[Written] = []
     for file in sources:
-        root = tree(sources, file)
-        for node in walked(root) if root is not None else ():
+        for node in every_node(sources, file):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 for d in node.decorator_list:
                     if MODE in ast.unparse(d):
@@ -261,8 +260,7 @@ def left_cut(program: Program, mended: Sequence[Cut]) -> list[Cut]:
 def _elements_of_one(sources: SourceTexts, one: Frame, other: Frame) -> bool:
     if one.file != other.file or one.extent == other.extent:
         return False
-    root = tree(sources, one.file)
-    for node in walked(root) if root is not None else ():
+    for node in every_node(sources, one.file):
         if isinstance(node, ast.Tuple) and covers(node, one.line) and covers(node, other.line):
             first, second = (_element(sources, node, f) for f in (one, other))
             if first is not None and second is not None and first is not second:

@@ -348,8 +348,7 @@ def _unrecorded(sources: SourceTexts, carry: OlderEdge, failing: Event | None) -
     names = {kept_name(h) for h in carry.tensor.holders} - {""}
     found = []
     for file in sources:
-        root = tree(sources, file)
-        for scope in walked(root) if root is not None else ():
+        for scope in every_node(sources, file):
             if isinstance(scope, ast.Module | ast.FunctionDef):
                 name = getattr(scope, "name", "<module>")
                 for s in statements(scope):

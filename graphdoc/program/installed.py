@@ -12,7 +12,7 @@ from typing import Any
 from graphdoc.evidence import Frame, Node, Package, SourceTexts
 from graphdoc.evidence.lookup import node_with, package_of
 from graphdoc.model import Role, Span
-from graphdoc.program.bindings import class_around, expression_at, frame_of, source_at, statement_at, tree
+from graphdoc.program.bindings import class_around, every_node, expression_at, frame_of, source_at, statement_at, tree
 from graphdoc.program.in_place_writes import in_loop
 from graphdoc.program.spans import Moment, frames, innermost_user, span, where
 from graphdoc.source.module import walked
@@ -168,8 +168,7 @@ def _asked(test: ast.expr) -> Iterator[str]:
 
 def given(sources: SourceTexts, file: str, name: str) -> Iterator[Switch]:
     """Where the user's code gives a thing of this name a value that is not plainly off."""
-    root = tree(sources, file)
-    for node in walked(root) if root is not None else ():
+    for node in every_node(sources, file):
         if not isinstance(node, ast.Call):
             continue
         call = frame_of(sources, file, node)
@@ -323,9 +322,8 @@ def _values(sources: SourceTexts, file: str, name: str) -> list[ast.expr]:
 def _factory(sources: SourceTexts, file: str, name: str) -> list[Frame]:
     """The flag inside a factory: ``act = partial(nn.ReLU, inplace=True)``, ``def act(): return nn.ReLU(True)``."""
     for other in (file, *(f for f in sources if f != file)):
-        root = tree(sources, other)
         scopes: list[ast.AST] = list(_values(sources, other, name))
-        for node in walked(root) if root is not None else ():
+        for node in every_node(sources, other):
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
                 scopes.append(node)
         found = [frame_of(sources, other, c) for s in scopes for c in _flagged(s)]

@@ -418,8 +418,7 @@ def _walked(sources: SourceTexts, frame: Frame, name: str) -> str:
 
 def _value(sources: SourceTexts, frame: Frame) -> ast.expr | None:
     """The value of the assignment at a place, what ``x.add_(v)`` is given."""
-    root = bindings.tree(sources, frame.file)
-    for node in walked(root) if root is not None else ():
+    for node in bindings.every_node(sources, frame.file):
         if not isinstance(node, ast.stmt) or node.lineno != frame.line:
             continue
         if isinstance(node, ast.Assign | ast.AugAssign):
@@ -449,13 +448,12 @@ _LIBRARIES = frozenset({"torch", "math", "np", "numpy", "F", "nn"})
 
 def _is_sum(sources: SourceTexts, frame: Frame, name: str) -> bool:
     """Whether the function begins this name from a constant, and the statement adds to it."""
-    root = bindings.tree(sources, frame.file)
     adds = any(
         isinstance(n, ast.AugAssign)
         and n.lineno == frame.line
         and isinstance(n.op, ast.Add | ast.Sub)
         and bindings.is_name(n.target, name)
-        for n in (walked(root) if root is not None else ())
+        for n in (bindings.every_node(sources, frame.file))
     )
     return adds and any(_begins(value) for _, value in bindings.assignments(sources, frame, name))
 

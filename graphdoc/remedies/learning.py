@@ -92,10 +92,9 @@ def _whole(sources: SourceTexts, making: Made, optimizer: Optimizer) -> tuple[Re
 def _made_anew(sources: SourceTexts, making: Made, module: str) -> list[str]:
     """The parts that the program has put into a network, before its optimizer, in the place of what it had:
     ``model.fc = nn.Linear(512, 3)``. Who freezes all of it behind that hardly means these."""
-    root = bindings.tree(sources, making.file)
     line = making.statement.lineno
     found: dict[str, None] = {}
-    for node in ast.walk(root) if root is not None else ():
+    for node in bindings.every_node(sources, making.file):
         if isinstance(node, ast.Assign) and node.lineno < line and isinstance(node.value, ast.Call):
             builds = last_word(node.value.func)[:1].isupper()
             paths = [bindings.text_of(t) for t in node.targets if isinstance(t, ast.Attribute | ast.Subscript)]

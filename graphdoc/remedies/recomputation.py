@@ -8,7 +8,7 @@ from dataclasses import replace
 from graphdoc.evidence import Frame, Node, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.asked_gradients import asks_the_same
-from graphdoc.program.bindings import decided_at, function_around, function_at, tree
+from graphdoc.program.bindings import decided_at, every_node, function_around, function_at, tree
 from graphdoc.program.calls_in_order import asks_for_some
 from graphdoc.program.carried_names import bound_names, meeting
 from graphdoc.program.container_entries import kept_at, user_frames
@@ -281,8 +281,7 @@ def _covers(frame: Frame, line: int) -> bool:
 
 def _starts_before(sources: SourceTexts, loop: Frame, path: str) -> bool:
     """Whether the last statement before the loop, in its own block, that sets the path sets it to a number."""
-    root = tree(sources, loop.file)
-    for n in ast.walk(root) if root is not None else ():
+    for n in every_node(sources, loop.file):
         for block in blocks_of(n):
             for i, s in enumerate(block):
                 if isinstance(s, ast.For | ast.While) and s.lineno == loop.line:

@@ -9,7 +9,7 @@ from typing import Any
 
 from graphdoc.evidence import Frame, Holder, SourceTexts
 from graphdoc.finding import Remedy
-from graphdoc.program.bindings import assignments, frame_of, function_around, function_at, text_of, tree
+from graphdoc.program.bindings import assignments, every_node, frame_of, function_around, function_at, text_of, tree
 from graphdoc.program.carried_names import meeting
 from graphdoc.program.container_entries import MOST_PUTS, kept_at, statements
 from graphdoc.program.gathered_parameters import makes_parameter
@@ -77,8 +77,7 @@ def _record(holder: Holder) -> tuple[str, Any] | None:
 def _puts(sources: SourceTexts, name: str, structure: Any) -> Iterator[tuple[Frame, Any]]:
     """The expressions that go into such a list, or into a record of it, with their structure."""
     for file in sources:
-        root = tree(sources, file)
-        for scope in ast.walk(root) if root is not None else ():
+        for scope in every_node(sources, file):
             if not isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module):
                 continue
             for s in statements(scope):

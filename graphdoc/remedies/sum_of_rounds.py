@@ -10,7 +10,7 @@ from graphdoc.evidence import Frame, Node, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.finding import Remedy
 from graphdoc.program import bindings
-from graphdoc.program.bindings import function_around, source_at, tree
+from graphdoc.program.bindings import every_node, function_around, source_at, tree
 from graphdoc.program.carried_names import bound_names, grows_at
 from graphdoc.program.container_entries import user_frames
 from graphdoc.program.observed import Program
@@ -284,7 +284,6 @@ def _within(frame: Frame, loop: Frame) -> bool:
 
 def _zero_of(sources: SourceTexts, loop: Frame, path: str) -> str:
     """A start value: of the sum's own shape where the file has torch at hand, which a buffer asks for."""
-    root = tree(sources, loop.file)
-    names = [a for n in ast.walk(root or ast.Module([], [])) if isinstance(n, ast.Import) for a in n.names]
+    names = [a for n in every_node(sources, loop.file) if isinstance(n, ast.Import) for a in n.names]
     known = any(a.name == "torch" and a.asname in (None, "torch") for a in names)
     return f"torch.zeros_like({path})" if known else "0"

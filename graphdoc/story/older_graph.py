@@ -9,7 +9,7 @@ from typing import Any
 from graphdoc.evidence import Event, Frame, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.model import Role, Span
-from graphdoc.program.bindings import frame_of, tree
+from graphdoc.program.bindings import every_node, frame_of
 from graphdoc.program.calls_in_order import Journal
 from graphdoc.program.carried_names import (
     beside_the_new,
@@ -430,8 +430,7 @@ def cached_with(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> Frame 
     if not cached or reuse.failing is None:
         return None
     for frame in user_frames(reuse.failing.stack):
-        root = tree(sources, frame.file)
-        for node in ast.walk(root) if root is not None else ():
+        for node in every_node(sources, frame.file):
             if isinstance(node, ast.With) and covers(node, frame.line):
                 for item in node.items:
                     if "cached" in ast.unparse(item.context_expr):

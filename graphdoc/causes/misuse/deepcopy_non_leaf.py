@@ -224,8 +224,9 @@ def _stored_by_forward(sources: SourceTexts) -> list[tuple[str, Frame]]:
 
 def _statement(sources: SourceTexts, frame: Frame) -> Frame:
     """The whole assignment that the frame lies in, so that the span shows what is stored where."""
-    root = bindings.tree(sources, frame.file)
-    around = [n for n in ast.walk(root or ast.Module([], [])) if isinstance(n, ast.Assign) and covers(n, frame.line)]
+    around = [
+        n for n in bindings.every_node(sources, frame.file) if isinstance(n, ast.Assign) and covers(n, frame.line)
+    ]
     return bindings.frame_of(sources, frame.file, around[0]) if around else frame
 
 
