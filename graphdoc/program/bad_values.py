@@ -14,7 +14,8 @@ from graphdoc.growth import grew_steadily
 from graphdoc.program.installed import Deed, deed_of
 from graphdoc.program.singular_points import POINT, Numbers, Singular, base, frame_of, number_of, singular_point
 from graphdoc.program.spans import code_at
-from graphdoc.source.expressions import name_of, operand_of, parsed, position_of
+from graphdoc.source.expressions import name_of, operand_of, position_of
+from graphdoc.source.paths import parse_expression
 
 KIND = "nonfinite"
 HUGE = 1e12
@@ -313,19 +314,19 @@ class Trouble:
 
     def operand(self, birth: Birth) -> str:
         """The source text of what the function was given: ``1 - p`` of ``torch.log(1 - p)``; empty if not plain."""
-        node = parsed(self.code(birth))
+        node = parse_expression(self.code(birth))
         found = operand_of(node, birth.operation) if node is not None else None
         return " ".join(ast.unparse(found).split()) if found is not None else ""
 
     def name(self, birth: Birth) -> str:
         """The function's name as the program calls it, else the operator's."""
-        return name_of(parsed(self.code(birth))) or birth.operation
+        return name_of(parse_expression(self.code(birth))) or birth.operation
 
     def point(self, birth: Birth) -> Singular | None:
         """What is known of the function's singular points; one that writes nan itself there is known by its name."""
         if birth.kind != "constant" or birth.shows != "nan":
             return singular_point(birth.operation)
-        return singular_point(name_of(parsed(self.code(birth))))
+        return singular_point(name_of(parse_expression(self.code(birth))))
 
     def code(self, birth: Birth) -> str:
         """The source text of the expression, on one line; the package's own where it stands in one."""

@@ -11,14 +11,6 @@ from graphdoc.source.paths import is_path, last_word
 # What a function of numbers is given, read off its expression: the argument, the divisor, the base.
 
 
-def parsed(code: str) -> ast.expr | None:
-    """An expression's syntax tree, or None."""
-    try:
-        return ast.parse(code.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError):
-        return None
-
-
 _LATER: dict[str, tuple[int, tuple[str, ...]]] = {
     **dict.fromkeys(("xlogy", "xlog1py"), (1, ("other", "target"))),
     **dict.fromkeys(("div", "divide", "true_divide", "floor_divide", "fmod", "remainder"), (1, ("other",))),

@@ -18,7 +18,7 @@ from graphdoc.program.modules_in_source import written_into
 from graphdoc.program.optimizer_places import made
 from graphdoc.program.proof import Proof, name_of
 from graphdoc.program.spans import code_at, distinct, innermost_user, place, span, span_of, where
-from graphdoc.source.expressions import parsed
+from graphdoc.source.paths import parse_expression
 from graphdoc.story.wording import folded, listing, opening, optimizer_of
 
 # Telling parameters that a straight-through sum leaves without gradient: only its detached part is made of them.
@@ -29,7 +29,7 @@ def bypassed(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> F
     whose = folded(sign.parameters)
     if not whose:
         return None
-    node = parsed(code_at(sources, innermost_user(sign.stack)))
+    node = parse_expression(code_at(sources, innermost_user(sign.stack)))
     detached = next(
         (
             n.value.left
