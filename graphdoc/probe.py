@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from graphdoc.evidence import GRADIENTS, GRADIENTS_ASKED, SECOND_LOOK, Evidence, EvidenceError, Process, Sign
+from graphdoc.evidence import GRADIENTS, GRADIENTS_ASKED, LEFT_OUT, SECOND_LOOK, Evidence, EvidenceError, Process, Sign
 from graphdoc.launch import Ended
 from graphdoc.launch.isolation import CannotIsolate, Stop, check_ways, launch_apart, stoppable
 from graphdoc.launch.keep import Kept
@@ -222,7 +222,9 @@ def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop) 
             _add_look(kept, evidence, [*own, *(f for f in ended.evidence if f not in own)], mode, ended_alike)
             return evidence
         second = read_processes(kept, _of_the_same_rank(ended.evidence, evidence.process)).first
-    if second is not None and _was_their_turn_later(evidence, second):
+    if second is not None:
+        second.signs = [s for s in second.signs if s.kind != LEFT_OUT or not _was_their_turn_later(evidence, s)]
+    if second is not None and _was_their_turn_later(evidence, second.as_if):
         evidence.signs += [s for s in second.signs if s.kind == GRADIENTS]
         evidence.optimizers, evidence.parameters = second.optimizers, second.parameters
         return evidence
@@ -276,9 +278,8 @@ def _tells_more(as_if: object, signs: list[Sign]) -> bool:
     return as_if is not None or any(s.kind in SECOND_LOOK for s in signs)
 
 
-def _was_their_turn_later(first: Evidence, second: Evidence) -> bool:
+def _was_their_turn_later(first: Evidence, sign: Sign | None) -> bool:
     """Whether parameters that were cut off in the first steps got gradients later in the whole run."""
-    sign = second.as_if
     if sign is None or "positions" not in sign.facts:
         return False
     optimizer = sign.facts.get("optimizer", sign.optimizer)

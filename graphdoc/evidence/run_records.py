@@ -19,7 +19,11 @@ GRADIENTS = "gradients"
 """What was measured of the gradients of one optimizer (``graphdoc.capture.whatif``)."""
 GRADIENTS_ASKED = "gradients-asked"
 """The user has asked for these."""
-SECOND_LOOK = frozenset({BYPASSED, ITSELF, GRADIENTS})
+LEFT_OUT = "left-out"
+"""Of parameters that no loss depends on: ``stack`` is where the last result was made of them, ``other`` a backward
+call, ``facts["positions"]`` where they stand among those of their optimizer, ``facts["apart"]`` whether in a group of
+their own."""
+SECOND_LOOK = frozenset({BYPASSED, ITSELF, GRADIENTS, LEFT_OUT})
 """Kinds of signs that only a second run gives."""
 AS_IF = frozenset({"covered-loss", "constant-term", "cut-off", "cut-term", "stale-parameter"})
 """Kinds of signs whose evidence is that of the failure which it would be if PyTorch raised an error for them."""

@@ -396,10 +396,10 @@ def is_meant(program: Program) -> bool:
     sign = program.evidence.as_if
     if sign is None or not sign.facts.get("said") or sign.facts.get("apart"):
         return False
-    return not _given_by_name(program, sign.parameters, name_of(program.optimizers, sign))
+    return not given_by_name(program, sign.parameters, name_of(program.optimizers, sign))
 
 
-def _given_by_name(program: Program, parameters: list[str], optimizer: str) -> bool:
+def given_by_name(program: Program, parameters: list[str], optimizer: str) -> bool:
     """Whether the optimizer is made of a list in which the module that holds all of these, or the one that it is, is
     named by itself."""
     making = made(program.sources, optimizer) if optimizer else None

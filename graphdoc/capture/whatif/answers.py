@@ -9,7 +9,7 @@ from graphdoc.capture.code_places import shown_file
 from graphdoc.capture.cut_records import is_users
 from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.whatif.measure import ANOTHER, MISSING, ZEROS, Result
-from graphdoc.evidence import GRADIENTS, Frame, Sign
+from graphdoc.evidence import GRADIENTS, LEFT_OUT, Frame, Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.cut_records import Record
@@ -32,7 +32,7 @@ class Answers:
         """At how many steps the same places were met."""
         self._totals: dict[int, float] = {}
         self._dead: Sign | None = None
-        self._functions: dict[str, Sign] = {}
+        self._told: dict[str, Sign] = {}
         self.complete = False
 
     def refused(self, why: str) -> None:
@@ -63,9 +63,9 @@ class Answers:
         look["functions"] = functions
         for function in functions:
             name, ratio = str(function["name"]), function["gradient"] / function["slope"]
-            if self._again((target.number, name, round(ratio, 1))) and name not in self._functions:
+            if self._again((target.number, name, round(ratio, 1))) and name not in self._told:
                 last = self._probe.witness.journal.latest("backward")
-                sign = self._functions[name] = Sign("other-derivative", [Frame(**f) for f in function["made"]])
+                sign = self._told[name] = Sign("other-derivative", [Frame(**f) for f in function["made"]])
                 sign.other = self._probe.frames(last.raw) if last is not None else []
                 every = [n for a in look["answers"] if a["answer"] == ANOTHER for n in a["parameters"]]
                 sign.facts = {"functions": [function]}
@@ -89,7 +89,7 @@ class Answers:
         look["cut_why"] = why
         look["cuts"] = [{"op": rs[0].op, "frames": self._frames(rs[0].raw)[-1:]} for rs in places]
         look["cut_by_patch"] = bool(probe.patched.places({rs[0].place: rs for rs in places}))
-        never = {i for i in self._never(target, chosen) if self._rests(target.parameters[i])}
+        never = self.never_given(target, chosen)
         if not all(_is_of_the_program(rs[-1], self._frames(rs[-1].raw)) for rs in places):
             return  # a package does that, on behalf of somebody who wanted a copy perhaps
         if (
@@ -111,6 +111,19 @@ class Answers:
                 "positions": self._positions(target, never),
             },
         )
+
+    def left_out(self, target: Target, idle: set[int], told: Any) -> None:
+        """No loss depends on these parameters, although results with a graph are made of them."""
+        results = told["watch"] if isinstance(told, dict) else []
+        users = [f for frames in results for f in frames if f["user"]][-1:]
+        if not users or LEFT_OUT in self._told or not self._again((target.number, LEFT_OUT, str(users))):
+            return
+        last = self._probe.witness.journal.latest("backward")
+        sign = self._told[LEFT_OUT] = Sign(LEFT_OUT, [Frame(**f) for f in results[-1]])
+        sign.other = self._probe.frames(last.raw) if last is not None else []
+        sign.parameters, sign.optimizer = sorted(self._names(target, idle).values()), target.number
+        sign.count = ENOUGH
+        sign.facts = {"positions": self._positions(target, idle), "apart": self._apart(target, idle)}
 
     def ended(self, target: Target, look: dict[str, Any], missing: set[int], zero: set[int], told: Any) -> None:
         """A loss depends on these parameters, and what they are given is none or zero: it ends at these nodes."""
@@ -161,10 +174,11 @@ class Answers:
     def _frames(self, raw: Any) -> list[dict[str, Any]]:
         return [dict(vars(f)) for f in self._probe.frames(raw)]
 
-    def _never(self, target: Target, chosen: set[int]) -> set[int]:
-        """Those that have never been given any gradient, as far as steps were looked at."""
+    def never_given(self, target: Target, chosen: set[int]) -> set[int]:
+        """Those that have never been given any gradient, as far as steps were looked at, and that nothing else
+        writes to."""
         had = self._probe.witness.journal.with_grad
-        return {i for i in chosen if not had.get(id(target.parameters[i]))}
+        return {i for i in chosen if not had.get(id(p := target.parameters[i])) and self._rests(p)}
 
     @staticmethod
     def _positions(target: Target, chosen: set[int]) -> list[int]:
@@ -186,7 +200,7 @@ class Answers:
             signs = [Sign(GRADIENTS, weak=True, facts={"why": self._why, "looks": []})]
         for sign in signs:
             sign.facts["complete"] = self.complete
-        return [*signs, *([self._dead] if self._dead is not None else []), *self._functions.values()]
+        return [*signs, *([self._dead] if self._dead is not None else []), *self._told.values()]
 
 
 def _is_of_the_program(record: Record, frames: list[dict[str, Any]]) -> bool:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture.whatif.cut_places import Held, locate
 from graphdoc.capture.whatif.dying import Dying
 from graphdoc.capture.whatif.functions import FunctionCheck
-from graphdoc.capture.whatif.measure import ANOTHER, MISSING, ZEROS, measure
+from graphdoc.capture.whatif.left_out import LeftOut
+from graphdoc.capture.whatif.measure import ANOTHER, INDEPENDENT, MISSING, ZEROS, measure
 from graphdoc.capture.whatif.window import Move, Target
 
 if TYPE_CHECKING:
@@ -53,6 +54,10 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
         met: dict[str, Any] = {"met": True, "wrong": []} if isinstance(told, str) else told["watch"]
         look["own"] = probe.hooked or met["met"]
         answers.others(target, look, met["wrong"])
+    depends = {i for a in result.answers if a.answer != INDEPENDENT for i in a.parameters}
+    idle = answers.never_given(target, set(range(len(target.parameters))) - depends)
+    if idle:
+        answers.left_out(target, idle, (yield Move(watch=LeftOut(target, idle, probe.witness.cwd))))
     missing = {i for a in result.answers if a.answer == MISSING for i in a.parameters}
     zero = {i for a in result.answers if a.answer == ZEROS for i in a.parameters}
     ends = result.ends

@@ -1,0 +1,56 @@
+"""Where what parameters compute is left lying: the last results made of them, of which no loss is made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from torch.overrides import TorchFunctionMode
+
+from graphdoc.capture import stacks
+from graphdoc.capture.frames import frames_of
+
+if TYPE_CHECKING:
+    from graphdoc.capture.whatif.window import Target
+
+MOST = 4
+"""Results that are told."""
+
+
+class LeftOut(TorchFunctionMode):
+    """A watch of one step: each result with a graph that is made of these parameters, until another is made of it."""
+
+    def __init__(self, target: Target, chosen: set[int], cwd: str) -> None:
+        super().__init__()
+        self._tensor = target.torch.Tensor
+        self._leaves = {id(target.parameters[i]) for i in chosen}
+        self._cwd = cwd
+        self._made: dict[int, Any] = {}
+        """All such results; what is kept cannot give its id to another."""
+        self._last: dict[int, stacks.Stack] = {}
+        self._used: set[int] = set()
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        given = {id(t) for t in self._tensors((args, list((kwargs or {}).values())))}
+        if given & self._leaves or not given.isdisjoint(self._made):
+            for made in self._tensors(result):
+                if made.grad_fn is not None and id(made) not in self._made:
+                    for ident in given:
+                        self._last.pop(ident, None)
+                    self._made[id(made)] = made
+                    self._last[id(made)] = stacks.stack_here(2)
+        return result
+
+    def _tensors(self, value: Any) -> list[Any]:
+        if isinstance(value, self._tensor):
+            return [value]
+        return [t for v in value for t in self._tensors(v)] if isinstance(value, tuple | list) else []
+
+    def began(self, outputs: Any) -> None:
+        """A backward call begins."""
+        self._used |= {id(t) for t in outputs}
+
+    def told(self) -> list[list[dict[str, Any]]]:
+        """The stacks of those of which nothing was made, as frames."""
+        left = [raw for ident, raw in self._last.items() if ident not in self._used]
+        return [[dict(vars(f)) for f in frames_of(raw, self._cwd)] for raw in left[:MOST]]
