@@ -32,6 +32,8 @@ class LeftOut(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         given = {id(t) for t in self._tensors((args, list((kwargs or {}).values())))}
+        if getattr(func, "__name__", "") in ("backward", "grad"):
+            self._used |= given
         if given & self._leaves or not given.isdisjoint(self._made):
             for made in self._tensors(result):
                 if made.grad_fn is not None and id(made) not in self._made:
@@ -46,9 +48,8 @@ class LeftOut(TorchFunctionMode):
             return [value]
         return [t for v in value for t in self._tensors(v)] if isinstance(value, tuple | list) else []
 
-    def began(self, outputs: Any) -> None:
+    def began(self, _outputs: Any) -> None:
         """A backward call begins."""
-        self._used |= {id(t) for t in outputs}
 
     def told(self) -> list[list[dict[str, Any]]]:
         """The stacks of those of which nothing was made, as frames."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import LEFT_OUT
+from graphdoc.evidence import LEFT_OUT, Sign
 from graphdoc.finding import Finding
 from graphdoc.program.cuts import given_by_name
 from graphdoc.program.observed import Program
@@ -60,6 +60,10 @@ def recognise(program: Program) -> Finding | None:
         return None
     if not sign.facts["apart"] and not given_by_name(program, sign.parameters, name_of(program.optimizers, sign)):
         return None
+    return _told(program, sign)
+
+
+def _told(program: Program, sign: Sign) -> Finding:
     whose, name = folded(sign.parameters), optimizer_of(program.optimizers, sign)
     return Finding(
         0.6,
