@@ -95,6 +95,8 @@ def compared(request: Request, other: Against, steps: int, stop: Stop, asked: bo
             base = run.trace(other.first, other.base, {})
             if other.name == "cpu" and base.device == "cpu":
                 raise UsageError("nothing to compare: the program's parameters are on the CPU as it is")
+            if other.name == "eager" and not base.seen:
+                raise UsageError("nothing to compare: the program compiles nothing in its first steps")
             second = run.trace(other.second, other.other, other.texts or {})
             texts = other.texts or {}
             back = original_line(_texts_now(texts), texts, request.cwd or os.getcwd())
