@@ -137,7 +137,7 @@ class Sample:
                 continue
             apart = numbers.numel() // MOST_NUMBERS + 1
             few, asked = (t.reshape(-1)[::apart].cpu() for t in (numbers, grad))
-            bits = few.contiguous().view(torch.int16)
+            bits = few.clone(memory_format=torch.contiguous_format).view(torch.int16)  # not the parameter's own memory
             self._read[id(p)] = share * numbers.numel() / max(bits.numel(), 1), bits, asked != 0
             sizes.append(few.abs().float())
         self.others = float(sum(p.numel() for p in parameters if p.dtype not in short))
