@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,8 +29,10 @@ from graphdoc.shapes import Picture
 from graphdoc.story.first_bad_value import every_value, is_asked
 from graphdoc.story.gradients import gradients
 from graphdoc.story.installed_code import assign
+from graphdoc.story.lines import by_the_rules, in_lines
 from graphdoc.story.unregistered import weak_signs
 from graphdoc.story.went_on import retold
+from graphdoc.story.wording import begins_small
 
 MOST = 3
 """Diagnoses told for one failure."""
@@ -200,11 +202,17 @@ def fix_of(remedy: Remedy, evidence: Evidence) -> Fix:
     """A remedy as it is told: what it is called is what ``graphdoc fix`` will go by."""
     safety = safety_of(remedy, evidence.went_on or can_go_on(evidence.raised))
     called = remedy.safety if safety != remedy.safety else ""
-    return Fix(remedy.kind, remedy.title, safety, note=remedy.note, called=called)
+    title = begins_small(in_lines(remedy.title, _files(evidence)))
+    return Fix(remedy.kind, title, safety, note=in_lines(remedy.note, _files(evidence), sentence=True), called=called)
+
+
+def _files(evidence: Evidence) -> Collection[str]:
+    """The files of the program; a log tells of some of them only, so none are known."""
+    return () if evidence.from_text else evidence.sources.keys()
 
 
 def _diagnosis(found: Found, evidence: Evidence) -> Diagnosis:
-    finding = found.finding
+    finding = by_the_rules(found.finding, _files(evidence))
     return Diagnosis(
         code=found.cause.code,
         cause=found.cause.slug,

@@ -217,7 +217,7 @@ def _early(sources: Sources, place: object, other: Source, owner: ast.stmt | Non
         anchor = _in_block(source, parent, owner)
     block = source.node_block(around)
     if block is None or anchor is None or block[0].index(anchor) <= block[1]:
-        raise CannotFix("the step does not stand before the backward call in the block of both")
+        raise CannotFix("the step does not stand before the backward call in one block")
     crossed = [*crossed, *block[0][block[1] + 1 : block[0].index(anchor) + 1]]
     return _Early(step, optimizer, moved, under, anchor, crossed)
 

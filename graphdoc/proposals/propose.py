@@ -27,6 +27,7 @@ from graphdoc.proposals.candidates import Candidate
 from graphdoc.source.effects import may_draw
 from graphdoc.source.layout import is_compound
 from graphdoc.source.module import Source
+from graphdoc.story.lines import in_lines
 from graphdoc.verify.compared import TOLERANCE
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def _candidates(
             if remedy.safety == "display":
                 candidates.append(Candidate(fix, remedy))
                 continue
-            left_out.append(f"{remedy.title}: {e}")
+            left_out.append(f"{fix.title}: {in_lines(str(e), sources.keys())}")
             continue
         except Exception as e:
             # A fix that breaks is our own fault and must not cost the user the other fixes.

@@ -207,7 +207,7 @@ def fitted_gradient(raised: Raised | None, returns: Sequence[Frame]) -> tuple[Re
         "fit_gradient",
         f"return the gradient in the shape of its input, {list(wanted)} for {list(got)}, at {where(returns[0])}",
         "unsafe",
-        "The numbers stay as they are computed; whether they are the right ones, `torch.autograd.gradcheck` can tell.",
+        "The numbers stay as they are computed; whether they are right, `torch.autograd.gradcheck()` can tell.",
         index=int(index),
         steps=steps,
         product=product,
@@ -272,7 +272,7 @@ def returned_gradients(found: Returned, no_tensor: int = -1) -> tuple[Remedy, ..
             f"return `{told}`, a value for each input of forward",
             "unsafe",
             "Each input gets the gradient that is computed for it; whether the formulas are right, "
-            "`torch.autograd.gradcheck` can tell.",
+            "`torch.autograd.gradcheck()` can tell.",
             values=list(fits.values),
         )
         left = _open(found.inputs, fits) if [*fits.values] != written else ""

@@ -41,7 +41,7 @@ from graphdoc.source.paths import (
     targets_of,
 )
 from graphdoc.story.missing_graph import recording_was_on, without_graph
-from graphdoc.story.wording import folded, listing
+from graphdoc.story.wording import as_called, folded, listing
 
 # What no trial can decide of a fix that gives a value its graph back, or takes it away, as the end of a sentence.
 
@@ -154,7 +154,7 @@ def of_reason(sources: SourceTexts, frame: Frame | None, reason: Reason) -> tupl
             if cut.reason not in ("detach", "conversion"):
                 return ()
             note = "The output then depends on it, and so do the gradients of everything that it was computed from."
-            found = remedy_at(at, "drop_call", f"Keep the graph: drop `{cut.op}`", "unsafe", note)
+            found = remedy_at(at, "drop_call", f"Keep the graph: drop {as_called(cut.op)}", "unsafe", note)
             return tuple(replace(r, open=open_at_draw(sources, at)) for r in found)
         case FlaggedLate(flagged, taken):
             note = "The output keeps its value, and has an edge to the input."

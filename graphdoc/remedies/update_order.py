@@ -207,8 +207,7 @@ def _last(program: Program, writers: list[Event], failing: Event) -> list[Remedy
     return [
         Remedy(
             "steps_last",
-            f"step at {at} when {'both' if not others else 'all'} losses have been differentiated, after "
-            f"{where(level or call)}",
+            f"take the step at {at} after {'all' if others else 'both'} backward calls, below {where(level or call)}",
             "safe",
             note,
             {

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from graphdoc.model import Diagnosis, Fix, Report, Role, Span
+from graphdoc.model import Confidence, Diagnosis, Fix, Report, Role, Span
 from graphdoc.render.text import flat, split_lines
 from graphdoc.unified_diff import parse
 
@@ -36,8 +36,17 @@ _WEIGHT: dict[Role, int] = {
     "consumed": 4,
     "related": 5,
 }
+_SURE: dict[Confidence, str] = {
+    "certain": "what the run has recorded leaves no other explanation",
+    "likely": "what was seen speaks for it, and nothing against it",
+    "possible": "the message allows it",
+}
+_LEAD = 150
+"""Characters of the two sentences that a short report begins with; with more, it begins with one."""
 _FIX = "graphdoc fix"
 _CODE = re.compile(r"`[^`]+`")
+_COUNTS = re.compile(r"\bversion \d+, \d+ expected|\bat version \d+, it is now")
+"""In a fact: the arithmetic of version counters, which JSON and the page tell to those who ask."""
 NO_TORCH = "torch was not imported in any process that was observed: there was no graph to look at."
 _EARLY, _LATE = (-1, 0), (1 << 62, 0)
 
@@ -121,6 +130,37 @@ def evidence(diagnosis: Diagnosis) -> list[str]:
     return [because, *facts[:1]]
 
 
+def lead(diagnosis: Diagnosis) -> str:
+    """What a short report says below the title: the first sentence of the explanation, with the second where both are
+    short."""
+    return "".join(f"{sentence}. " for sentence in _parts(diagnosis)[0]).rstrip()
+
+
+def proof(diagnosis: Diagnosis) -> list[str]:
+    """At most two sentences on what proves it, beside the ``lead``; without a fix also what is left of the explanation,
+    since what to do is said nowhere else."""
+    _, facts, rest = _parts(diagnosis)
+    return [*facts[:1], ". ".join(rest)] if rest and not diagnosis.fixes else facts[:2]
+
+
+def _parts(diagnosis: Diagnosis) -> tuple[list[str], list[str], list[str]]:
+    """The explanation and the evidence, each said once: what leads, what proves it, what is left.
+
+    Evidence is the reason and what was measured, without the arithmetic of version counters; where there is neither,
+    what the confidence stands for.
+    """
+    told = _sentences(diagnosis.explanation)
+    if len(told) > 1 and told[0].startswith(flat(diagnosis.title)):
+        del told[0]
+    said = f"{flat(diagnosis.title)} {flat(diagnosis.because)}"
+    facts = [f for f in map(flat, diagnosis.facts) if f and not _says_nothing_new(f, said) and not _COUNTS.search(f)]
+    proofs = [p for p in (flat(diagnosis.because), *facts) if p]
+    proofs = proofs or [_SURE[diagnosis.confidence]]
+    both = len(told) > 1 and len(told[0]) + len(told[1]) <= _LEAD
+    count = 2 if both else 1
+    return told[:count], proofs, told[count:]
+
+
 def effect(fix: Fix) -> str:
     """What the fix does to the gradients, in one sentence."""
     return _first_sentence(fix.note)
@@ -134,8 +174,12 @@ def _says_nothing_new(fact: str, said: str) -> bool:
 
 def _first_sentence(text: str) -> str:
     """Up to the first full stop that a new sentence follows."""
-    found = re.match(r".*?\.(?=\s+[A-Z`])", flat(text))
-    return (found[0] if found else flat(text)).removesuffix(".")
+    return next(iter(_sentences(text)), "")
+
+
+def _sentences(text: str) -> list[str]:
+    """The sentences of a text, each without its full stop: a new one begins with a capital, or with code."""
+    return [s.removesuffix(".") for s in re.split(r"(?<=\.)\s+(?=[A-Z`])", flat(text)) if s]
 
 
 def to_change(diagnosis: Diagnosis) -> list[Span]:
@@ -223,10 +267,8 @@ def more(report: Report, diagnosis: Diagnosis) -> str:
     others = len(diagnosis.fixes) - 1
     if patched(report) is not diagnosis:
         return f"{text}; what was tried: `{_FIX} --list`" if _failed(diagnosis) else text
-    if report.run.fixed_by != _FIX:
-        return f"{text}, `{report.run.fixed_by}`"
-    if others < 1:
-        return f"{text}, `{_FIX} --diff`"
+    if report.run.fixed_by != _FIX or others < 1:
+        return text
     return f"{text}; {others} other fix{'es' if others > 1 else ''}: `{_FIX} --list`"
 
 
@@ -241,10 +283,16 @@ def commands(report: Report, diagnosis: Diagnosis) -> list[str]:
     return [*found, mends] if patched(report) is diagnosis else found
 
 
-def offer(report: Report, fix: Fix) -> str:
-    """The command that tries a patch which has not been tried; empty where none does."""
-    untried = fix.diff and not fix.verification and fix.safety != "display"
-    return _FIX if untried and report.run.fixed_by == _FIX else ""
+def next_step(report: Report, diagnosis: Diagnosis) -> tuple[str, str]:
+    """What to do now, and the command that does it; empty words where no patch of this diagnosis is offered."""
+    if patched(report) is not diagnosis:
+        return "", ""
+    if report.run.fixed_by != _FIX:
+        return "fix it: ", report.run.fixed_by
+    best = diagnosis.fixes[0]
+    if best.verified:
+        return "apply it: ", _FIX if best.safety == "safe" else f"{_FIX} --unsafe"
+    return "try it: ", f"{_FIX} --diff"
 
 
 def repository_path(file: str) -> str:

@@ -1,4 +1,4 @@
-"""The report as a person reads it: the line to change, the story in order of time, what proves it, the fix."""
+"""The report as a person reads it: one sentence, the line to change, the story in order of time, the proof, the fix."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from graphdoc.model import Diagnosis, Fix, Report
 from graphdoc.render import story
 from graphdoc.render.change import change_rows
 from graphdoc.render.snippet import drawing, gutter_width
-from graphdoc.render.text import wrap
+from graphdoc.render.text import statement, wrap
 from graphdoc.render.underlines import Row, paint
 
 NAME = "terminal"
@@ -18,7 +18,16 @@ _PROSE = 104  # cells; longer lines of prose are hard to read, however wide the 
 _HANG = len("note: ")  # all later lines of a paragraph stand below the first word of a note
 
 _SCREEN = 30  # rows that a report of one fault should not exceed
-_DETAIL = ((3, 5, 2, 30), (3, 4, 2, 30), (3, 4, 1, 30), (3, 3, 1, 30), (3, 3, 1, 8), (1, 3, 1, 8), (1, 2, 1, 6))
+_DETAIL = (
+    (3, 5, 2, 30),
+    (3, 4, 2, 30),
+    (3, 4, 1, 30),
+    (3, 3, 1, 30),
+    (3, 3, 1, 8),
+    (1, 3, 1, 8),
+    (1, 2, 1, 6),
+    (1, 2, 1, 4),
+)
 """Places to change, other places, sentences of evidence and rows of the patch; the most first."""
 
 
@@ -60,23 +69,23 @@ def _rows(
 ) -> list[Row]:
     level = story.level(report)
     rows = _paragraph(f"{level}[{diagnosis.code}]: ", level, diagnosis.title, "", width, style="strong")
+    rows += _paragraph("", "", statement(story.lead(diagnosis)), "", width)
     gutter = gutter_width(diagnosis)
     rows += drawing(diagnosis, report.sources, width, gutter, places, change)
     margin = " " * gutter + " = "
     words = (f"{diagnosis.confidence}: ", "note: ")
-    for word, sentence in zip(words, story.evidence(diagnosis)[:sentences], strict=False):
+    for word, sentence in zip(words, story.proof(diagnosis)[:sentences], strict=False):
         rows += _paragraph(word, "note", sentence, margin, width)
     if diagnosis.fixes:
-        rows += _best_fix(report, diagnosis, diagnosis.fixes[0], width, gutter, patch_rows)
-    return rows + _paragraph("more: ", "note", story.more(report, diagnosis), margin, width)
+        rows += _best_fix(diagnosis, diagnosis.fixes[0], width, gutter, patch_rows)
+    rows += _paragraph("more: ", "note", story.more(report, diagnosis), margin, width)
+    head, command = story.next_step(report, diagnosis)
+    return rows + _paragraph(head, "help", command, "", width, style="strong")
 
 
-def _best_fix(report: Report, diagnosis: Diagnosis, fix: Fix, width: int, gutter: int, most: int) -> list[Row]:
+def _best_fix(diagnosis: Diagnosis, fix: Fix, width: int, gutter: int, most: int) -> list[Row]:
     margin = " " * gutter + " = "
-    badge = story.badge(fix)
-    command = story.offer(report, fix)
-    tries = f": `{command}` tries it" if command else ""
-    rows = _paragraph(f"{story.head(fix)}: ", "help", f"{fix.title} [{badge}{tries}]", "", width)
+    rows = _paragraph(f"{story.head(fix)}: ", "help", f"{fix.title} [{story.badge(fix)}]", "", width)
     if fix.verified:
         text, _ = rows[-1].pop()
         title, bracket, told = text.rpartition("[")

@@ -20,7 +20,7 @@ from graphdoc.program.proof import Proof, name_of
 from graphdoc.program.singular_points import frame_of
 from graphdoc.program.spans import code_at, distinct, innermost_user, place, short_code, span, span_of, where
 from graphdoc.source.paths import parse_expression
-from graphdoc.story.wording import folded, listing, optimizer_of
+from graphdoc.story.wording import as_called, folded, listing, optimizer_of
 
 OPTION = "--check-gradients"
 _PART = 0.01
@@ -331,10 +331,10 @@ def told_of(sources: SourceTexts, name: str, reason: Reason) -> Told:
             return _unrecorded(sources, name, cut, place)
         case TakenOut(cut, place):
             return Told(
-                (span("cause", place, f"`{cut.op}` takes the values of {name} out of the graph", sources),),
-                f"At {where(place)} `{cut.op}` takes its values out of the graph, and the output is computed from "
-                "these: for autograd they are constants.",
-                f"the output was computed from what `{cut.op}` gave at {where(place)}",
+                (span("cause", place, f"{as_called(cut.op)} takes the values of {name} out of the graph", sources),),
+                f"At {where(place)} {as_called(cut.op)} takes its values out of the graph, and the output is computed "
+                "from these: for autograd they are constants.",
+                f"the output was computed from what {as_called(cut.op)} gave at {where(place)}",
             )
         case FlaggedLate(flagged, taken):
             return Told(
@@ -355,10 +355,10 @@ def _unrecorded(sources: SourceTexts, name: str, cut: Cut, place: Frame) -> Told
     marks = (span("cause", switch, "gradient recording is switched off here", sources),) if switch is not None else ()
     role: Role = "related" if marks else "cause"
     return Told(
-        (*marks, span(role, place, f"`{cut.op}` takes {name} in here, and is not recorded", sources)),
-        f"{off}`{cut.op}` at {where(place)} takes it in while nothing is recorded, and the output is computed from "
-        "what that gives: for autograd it is a constant.",
-        f"the output was computed from what `{cut.op}` gave at {where(place)}, under {kind}",
+        (*marks, span(role, place, f"{as_called(cut.op)} takes {name} in here, and is not recorded", sources)),
+        f"{off}{as_called(cut.op)} at {where(place)} takes it in while nothing is recorded: what it gives to the "
+        "output is a constant for autograd.",
+        f"the output was computed from what {as_called(cut.op)} gave at {where(place)}, under {kind}",
     )
 
 

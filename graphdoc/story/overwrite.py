@@ -15,6 +15,7 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.refused_writes import RefusedWrite, Unpacked
 from graphdoc.program.spans import code_at, distinct, moment, place, span, span_of, where
 from graphdoc.program.writers import By, Writer, writer_of
+from graphdoc.story.wording import listing
 
 MOST_CAUSES = 3
 MOST_FACTS = 4
@@ -40,10 +41,11 @@ def named(found: Overwrite, stale: Stale) -> str:
     return (found.target.item or path) if plain and found.may_be(path) else called(stale)
 
 
-def quoted(found: Overwrite) -> str:
-    """What backward met first, for a title: a name as code, a description as it is."""
-    name = named(found, found.stale)
-    return name if name == called(found.stale) and not found.stale.tensor.name else f"`{name}`"
+def quoted(found: Overwrite, stale: Stale | None = None) -> str:
+    """What backward met first, or another stale tensor, in a sentence: a name as code, a description as it is."""
+    of = stale or found.stale
+    name = named(found, of)
+    return name if name == called(of) and not of.tensor.name else f"`{name}`"
 
 
 def saved_by(node: Node) -> str:
@@ -68,7 +70,7 @@ def readable(writer: Writer) -> str:
     name = writer.op.rsplit("::", 1)[-1]
     if name == "CopySlices" or name.endswith(("Backward0", "Backward")):
         return "an in-place write"
-    return name if name.endswith(")") else f"{name}()"
+    return f"`{name}`" if name.endswith(")") else f"`{name}()`"
 
 
 def first_writer(found: Overwrite) -> str:
@@ -85,14 +87,14 @@ def _through(writer: Writer) -> str:
 def saved_spans(sources: SourceTexts, found: Overwrite) -> tuple[Span, ...]:
     """Where the tensor was saved for backward, with the version that it had then."""
     s = found.stale
-    label = f"{saved_by(found.node)} saves {named(found, s)} at version {s.expected}"
+    label = f"{saved_by(found.node)} saves {quoted(found, s)} for backward"
     return span_of("consumed", found.node.stack, label, sources, moment(found.node))
 
 
 def failed_spans(sources: SourceTexts, raised: Raised | None, found: Overwrite) -> tuple[Span, ...]:
     """The backward call that noticed."""
     s = found.stale
-    label = f"needs version {s.expected}, finds version {s.current}"
+    label = f"needs {quoted(found, s)} as it was then"
     if found.failing is not None:
         return span_of("failed", found.failing.stack, label, sources, moment(found.failing))
     return raised_span(sources, raised, label)
@@ -113,11 +115,13 @@ def facts_of(program: Program, found: Overwrite) -> tuple[str, ...]:
 
 
 def reason(program: Program, found: Overwrite) -> str:
-    """The first of the facts: what backward met first, and by whose write."""
-    return next(iter(facts_of(program, found)), "")
+    """Who changed what backward met first. The arithmetic of version counters is left to the facts."""
+    by = list(writes_of(program, found.stale))
+    return f"{quoted(found)} was changed by {listing(by[:3]) if by else 'a write that was not seen'} after it was saved"
 
 
-def _by(program: Program, stale: Stale) -> str:
+def writes_of(program: Program, stale: Stale) -> dict[str, int]:
+    """The writes to a stale tensor since it was saved, each with its place, and how often each one was made."""
     parts: dict[str, int] = {}
     for w in stale.writes:
         writer = writer_of(program.evidence.sources, program.evidence.events, program.evidence.optimizers, w)
@@ -125,12 +129,17 @@ def _by(program: Program, stale: Stale) -> str:
         at = f"{deed.place} of {deed.package.told}" if deed is not None else where(writer.frame)
         text = f"{readable(writer)} at {at}" if at else readable(writer)
         parts[text] = parts.get(text, 0) + w.count
+    return parts
+
+
+def _by(program: Program, stale: Stale) -> str:
+    parts = {text.replace("`", ""): n for text, n in writes_of(program, stale).items()}
     gap = stale.current - stale.expected
     if not parts:
         return f"+{gap} by a write that was not seen"
     if len(parts) == 1:
         return f"+{gap} by {next(iter(parts))}"
-    told = [f"{text} ({n}×)" for text, n in parts.items()]
+    told = [f"{text} ({n}×)" if n > 1 else text for text, n in parts.items()]
     more = f" and {len(told) - 3} more" if len(told) > 3 else ""
     return f"written by {', '.join(told[:3])}{more}"
 

@@ -15,7 +15,7 @@ from graphdoc.program.spans import (
     span,
 )
 from graphdoc.story.gradients import moved_by
-from graphdoc.story.wording import folded
+from graphdoc.story.wording import as_called, folded
 
 _FAILED = "the loss that arrives here has no graph"
 
@@ -80,8 +80,8 @@ def _ended_by(cut: Cut | None) -> str:
     if by_checkpoint(cut):
         return "The reentrant checkpoint runs its block without recording, as none of its inputs requires gradients. "
     if cut.reason == "no-grad":
-        return f"`{cut.op}` runs where nothing is recorded. "
-    return f"`{cut.op}` ends the graph of this value. "
+        return f"{as_called(cut.op)} runs where nothing is recorded. "
+    return f"{as_called(cut.op)} ends the graph of this value. "
 
 
 def _covered(program: Program, finding: Finding) -> Finding:

@@ -11,6 +11,7 @@ from graphdoc.finding import Finding
 from graphdoc.program.proof import signs
 
 _INDEX = re.compile(r"\[\d+\]")
+_ATTRIBUTES = frozenset({"data", "grad"})
 
 
 def folded(names: Iterable[str], most: int = 3, beside: Iterable[str] = ()) -> str:
@@ -67,6 +68,19 @@ def of_entries(name: str, every: Iterable[str]) -> str:
     """A name that may be of any of several entries: ``state[…].v`` for ``state[0].v`` beside ``state[1].v``."""
     shape = _INDEX.sub("[…]", name)
     return gathered([name, *(n for n in every if _INDEX.sub("[…]", n) == shape)])[0]
+
+
+def as_called(name: str) -> str:
+    """A function in a sentence, with its parentheses: `item()`; an attribute or an operator as it is: `data`, `>`."""
+    parts = name.split(".")
+    calls = all(part.isidentifier() for part in parts) and parts[-1] not in _ATTRIBUTES
+    return f"`{name}()`" if calls else f"`{name}`"
+
+
+def begins_small(title: str) -> str:
+    """A title by the one rule for all of them: it begins small, unless a name begins it (`PyTorch`, code)."""
+    word = re.match(r"[A-Z][a-z]*(?![\w.(])", title)
+    return title[0].lower() + title[1:] if word else title
 
 
 def listing(words: Iterable[str], most: int = 3) -> str:

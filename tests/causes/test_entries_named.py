@@ -27,7 +27,7 @@ neck(torch.ones(2, 3)).backward()
 def test_the_entry_is_what_is_overwritten(tmp_path: Path) -> None:
     seen = observe(tmp_path / "sick", LATERALS)
     assert seen.slugs[0] == "inplace-on-saved-activation"
-    assert "`laterals[i - 1]` is changed in place" in seen.said and "saves laterals at" not in seen.said
+    assert "`laterals[i - 1]` is changed in place" in seen.said and "saves `laterals` for" not in seen.said
     assert observe(tmp_path / "mended", seen.patches()[0][1]["train.py"]).mended
 
 

@@ -597,8 +597,8 @@ def test_every_patch_of_a_tensor_overwritten_for_two_savers_runs_and_names_it_on
         script.write_text(texts["train.py"])
         assert run_forked(script).status == 0
     finding = told.found[0].finding
-    assert any("saves y at" in s.label for s in finding.spans)
-    assert not any("out" in s.label.split() for s in finding.spans) and finding.facts[0].startswith("y at version")
+    assert any("saves `y` for backward" in s.label for s in finding.spans)
+    assert not any("`out`" in s.label.split() for s in finding.spans) and finding.facts[0].startswith("y at version")
 
 
 def test_a_place_is_labelled_once(between) -> None:
@@ -611,7 +611,7 @@ def test_a_place_is_labelled_once(between) -> None:
 def test_a_write_that_was_not_counted_is_not_certain(between) -> None:
     finding = between("residual-added-to-an-argument").found[0].finding
     # Before torch 2.10 one run does not tell all writers, and the second one has counted each write by its function.
-    assert finding.confidence == ("certain" if "+1 by add_()" in finding.because else "likely")
+    assert finding.confidence == ("certain" if "by `add_()`" in finding.because else "likely")
 
 
 def test_keeping_the_flag_comes_after_dropping_it(between) -> None:

@@ -146,7 +146,7 @@ def test_a_state_of_one_number_is_no_sum_of_losses(tmp_path):
 def test_a_row_of_a_buffer_is_not_called_by_the_name_of_another_row(tmp_path):
     seen = told(tmp_path, PATH)
     assert seen.slugs[0] == "state-overwritten-in-place"
-    assert "saves sim.path at version" in seen.said and "saves end" not in seen.said
+    assert "saves `sim.path` for" in seen.said and "saves `end" not in seen.said
 
 
 def test_the_name_that_goes_on_to_the_next_round_is_detached(tmp_path):

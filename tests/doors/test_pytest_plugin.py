@@ -127,7 +127,7 @@ def test_each_fault_of_the_graph_gets_its_section_and_nothing_else_does(suite: t
     assert "error[GD101]" in found["test_carried"] and "--> test_model.py:11:9" in found["test_carried"]
     assert "error[GD104]" in found["test_of_a_fixture"] and "--> test_model.py:50:5" in found["test_of_a_fixture"]
     # Only a second run, of this test alone, tells where the graph was left.
-    assert "`item` takes" in found["TestOld.test_no_gradient"]
+    assert "`item()` takes" in found["TestOld.test_no_gradient"]
     assert "4 failed, 2 passed, 1 xfailed" in output
 
 

@@ -35,12 +35,13 @@ def test_a_whole_report() -> None:
     other = Fix("no-grad", "wrap it", "display", "", "by hand")
     assert told(fix, other) == [
         "error[GD103]: what happened",
+        "Why it did.",
         " --> t.py:1:5",
         "  |",
         "1 | a = q - v",
         "  |     ^^^^^ carries a graph",
         "  |",
-        "  = certain: Why it did",
+        "  = certain: what the run has recorded leaves no other explanation",
         "help: detach it [safe, verified]",
         "  |",
         "1 - a = q - v",
@@ -49,6 +50,7 @@ def test_a_whole_report() -> None:
         "  = effect: nothing flows back",
         "  = measured: 3 steps more",
         "  = more: `graphdoc explain GD103`; 1 other fix: `graphdoc fix --list`",
+        "apply it: graphdoc fix",
     ]
 
 
@@ -98,8 +100,8 @@ def test_a_second_diagnosis_is_one_line() -> None:
 
 
 def test_confidence_is_said() -> None:
-    assert "  = likely: Why it did." in told(confidence="likely")
-    assert "  = possible: Why it did." in told(confidence="possible")
+    assert "  = likely: what was seen speaks for it, and nothing against it" in told(confidence="likely")
+    assert "  = possible: the message allows it" in told(confidence="possible")
 
 
 def test_fix_is_offered_only_where_there_is_a_patch_to_print() -> None:
@@ -139,16 +141,25 @@ def test_a_patch_shows_only_what_changes_and_where_new_lines_go() -> None:
         "--- a/t.py\n+++ b/t.py\n@@ -9,4 +9,5 @@\n def f():\n+    new()\n     a\n     b\n     c\n"
         "@@ -30,3 +31,2 @@\n x\n-y\n z\n"
     )
-    assert told(Fix("x", "move", "safe", patch))[7:16] == [
-        "help: move [safe, not tried: `graphdoc fix` tries it]",
+    assert told(Fix("x", "move", "safe", patch))[8:17] == [
+        "help: move [safe, not tried]",
         "   |",
         " 9 | def f():",
         "   +     new()",
         "...",
         "31 - y",
         "   |",
-        "   = more: `graphdoc explain GD103`, `graphdoc fix --diff`",
+        "   = more: `graphdoc explain GD103`",
+        "try it: graphdoc fix --diff",
     ]
+
+
+def test_version_counters_are_no_part_of_a_short_report() -> None:
+    facts = ("h at version 2, 1 expected: +1 by add_() at t.py:1", "the loss was still finite")
+    found = Diagnosis("GD203", "inplace-on-saved-activation", "certain", "title", "One. Two.", (), facts)
+    lines = render(Report(Run(), "autograd-failure", diagnoses=(found,)), "terminal", width=80).splitlines()
+    assert lines[1:3] == ["One. Two.", "  = certain: the loss was still finite"]
+    assert "version" not in "".join(lines)
 
 
 def test_a_long_patch_is_cut() -> None:

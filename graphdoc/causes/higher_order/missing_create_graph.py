@@ -129,7 +129,7 @@ def _finding(program: Program, frame: Frame | None, cut: Cut | None, strength: f
     failed = program.failing
     again = failed is not None and failed.kind == "grad"
     end = (
-        "What `torch.autograd.grad` is to differentiate again has no graph, so there is nothing to go back through."
+        "What `torch.autograd.grad()` is to differentiate again has no graph, so there is nothing to go back through."
         if again
         else "The loss built from it has no graph, so no parameter can learn from it."
     )

@@ -15,6 +15,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost_user, span, span_of
 from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.story.wording import as_called
 
 TITLE = "An operation in the graph cannot be differentiated twice"
 
@@ -116,7 +117,7 @@ def _told(program: Program, op: str) -> Finding:
     return Finding(
         strength,
         confidence,
-        f"`{name}` has no second derivative, and its gradient is differentiated",
+        f"{as_called(name)} has no second derivative, and its gradient is differentiated",
         f"The backward of one operation ({op}) is a single kernel without a derivative of its own. The first gradient "
         "could be computed; its derivative cannot." + _instead(op),
         distinct((*marks, *_twice(program))),

@@ -112,7 +112,7 @@ def _told(program: Program) -> Finding:
     return Finding(
         strength,
         confidence,
-        f"`copy.deepcopy` meets {listing(f'`{t.path}`' for t in found)}, made by an operation"
+        f"`copy.deepcopy()` meets {listing(f'`{t.path}`' for t in found)}, made by an operation"
         if found and proven
         else TITLE,
         "What is copied holds the result of an operation, and with it a graph. Only leaves can be copied: keep a "

@@ -26,6 +26,7 @@ from graphdoc.story.missing_graph import (
     unseen,
     weigh,
 )
+from graphdoc.story.wording import as_called
 
 TITLE = "The loss was rebuilt from plain numbers, so its graph was left behind"
 
@@ -114,10 +115,10 @@ def _told(program: Program, cut: Cut) -> Finding:
     return Finding(
         strength,
         confidence,
-        f"`{cut.op}` takes the loss out of the graph, so backward reaches no parameter",
-        f"At {same_line(cut)} `{cut.op}` copies the values out of the graph. What is computed from them has "
+        f"{as_called(cut.op)} takes the loss out of the graph, so backward reaches no parameter",
+        f"At {same_line(cut)} {as_called(cut.op)} copies the values out of the graph. What is computed from them has "
         "the same numbers and no graph, so autograd sees no parameter that the loss depends on.",
-        story(program, cut, f"{cut.op} takes the values and leaves the graph here"),
+        story(program, cut, f"{as_called(cut.op)} takes the values and leaves the graph here"),
         facts_of(program.cuts, cut),
         for_each_term([_remedies(program.sources, c) for c in together]) if not _in_steps(program) else (SMOOTH,),
     )
@@ -150,7 +151,7 @@ def _remedies(sources: SourceTexts, cut: Cut) -> tuple[Remedy, ...]:
         return (
             Remedy(
                 "stack_instead_of_tensor",
-                f"Keep the tensor: drop `{cut.op}`"
+                f"Keep the tensor: drop {as_called(cut.op)}"
                 if one
                 else "Join the tensors with torch.stack, which keeps their graphs",
                 "safe",
@@ -176,7 +177,7 @@ def _remedies(sources: SourceTexts, cut: Cut) -> tuple[Remedy, ...]:
     return (
         Remedy(
             "drop_call",
-            f"Keep the tensor: drop `{cut.op}`",
+            f"Keep the tensor: drop {as_called(cut.op)}",
             "unsafe",
             kept_note(cut),
             {"place": place(frame)},

@@ -24,6 +24,7 @@ from graphdoc.story.missing_graph import (
     unseen,
     weigh,
 )
+from graphdoc.story.wording import as_called
 
 TITLE = "The value that the loss is built from was detached from the graph"
 
@@ -119,7 +120,7 @@ def _told(program: Program, cut: Cut) -> Finding:
     cuts += [c for c in beside if not any(c is known for known in cuts)]
     frames = [f for c in cuts if (f := innermost(c.stack)) is not None]
     edits: list[dict[str, Any]] = [{"kind": "drop_call", "args": {"place": place(f)}} for f in frames]
-    title, note = f"Keep the graph: drop `{cut.op}`", kept_note(cut)
+    title, note = f"Keep the graph: drop {as_called(cut.op)}", kept_note(cut)
     others = open_at_others(program, cuts)
     left = "; and ".join(filter(None, (open_at_cut(program, cut), others)))
     remedies = (
@@ -130,16 +131,16 @@ def _told(program: Program, cut: Cut) -> Finding:
     return Finding(
         strength,
         confidence,
-        f"`{cut.op}` cuts the graph that the loss is built from"
+        f"{as_called(cut.op)} cuts the graph that the loss is built from"
         if cut.certain
-        else f"the loss has no graph, and `{cut.op}` ends one before it",
-        f"At {same_line(cut)} `{cut.op}` ends the graph: the result is a constant for autograd. "
+        else f"the loss has no graph, and {as_called(cut.op)} ends one before it",
+        f"At {same_line(cut)} {as_called(cut.op)} ends the graph: the result is a constant for autograd. "
         + (
             "Nothing else connects the loss with a parameter, so `backward()` has nothing to follow."
             if cut.certain
             else "That the loss is built from it was not seen: it may have been put in the place of what was."
         ),
-        story(program, cut, f"{cut.op} ends the graph here"),
+        story(program, cut, f"{as_called(cut.op)} ends the graph here"),
         facts_of(program.cuts, cut),
         remedies,
     )

@@ -28,6 +28,7 @@ from graphdoc.story.missing_graph import (
     weigh,
     without_graph,
 )
+from graphdoc.story.wording import as_called
 
 TITLE = "Gradient recording was switched off while the loss was computed"
 
@@ -152,7 +153,7 @@ def _kind_at(sources: SourceTexts, switch: Frame) -> str:
 def _told(program: Program, cut: Cut) -> Finding:
     strength, confidence = weigh(program, cut)
     off = _off(program.sources, cut)
-    runs = f"`{cut.op}` runs" if off.closure is None else f"`{off.closure.function}` runs its closure"
+    runs = f"{as_called(cut.op)} runs" if off.closure is None else f"`{off.closure.function}` runs its closure"
     so = "so the loss has no graph"
     useless = bindings.contexts_named(program.sources, cut.stack, "enable_grad") if cut.grad_mode else []
     earlier = _earlier(program, cut)
@@ -182,7 +183,7 @@ def _explain(cut: Cut, off: _Off) -> str:
     where_off = f", switched off{inside} at {where(off.switch)}" if off.switch else ""
     told = off.kind + where_off if off.kind else "nothing shows where it was switched off"
     text = (
-        f"`{cut.op}` at {same_line(cut)} ran while gradient recording was off ({told}). Its result has "
+        f"{as_called(cut.op)} at {same_line(cut)} ran while gradient recording was off ({told}). Its result has "
         "no graph although the parameters require gradients, and neither has the loss that is computed from it."
     )
     more = [_CLOSURE] if off.closure is not None else []

@@ -15,6 +15,7 @@ from graphdoc.program.spans import innermost, innermost_user, place, span
 from graphdoc.remedies.gradients import draw_remedies, is_scored
 from graphdoc.story.gradients import zero_derivative
 from graphdoc.story.missing_graph import facts_of, find_cut, same_line, story, unseen, weigh
+from graphdoc.story.wording import as_called
 
 TITLE = "The loss is built from an operation that has no derivative"
 
@@ -213,11 +214,11 @@ def _from_cut(program: Program, cut: Cut) -> Finding:
     return Finding(
         strength,
         confidence,
-        f"`{cut.op}` has no derivative, which this loss needs",
-        f"`{cut.op}` at {same_line(cut)} gives {known.what}, which has no derivative with respect to what "
+        f"{as_called(cut.op)} has no derivative, which this loss needs",
+        f"{as_called(cut.op)} at {same_line(cut)} gives {known.what}, which has no derivative with respect to what "
         "it was "
         f"computed from. {known.instead}",
-        story(program, cut, f"{cut.op} has no derivative: the graph ends here"),
+        story(program, cut, f"{as_called(cut.op)} has no derivative: the graph ends here"),
         facts_of(program.cuts, cut),
         remedies,
     )

@@ -9,6 +9,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.singular_points import singular_point
 from graphdoc.remedies.guarded_value import guarded
 from graphdoc.story.first_bad_value import called, function, tell, trouble_with
+from graphdoc.story.wording import as_called
 
 SLUG = "nan-acos-boundary"
 TITLE = "An inverse function is differentiated at the edge of its domain"
@@ -65,7 +66,7 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
     return tell(
         trouble,
         birth,
-        f"{operand} {'reaches the edge' if at_edge else 'goes out'} of the domain of `{name}`",
+        f"{operand} {'reaches the edge' if at_edge else 'goes out'} of the domain of {as_called(name)}",
         "at the edge the derivative is infinite"
         if birth.node
         else "infinite at the edge of its domain"

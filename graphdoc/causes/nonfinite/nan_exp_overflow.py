@@ -9,6 +9,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.spans import innermost_user
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.first_bad_value import called, function, tell, trouble_with
+from graphdoc.story.wording import as_called
 
 SLUG = "nan-exp-overflow"
 TITLE = "An exponential leaves the range of its number type"
@@ -63,7 +64,7 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
     return tell(
         trouble,
         birth,
-        f"{operand} grows too large for `{birth.operation}`, which overflows",
+        f"{operand} grows too large for {as_called(birth.operation)}, which overflows",
         "the exponential is larger than the type can hold",
         largest,
         f"{function(trouble, birth)} is infinite.",

@@ -90,7 +90,7 @@ def _fused(program: Program, sign: Sign, found: Overwrite) -> Finding:
         "The fused optimizer writes its parameters without raising their version, so PyTorch does not "
         "refuse this backward. Its gradient combines old activations with new parameters.",
         tuple(
-            replace(s, label=_NEEDS) if "finds version" in s.label else s
+            replace(s, label=_NEEDS) if s.role == "failed" else s
             for s in story(program.sources, program.raised, found, _causes(program, found))
         ),
         remedies=(covered_remedies if found.fault is Fault.COVERED_UP else stepped_remedies)(program, found),
