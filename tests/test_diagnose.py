@@ -138,10 +138,10 @@ def test_an_error_without_a_cause_says_what_is_known(causes):
 
 
 def test_remedies_become_fixes_without_a_diff(causes):
-    remedies = (Remedy("detach_after", "Detach it", "unsafe", "then h ends here"), Remedy("", "Think", "display"))
+    remedies = (Remedy("detach_after", "detach it", "unsafe", "then h ends here"), Remedy("", "think", "display"))
     causes(cause("GD101", "a", finding(1.0, remedies=remedies)))
     first, second = diagnose(failed()).diagnoses[0].fixes
-    assert (first.id, first.title, first.safety) == ("detach_after", "Detach it", "unsafe")
+    assert (first.id, first.title, first.safety) == ("detach_after", "detach it", "unsafe")
     assert first.note == "then h ends here"
     assert first.diff == second.diff == "" and first.verified is None
 

@@ -49,21 +49,21 @@ AT_STEP = {"file": "train.py", "line": 12}
 AT_CELL = {"file": "train.py", "line": 8}
 
 TOO_EARLY = Remedy(
-    "detach_assigned", "Detach where it is made", "unsafe", args={"place": AT_CELL, "targets": [["state", PAIR]]}
+    "detach_assigned", "detach where it is made", "unsafe", args={"place": AT_CELL, "targets": [["state", PAIR]]}
 )
 AFTER_STEP = Remedy(
-    "detach_after", "Detach after the step", "unsafe", args={"after": AT_STEP, "paths": [["state", PAIR]]}
+    "detach_after", "detach after the step", "unsafe", args={"after": AT_STEP, "paths": [["state", PAIR]]}
 )
 HALF = Remedy(
     "detach_after",
-    "Detach a half",
+    "detach a half",
     "unsafe",
     args={"after": AT_STEP, "paths": [["state", {"tuple": ["tensor", None]}]]},
 )
 IMPOSSIBLE = Remedy(
-    "detach_after", "Detach nothing", "unsafe", args={"after": {"file": "train.py", "line": 99}, "paths": ["x"]}
+    "detach_after", "detach nothing", "unsafe", args={"after": {"file": "train.py", "line": 99}, "paths": ["x"]}
 )
-ADVICE = Remedy("surrogate", "Think again", "display", note="some thoughts")
+ADVICE = Remedy("surrogate", "think again", "display", note="some thoughts")
 
 
 @pytest.fixture
@@ -107,19 +107,19 @@ def test_files_of_others_are_left_alone(remedies, tmp_path, file):
     project = tmp_path / "project"
     project.mkdir()
     args = {"after": {"file": file, "line": 12}, "paths": [["state", PAIR]]}
-    remedies(Remedy("detach_after", "Detach it", "unsafe", args=args))
+    remedies(Remedy("detach_after", "detach it", "unsafe", args=args))
     kept = kept_run(project, file)
     report = propose(kept, report_for(kept), verify=False)
     assert fixes_of(report) == ()
-    assert report.left_out[-1].startswith("Detach it: ")
+    assert report.left_out[-1].startswith("detach it: ")
 
 
 def test_what_cannot_be_built_is_left_out_with_its_reason(remedies, tmp_path):
     remedies(IMPOSSIBLE, Remedy("no_such_kind", "Nothing", "safe"), ADVICE, AFTER_STEP)
     kept = kept_run(tmp_path)
     report = propose(kept, report_for(kept), verify=False)
-    assert [f.title for f in fixes_of(report)] == ["Think again", "Detach after the step"]
-    assert any("Detach nothing" in reason for reason in report.left_out)
+    assert [f.title for f in fixes_of(report)] == ["think again", "detach after the step"]
+    assert any("detach nothing" in reason for reason in report.left_out)
     assert any("no_such_kind" in reason for reason in report.left_out)
 
 
@@ -135,13 +135,13 @@ score.square().mean().backward()
 """
 FORWARD_AGAIN = Remedy(
     "recompute_after",
-    "Run the forward again",
+    "run the forward again",
     "unsafe",
     args={"places": [{"file": "train.py", "line": 5}], "after": {"file": "train.py", "line": 7}},
 )
 WITHOUT_A_FORWARD = Remedy(
     "detach_assigned",
-    "Detach the score",
+    "detach the score",
     "unsafe",
     args={"place": {"file": "train.py", "line": 5}, "targets": [["score", "tensor"]]},
 )
@@ -188,19 +188,19 @@ def test_the_fix_that_keeps_the_gradients_comes_first(remedies, tmp_path):
     trying = Trying(progress=lines.append, announce=announced.append)
     report = propose(kept, report_for(kept), verify=True, trying=trying)
     assert [(f.title, f.verified) for f in fixes_of(report)] == [
-        ("Detach after the step", True),
-        ("Think again", None),
-        ("Detach where it is made", False),
-        ("Detach a half", False),
+        ("detach after the step", True),
+        ("think again", None),
+        ("detach where it is made", False),
+        ("detach a half", False),
     ]
     best, _, early, half = fixes_of(report)
     assert best.verification["steps"] == 8 and best.verification["lost_gradient"] == []
     assert early.verification["lost_gradient"] == ["cell.bias_hh", "cell.bias_ih", "cell.weight_hh", "cell.weight_ih"]
     assert half.verification["summary"] == "the program still fails in the same way"
     assert lines == [
-        "trying fix 1 of 3: Detach where it is made",
-        "trying fix 2 of 3: Detach a half",
-        "trying fix 3 of 3: Detach after the step",
+        "trying fix 1 of 3: detach where it is made",
+        "trying fix 2 of 3: detach a half",
+        "trying fix 3 of 3: detach after the step",
         "",
     ]
     assert (tmp_path / "train.py").read_text() == SOURCE
@@ -234,7 +234,7 @@ def test_a_patch_is_not_called_verified_where_its_cause_leaves_a_question_open()
 )
 def test_the_report_calls_safe_what_fix_applies(message, shown, measured, told, tried):
     """Gradients can be compared only where the unpatched program can be made to go on behind its failure."""
-    remedy = Remedy("to_numpy", "Detach it", "safe", args={"only_shown": shown})
+    remedy = Remedy("to_numpy", "detach it", "safe", args={"only_shown": shown})
     fix = fix_of(remedy, Evidence(process=Process(pid=1), raised=Raised("RuntimeError", message)))
     assert (fix.how_safe, fix.safety) == (told, "safe" if told == "safe" else "unsafe")
     candidate = Candidate(fix, remedy, {"train.py": ""})
