@@ -96,9 +96,7 @@ def _told(program: Program) -> Finding:
     found, proven = _inside(program.evidence.extras, copied)
     strength, confidence = program.weight(0.95, Proof.NODE.where(bool(found) and proven))
     made = [(f"`{t.path}`", _store(program.sources, t) or t.made) for t in found if t.made]
-    stored = [(n, f) for n, f in made if f] or [
-        (f"`{n}`", f) for n, f in (_stored_in(program.sources, copied) or _stored_by_forward(program.sources))
-    ]
+    stored = [(n, f) for n, f in made if f] or [(f"`{n}`", f) for n, f in _stored_in(program.sources, copied)]
     label = "holds the result of an operation" if made and proven else "may hold the result of an operation"
     at: dict[tuple[str, int], tuple[str, Frame]] = {}  # many layers keep theirs by one statement
     for name, made_at in stored:
@@ -154,11 +152,10 @@ def _read_as_attribute(sources: SourceTexts, path: str) -> bool:
     """Whether the program reads an attribute of this name: ``hidden = self.hidden`` in a method, ``net.map`` in a loss
     that it forms later on."""
     name = path.rpartition(".")[2]
-    trees = (bindings.tree(sources, file) for file in sources)
     return any(
         isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load) and n.attr == name
-        for root in trees
-        for n in ast.walk(root or ast.Module([], []))
+        for file in sources
+        for n in bindings.every_node(sources, file)
     )
 
 
@@ -204,21 +201,6 @@ def _stored_in(sources: SourceTexts, copied: str) -> list[tuple[str, Frame]]:
             target = node.targets[0] if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) else None
             if isinstance(target, ast.Subscript | ast.Attribute) and bindings.text_of(target.value) == copied:
                 found.append((bindings.text_of(target), bindings.frame_of(sources, file, node)))
-    return found
-
-
-def _stored_by_forward(sources: SourceTexts) -> list[tuple[str, Frame]]:
-    """``self.x = <call>`` statements in ``forward`` methods, where the run itself has not found the tensor."""
-    found: list[tuple[str, Frame]] = []
-    for file in sources:
-        for node in bindings.every_node(sources, file):
-            if not isinstance(node, ast.FunctionDef) or node.name != "forward":
-                continue
-            for inner in ast.walk(node):
-                target = inner.targets[0] if isinstance(inner, ast.Assign) else None
-                own = isinstance(target, ast.Attribute) and bindings.text_of(target.value) == "self"
-                if own and ".detach()" not in bindings.text_of(inner):
-                    found.append((bindings.text_of(target), bindings.frame_of(sources, file, inner)))
     return found
 
 
