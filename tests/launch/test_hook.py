@@ -120,6 +120,15 @@ def test_a_command_keeps_the_variables_for_its_workers(pair: Any) -> None:
     assert not (pair.out / f"process-{second}.started").exists()
 
 
+def test_so_does_the_launcher_that_is_run_as_a_module(pair: Any) -> None:
+    """``-m torch.distributed.run`` does so in the process that is the program itself."""
+    pair.write("worker.py", "print('worked', flush=True)\n")
+    launcher = ("torch.distributed.run", "--standalone", "--nproc-per-node", "2", "worker.py")
+    done = pair.run(pair.observed(*launcher, kind="module"))
+    assert done.stdout.decode().split() == ["worked"] * 2, done.stderr.decode()
+    assert len(list(pair.out.glob("process-*.started"))) == 3
+
+
 def test_disable_switches_off(pair: Any) -> None:
     pair.write("train.py", "import os, sys\nprint([k for k in os.environ if 'GRAPHDOC' in k], len(sys.meta_path))\n")
     pair.env["GRAPHDOC_DISABLE"] = "1"

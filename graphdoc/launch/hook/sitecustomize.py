@@ -228,7 +228,7 @@ def _start() -> None:
     out, mode = settings["GRAPHDOC_OUT"], settings["GRAPHDOC_MODE"] or "observe"
     others = {}
     try:
-        if settings["GRAPHDOC_KIND"] != "command":
+        if settings["GRAPHDOC_KIND"] != "command" and not _left_alone():  # a launcher's workers are the program
             hooked = os.environ.get("PYTHONPATH", "")
             _hide(settings)
             others["subprocess"] = lambda: _launch_plainly(settings, hooked)
