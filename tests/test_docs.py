@@ -12,6 +12,8 @@ import pytest
 import yaml
 from markdown_it import MarkdownIt
 
+from graphdoc.causes import all_causes
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
@@ -90,3 +92,9 @@ def test_the_site_is_built(tmp_path: Path) -> None:
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "site" / "index.html").exists()
+
+
+def test_readme_names_every_code() -> None:
+    ranges = re.findall(r"GD(\d)(\d\d)–\d(\d\d)", (ROOT / "README.md").read_text())
+    named = {f"GD{n}" for group, first, last in ranges for n in range(int(group + first), int(group + last) + 1)}
+    assert named == {cause.code for cause in all_causes()}

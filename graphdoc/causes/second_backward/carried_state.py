@@ -132,8 +132,8 @@ def _told(program: Program, reuse: Reuse) -> Finding:
         0.95 if proven else 0.85,
         Proof.OLDER_EDGE.where(proven),
         f"{named} {carry} the last iteration's graph into this one" if named else TITLE,
-        f"{what} computed {'after' if reuse.kept_behind else 'before'} the earlier backward call went into this "
-        f"iteration's loss with the graph that belongs to it. {_since(program, reuse)}. "
+        f"This iteration's loss uses {named or 'a tensor'} from {'after' if reuse.kept_behind else 'before'} the "
+        f"earlier backward call, with its old graph. {_since(program, reuse)}. "
         "Keep the numbers and let go of the graph once each iteration.",
         distinct(
             (
