@@ -6,6 +6,7 @@ from graphdoc.render.text import flat
 from graphdoc.render.underlines import Row, SourceLine
 from graphdoc.unified_diff import Change, parse
 
+_GAP: Row = [("...", "gutter")]
 MOST_ROWS = 30  # rows; the whole patch is one command away
 
 
@@ -26,12 +27,13 @@ def change_rows(diff: str, main_file: str, width: int, gutter: int, most: int = 
         for change in file.changes:
             first = change.old_start - (not change.old and change.before is not None)
             if shown and first > shown + 1:
-                rows.append([("...", "gutter")])
+                rows.append(_GAP)
             rows += _rows(change, width, gutter, context=first > shown)
             shown = change.old_start + len(change.old) - 1
     if len(rows) > most:
-        left = len(rows) - most + 1
-        rows[most - 1 :] = [[("...", "gutter"), (f" {left} more lines: `graphdoc fix --diff`", "")]]
+        end = most - 2 if rows[most - 2] == _GAP else most - 1
+        left = sum(row != _GAP for row in rows[end:])
+        rows[end:] = [[*_GAP, (f" {left} more lines: `graphdoc fix --diff`", "")]]
     return rows
 
 

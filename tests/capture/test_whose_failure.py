@@ -190,8 +190,10 @@ def test_every_message_of_the_engine_is_known_for_one() -> None:
     known = [e for e in entries() if e.kind == "error" and e.causes and not e.generic and e.family not in OUTSIDE]
     assert len(known) > 100
     missed = [e.example for e in known if not is_ours(RuntimeError(e.example))]
-    # Raised in the forward pass.
-    assert {m.partition(":")[0] for m in missed} <= {
+    # Raised in the forward pass, or by a step.
+    assert {m.partition(":")[0].partition("aten.")[0] for m in missed} <= {
+        "",  # an operator got mixed torch.Tensor and DTensor
+        "DTensor does not support cross-mesh operation on ",
         "setup_context is not implemented.",
         "unsupported operation",
         "save_for_forward expects all arguments to be tensors;",

@@ -96,7 +96,7 @@ def test_truncated_evidence_is_one_clear_line(tmp_path: Path) -> None:
     kept.evidence[0].write_text(text[: len(text) // 2])
     with pytest.raises(UsageError, match="truncated"):
         open_run(kept.evidence[0], tmp_path)
-    with pytest.raises(UsageError, match="No such file"):
+    with pytest.raises(UsageError, match="no such file"):
         open_run(tmp_path / "none.json", tmp_path)
 
 

@@ -39,7 +39,7 @@ loss.backward()
 optimizer.step()
 """,
     fix_safety="""\
-Not a patch: how much the result is to count in the loss is for the author to say. If the network is not to learn in
+Display only: how much the result is to count in the loss is for the author to say. If the network is not to learn in
 this run, leave it out of the optimizer.
 """,
     not_this="""\
