@@ -133,7 +133,7 @@ def _told(program: Program, reuse: Reuse) -> Finding:
         Proof.OLDER_EDGE.where(proven),
         f"{named} {carry} the last iteration's graph into this one" if named else TITLE,
         f"This iteration's loss uses {named or 'a tensor'} from {'after' if reuse.kept_behind else 'before'} the "
-        f"earlier backward call, with its old graph. {_since(program, reuse)}. "
+        f"earlier backward call, with {'their' if several(named) else 'its'} old graph. {_since(program, reuse)}. "
         "Keep the numbers and let go of the graph once each iteration.",
         distinct(
             (
