@@ -17,7 +17,11 @@ MOST = 4
 
 
 class LeftOut(TorchFunctionMode):
-    """A watch of one step: each result with a graph that is made of these parameters, until another is made of it."""
+    """A watch of one step: each result with a graph that is made of these parameters, until another is made of it.
+
+    What is read as numbers may be meant for nothing else; a single number with a graph is most likely a loss, and who
+    logs it does not train by it.
+    """
 
     def __init__(self, target: Target, chosen: set[int], cwd: str) -> None:
         super().__init__()
@@ -28,12 +32,16 @@ class LeftOut(TorchFunctionMode):
         """All such results; what is kept cannot give its id to another."""
         self._last: dict[int, stacks.Stack] = {}
         self._used: set[int] = set()
+        self._read: set[int] = set()
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         given = {id(t) for t in self._tensors((args, list((kwargs or {}).values())))}
-        if getattr(func, "__name__", "") in ("backward", "grad"):
+        name = getattr(func, "__name__", "")
+        if name in ("backward", "grad"):
             self._used |= given
+        elif name != "__get__":
+            self._read |= given
         if given & self._leaves or not given.isdisjoint(self._made):
             for made in self._tensors(result):
                 if made.grad_fn is not None and id(made) not in self._made:
@@ -53,5 +61,9 @@ class LeftOut(TorchFunctionMode):
 
     def told(self) -> list[list[dict[str, Any]]]:
         """The stacks of those of which nothing was made, as frames."""
-        left = [raw for ident, raw in self._last.items() if ident not in self._used]
+        left = [
+            raw
+            for ident, raw in self._last.items()
+            if ident not in self._used and (ident not in self._read or self._made[ident].numel() == 1)
+        ]
         return [[dict(vars(f)) for f in frames_of(raw, self._cwd)] for raw in left[:MOST]]
