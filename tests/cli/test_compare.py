@@ -114,7 +114,13 @@ def test_how_it_ends_without_a_difference_or_a_step(tmp_path: Path) -> None:
 def test_the_first_interrupt_ends_it(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("import time, torch\ntime.sleep(100)\n")
     words = [sys.executable, "-m", "graphdoc", "compare", "train.py", "--with", "float64"]
-    with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        words,
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # a job of a shell has none
+    ) as process:
         assert process.stderr is not None
         assert process.stderr.readline().startswith("graphdoc: running train.py up to three times, apart from")
         process.send_signal(signal.SIGINT)
