@@ -315,12 +315,12 @@ def same_signs(a: list[Sign], b: list[Sign]) -> bool:
 
 
 def _alike(a: list[Sign], b: list[Sign]) -> list[tuple[Sign, Sign]]:
-    """Pairs of signs of one kind and optimizer."""
+    """Pairs of signs of one kind and optimizer. What is not finite is the same only where its values are: see below."""
     return [
         (s, t)
         for s in a
         for t in b
-        if s.kind == t.kind
+        if s.kind == t.kind != NONFINITE
         and not (s.weak or t.weak)
         and (min(s.optimizer, t.optimizer) < 0 or s.optimizer == t.optimizer)
     ]
