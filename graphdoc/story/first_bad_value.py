@@ -103,7 +103,7 @@ def tell(
         STRENGTH,
         confidence or Proof.BIRTH.where(bool(because)),
         title,
-        f"The first nan or inf is {met(trouble)}. It began at {where(place)}: {explanation}",
+        f"The first value that is not finite is {met(trouble)}. It began at {where(place)}: {explanation}",
         distinct(spans),
         (*facts, *(_facts(trouble) if not facts else ())),
         remedies,
