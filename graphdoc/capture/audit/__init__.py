@@ -180,10 +180,14 @@ class Audit:
         self.misspelled.stepped(optimizer, seen)
         self.references.stepped(seen)
         self.starved.stepped(optimizer, seen)
-        self.unreduced.stepped(optimizer, seen)
-        self.rounded.stepped(optimizer, seen)
-        self.flattened.stepped(optimizer, seen)
-        self.zero_loss.stepped(optimizer)
+        if self.unreduced.looks:
+            self.unreduced.stepped(optimizer, seen)
+        if seen.id not in self.rounded.over:
+            self.rounded.stepped(optimizer, seen)
+        if seen.id not in self.flattened.learns:
+            self.flattened.stepped(optimizer, seen)
+        if not self.zero_loss.over:
+            self.zero_loss.stepped(optimizer)
         if seen.steps <= CLOSELY or seen.steps in LOOKS:
             self.clearing.stepped(optimizer, seen)
             self.growing.stepped(seen)

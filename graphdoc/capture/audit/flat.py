@@ -30,7 +30,8 @@ class Flattened:
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
-        self._learns: set[int] = set()
+        self.learns: set[int] = set()
+        """Optimizers that have been given a number that is not zero."""
         self._zeros: dict[int, int] = {}
         self._looks = 0
         self._met: tuple[Sign, set[int], list[weakref.ref[Any]]] | None = None
@@ -57,14 +58,12 @@ class Flattened:
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped: the first number that is not zero ends the question."""
-        if seen.id in self._learns:
-            return
         audit = self._audit
         given = [p for p in parameters_of(optimizer) if p.grad is not None]
         with Unseen(audit.torch, audit.witness.anomaly, None), audit.torch.no_grad():
             numbers = (numbers_of(p.grad) for p in given)
             if any(n is None or bool(n.any()) for n in numbers) or (not given and seen.id not in self._zeros):
-                self._learns.add(seen.id)
+                self.learns.add(seen.id)
                 self._zeros.pop(seen.id, None)
                 self._found.pop(seen.id, None)
                 return
@@ -110,32 +109,32 @@ class ZeroLoss:
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
-        self._over = "audit-all" not in audit.witness.mode.split(":")
+        self.over = "audit-all" not in audit.witness.mode.split(":")
         self._waits: tuple[Noted, float] | None = None
         self._seen = 0
         self._found: list[Sign] = []
 
     def called(self, noted: Noted, outputs: Any) -> None:
         """A backward call that is looked at is about to run."""
-        if self._over:
+        if self.over:
             return
         loss = numbers_of(outputs[0]) if len(outputs) == 1 else None
         value = float(loss) if loss is not None and loss.numel() == 1 else float("nan")
         self._waits = (noted, abs(value)) if abs(value) <= ZERO_LOSS else None
-        self._over = self._waits is None
+        self.over = self._waits is None
 
     def stepped(self, optimizer: Any) -> None:
         """An optimizer has stepped."""
-        if self._over or self._waits is None:
+        if self._waits is None:
             return
         (noted, value), self._waits = self._waits, None
         grads = (numbers_of(p.grad) for p in parameters_of(optimizer) if p.grad is not None)
         with self._audit.torch.no_grad():
             largest = max((float(g.abs().max()) for g in grads if g is not None and g.numel()), default=0.0)
-        self._over = not largest > LARGER * max(value, ZERO_LOSS / LARGER)
-        self._seen += not self._over
+        self.over = not largest > LARGER * max(value, ZERO_LOSS / LARGER)
+        self._seen += not self.over
         if self._seen == ALIKE:
-            self._over = True
+            self.over = True
             stack = frames_of(event_stacks.stack_of_seen(noted[3]), self._audit.witness.cwd)
             self._found = [Sign("zero-loss", stack, event=noted[0], count=ALIKE, weak=True)]
 

@@ -53,16 +53,16 @@ class Rounded:
         self._audit = audit
         torch = audit.torch
         self._short = (torch.bfloat16, torch.float16)
-        self._looked: dict[int, _Looked | None] = {}
-        """By optimizer; None where nothing is to be looked for any more."""
+        self._looked: dict[int, _Looked] = {}
+        self.over: set[int] = set()
+        """Optimizers of which nothing is to be looked for any more."""
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
-        if seen.id not in self._looked:
-            self._looked[seen.id] = _Looked() if self._is_meant(optimizer) else None
-        looked = self._looked[seen.id]
-        if looked is None:
+        if seen.id not in self._looked and not self._is_meant(optimizer):
+            self.over.add(seen.id)
             return
+        looked = self._looked.setdefault(seen.id, _Looked())
         rate = max(map(_rate, optimizer.param_groups), default=0.0)
         looked.largest = max(looked.largest, rate)
         before, looked.before = looked.before, None
@@ -78,7 +78,8 @@ class Rounded:
         if share is None:
             return
         if share < NEARLY_ALL:
-            self._looked[seen.id] = None
+            self.over.add(seen.id)
+            del self._looked[seen.id]
             return
         looked.found.append((rate, {"share": share, "dtype": now.dtype, "apart": now.apart}))
         if looked.sign is None and len(looked.at_full_rate()) >= ENOUGH:
@@ -106,7 +107,7 @@ class Rounded:
         out = []
         for looked in self._looked.values():
             # A rate that has risen since was that of a warm-up.
-            if looked is None or looked.sign is None or len(full := looked.at_full_rate()) < ENOUGH:
+            if looked.sign is None or len(full := looked.at_full_rate()) < ENOUGH:
                 continue
             looked.sign.count = len(full)
             looked.sign.facts = {**min(full, key=lambda f: float(f["share"])), "rate": looked.largest}

@@ -62,7 +62,8 @@ class Unreduced:
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
-        self._looks = 0
+        self.looks = 0
+        """Backward calls that were looked at: none where there is one process."""
         self._searches = 0
         self._wrappers: list[weakref.ref[Any]] = []
         self._open: tuple[_Local, dict[int, Any]] | None = None
@@ -84,9 +85,9 @@ class Unreduced:
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         """A backward call is about to run."""
         self._open = None
-        if self._looks >= MOST_LOOKS or self._bypassed or not self._ranks():
+        if self.looks >= MOST_LOOKS or self._bypassed or not self._ranks():
             return
-        self._looks += 1
+        self.looks += 1
         audit = self._audit
         with Unseen(audit.torch, audit.witness.anomaly, _getframe(1)):
             count = self._count()
@@ -95,7 +96,7 @@ class Unreduced:
                 return
             wrapper, mine = found
             if self._averaged(count, mine):
-                self._looks = MOST_LOOKS
+                self.looks = MOST_LOOKS
                 return
             local = _Local(noted, count, mine)
             if wrapper is not None:
