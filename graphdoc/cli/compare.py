@@ -45,10 +45,10 @@ def command(
     as git has them there. What rounding explains is no difference: a third run, whose weights are moved by rounding,
     tells how much that is. Ends with 0 where there is no difference, 1 where there is one, 2 where nothing can be told.
     """
-    form, _, file = (report or "json").partition(":")
-    if form != "json":
+    sources = arguments[:1] if ctx.meta[KIND] == "script" else []
+    wanted = parse_reports([report] if report is not None else [], sources=sources)
+    if any(one.format != "json" for one in wanted):
         raise UsageError(f"--report {report}: a comparison is reported as json")
-    parse_reports([report] if report is not None else [])
     from graphdoc.launch import Request
     from graphdoc.launch.isolation import CannotIsolate, check_ways, stoppable
     from graphdoc.verify.told_apart import as_json, place, sentences
@@ -76,8 +76,8 @@ def command(
     span = place(found.parting) if found.parting is not None else None
     if span is not None:
         _draw(span)
-    if report is not None:
-        _write(f"{json.dumps(as_json(found, meant), indent=2)}\n", Path(file) if file else None)
+    for one in wanted:
+        _write(f"{json.dumps(as_json(found, meant), indent=2)}\n", one.file)
     raise typer.Exit(1 if found.parts else 2 if found.untold else 0)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -83,14 +82,10 @@ def _ended_with(kept: Kept) -> str:
             heads.append(read_head(file))
         except EvidenceError:
             continue
-    raised = _first(h.raised for h in heads if h.uncaught)
+    raised = next((h.raised for h in heads if h.uncaught), None)
     if raised is not None:
         return redact(f"{raised.type}: {raised.message}")
     return "it went on; `graphdoc show` tells what was seen" if any(h.signed for h in heads) else ""
-
-
-def _first(values: Iterable[Any]) -> Any:
-    return next(iter(values), None)
 
 
 def _words(row: dict[str, Any]) -> str:
