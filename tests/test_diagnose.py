@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from pages import page
 
 import graphdoc.diagnose
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Cause
 from graphdoc.diagnose import diagnose, findings_for, report_for
 from graphdoc.evidence import Evidence, Frame, Process, Raised, Stale, Tensor, Write
 from graphdoc.finding import Finding, Remedy
@@ -48,9 +49,8 @@ def failed(kind="RuntimeError", message=SECOND_TIME, *, uncaught=True, rank=-1, 
 
 
 def cause(code, slug, finding):
-    page = Page("", "", "", "", "", "")
     recognise = finding if callable(finding) else lambda evidence: finding
-    return Cause(code, slug, slug, page, recognise, families=("graph-reuse",))
+    return Cause(slug, page(code=code, title=slug, families=("graph-reuse",)), recognise)
 
 
 def finding(strength, confidence="likely", line=1, remedies=()):

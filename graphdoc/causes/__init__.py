@@ -1,4 +1,4 @@
-"""The catalogue: every module of a group's folder that defines ``CAUSE`` is one cause."""
+"""The catalogue: every module of a group's folder that has a ``PAGE`` and ``recognise`` is one cause."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ def all_causes() -> tuple[Cause, ...]:
     """Every cause, ordered by code. A new cause is a new file here and no other change."""
     found = []
     for info in pkgutil.walk_packages(__path__, f"{__name__}."):
-        cause = getattr(importlib.import_module(info.name), "CAUSE", None)
-        if isinstance(cause, Cause):
-            found.append(cause)
+        module = importlib.import_module(info.name)
+        if hasattr(module, "PAGE"):
+            slug = info.name.rpartition(".")[2].replace("_", "-")
+            found.append(Cause(slug, module.PAGE, module.recognise))
     return tuple(sorted(found, key=lambda c: c.code))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from graphdoc.address import anchor
 from graphdoc.causes.base import Entry
+from graphdoc.causes.links import link
 
 GROUPS = {
     "GD1": "Trying to backward through the graph a second time",
@@ -51,7 +52,7 @@ def as_json(causes: Iterable[Entry]) -> list[dict[str, Any]]:
             "use_instead": c.page.use_instead.strip(),
             "fix_safety": c.page.fix_safety.strip(),
             "not_this": c.page.not_this.strip(),
-            "references": [{"title": title, "url": url} for title, url in c.page.references],
+            "references": [{"title": title, "url": url} for title, url in map(link, c.page.references)],
         }
         for c in causes
     ]
@@ -77,7 +78,7 @@ def page_as_markdown(cause: Entry, level: int = 1) -> str:
         page.not_this.strip(),
     ]
     if page.references:
-        parts += [f"{sub} References", "\n".join(f"- [{title}]({url})" for title, url in page.references)]
+        parts += [f"{sub} References", "\n".join(f"- [{title}]({url})" for title, url in map(link, page.references))]
     return "\n\n".join(parts) + "\n"
 
 

@@ -6,49 +6,46 @@ _DOCS = "https://docs.pytorch.org/docs/stable"
 
 Link = tuple[str, str]
 
-GRAPH_HISTORY: Link = (
+
+def link(reference: str | Link) -> Link:
+    """Title and whole address of what a page refers to.
+
+    Args:
+        reference: what PyTorch documents on a page of its own (``torch.stack``, ``Tensor.item``), or a title and an
+            address, whole or below the documentation of the stable release.
+    """
+    if isinstance(reference, str):
+        of_torch = f"torch.{reference}" if reference.startswith("Tensor.") else reference
+        return reference, f"{_DOCS}/generated/{of_torch}.html"
+    title, address = reference
+    return title, address if address.startswith("https:") else f"{_DOCS}/{address}"
+
+
+GRAPH_HISTORY = (
     "Autograd mechanics: how autograd encodes the history",
-    f"{_DOCS}/notes/autograd.html#how-autograd-encodes-the-history",
+    "notes/autograd.html#how-autograd-encodes-the-history",
 )
-SAVED_TENSORS: Link = ("Autograd mechanics: saved tensors", f"{_DOCS}/notes/autograd.html#saved-tensors")
-IN_PLACE: Link = (
+SAVED_TENSORS = ("Autograd mechanics: saved tensors", "notes/autograd.html#saved-tensors")
+IN_PLACE = (
     "Autograd mechanics: in-place operations and correctness checks",
-    f"{_DOCS}/notes/autograd.html#in-place-operations-with-autograd",
+    "notes/autograd.html#in-place-operations-with-autograd",
 )
-GRAD_MODES: Link = (
+GRAD_MODES = (
     "Autograd mechanics: locally disabling gradient computation",
-    f"{_DOCS}/notes/autograd.html#locally-disabling-gradient-computation",
+    "notes/autograd.html#locally-disabling-gradient-computation",
 )
-BACKWARD: Link = ("torch.Tensor.backward", f"{_DOCS}/generated/torch.Tensor.backward.html")
-GRAD: Link = ("torch.autograd.grad", f"{_DOCS}/generated/torch.autograd.grad.html")
-DETACH: Link = ("torch.Tensor.detach", f"{_DOCS}/generated/torch.Tensor.detach.html")
-CLONE: Link = ("torch.clone", f"{_DOCS}/generated/torch.clone.html")
-STACK: Link = ("torch.stack", f"{_DOCS}/generated/torch.stack.html")
-NO_GRAD: Link = ("torch.no_grad", f"{_DOCS}/generated/torch.no_grad.html")
-INFERENCE_MODE: Link = (
-    "torch.inference_mode",
-    f"{_DOCS}/generated/torch.autograd.grad_mode.inference_mode.html",
-)
-TENSOR_VIEWS: Link = ("Tensor views", f"{_DOCS}/tensor_view.html")
-OPTIM: Link = ("torch.optim", f"{_DOCS}/optim.html")
-ZERO_GRAD: Link = (
-    "torch.optim.Optimizer.zero_grad",
-    f"{_DOCS}/generated/torch.optim.Optimizer.zero_grad.html",
-)
-FUNCTIONAL_CALL: Link = ("torch.func.functional_call", f"{_DOCS}/generated/torch.func.functional_call.html")
-MODULE_BUFFERS: Link = (
+INFERENCE_MODE = ("torch.inference_mode", "generated/torch.autograd.grad_mode.inference_mode.html")
+TENSOR_VIEWS = ("Tensor views", "tensor_view.html")
+OPTIM = ("torch.optim", "optim.html")
+MODULE_BUFFERS = (
     "torch.nn.Module.register_buffer",
-    f"{_DOCS}/generated/torch.nn.Module.html#torch.nn.Module.register_buffer",
+    "generated/torch.nn.Module.html#torch.nn.Module.register_buffer",
 )
-LOAD_STATE_DICT: Link = (
+LOAD_STATE_DICT = (
     "torch.nn.Module.load_state_dict",
-    f"{_DOCS}/generated/torch.nn.Module.html#torch.nn.Module.load_state_dict",
+    "generated/torch.nn.Module.html#torch.nn.Module.load_state_dict",
 )
-PARAMETRIZATIONS: Link = (
-    "torch.nn.utils.parametrize.cached",
-    f"{_DOCS}/generated/torch.nn.utils.parametrize.cached.html",
-)
-FAQ_MEMORY: Link = (
+FAQ_MEMORY = (
     "Frequently asked questions: don't accumulate history across your training loop",
-    f"{_DOCS}/notes/faq.html#my-model-reports-cuda-runtime-error-2-out-of-memory",
+    "notes/faq.html#my-model-reports-cuda-runtime-error-2-out-of-memory",
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -30,19 +29,10 @@ def _begins(file: Path, code: str) -> bool:
 
 
 def read(file: Path) -> Entry | None:
-    """What a cause's file says of it in ``PAGE`` and ``CAUSE``; None where it defines none."""
-    told = {field.name for field in dataclasses.fields(Entry)}
+    """What a cause's file says of it in ``PAGE``; None where it defines none."""
     known: dict[str, Any] = {"Page": Page, "links": links}
-
-    def value(node: ast.expr) -> Any:
-        return eval(compile(ast.Expression(node), str(file), "eval"), known)  # a file of this package
-
     for node in ast.parse(file.read_text(encoding="utf-8")).body:
-        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
-            continue
-        name = node.targets[0].id
-        if name == "CAUSE" and isinstance(node.value, ast.Call):
-            return Entry(**{k.arg: value(k.value) for k in node.value.keywords if k.arg in told})
-        if name == "PAGE" or isinstance(node.value, ast.Constant):
-            known[name] = value(node.value)
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "PAGE":
+            page = eval(compile(ast.Expression(node.value), str(file), "eval"), known)  # a file of this package
+            return Entry(file.stem.replace("_", "-"), page)
     return None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 from graphdoc.evidence import Frame, Sign, SourceTexts
@@ -11,6 +12,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Confidence, Span
 from graphdoc.program.bad_values import KIND, Birth, Trouble, kind_of
 from graphdoc.program.exception import raised_span
+from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.singular_points import Numbers, frame_of
 from graphdoc.program.spans import distinct, innermost_user, span, where
@@ -25,6 +27,17 @@ def trouble_with(trouble: Trouble | None, slug: str) -> tuple[Trouble, Birth] | 
         return None
     birth = trouble.born or trouble.turned
     return (trouble, birth) if birth is not None and birth.place is not None else None
+
+
+def explained(slug: str, told: Callable[[Trouble, Birth], Finding]) -> Callable[[Program], Finding | None]:
+    """The test of a cause that explains the first bad value: ``told`` is asked where this is the cause of it."""
+
+    @wraps(told)
+    def recognise(program: Program) -> Finding | None:
+        found = trouble_with(program.trouble, slug)
+        return told(*found) if found is not None else None
+
+    return recognise
 
 
 def called(trouble: Trouble, birth: Birth, otherwise: str = "the input") -> str:

@@ -12,6 +12,7 @@ from forked import Result, run_forked
 
 from graphdoc.causes import all_causes, find
 from graphdoc.causes.base import Cause
+from graphdoc.causes.links import link
 from graphdoc.evidence import Evidence, Raised
 from graphdoc.program.observed import program_of
 
@@ -111,7 +112,9 @@ def test_every_part_of_the_page_is_there(cause: Cause) -> None:
     assert cause.title.strip() == cause.title and "\n" not in cause.title and not cause.title.endswith(".")
     assert len(cause.title) <= 110
     assert page.references
-    assert all(url.startswith(("https://docs.pytorch.org/", "https://pytorch.org/")) for _, url in page.references)
+    assert all(
+        url.startswith(("https://docs.pytorch.org/", "https://pytorch.org/")) for _, url in map(link, page.references)
+    )
     assert len(set(page.references)) == len(page.references)
 
 

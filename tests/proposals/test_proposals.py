@@ -8,9 +8,10 @@ import subprocess
 import pytest
 from commands import graphdoc as run_command
 from examples import FOLDER as EXAMPLES
+from pages import page
 
 import graphdoc.diagnose
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Cause
 from graphdoc.diagnose import fix_of, report_for
 from graphdoc.errors import UsageError
 from graphdoc.evidence import Evidence, Frame, Process, Raised
@@ -70,7 +71,7 @@ ADVICE = Remedy("surrogate", "think again", "display", note="some thoughts")
 def remedies(monkeypatch):
     def use(*wanted):
         found = Finding(1.0, "certain", "t", "e", (), (), wanted)
-        cause = Cause("GD101", "carried-state", "t", Page("", "", "", "", "", ""), lambda evidence: found)
+        cause = Cause("carried-state", page(code="GD101", title="t"), lambda evidence: found)
         monkeypatch.setattr(graphdoc.diagnose, "all_causes", lambda: (cause,))
 
     return use

@@ -13,10 +13,11 @@ from typing import Any
 import jsonschema
 import pytest
 from markdown_it import MarkdownIt
+from pages import page
 from sample_reports import FILES, NASTY, PPO, QUIET, REPORTS, SOURCELESS
 
 from graphdoc import causes
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Cause
 from graphdoc.model import Diagnosis, Fix, Report, Run, Span
 from graphdoc.render import FORMATS, is_report, render
 
@@ -278,11 +279,13 @@ def test_sarif_encodes_paths() -> None:
     assert "na%20sty%2C100%25%3A%1B%5B31m.py" in render(NASTY, "sarif")
 
 
-PAGE = Page("It broke. " * 200, "Because.", "x = 1", "x = 2", "Safe.", "Not that.")
+PAGE = page(
+    code="GD101", title="a state is carried", what_happened="It broke. " * 200, example="x = 1", use_instead="x = 2"
+)
 
 
 def test_a_sarif_rule_is_the_causes_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    cause = Cause("GD101", "carried-state", "a state is carried", PAGE, lambda evidence: None)
+    cause = Cause("carried-state", PAGE, lambda evidence: None)
     monkeypatch.setattr(causes, "find", {"GD101": cause}.get)
     document = json.loads(render(report(diagnosis(), diagnosis(), diagnosis(2)), "sarif"))
     jsonschema.validate(document, SCHEMA)

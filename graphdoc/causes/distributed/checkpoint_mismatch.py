@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Node, Raised, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.model import Span
@@ -13,9 +13,10 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost_user, span
 
-TITLE = "A checkpointed function computed something else when it was run again"
-
 PAGE = Page(
+    code="GD804",
+    title="A checkpointed function computed something else when it was run again",
+    families=("checkpoint",),
     what_happened="""\
 `torch.utils.checkpoint` runs a function without keeping its intermediate results, and runs it *again* during backward
 to have them. The second run did other operations than the first, or gave tensors of another shape or dtype. The
@@ -71,10 +72,10 @@ To see the two runs side by side, `checkpoint(..., debug=True)` prints the opera
   mark the dimension as dynamic, or compile inside of the checkpoint.
 """,
     references=(
-        ("torch.utils.checkpoint", "https://docs.pytorch.org/docs/stable/checkpoint.html"),
+        ("torch.utils.checkpoint", "checkpoint.html"),
         (
             "torch.utils.checkpoint.set_checkpoint_debug_enabled",
-            "https://docs.pytorch.org/docs/stable/checkpoint.html#torch.utils.checkpoint.set_checkpoint_debug_enabled",
+            "checkpoint.html#torch.utils.checkpoint.set_checkpoint_debug_enabled",
         ),
     ),
 )
@@ -102,7 +103,7 @@ def _told(program: Program, shapes: bool) -> Finding:
     return Finding(
         strength,
         confidence,
-        f"`{name}`, which is checkpointed, computed something else when it was run again" if name else TITLE,
+        f"`{name}`, which is checkpointed, computed something else when it was run again" if name else PAGE.title,
         f"The checkpointed function was run again for this backward, and {why} than in the forward. It depends on "
         "something that has changed in between: a cache or counter that it writes itself, what an argument holds, or a "
         "setting outside.",
@@ -147,13 +148,3 @@ def _written_state(sources: SourceTexts, nodes: list[Node]) -> list[tuple[bool, 
     written = name_usage.state_written_by(sources, "forward")
     found = [((frame.file, frame.function) in inside, name, frame) for name, frame in written]
     return sorted(found, key=lambda w: not w[0])
-
-
-CAUSE = Cause(
-    code="GD804",
-    slug="checkpoint-mismatch",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("checkpoint",),
-)

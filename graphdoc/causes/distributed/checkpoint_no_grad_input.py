@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Cut, Frame, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Confidence
@@ -18,9 +18,10 @@ from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.installed_packages import checkpointing_remedies, checkpointing_switch
 from graphdoc.story.missing_graph import is_learned, without_graph
 
-TITLE = "A reentrant checkpoint cuts the graph: none of its inputs requires gradients"
-
 PAGE = Page(
+    code="GD805",
+    title="A reentrant checkpoint cuts the graph: none of its inputs requires gradients",
+    families=("checkpoint", "no-graph"),
     what_happened="""\
 The first block of a model, the one that gets the data, was run through `checkpoint(..., use_reentrant=True)` (in
 older versions that is the default). Data does not require gradients, and the reentrant form looks at the *tensor
@@ -64,7 +65,7 @@ Where the reentrant form has to stay, let the input require gradients: `x.requir
   `use_reentrant=False`.
 - The recomputation gave other shapes: `checkpoint-mismatch`.
 """,
-    references=(("torch.utils.checkpoint", "https://docs.pytorch.org/docs/stable/checkpoint.html"),),
+    references=(("torch.utils.checkpoint", "checkpoint.html"),),
 )
 
 
@@ -120,7 +121,7 @@ def _configured(program: Program, cuts: list[Cut]) -> Finding | None:
     return Finding(
         0.97 if deed is not None else 0.9,
         Proof.GRAPH_END.where(deed is not None),
-        TITLE,
+        PAGE.title,
         f"{turned_on(program.sources, switch)} lets {package} run each block under the reentrant checkpoint{at}. "
         f"{_DATA}",
         distinct(
@@ -174,7 +175,7 @@ def _finding(
 def _title(sources: SourceTexts, calls: list[Frame], text: str) -> str:
     name = checkpointed(sources, calls[0]) if len(calls) == 1 else ""
     if text is _DATA:
-        return f"the reentrant checkpoint of `{name}` gets no input that requires gradients" if name else TITLE
+        return f"the reentrant checkpoint of `{name}` gets no input that requires gradients" if name else PAGE.title
     named = f"the reentrant checkpoint of `{name}`" if name else "a reentrant checkpoint"
     return f"{named} {'gets a result without a graph' if text is _INSIDE else 'works with a plain backward() only'}"
 
@@ -191,13 +192,3 @@ def _remedies(sources: SourceTexts, calls: list[Frame]) -> tuple[Remedy, ...]:
         name="use_reentrant",
         value="False",
     )
-
-
-CAUSE = Cause(
-    code="GD805",
-    slug="checkpoint-no-grad-input",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("checkpoint", "no-graph"),
-)

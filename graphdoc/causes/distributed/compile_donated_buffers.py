@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
@@ -11,9 +10,10 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span
 from graphdoc.remedies.fix_places import remedy_at
 
-TITLE = "A compiled backward reuses its saved buffers, so its graph cannot be kept"
-
 PAGE = Page(
+    code="GD806",
+    title="A compiled backward reuses its saved buffers, so its graph cannot be kept",
+    families=("compile",),
     what_happened="""\
 A part of the model runs through `torch.compile`, and `backward()` or `autograd.grad()` was called with
 `retain_graph=True` or `create_graph=True`. The same code works without compilation.
@@ -56,10 +56,7 @@ changes no number. For `create_graph=True` this is not enough, since compiled co
 - `retain_graph=True` was added against *Trying to backward through the graph a second time*: look for that cause
   first, and take the flag out.
 """,
-    references=(
-        ("torch.compile", "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"),
-        links.BACKWARD,
-    ),
+    references=("torch.compile", "torch.Tensor.backward"),
 )
 
 
@@ -102,13 +99,3 @@ def _told(program: Program) -> Finding:
             name="retain_graph",
         ),
     )
-
-
-CAUSE = Cause(
-    code="GD806",
-    slug="compile-donated-buffers",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("compile",),
-)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
 from graphdoc.program.bindings import argument, call_at, dotted
 from graphdoc.program.library_calls import library_calls
@@ -11,9 +10,10 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span, span_of
 
-TITLE = "Compiled code has no second derivative"
-
 PAGE = Page(
+    code="GD807",
+    title="Compiled code has no second derivative",
+    families=("compile",),
     what_happened="""\
 A gradient was computed with `create_graph=True` (a gradient penalty, a physics loss, a Hessian-vector product)
 through a model that was wrapped with `torch.compile`, and that gradient is differentiated again. Without compilation
@@ -52,14 +52,7 @@ crosses its boundary twice.
 - *derivative for aten::..._backward is not implemented*: no compiler is involved: `no-double-backward`.
 - *compiled with non-empty donated buffers*: `compile-donated-buffers`.
 """,
-    references=(
-        ("torch.compile", "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"),
-        (
-            "torch.compiler.set_stance",
-            "https://docs.pytorch.org/docs/stable/generated/torch.compiler.set_stance.html",
-        ),
-        links.GRAD,
-    ),
+    references=("torch.compile", "torch.compiler.set_stance", "torch.autograd.grad"),
 )
 
 
@@ -84,7 +77,7 @@ def _told(program: Program) -> Finding:
     return Finding(
         strength,
         confidence,
-        f"`{name}` is compiled, and compiled code has no second derivative" if name else TITLE,
+        f"`{name}` is compiled, and compiled code has no second derivative" if name else PAGE.title,
         "The backward of a compiled function is one compiled function, and nothing was traced for its derivative. "
         "Let the part "
         "that is differentiated twice go through the module as it was before `torch.compile`.",
@@ -100,13 +93,3 @@ def _told(program: Program) -> Finding:
             )
         ),
     )
-
-
-CAUSE = Cause(
-    code="GD807",
-    slug="compile-no-double-backward",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("compile",),
-)

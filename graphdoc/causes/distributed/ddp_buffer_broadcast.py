@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Stale
 from graphdoc.finding import Finding
 from graphdoc.program.exception import VERSION
@@ -16,9 +16,10 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost_user, span, span_of
 from graphdoc.remedies.fix_places import remedy_at
 
-TITLE = "DistributedDataParallel overwrote a buffer that a forward before this backward had used"
-
 PAGE = Page(
+    code="GD803",
+    title="DistributedDataParallel overwrote a buffer that a forward before this backward had used",
+    families=("graph-reuse",),
     what_happened="""\
 The wrapped model was called twice before one backward: two views of a batch, a generator's real and fake pass, an
 anchor and a positive. The model has buffers that take part in the computation (the running statistics of batch
@@ -67,7 +68,7 @@ If the module itself writes the buffer in forward, it needs a clone at the use a
     references=(
         (
             "torch.nn.parallel.DistributedDataParallel: broadcast_buffers",
-            "https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html",
+            "generated/torch.nn.parallel.DistributedDataParallel.html",
         ),
         links.IN_PLACE,
         links.MODULE_BUFFERS,
@@ -96,7 +97,7 @@ def _told(program: Program, stale: Stale) -> Finding:
         confidence,
         f"DistributedDataParallel overwrote `{name}`, which a forward before this backward had used"
         if stale.tensor.name
-        else TITLE,
+        else PAGE.title,
         f"At the start of this forward DistributedDataParallel copied the buffers of rank 0 into {name}, in place. "
         "An earlier "
         "forward had saved it and has not had its backward yet.",
@@ -134,13 +135,3 @@ def _ddp_frames(stack: list[Frame]) -> bool:
     """Whether DDP itself was at work: its frames lie below the user's, not above the user's own module."""
     own = next((i for i in range(len(stack) - 1, -1, -1) if stack[i].user), -1)
     return any(f.file.replace("\\", "/").endswith("torch/nn/parallel/distributed.py") for f in stack[own + 1 :])
-
-
-CAUSE = Cause(
-    code="GD803",
-    slug="ddp-buffer-broadcast",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("graph-reuse",),
-)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import name_usage
@@ -12,9 +12,10 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, distinct, span
 from graphdoc.remedies.fix_places import remedy_at
 
-TITLE = "A parameter of the DistributedDataParallel module reported its gradient twice"
-
 PAGE = Page(
+    code="GD802",
+    title="A parameter of the DistributedDataParallel module reported its gradient twice",
+    families=("ddp",),
     what_happened="""\
 In one iteration the gradient of a parameter arrived at the reducer more than once. Three constructions do that:
 
@@ -61,15 +62,9 @@ iteration.
 - *Trying to backward through the graph a second time* under DistributedDataParallel is the ordinary error, see GD1.
 """,
     references=(
-        ("torch.utils.checkpoint", "https://docs.pytorch.org/docs/stable/checkpoint.html"),
-        (
-            "torch.nn.parallel.DistributedDataParallel",
-            "https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html",
-        ),
-        (
-            "DistributedDataParallel: internal design",
-            "https://docs.pytorch.org/docs/stable/notes/ddp.html#internal-design",
-        ),
+        ("torch.utils.checkpoint", "checkpoint.html"),
+        "torch.nn.parallel.DistributedDataParallel",
+        ("DistributedDataParallel: internal design", "notes/ddp.html#internal-design"),
     ),
 )
 
@@ -106,7 +101,7 @@ def _told(program: Program) -> Finding:
     return Finding(
         strength,
         confidence,
-        f"`{named}` reported its gradient twice to DistributedDataParallel" if named else TITLE,
+        f"`{named}` reported its gradient twice to DistributedDataParallel" if named else PAGE.title,
         why + " The reducer averages each gradient once, so it stops.",
         distinct((*marks, *program.raised_span("reported a second time in this backward"))),
         (f"the parameter is {named}",) if named else (),
@@ -130,13 +125,3 @@ def _remedies(checkpoints: list[Frame]) -> tuple[Remedy, ...]:
         name="use_reentrant",
         value="False",
     )
-
-
-CAUSE = Cause(
-    code="GD802",
-    slug="ddp-marked-ready-twice",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("ddp",),
-)

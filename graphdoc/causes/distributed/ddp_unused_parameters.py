@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
@@ -17,9 +17,10 @@ from graphdoc.program.spans import distinct, span, where
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.wording import folded
 
-TITLE = "Parameters of the DistributedDataParallel module took no part in the loss"
-
 PAGE = Page(
+    code="GD801",
+    title="Parameters of the DistributedDataParallel module took no part in the loss",
+    families=("ddp",),
     what_happened="""\
 In the iteration before the one that fails, some parameters of the wrapped module got no gradient: a branch or head
 was not taken for that batch, an output of `forward` was not used in the loss (the `if` around its term did not hold),
@@ -72,18 +73,9 @@ in an object in which DistributedDataParallel cannot find tensors.
   parameters must stay the same in all iterations.
 """,
     references=(
-        (
-            "torch.nn.parallel.DistributedDataParallel",
-            "https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html",
-        ),
-        (
-            "DistributedDataParallel: internal design",
-            "https://docs.pytorch.org/docs/stable/notes/ddp.html#internal-design",
-        ),
-        (
-            "torch.distributed: debugging",
-            "https://docs.pytorch.org/docs/stable/distributed.html#debugging-torch-distributed-applications",
-        ),
+        "torch.nn.parallel.DistributedDataParallel",
+        ("DistributedDataParallel: internal design", "notes/ddp.html#internal-design"),
+        ("torch.distributed: debugging", "distributed.html#debugging-torch-distributed-applications"),
     ),
 )
 
@@ -172,7 +164,7 @@ def _looks_for_unused(sources: SourceTexts, wrap: Frame) -> bool:
 def _title(idle: list[str]) -> str:
     """The parameters by name, where they are known."""
     if not idle:
-        return TITLE
+        return PAGE.title
     return f"{_shown(idle)} took no part in the loss, and DDP waits for {_gradients(idle)}"
 
 
@@ -250,13 +242,3 @@ def _remedies(wraps: list[Frame]) -> tuple[Remedy, ...]:
         name="find_unused_parameters",
         value="True",
     )
-
-
-CAUSE = Cause(
-    code="GD801",
-    slug="ddp-unused-parameters",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("ddp",),
-)

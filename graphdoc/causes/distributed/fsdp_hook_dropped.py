@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
 from graphdoc.program.in_place_writes import is_statement, target_of
 from graphdoc.program.installed import DroppedHook, builders, dropped_hook
@@ -12,9 +12,10 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost_user, moment, span, where
 from graphdoc.remedies.in_place_write import instead_of_write
 
-TITLE = "An in-place write drops the hook with which FSDP2 gathers parameters for backward"
-
 PAGE = Page(
+    code="GD808",
+    title="An in-place write drops the hook with which FSDP2 gathers parameters for backward",
+    families=("ddp",),
     what_happened="""\
 A module that is wrapped by `fully_shard` returns a **view**: its forward ends with `squeeze`, `view`, `reshape`,
 `transpose`, `[:, 0]` or the like. The code that called it writes into that view in place (`out += y`). In backward the
@@ -56,10 +57,7 @@ registered on what the module returns at last.
 - The write is refused at once, with a message about a view: `inplace-on-view`.
 """,
     references=(
-        (
-            "torch.distributed.fsdp.fully_shard",
-            "https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html",
-        ),
+        ("torch.distributed.fsdp.fully_shard", "distributed.fsdp.fully_shard.html"),
         links.TENSOR_VIEWS,
         links.IN_PLACE,
     ),
@@ -99,13 +97,3 @@ def _told(program: Program, found: DroppedHook) -> Finding | None:
         (f"FSDP2's pre-backward hook of `{found.module}` did not run in this backward",),
         instead_of_write(program, places, target),
     )
-
-
-CAUSE = Cause(
-    code="GD808",
-    slug="fsdp-hook-dropped",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("ddp",),
-)

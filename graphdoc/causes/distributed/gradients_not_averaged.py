@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Sign
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.observed import Program
@@ -12,9 +12,10 @@ from graphdoc.program.unwrapped import wrapper_past
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.wording import optimizer_of
 
-TITLE = "Ranks train apart: their gradients are never averaged"
-
 PAGE = Page(
+    code="GD809",
+    title="Ranks train apart: their gradients are never averaged",
+    families=("silent",),
     what_happened="""\
 Several processes train together, and each steps by its own gradients. Their parameters part from the first step on.
 Nothing is raised, and each rank's loss may even fall. Two programs do that:
@@ -62,14 +63,8 @@ Where another part of the program averages gradients at a later time, after many
 - Gradients that are collected under `no_sync()`: the next backward outside of it averages them all.
 """,
     references=(
-        (
-            "torch.nn.parallel.DistributedDataParallel",
-            "https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html",
-        ),
-        (
-            "DistributedDataParallel: internal design",
-            "https://docs.pytorch.org/docs/stable/notes/ddp.html#internal-design",
-        ),
+        "torch.nn.parallel.DistributedDataParallel",
+        ("DistributedDataParallel: internal design", "notes/ddp.html#internal-design"),
     ),
 )
 
@@ -131,13 +126,3 @@ def _alone(program: Program, sign: Sign) -> Finding | None:
         remedies=(Remedy("wrap_model", title, "display", note),),
         because=f"at {sign.count} steps of {name} no collective had run since the step before",
     )
-
-
-CAUSE = Cause(
-    code="GD809",
-    slug="gradients-not-averaged",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("silent",),
-)

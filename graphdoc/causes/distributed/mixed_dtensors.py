@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
@@ -15,9 +15,10 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, short_code, span
 from graphdoc.remedies.fix_places import remedy_at
 
-TITLE = "One operation got plain tensors and DTensors"
-
 PAGE = Page(
+    code="GD810",
+    title="One operation got plain tensors and DTensors",
+    families=("fsdp",),
     what_happened="""\
 `fully_shard`, `parallelize_module` and `distribute_module` make the parameters of a module DTensors. An operation got
 such a parameter beside a plain tensor, or DTensors of two device meshes:
@@ -57,11 +58,8 @@ norms instead of one.
 - backward meets parameters without memory: `fsdp-hook-dropped`.
 """,
     references=(
-        (
-            "torch.distributed.fsdp.fully_shard",
-            "https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html",
-        ),
-        ("torch.distributed.tensor", "https://docs.pytorch.org/docs/stable/distributed.tensor.html"),
+        ("torch.distributed.fsdp.fully_shard", "distributed.fsdp.fully_shard.html"),
+        ("torch.distributed.tensor", "distributed.tensor.html"),
     ),
 )
 
@@ -185,7 +183,7 @@ def _used(program: Program, frame: Frame) -> Finding:
     return Finding(
         0.9,
         Proof.RAISED.confidence,
-        f"`{code}` got {kinds}" if code else TITLE,
+        f"`{code}` got {kinds}" if code else PAGE.title,
         "A sharded parameter is a DTensor outside of the forward of its module. Beside a plain tensor nobody can tell "
         "whether that is a part too.",
         distinct((span("cause", frame, f"gets {kinds}", program.sources), *_sharded(program.sources))),
@@ -196,13 +194,3 @@ def _used(program: Program, frame: Frame) -> Finding:
 
 def _sharded(sources: SourceTexts) -> list[Span]:
     return [span("related", f, "makes parameters DTensors", sources) for f in library_calls(sources, *_SHARDING)[:2]]
-
-
-CAUSE = Cause(
-    code="GD810",
-    slug="mixed-dtensors",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("fsdp",),
-)

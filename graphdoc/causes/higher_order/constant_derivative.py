@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame
 from graphdoc.finding import Finding
 from graphdoc.program import bindings
@@ -13,11 +12,13 @@ from graphdoc.program.spans import distinct, innermost_user, span
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.missing_graph import is_gradient, without_graph
 
-TITLE = "The derivative is constant, so nothing depends on the input any more"
 LONGEST = 30
 """Characters of an argument that a title has room for."""
 
 PAGE = Page(
+    code="GD403",
+    title="The derivative is constant, so nothing depends on the input any more",
+    families=("no-graph",),
     what_happened="""\
 A derivative was computed with `create_graph=True`, as it should be, and differentiated again with respect to the same
 input. The function is linear in that input: its derivative is the same everywhere. So the second derivative is zero,
@@ -62,14 +63,7 @@ start from: test `dy.requires_grad` and use `torch.zeros_like(x)`. `torch.func.h
 - The first derivative was computed without `create_graph=True`: `missing-create-graph`.
 - The failing call is the *first* derivative: then the input is not part of the computation: `unused-in-graph`.
 """,
-    references=(
-        links.GRAD,
-        ("torch.func.hessian", "https://docs.pytorch.org/docs/stable/generated/torch.func.hessian.html"),
-        (
-            "torch.autograd.functional.hessian",
-            "https://docs.pytorch.org/docs/stable/generated/torch.autograd.functional.hessian.html",
-        ),
-    ),
+    references=("torch.autograd.grad", "torch.func.hessian", "torch.autograd.functional.hessian"),
 )
 
 
@@ -102,7 +96,7 @@ def _told(program: Program, here: Frame, first: Frame) -> Finding:
     return Finding(
         0.93,
         "likely",
-        f"`{of}` is a derivative that no longer depends on `{by}`" if named else TITLE,
+        f"`{of}` is a derivative that no longer depends on `{by}`" if named else PAGE.title,
         "What is differentiated here is itself a derivative by the same input, computed with `create_graph=True`. "
         "The input "
         "does not occur in it: the function is linear in this input, and the second derivative is zero.",
@@ -116,13 +110,3 @@ def _told(program: Program, here: Frame, first: Frame) -> Finding:
         (),
         remedy,
     )
-
-
-CAUSE = Cause(
-    code="GD403",
-    slug="constant-derivative",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("no-graph",),
-)

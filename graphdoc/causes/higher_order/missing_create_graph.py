@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Cut, Event, Frame, Sign
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
@@ -22,9 +21,10 @@ from graphdoc.story.gradients import inner_only
 from graphdoc.story.missing_graph import is_gradient, without_graph
 from graphdoc.story.wording import folded
 
-TITLE = "A gradient is differentiated again, but it was computed without `create_graph=True`"
-
 PAGE = Page(
+    code="GD401",
+    title="A gradient is differentiated again, but it was computed without `create_graph=True`",
+    families=("no-graph", "graph-reuse", "legacy", "silent"),
     what_happened="""\
 A gradient is differentiated once more: it became part of a loss (a gradient penalty, a path length, a force as the
 derivative of an energy, the inner step of a meta-learner), or `torch.autograd.grad` is called on it directly (the
@@ -81,12 +81,9 @@ In evaluation, where the gradient is only looked at, leave the flag off.
   the loss elsewhere.
 """,
     references=(
-        links.GRAD,
-        links.BACKWARD,
-        (
-            "torch.func: gradients of gradients",
-            "https://docs.pytorch.org/docs/stable/generated/torch.func.grad.html",
-        ),
+        "torch.autograd.grad",
+        "torch.Tensor.backward",
+        ("torch.func: gradients of gradients", "generated/torch.func.grad.html"),
     ),
 )
 
@@ -137,7 +134,7 @@ def _finding(program: Program, frame: Frame | None, cut: Cut | None, strength: f
     return Finding(
         strength,
         Proof.GRAPH_END.where(certain),
-        f"`{code}` runs without `create_graph=True`, and its gradient is differentiated again" if code else TITLE,
+        f"`{code}` runs without `create_graph=True`, and its gradient is differentiated again" if code else PAGE.title,
         f"The gradient computed{at} is a plain tensor: without `create_graph=True` the backward that made it was not "
         f"recorded. {end}",
         distinct(
@@ -266,13 +263,3 @@ def _freed(program: Program) -> Finding | None:
     if is_inner_step(program.sources, event) or entered(program.sources, event, failing, loss) is Entered.UNSEEN:
         return None
     return _finding(program, frame, None, 0.94, False)
-
-
-CAUSE = Cause(
-    code="GD401",
-    slug="missing-create-graph",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("no-graph", "graph-reuse", "legacy", "silent"),
-)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Node, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
@@ -17,9 +16,10 @@ from graphdoc.program.spans import distinct, innermost_user, span, span_of
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.wording import as_called
 
-TITLE = "An operation in the graph cannot be differentiated twice"
-
 PAGE = Page(
+    code="GD402",
+    title="An operation in the graph cannot be differentiated twice",
+    families=("not-differentiable", "rnn"),
     what_happened="""\
 A gradient was computed with `create_graph=True` and is being differentiated again. One operation of the forward has a
 hand-written backward kernel for which PyTorch knows no derivative. The first backward went through it; the second
@@ -83,19 +83,13 @@ Dropping `create_graph=True` also ends the error. The penalty is then a constant
   derivative.
 """,
     references=(
-        (
-            "torch.nn.attention.sdpa_kernel",
-            "https://docs.pytorch.org/docs/stable/generated/torch.nn.attention.sdpa_kernel.html",
-        ),
-        (
-            "torch.nn.functional.scaled_dot_product_attention",
-            "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html",
-        ),
+        "torch.nn.attention.sdpa_kernel",
+        "torch.nn.functional.scaled_dot_product_attention",
         (
             "Double backward with custom functions",
             "https://docs.pytorch.org/tutorials/intermediate/custom_function_double_backward_tutorial.html",
         ),
-        links.GRAD,
+        "torch.autograd.grad",
     ),
 )
 
@@ -255,13 +249,3 @@ _CALLS = {
     "pdist": "pdist",
     "ctc_loss": "ctc_loss",
 }
-
-
-CAUSE = Cause(
-    code="GD402",
-    slug="no-double-backward",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("not-differentiable", "rnn"),
-)

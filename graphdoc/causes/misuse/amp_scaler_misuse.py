@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import scaler_calls
@@ -13,10 +13,12 @@ from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import code_at, distinct, innermost_user, place, span, span_of, where
 from graphdoc.remedies.fix_places import remedy_at
 
-TITLE = "The calls of the GradScaler do not follow its order: scale, backward, unscale, step, update"
 _LEFT_OUT = "An iteration ended without the GradScaler's `update()`"
 
 PAGE = Page(
+    code="GD508",
+    title="The calls of the GradScaler do not follow its order: scale, backward, unscale, step, update",
+    families=("amp", "silent"),
     what_happened="""\
 One iteration with a `GradScaler` has a fixed order: `scaler.scale(loss).backward()`, then perhaps
 `scaler.unscale_(optimizer)` for clipping, then `scaler.step(optimizer)` once for each optimizer, then
@@ -80,8 +82,8 @@ scaler.
 - Anomaly detection reports infinities in the backward of a scaled loss: they are expected there.
 """,
     references=(
-        ("Automatic mixed precision examples", "https://docs.pytorch.org/docs/stable/notes/amp_examples.html"),
-        ("torch.amp.GradScaler", "https://docs.pytorch.org/docs/stable/amp.html#gradient-scaling"),
+        ("Automatic mixed precision examples", "notes/amp_examples.html"),
+        ("torch.amp.GradScaler", "amp.html#gradient-scaling"),
     ),
 )
 
@@ -186,7 +188,7 @@ def _told(program: Program, complaint: str) -> Finding:
 
 def _title(sources: SourceTexts, complaint: str, frame: Frame | None) -> str:
     call, deed = code_at(sources, frame), _TITLES.get(complaint, "")
-    return f"`{call}` {deed}" if deed and call and "\n" not in call else TITLE
+    return f"`{call}` {deed}" if deed and call and "\n" not in call else PAGE.title
 
 
 def _cleared_later(clear: Frame, backward: Frame) -> tuple[Remedy, ...]:
@@ -322,13 +324,3 @@ def _fixes(sources: SourceTexts, exits: list[Frame], update: Frame) -> tuple[Rem
         ),
         by_hand,
     )
-
-
-CAUSE = Cause(
-    code="GD508",
-    slug="amp-scaler-misuse",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("amp", "silent"),
-)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.finding import Finding, Remedy
 from graphdoc.messages.ways_out import WayOut, way_out
 from graphdoc.program.bindings import calls_named
@@ -10,9 +10,10 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost_user, moment, short_code, span
 
-TITLE = "PyTorch refuses this call, and its message says why"
-
 PAGE = Page(
+    code="GD509",
+    title="PyTorch refuses this call, and its message says why",
+    families=("functorch", "compile", "optimizer", "ddp", "fsdp", "hooks", "custom-function"),
     what_happened="""\
 A call asked for something that autograd, torch.func, torch.compile, an optimizer or a distributed wrapper does not
 do. The message belongs to this one fault, and the place is the innermost line of your own code.
@@ -44,10 +45,7 @@ Display only: what to do is said in words, and nothing is edited.
 - A message that several faults can have leads to a cause of its own, such as `cut-by-detach` or `carried-state`.
 - An ordinary wrong argument, such as a negative learning rate, is told in one line and is no fault of the graph.
 """,
-    references=(
-        ("torch.func", "https://docs.pytorch.org/docs/stable/func.html"),
-        ("Autograd mechanics", "https://docs.pytorch.org/docs/stable/notes/autograd.html"),
-    ),
+    references=(("torch.func", "func.html"), ("Autograd mechanics", "notes/autograd.html")),
 )
 
 
@@ -76,19 +74,9 @@ def _told(program: Program, means: str, out: WayOut) -> Finding | None:
     return Finding(
         0.2,  # any cause that knows more of the program comes first
         Proof.RAISED.confidence,
-        f"PyTorch refuses {'what ' * bool(setting)}`{call}`{' set up' * bool(setting)}" if call else TITLE,
+        f"PyTorch refuses {'what ' * bool(setting)}`{call}`{' set up' * bool(setting)}" if call else PAGE.title,
         means,
         distinct((*spans, span("failed" if setting else "cause", frame, "refused here", program.sources))),
         remedies=(Remedy("way_out", out.text, "display", out.more),),
         because=means.partition("; ")[0].rstrip("."),
     )
-
-
-CAUSE = Cause(
-    code="GD509",
-    slug="call-refused",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("functorch", "compile", "optimizer", "ddp", "fsdp", "hooks", "custom-function"),
-)

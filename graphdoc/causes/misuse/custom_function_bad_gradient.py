@@ -6,7 +6,7 @@ import ast
 import re
 from dataclasses import replace
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.messages.recognise import Match
@@ -21,9 +21,10 @@ from graphdoc.remedies.gradients import Returned, fitted_gradient, padded, retur
 from graphdoc.story.gradients import times
 from graphdoc.story.wording import folded
 
-TITLE = "The backward of a custom Function returned gradients that do not fit its inputs"
-
 PAGE = Page(
+    code="GD506",
+    title="The backward of a custom Function returned gradients that do not fit its inputs",
+    families=("custom-function", "invalid-gradient", "silent"),
     what_happened="""\
 A `torch.autograd.Function` was written, its forward works, and its backward returns something that cannot be the
 gradients of its inputs: too few or too many values, a gradient for an argument that is no tensor, a gradient of
@@ -96,15 +97,9 @@ forward broadcast an argument, sum its gradient over the dimensions that were ad
 - A hook, not a Function, returned the wrong thing: the message says *hook*.
 """,
     references=(
-        (
-            "Extending torch.autograd",
-            "https://docs.pytorch.org/docs/stable/notes/extending.html#extending-torch-autograd",
-        ),
-        ("torch.autograd.Function", "https://docs.pytorch.org/docs/stable/autograd.html#function"),
-        (
-            "torch.autograd.gradcheck",
-            "https://docs.pytorch.org/docs/stable/generated/torch.autograd.gradcheck.gradcheck.html",
-        ),
+        ("Extending torch.autograd", "notes/extending.html#extending-torch-autograd"),
+        ("torch.autograd.Function", "autograd.html#function"),
+        ("torch.autograd.gradcheck", "generated/torch.autograd.gradcheck.gradcheck.html"),
     ),
 )
 
@@ -281,7 +276,7 @@ def _arguments(sources: SourceTexts, said: Match, at: Method | None, forward: as
 def _title(cls: str, takes: bool) -> str:
     if takes:
         return f"`{cls}.backward` does not take one gradient for each output of its forward"
-    return f"`{cls}.backward` returned gradients that do not fit its inputs" if cls else TITLE
+    return f"`{cls}.backward` returned gradients that do not fit its inputs" if cls else PAGE.title
 
 
 def _counted(number: int, what: str) -> str:
@@ -360,13 +355,3 @@ def _returns(sources: SourceTexts, at: Method | None, got: int) -> list[Frame]:
     if not fitting and got == 1 and reaches_end(function.body):
         return end
     return [bindings.frame_of(sources, file, n, function.name) for n in fitting or nodes] or end
-
-
-CAUSE = Cause(
-    code="GD506",
-    slug="custom-function-bad-gradient",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("custom-function", "invalid-gradient", "silent"),
-)

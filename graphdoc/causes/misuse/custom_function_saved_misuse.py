@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 
 from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.messages import Match
@@ -19,9 +19,9 @@ from graphdoc.program.spans import distinct, span
 from graphdoc.remedies.gradients import of_today
 from graphdoc.source.paths import covers
 
-TITLE = "A custom Function misuses its ctx: what it saves, marks or how it is called"
-
 PAGE = Page(
+    code="GD507",
+    title="A custom Function misuses its ctx: what it saves, marks or how it is called",
     what_happened="""\
 A `torch.autograd.Function` breaks one of the rules of its `ctx`:
 
@@ -76,14 +76,8 @@ for free. For a forward that should pass gradients unchanged, `x + (f(x) - x).de
   the graph was used twice; see the GD1 causes.
 """,
     references=(
-        (
-            "Extending torch.autograd: how to use",
-            "https://docs.pytorch.org/docs/stable/notes/extending.html#how-to-use",
-        ),
-        (
-            "torch.autograd.function.FunctionCtx.save_for_backward",
-            "https://docs.pytorch.org/docs/stable/generated/torch.autograd.function.FunctionCtx.save_for_backward.html",
-        ),
+        ("Extending torch.autograd: how to use", "notes/extending.html#how-to-use"),
+        "torch.autograd.function.FunctionCtx.save_for_backward",
         links.SAVED_TENSORS,
     ),
 )
@@ -270,7 +264,7 @@ def _saved_twice(program: Program) -> Finding | None:
     return Finding(
         0.85,
         "likely",
-        TITLE,
+        PAGE.title,
         "`save_for_backward` was called more than once; only the last call counts. Save all tensors in one call.",
         distinct(
             (
@@ -280,13 +274,3 @@ def _saved_twice(program: Program) -> Finding | None:
             )
         ),
     )
-
-
-CAUSE = Cause(
-    code="GD507",
-    slug="custom-function-saved-misuse",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=(),
-)

@@ -6,7 +6,7 @@ import ast
 import re
 from typing import Any
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
@@ -17,9 +17,9 @@ from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.paths import covers
 from graphdoc.story.wording import listing
 
-TITLE = "`copy.deepcopy` met a tensor that is the result of an operation"
-
 PAGE = Page(
+    code="GD503",
+    title="`copy.deepcopy` met a tensor that is the result of an operation",
     what_happened="""\
 An object was deep-copied: a model for an exponential moving average or a target network, a best checkpoint, a list of
 layers. Somewhere in it lies a tensor with a graph. Parameters are leaves and can be copied; what stands in the way is
@@ -72,15 +72,9 @@ If only the weights are wanted, copy those: `new.load_state_dict(old.state_dict(
 - Pickling fails on a lambda or a lock: that has nothing to do with gradients.
 """,
     references=(
-        ("Tensor.is_leaf", "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.is_leaf.html"),
-        (
-            "torch.optim: weight averaging",
-            "https://docs.pytorch.org/docs/stable/optim.html#weight-averaging-swa-and-ema",
-        ),
-        (
-            "torch.nn.utils.parametrizations.weight_norm",
-            "https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.parametrizations.weight_norm.html",
-        ),
+        "Tensor.is_leaf",
+        ("torch.optim: weight averaging", "optim.html#weight-averaging-swa-and-ema"),
+        "torch.nn.utils.parametrizations.weight_norm",
     ),
 )
 
@@ -112,7 +106,7 @@ def _told(program: Program) -> Finding:
         confidence,
         f"`copy.deepcopy()` meets {listing(f'`{t.path}`' for t in found)}, made by an operation"
         if found and proven
-        else TITLE,
+        else PAGE.title,
         "What is copied holds the result of an operation, and with it a graph. Only leaves can be copied: keep a "
         "detached copy of that result instead of the live tensor.",
         distinct((*places, *here, *(program.raised_span("copied here") if not here else ()))),
@@ -210,13 +204,3 @@ def _statement(sources: SourceTexts, frame: Frame) -> Frame:
         n for n in bindings.every_node(sources, frame.file) if isinstance(n, ast.Assign) and covers(n, frame.line)
     ]
     return bindings.frame_of(sources, frame.file, around[0]) if around else frame
-
-
-CAUSE = Cause(
-    code="GD503",
-    slug="deepcopy-non-leaf",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=(),
-)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
@@ -14,9 +14,10 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span
 from graphdoc.remedies.fix_places import remedy_at
 
-TITLE = "An integer or boolean tensor was told to require gradients"
-
 PAGE = Page(
+    code="GD504",
+    title="An integer or boolean tensor was told to require gradients",
+    families=("leaf-requires-grad",),
     what_happened="""\
 `requires_grad=True`, `requires_grad_()` or `nn.Parameter(...)` was applied to a tensor of whole numbers. Either the
 numbers were meant to be real and were written without a decimal point (`torch.tensor([1, 2, 3])`, `torch.arange(10)`,
@@ -52,12 +53,9 @@ feed that to the rest of the model. A parameter of whole numbers (a fixed index 
   gradients.
 """,
     references=(
-        ("Tensor.requires_grad_", "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.requires_grad_.html"),
-        ("torch.tensor", "https://docs.pytorch.org/docs/stable/generated/torch.tensor.html"),
-        (
-            "torch.nn.Module.register_buffer",
-            "https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_buffer",
-        ),
+        "Tensor.requires_grad_",
+        "torch.tensor",
+        ("torch.nn.Module.register_buffer", "generated/torch.nn.Module.html#torch.nn.Module.register_buffer"),
     ),
 )
 
@@ -82,7 +80,7 @@ def _told(program: Program) -> Finding:
     return Finding(
         strength,
         confidence,
-        f"`{name}` holds no floating point numbers and cannot require gradients" if name else TITLE,
+        f"`{name}` holds no floating point numbers and cannot require gradients" if name else PAGE.title,
         "Gradients exist for floating point and complex tensors only. If these numbers are quantities, make them "
         "floats; if "
         "they are ids, labels or indices, take the gradient with respect to what they select.",
@@ -153,13 +151,3 @@ def _origin(sources: SourceTexts, frame: Frame | None) -> tuple[str, tuple[Span,
             made = bindings.assignments(sources, frame, name)[:1]
             return name, tuple(span("created", f, f"`{name}` is made here") for f, _ in made)
     return "", ()
-
-
-CAUSE = Cause(
-    code="GD504",
-    slug="integer-requires-grad",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("leaf-requires-grad",),
-)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.model import Span
@@ -18,11 +17,13 @@ from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.gradients import as_number, maker, reduced
 from graphdoc.source.paths import weights_of
 
-TITLE = "`backward()` was called on a tensor with more than one element"
 LONGEST_NAME = 40
 """Characters of an expression that a title can hold."""
 
 PAGE = Page(
+    code="GD501",
+    title="`backward()` was called on a tensor with more than one element",
+    families=("grad-output",),
     what_happened="""\
 The loss is a vector or a matrix: one value for each sample, pixel or head. A loss function with `reduction="none"`, a
 difference that was never averaged, the output of `nn.DataParallel` (one loss for each GPU), or the output of the
@@ -63,12 +64,9 @@ share inputs.
 - The loss has one element and no graph: *element 0 of tensors does not require grad*, see the `cut-by-...` causes.
 """,
     references=(
-        links.BACKWARD,
+        "torch.Tensor.backward",
         ("torch.func: per-sample gradients", "https://docs.pytorch.org/tutorials/intermediate/per_sample_grads.html"),
-        (
-            "torch.nn.CrossEntropyLoss: reduction",
-            "https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html",
-        ),
+        ("torch.nn.CrossEntropyLoss: reduction", "generated/torch.nn.CrossEntropyLoss.html"),
     ),
 )
 
@@ -102,7 +100,7 @@ def _told(program: Program) -> Finding:
         confidence,
         f"`{what}` has more than one element, and its gradient is asked for without saying how to weigh them"
         if what
-        else TITLE,
+        else PAGE.title,
         "The gradient of several numbers at once is not defined without saying how they are weighed. Reduce the loss "
         "to one "
         "number, usually with `mean()`.",
@@ -245,13 +243,3 @@ def _places(program: Program, frame: Frame | None, name: str) -> tuple[Span, ...
     if known or len(made) == 1:
         return (span("cause", (known or [made[0][0]])[0], f"`{name}` has more than one element"),)
     return (span("cause", frame, "what is differentiated here has more than one element", sources),)
-
-
-CAUSE = Cause(
-    code="GD501",
-    slug="non-scalar-loss",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("grad-output",),
-)

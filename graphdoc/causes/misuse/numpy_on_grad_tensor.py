@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Safety
@@ -17,9 +16,9 @@ from graphdoc.program.spans import code_at, distinct, place, span, where
 from graphdoc.program.values_taken_out import ArrayCall, array_call, goes_nowhere_else
 from graphdoc.remedies.fix_places import remedy_at, together
 
-TITLE = "A tensor with a graph was handed to NumPy"
-
 PAGE = Page(
+    code="GD502",
+    title="A tensor with a graph was handed to NumPy",
     what_happened="""\
 `x.numpy()`, `np.array(x)`, `np.mean([...])`, a plot, a metric of scikit-learn or a data frame was given a tensor that
 requires gradients: the output of a model, a loss, or a parameter. NumPy calls `numpy()` itself on what it gets, so
@@ -61,11 +60,7 @@ For evaluation prefer `torch.no_grad()` around the whole loop; it saves memory a
 - *can't convert cuda:0 device type tensor to numpy*: move it with `.cpu()`; nothing is wrong with the graph.
 - The conversion worked and the loss has no graph now: `cut-by-conversion`.
 """,
-    references=(
-        ("Tensor.numpy", "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.numpy.html"),
-        links.DETACH,
-        links.NO_GRAD,
-    ),
+    references=("Tensor.numpy", "torch.Tensor.detach", "torch.no_grad"),
 )
 
 
@@ -96,7 +91,7 @@ def _told(program: Program) -> Finding:
     return Finding(
         strength,
         confidence,
-        f"{told} a tensor that requires gradients to NumPy" if told.startswith("`") else TITLE,
+        f"{told} a tensor that requires gradients to NumPy" if told.startswith("`") else PAGE.title,
         f"{told} a tensor that requires gradients to NumPy, which cannot record operations. {advice}",
         distinct((*marks, *put, *program.raised_span("refused here"))),
         (),
@@ -179,13 +174,3 @@ def _argument(sources: SourceTexts, frame: Frame, handed: ArrayCall) -> Frame | 
     if not isinstance(handed.argument, ast.Name | ast.Attribute | ast.BinOp | ast.Call | ast.Subscript):
         return None
     return bindings.frame_of(sources, frame.file, handed.argument, frame.function)
-
-
-CAUSE = Cause(
-    code="GD502",
-    slug="numpy-on-grad-tensor",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=(),
-)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
@@ -13,9 +12,10 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, distinct, place, span
 
-TITLE = "The `requires_grad` flag of a computed tensor cannot be switched"
-
 PAGE = Page(
+    code="GD505",
+    title="The `requires_grad` flag of a computed tensor cannot be switched",
+    families=("leaf-requires-grad",),
     what_happened="""\
 `x.requires_grad = False`, `x.requires_grad_(False)` or `x.requires_grad = True` was written for a tensor that is the
 result of an operation. Mostly the intention was to treat the result as a constant (freeze the features, stop the
@@ -56,12 +56,9 @@ the result, use `x.retain_grad()`.
 - *can't optimize a non-leaf Tensor*: `non-leaf-parameter`.
 """,
     references=(
-        (
-            "Autograd mechanics: setting requires_grad",
-            "https://docs.pytorch.org/docs/stable/notes/autograd.html#setting-requires-grad",
-        ),
-        ("Tensor.requires_grad_", "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.requires_grad_.html"),
-        links.DETACH,
+        ("Autograd mechanics: setting requires_grad", "notes/autograd.html#setting-requires-grad"),
+        "Tensor.requires_grad_",
+        "torch.Tensor.detach",
     ),
 )
 
@@ -86,7 +83,7 @@ def _told(program: Program, hinted: bool) -> Finding:
     return Finding(
         strength,
         confidence,
-        f"`{name}` is the result of an operation: its `requires_grad` flag cannot be switched" if name else TITLE,
+        f"`{name}` is the result of an operation: its `requires_grad` flag cannot be switched" if name else PAGE.title,
         f"A result requires gradients because its inputs do; the flag cannot be chosen for it. {aim} To freeze a "
         "module, set "
         "the flag on its parameters before the forward.",
@@ -155,13 +152,3 @@ def _switched(sources: SourceTexts, frame: Frame | None) -> tuple[str, Frame | N
             if isinstance(inner, ast.Attribute) and inner.attr.startswith("requires_grad"):
                 return bindings.text_of(inner.value), bindings.frame_of(sources, frame.file, node)  # type: ignore[union-attr]
     return "", None
-
-
-CAUSE = Cause(
-    code="GD505",
-    slug="requires-grad-on-non-leaf",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("leaf-requires-grad",),
-)

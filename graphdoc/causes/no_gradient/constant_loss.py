@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 from typing import Any
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Cut, Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Confidence, Span
@@ -20,9 +20,10 @@ from graphdoc.source.expressions import is_number
 from graphdoc.source.paths import plain_names
 from graphdoc.story.missing_graph import facts_of, find_cut, loss_made, recording_was_on, story, weigh, without_graph
 
-TITLE = "On this path the loss is a constant: no term of it came from the network"
-
 PAGE = Page(
+    code="GD310",
+    title="On this path the loss is a constant: no term of it came from the network",
+    families=("no-graph", "ddp", "legacy"),
     what_happened="""\
 The loss starts as a constant (`torch.zeros(())`, `torch.tensor(0.0)`, `0`) and terms are added to it under a
 condition or in a loop. For this batch no term was added: every sample was skipped, no box matched, the mask was
@@ -72,11 +73,8 @@ real term was lost, and under `DistributedDataParallel` the ranks hang.
 - `'float' object has no attribute 'backward'` after `.item()`: `cut-by-conversion`.
 """,
     references=(
-        (
-            "DistributedDataParallel: internal design",
-            "https://docs.pytorch.org/docs/stable/notes/ddp.html#internal-design",
-        ),
-        ("torch.Tensor.backward", "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.backward.html"),
+        ("DistributedDataParallel: internal design", "notes/ddp.html#internal-design"),
+        "torch.Tensor.backward",
     ),
 )
 
@@ -130,7 +128,7 @@ def _from_cut(program: Program, cut: Cut) -> Finding:
     return Finding(
         strength,
         confidence,
-        TITLE if cut.certain else "Nothing with a graph was seen to go into this loss",
+        PAGE.title if cut.certain else "Nothing with a graph was seen to go into this loss",
         _TEXT if cut.certain else _NOT_SEEN,
         _spans(program) if _assigned(program) else story(program, cut, made),
         facts_of(program.cuts, cut),
@@ -166,7 +164,7 @@ def _finding(program: Program, strength: float, confidence: Confidence) -> Findi
     return Finding(
         strength,
         confidence,
-        TITLE,
+        PAGE.title,
         _TEXT,
         _spans(program),
         facts,
@@ -272,13 +270,3 @@ def _is_constant(value: ast.expr) -> bool:
         return isinstance(value.value, int | float)
     text = bindings.text_of(value)
     return ".new_zeros(" in text or text.startswith(("torch.zeros(", "torch.zeros_like(", "torch.tensor(0"))
-
-
-CAUSE = Cause(
-    code="GD310",
-    slug="constant-loss",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("no-graph", "ddp", "legacy"),
-)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Cut, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
@@ -28,9 +28,10 @@ from graphdoc.story.missing_graph import (
 )
 from graphdoc.story.wording import as_called
 
-TITLE = "The loss was rebuilt from plain numbers, so its graph was left behind"
-
 PAGE = Page(
+    code="GD301",
+    title="The loss was rebuilt from plain numbers, so its graph was left behind",
+    families=("no-graph", "legacy"),
     what_happened="""\
 Somewhere between the network and the loss the values were taken out of their tensors and put into new ones. The
 numbers are the same; the history is not. `grad_fn` of the new tensor is None, `backward()` has nothing to follow, and
@@ -88,12 +89,7 @@ the loss is then a leaf with a gradient of 1, and no parameter learns.
 - The whole forward ran under `torch.no_grad()`; then `.item()` has nothing left to cut: `cut-by-no-grad`.
 - `.item()` on a value that is only printed or logged is right, and needed to free the graph.
 """,
-    references=(
-        ("torch.tensor", "https://docs.pytorch.org/docs/stable/generated/torch.tensor.html"),
-        ("torch.stack", "https://docs.pytorch.org/docs/stable/generated/torch.stack.html"),
-        ("Tensor.item", "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.item.html"),
-        links.GRAPH_HISTORY,
-    ),
+    references=("torch.tensor", "torch.stack", "Tensor.item", links.GRAPH_HISTORY),
 )
 
 
@@ -105,7 +101,7 @@ def recognise(program: Program) -> Finding | None:
     if program.field("type", "float-has-no-backward") == "float":
         return _float_loss(program)
     cut = find_cut(program, "conversion")
-    return _told(program, cut) if cut is not None else unseen(program, 0.3, TITLE, _UNSEEN)
+    return _told(program, cut) if cut is not None else unseen(program, 0.3, PAGE.title, _UNSEEN)
 
 
 def _told(program: Program, cut: Cut) -> Finding:
@@ -223,18 +219,8 @@ def _float_loss(program: Program) -> Finding | None:
     return Finding(
         strength,
         confidence,
-        TITLE,
+        PAGE.title,
         "The loss is a Python float: `.item()`, `float()` or arithmetic on such numbers has left the tensor and its "
         "graph behind. Call `backward()` on the tensor, and take the number from it only for the log.",
         (*spans, *program.raised_span("a float has no graph to go back through")),
     )
-
-
-CAUSE = Cause(
-    code="GD301",
-    slug="cut-by-conversion",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("no-graph", "legacy"),
-)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Cut, Sign
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.cuts import detached_by_choice, handed_on_together
@@ -26,9 +26,10 @@ from graphdoc.story.missing_graph import (
 )
 from graphdoc.story.wording import as_called
 
-TITLE = "The value that the loss is built from was detached from the graph"
-
 PAGE = Page(
+    code="GD302",
+    title="The value that the loss is built from was detached from the graph",
+    families=("no-graph", "legacy"),
     what_happened="""\
 Between the network and the loss stands `.detach()`, `.detach_()`, `.data` or `Variable(…)`. It gives the same numbers
 without their history. If that is the only way from the parameters to the loss, the loss has no `grad_fn` and
@@ -87,8 +88,8 @@ Two calls may have to go. Detaching again after the first one was removed gives 
   `frozen-parameters`.
 """,
     references=(
-        links.DETACH,
-        ("torch.autograd: in-place operations and Variable.data", "https://docs.pytorch.org/docs/stable/autograd.html"),
+        "torch.Tensor.detach",
+        ("torch.autograd: in-place operations and Variable.data", "autograd.html"),
         links.GRAPH_HISTORY,
     ),
 )
@@ -101,7 +102,7 @@ def recognise(program: Program) -> Finding | None:
     """The first detach on the loss's way."""
     cut = find_cut(program, "detach")
     if cut is None:
-        return unseen(program, 0.26, TITLE, _UNSEEN)
+        return unseen(program, 0.26, PAGE.title, _UNSEEN)
     term = program.evidence.as_if if _of_a_term(program.evidence.as_if) else None
     if term is not None and detached_by_choice(program.sources, cut, term):
         return None
@@ -144,13 +145,3 @@ def _told(program: Program, cut: Cut) -> Finding:
         facts_of(program.cuts, cut),
         remedies,
     )
-
-
-CAUSE = Cause(
-    code="GD302",
-    slug="cut-by-detach",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("no-graph", "legacy"),
-)

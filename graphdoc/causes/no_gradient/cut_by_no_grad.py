@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Cut, Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
@@ -30,9 +30,10 @@ from graphdoc.story.missing_graph import (
 )
 from graphdoc.story.wording import as_called
 
-TITLE = "Gradient recording was switched off while the loss was computed"
-
 PAGE = Page(
+    code="GD303",
+    title="Gradient recording was switched off while the loss was computed",
+    families=("no-graph", "legacy"),
     what_happened="""\
 The forward ran under `torch.no_grad()`, `torch.inference_mode()` or `torch.set_grad_enabled(False)`, and then a
 `backward()` was asked for. In that mode PyTorch computes values and records nothing: every result has
@@ -101,12 +102,9 @@ right change is to skip the backward: `if torch.is_grad_enabled(): loss.backward
 """,
     references=(
         links.GRAD_MODES,
-        links.NO_GRAD,
+        "torch.no_grad",
         links.INFERENCE_MODE,
-        (
-            "torch.set_grad_enabled",
-            "https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad_mode.set_grad_enabled.html",
-        ),
+        ("torch.set_grad_enabled", "generated/torch.autograd.grad_mode.set_grad_enabled.html"),
     ),
 )
 
@@ -124,7 +122,7 @@ def recognise(program: Program) -> Finding | None:
     seen = cut is not None and without_graph(program.raised)
     if cut is not None and seen:
         return _told(program, cut)
-    return told_under_way(program) or unseen(program, 0.28, TITLE, _UNSEEN)
+    return told_under_way(program) or unseen(program, 0.28, PAGE.title, _UNSEEN)
 
 
 @dataclass(frozen=True)
@@ -286,13 +284,3 @@ def _remedies(program: Program, cut: Cut, switch: Frame | None) -> tuple[Remedy,
         () if recording_was_on(program.evidence.extras) else recorded_call(program.sources, cut, program.raised, switch)
     )
     return (*swap, *inside, *scoped(program, cut, switch), *removed)
-
-
-CAUSE = Cause(
-    code="GD303",
-    slug="cut-by-no-grad",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("no-graph", "legacy"),
-)

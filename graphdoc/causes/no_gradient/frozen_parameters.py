@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import cast
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Cut, Frame, Parameter, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.model import Confidence, Span
@@ -36,9 +36,10 @@ from graphdoc.story.missing_graph import (
 )
 from graphdoc.story.wording import first_told, folded
 
-TITLE = "All parameters that the loss depends on are frozen"
-
 PAGE = Page(
+    code="GD305",
+    title="All parameters that the loss depends on are frozen",
+    families=("no-graph", "legacy", "ddp", "silent"),
     what_happened="""\
 The forward ran with recording on and through ordinary operations, but none of the parameters in it requires
 gradients: `requires_grad_(False)` or a loop with `p.requires_grad = False` has frozen the whole network. Often the
@@ -90,14 +91,8 @@ cannot leave them frozen.
 - `model.eval()` freezes nothing.
 """,
     references=(
-        (
-            "Autograd mechanics: setting requires_grad",
-            "https://docs.pytorch.org/docs/stable/notes/autograd.html#setting-requires-grad",
-        ),
-        (
-            "torch.nn.Module.requires_grad_",
-            "https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.requires_grad_",
-        ),
+        ("Autograd mechanics: setting requires_grad", "notes/autograd.html#setting-requires-grad"),
+        ("torch.nn.Module.requires_grad_", "generated/torch.nn.Module.html#torch.nn.Module.requires_grad_"),
     ),
 )
 
@@ -111,7 +106,7 @@ def recognise(program: Program) -> Finding | None:
     if not without_graph(program.raised):
         return None
     if program.evidence.from_text:
-        return unseen(program, 0.2, TITLE, "all parameters that the loss depends on have `requires_grad=False`.")
+        return unseen(program, 0.2, PAGE.title, "all parameters that the loss depends on have `requires_grad=False`.")
     if (kept := kept_frozen(program)) is not None:
         return still_frozen(program, kept)
     cut = find_cut(program, "frozen")
@@ -144,7 +139,7 @@ def _from_cut(program: Program, cut: Cut) -> Finding:
     return Finding(
         strength,
         confidence,
-        f"no parameter of this loss requires gradients: {_are_frozen(cut.behind)}" if cut.behind else TITLE,
+        f"no parameter of this loss requires gradients: {_are_frozen(cut.behind)}" if cut.behind else PAGE.title,
         told_forward,
         distinct((*_freezing(program.sources, used), *told)),
         (*facts_of(program.cuts, cut), *_frozen_names(program.parameters)),
@@ -173,7 +168,7 @@ def _nothing_trainable(program: Program) -> Finding | None:
     return Finding(
         strength,
         cast(Confidence, confidence),
-        TITLE,
+        PAGE.title,
         FORWARD,
         distinct((*marks, *made, *program.raised_span("the loss that arrives here has no graph"))),
         _frozen_names(program.parameters),
@@ -297,13 +292,3 @@ def _bound(scope: ast.AST, value: ast.expr) -> ast.expr:
 def _sets_flag(node: ast.Assign) -> bool:
     constant = isinstance(node.value, ast.Constant) and node.value.value is False
     return constant and any(isinstance(t, ast.Attribute) and t.attr == "requires_grad" for t in node.targets)
-
-
-CAUSE = Cause(
-    code="GD305",
-    slug="frozen-parameters",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("no-graph", "legacy", "ddp", "silent"),
-)

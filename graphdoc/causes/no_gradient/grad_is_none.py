@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
 from graphdoc.program.asked_gradients import Unset, Why, unset_gradient
 from graphdoc.program.observed import Program
@@ -12,9 +11,9 @@ from graphdoc.program.spans import distinct, innermost_user, span, span_of
 from graphdoc.remedies.gradients import remedies_for
 from graphdoc.story.gradients import because, explanation, title
 
-TITLE = "The gradient of a parameter is read, and it is None"
-
 PAGE = Page(
+    code="GD311",
+    title="The gradient of a parameter is read, and it is None",
     what_happened="""\
 The program goes over its parameters and uses `p.grad`: it sums up their norms, joins them in one vector, clamps or
 scales them, sends them to other processes. For one of them `.grad` is None, and Python says that `None` has no `norm`,
@@ -57,10 +56,7 @@ optimizer steps those parameters by a gradient of zero: momentum and weight deca
 - The name was bound again to the result of its own update: `non-leaf-parameter`.
 - Nothing fails, and a module never learns: `parameters-never-reached`.
 """,
-    references=(
-        links.ZERO_GRAD,
-        ("Tensor.grad", "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.grad.html"),
-    ),
+    references=("torch.optim.Optimizer.zero_grad", "Tensor.grad"),
 )
 
 
@@ -96,13 +92,3 @@ def _told(program: Program, unset: Unset) -> Finding:
 
 def _label(unset: Unset, reaches: bool) -> str:
     return "reaches it" if reaches else "does not reach it" if unset.proven else "does not seem to reach it"
-
-
-CAUSE = Cause(
-    code="GD311",
-    slug="grad-is-none",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=(),
-)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.program import bindings
@@ -16,9 +16,9 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span
 from graphdoc.remedies.fix_places import remedy_at
 
-TITLE = "`.grad` was read on a tensor that is not a leaf, where backward stores nothing"
-
 PAGE = Page(
+    code="GD309",
+    title="`.grad` was read on a tensor that is not a leaf, where backward stores nothing",
     what_happened="""\
 The backward went well, the tensor is part of the graph, and its `.grad` is None. The tensor is an intermediate
 result: `x_adv = x + delta` with `delta` requiring gradients, an activation, a batch after `.to(device)` or
@@ -63,11 +63,7 @@ it is to learn.
 - A parameter's `.grad` is None although it is a leaf: `grad-is-none`.
 - The tensor is meant to be trained: `non-leaf-parameter`.
 """,
-    references=(
-        ("Tensor.retain_grad", "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.retain_grad.html"),
-        ("Tensor.is_leaf", "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.is_leaf.html"),
-        ("Tensor.grad", "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.grad.html"),
-    ),
+    references=("Tensor.retain_grad", "Tensor.is_leaf", "Tensor.grad"),
 )
 
 
@@ -154,13 +150,3 @@ def _stored(sources: SourceTexts, frame: Frame, name: str) -> Frame | None:
 def _update(sources: SourceTexts, name: str) -> str:
     """The source of all files when it updates the name by its own gradient; used to leave that to another cause."""
     return "\n".join(t for t in sources.values() if f"{name} = {name} - " in t)
-
-
-CAUSE = Cause(
-    code="GD309",
-    slug="grad-of-non-leaf",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=(),
-)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Cut, Frame, Parameter, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
@@ -21,9 +20,9 @@ from graphdoc.remedies.learning import required
 from graphdoc.story.missing_graph import find_cut, forgotten_flag, story, weigh
 from graphdoc.story.wording import listing
 
-TITLE = "The gradient of an input was asked for, but the input does not require gradients"
-
 PAGE = Page(
+    code="GD306",
+    title="The gradient of an input was asked for, but the input does not require gradients",
     what_happened="""\
 The program wants the derivative with respect to data and not to parameters: a saliency map, an adversarial
 perturbation, the derivative `du/dx` of a physics loss, a gradient penalty, an image that is optimised. The tensor it
@@ -73,11 +72,7 @@ gradient stops at `x`, which is usually what is meant, and the other network get
 - The tensor is of an integer dtype (token ids): differentiate with respect to the embeddings, see
   `integer-requires-grad`.
 """,
-    references=(
-        links.GRAD,
-        ("Tensor.requires_grad_", "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.requires_grad_.html"),
-        ("Tensor.grad", "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.grad.html"),
-    ),
+    references=("torch.autograd.grad", "Tensor.requires_grad_", "Tensor.grad"),
 )
 
 
@@ -244,7 +239,7 @@ def _title(inputs: list[str], label: str, seen: bool, met_none: bool) -> str:
     return (
         f"the gradient of `{inputs[0]}` is asked for, and it {label}"
         if inputs and (seen or len(inputs) == 1)
-        else TITLE
+        else PAGE.title
     )
 
 
@@ -259,14 +254,4 @@ _ONE_OF = (
 _UNSEEN = (
     "The tensor whose gradient is wanted{told} was not at hand when the program failed. One reason for its `.grad` "
     "being None is `requires_grad=False`: the flag has to be set on this very tensor before the forward that uses it."
-)
-
-
-CAUSE = Cause(
-    code="GD306",
-    slug="input-needs-grad",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=(),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
@@ -16,9 +16,9 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, distinct, frames, innermost, span, where
 from graphdoc.remedies.fix_places import remedy_at
 
-TITLE = "A tensor that is to be trained is the result of an operation, not a leaf"
-
 PAGE = Page(
+    code="GD308",
+    title="A tensor that is to be trained is the result of an operation, not a leaf",
     what_happened="""\
 A trainable tensor must be a *leaf*: made by the program directly and not computed from another tensor that requires
 gradients. Here an operation stands behind the flag:
@@ -60,12 +60,9 @@ An update by hand belongs under `torch.no_grad()` and in place, `w -= lr * w.gra
 - *a leaf Variable that requires grad is being used in an in-place operation*: `inplace-on-leaf`.
 """,
     references=(
-        ("Tensor.is_leaf", "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.is_leaf.html"),
-        (
-            "torch.nn.parameter.Parameter",
-            "https://docs.pytorch.org/docs/stable/generated/torch.nn.parameter.Parameter.html",
-        ),
-        ("torch.optim: constructing it", "https://docs.pytorch.org/docs/stable/optim.html#constructing-it"),
+        "Tensor.is_leaf",
+        "torch.nn.parameter.Parameter",
+        ("torch.optim: constructing it", "optim.html#constructing-it"),
     ),
 )
 
@@ -232,13 +229,3 @@ def _give_the_leaf(leaves: list[str], what: str, op: str) -> tuple[Remedy, ...]:
         "forward, so that the loss reaches the leaf through that operation."
     )
     return (Remedy("give_the_leaf", f"Give the optimizer the leaf `{leaves[0]}`", "display", note),)
-
-
-CAUSE = Cause(
-    code="GD308",
-    slug="non-leaf-parameter",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=(),
-)

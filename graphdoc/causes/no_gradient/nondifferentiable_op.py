@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Cut, Frame, Node
 from graphdoc.finding import Finding, Remedy
 from graphdoc.messages.recognise import Match
@@ -17,9 +16,10 @@ from graphdoc.story.gradients import zero_derivative
 from graphdoc.story.missing_graph import facts_of, find_cut, same_line, story, unseen, weigh
 from graphdoc.story.wording import as_called
 
-TITLE = "The loss is built from an operation that has no derivative"
-
 PAGE = Page(
+    code="GD304",
+    title="The loss is built from an operation that has no derivative",
+    families=("no-graph", "not-differentiable", "legacy", "silent"),
     what_happened="""\
 The way from the network to the loss leads through an operation whose result does not change smoothly with its input:
 an index (`argmax`, `argsort`, `topk(...).indices`, `nonzero`), a decision (`>`, `==`), a cast to integers (`.long()`,
@@ -80,18 +80,12 @@ straight through.
   `no-double-backward`.
 """,
     references=(
-        (
-            "torch.distributions: score function and pathwise derivative",
-            f"{links.GRAD[1].rsplit('/', 2)[0]}/distributions.html",
-        ),
+        ("torch.distributions: score function and pathwise derivative", "distributions.html"),
         (
             "Gradients for non-differentiable functions",
-            f"{links.GRAD[1].rsplit('/', 2)[0]}/notes/autograd.html#gradients-for-non-differentiable-functions",
+            "notes/autograd.html#gradients-for-non-differentiable-functions",
         ),
-        (
-            "torch.nn.functional.gumbel_softmax",
-            f"{links.GRAD[1].rsplit('/', 1)[0]}/torch.nn.functional.gumbel_softmax.html",
-        ),
+        "torch.nn.functional.gumbel_softmax",
     ),
 )
 
@@ -174,7 +168,7 @@ def recognise(program: Program) -> Finding | None:
         meant = sign is not None and "part" not in sign.facts and is_scored(program.sources, cut)
         return _from_cut(program, cut) if not meant else None
     named = program.message(*_UNDERIVED)
-    return _named(program, named) if named is not None else unseen(program, 0.24, TITLE, _UNSEEN)
+    return _named(program, named) if named is not None else unseen(program, 0.24, PAGE.title, _UNSEEN)
 
 
 def _named(program: Program, named: Match) -> Finding | None:
@@ -229,13 +223,3 @@ def _standin(op: str) -> _Standin:
     name = op.replace("::", ".").removesuffix("()").split("(")[0]
     parts = [p.strip("_").lower() for p in name.split(".")]
     return next((s for s in _STANDINS for p in reversed(parts) if p in s.ops), _GENERAL)
-
-
-CAUSE = Cause(
-    code="GD304",
-    slug="nondifferentiable-op",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("no-graph", "not-differentiable", "legacy", "silent"),
-)

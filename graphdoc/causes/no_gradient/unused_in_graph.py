@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Confidence, Role, Span
@@ -21,9 +20,10 @@ from graphdoc.program.spans import distinct, innermost_user, span, where
 from graphdoc.remedies.recording import connecting, of_reason, zeros
 from graphdoc.story import gradients as story
 
-TITLE = "The output does not depend on a tensor whose gradient was asked for"
-
 PAGE = Page(
+    code="GD307",
+    title="The output does not depend on a tensor whose gradient was asked for",
+    families=("no-graph",),
     what_happened="""\
 `torch.autograd.grad(output, inputs)` was given an input that requires gradients, and no way leads from the output
 back to it. The two are connected in the author's mind, not in the graph. Typical reasons:
@@ -73,11 +73,7 @@ the update as `p - lr * g` with `create_graph=True` and run the network on it wi
 - A reentrant checkpoint hides its parameters from `autograd.grad`: use `use_reentrant=False`.
 - The output has no graph at all: *element 0 of tensors ...*, see the `cut-by-...` causes.
 """,
-    references=(
-        links.GRAD,
-        links.FUNCTIONAL_CALL,
-        ("torch.utils.checkpoint", "https://docs.pytorch.org/docs/stable/checkpoint.html"),
-    ),
+    references=("torch.autograd.grad", "torch.func.functional_call", ("torch.utils.checkpoint", "checkpoint.html")),
 )
 
 
@@ -222,13 +218,3 @@ def _why(program: Program, idle: Idle | None, cut: list[Frame]) -> tuple[tuple[S
         "It took no part in this output, or another tensor object went into the forward, or the way is cut in between. "
         "The same values, or the same name later on, do not make it the same tensor."
     )
-
-
-CAUSE = Cause(
-    code="GD307",
-    slug="unused-in-graph",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("no-graph",),
-)

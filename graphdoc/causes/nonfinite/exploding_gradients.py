@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
 from graphdoc.growth import FAR, took_off
 from graphdoc.model import Span
@@ -14,10 +14,10 @@ from graphdoc.remedies.clipping import backward_of, clipping, step_behind
 from graphdoc.story.first_bad_value import plot, tell, trouble_with
 from graphdoc.story.wording import folded
 
-SLUG = "exploding-gradients"
-TITLE = "The gradients grow from step to step until nothing is finite"
-
 PAGE = Page(
+    code="GD617",
+    title="The gradients grow from step to step until nothing is finite",
+    families=("silent", "invalid-gradient"),
     what_happened="""\
 Nothing is wrong with any single expression. The gradient grows, the step follows it, the next gradient is larger
 still, and after a few updates a product or a square overflows. Recurrent networks over many steps do it, a learning
@@ -48,21 +48,15 @@ A smaller learning rate, or a recurrence that cannot stretch, is the other way.
 - The gradients are clipped already, but at the wrong place: `clipping-without-effect`.
 """,
     references=(
-        (
-            "torch.nn.utils.clip_grad_norm_",
-            "https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.clip_grad_norm_.html",
-        ),
-        (
-            "Automatic mixed precision examples: gradient clipping",
-            "https://docs.pytorch.org/docs/stable/notes/amp_examples.html#gradient-clipping",
-        ),
+        "torch.nn.utils.clip_grad_norm_",
+        ("Automatic mixed precision examples: gradient clipping", "notes/amp_examples.html#gradient-clipping"),
     ),
 )
 
 
 def recognise(program: Program) -> Finding | None:
     """The first bad value is an overflow of numbers that had grown out of all bounds."""
-    found = trouble_with(program.trouble, SLUG)
+    found = trouble_with(program.trouble, "exploding-gradients")
     return _told(program, *found) if found is not None else None
 
 
@@ -82,7 +76,7 @@ def _told(program: Program, trouble: Trouble, birth: Birth) -> Finding:
     return tell(
         trouble,
         birth,
-        TITLE if clipped else "The gradients explode: nothing bounds the size of a step",
+        PAGE.title if clipped else "The gradients explode: nothing bounds the size of a step",
         "takes steps that are too large, though gradients are clipped"
         if clipped
         else "no bound between this and the step",
@@ -108,13 +102,3 @@ def _growth(trouble: Trouble, norms: list[tuple[int, float]], begun: int | None)
     elif trouble.grown and trouble.grown[0][1] > FAR:
         told.append(f"`{trouble.grown[0][0]}` grew most")
     return ", ".join(told)
-
-
-CAUSE = Cause(
-    code="GD617",
-    slug=SLUG,
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("silent", "invalid-gradient"),
-)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
 from graphdoc.program.bad_values import HALF, Birth, Trouble
-from graphdoc.program.observed import Program
 from graphdoc.program.singular_points import singular_point
 from graphdoc.remedies.guarded_value import guarded
-from graphdoc.story.first_bad_value import called, function, tell, trouble_with
+from graphdoc.story.first_bad_value import called, explained, function, tell
 from graphdoc.story.wording import as_called
 
-SLUG = "nan-acos-boundary"
-TITLE = "An inverse function is differentiated at the edge of its domain"
-
 PAGE = Page(
+    code="GD609",
+    title="An inverse function is differentiated at the edge of its domain",
+    families=("silent", "invalid-gradient"),
     what_happened="""\
 `acos` and `asin` are defined from -1 to 1 and their derivatives are infinite at both ends; `atanh` is infinite itself
 there, `acosh` ends at 1. A cosine of two equal directions is 1, and rounding makes it `1.0000001` now and then.
@@ -38,20 +37,12 @@ single precision `1e-7` is the smallest margin that is one. `torch.atan2` of sin
     not_this="""\
 - The function is left out by a `torch.where` there: `nan-where-branch`.
 """,
-    references=(
-        ("torch.acos", "https://docs.pytorch.org/docs/stable/generated/torch.acos.html"),
-        ("torch.atan2", "https://docs.pytorch.org/docs/stable/generated/torch.atan2.html"),
-    ),
+    references=("torch.acos", "torch.atan2"),
 )
 
 
-def recognise(program: Program) -> Finding | None:
-    """The first bad value is an inverse function outside of its domain, or the gradient behind one at its edge."""
-    found = trouble_with(program.trouble, SLUG)
-    return _told(*found) if found is not None else None
-
-
 def _told(trouble: Trouble, birth: Birth) -> Finding:
+    """The first bad value is an inverse function outside of its domain, or the gradient behind one at its edge."""
     operand = called(trouble, birth)
     numbers = birth.saved("self") or next(iter(birth.inputs), None)
     at_edge = bool(birth.node) or birth.shows == "inf"
@@ -86,11 +77,4 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
     )
 
 
-CAUSE = Cause(
-    code="GD609",
-    slug=SLUG,
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("silent", "invalid-gradient"),
-)
+recognise = explained("nan-acos-boundary", _told)

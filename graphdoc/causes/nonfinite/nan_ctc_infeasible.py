@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
 from graphdoc.program.bad_values import Birth, Trouble
-from graphdoc.program.observed import Program
 from graphdoc.remedies.fix_places import remedy_at
-from graphdoc.story.first_bad_value import amount, function, tell, trouble_with
-
-SLUG = "nan-ctc-infeasible"
-TITLE = "A CTC loss has no path from its input to its target"
+from graphdoc.story.first_bad_value import amount, explained, function, tell
 
 PAGE = Page(
+    code="GD612",
+    title="A CTC loss has no path from its input to its target",
+    families=("silent", "invalid-gradient"),
     what_happened="""\
 CTC sums over all ways to lay the target out over the frames of the input. Where the target has more symbols than the
 input has frames (a repeated symbol needs one more, for the blank in between) there is no way: the probability is
@@ -35,17 +34,12 @@ are wrong: `input_lengths` must count frames *after* the encoder's own subsampli
     not_this="""\
 - The log-probabilities hold nan already: the report then names what made them.
 """,
-    references=(("torch.nn.CTCLoss", "https://docs.pytorch.org/docs/stable/generated/torch.nn.CTCLoss.html"),),
+    references=("torch.nn.CTCLoss",),
 )
 
 
-def recognise(program: Program) -> Finding | None:
-    """The first bad value is a CTC loss."""
-    found = trouble_with(program.trouble, SLUG)
-    return _told(*found) if found is not None else None
-
-
 def _told(trouble: Trouble, birth: Birth) -> Finding:
+    """The first bad value is a CTC loss."""
     return tell(
         trouble,
         birth,
@@ -63,11 +57,4 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
     )
 
 
-CAUSE = Cause(
-    code="GD612",
-    slug=SLUG,
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("silent", "invalid-gradient"),
-)
+recognise = explained("nan-ctc-infeasible", _told)

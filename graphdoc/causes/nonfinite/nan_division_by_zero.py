@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
 from graphdoc.program.bad_values import Birth, Trouble, divisor_of
 from graphdoc.program.observed import Program
@@ -11,10 +11,10 @@ from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.guarded_value import counts, guarded
 from graphdoc.story.first_bad_value import amount, called, function, tell, trouble_with
 
-SLUG = "nan-division-by-zero"
-TITLE = "Something is divided by zero"
-
 PAGE = Page(
+    code="GD604",
+    title="Something is divided by zero",
+    families=("silent", "invalid-gradient"),
     what_happened="""\
 A divisor is zero: `0 / 0` is nan, anything else over zero is infinite. Written out it is a sum over a mask divided by
 the number of its elements, where a batch has none; a scale or a step size that has shrunk to exactly zero; a standard
@@ -41,19 +41,13 @@ divisor that may be negative there is no such bound, and the division has to be 
 - The divisor is the standard deviation of a single sample: `nan-std-of-one`.
 - The quotient is left out by a `torch.where`, and only its gradient is nan: `nan-where-branch`.
 """,
-    references=(
-        ("torch.div", "https://docs.pytorch.org/docs/stable/generated/torch.div.html"),
-        (
-            "torch.nn.functional.cross_entropy",
-            "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.cross_entropy.html",
-        ),
-    ),
+    references=("torch.div", "torch.nn.functional.cross_entropy"),
 )
 
 
 def recognise(program: Program) -> Finding | None:
     """The first bad value is a quotient whose divisor is zero, or a mean over no elements."""
-    found = trouble_with(program.trouble, SLUG)
+    found = trouble_with(program.trouble, "nan-division-by-zero")
     if found is None:
         return None
     trouble, birth = found
@@ -149,13 +143,3 @@ def _mean_of_nothing(trouble: Trouble, birth: Birth) -> Finding:
         f"{function(trouble, birth)} is 0 / 0.",
         remedies,
     )
-
-
-CAUSE = Cause(
-    code="GD604",
-    slug=SLUG,
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("silent", "invalid-gradient"),
-)

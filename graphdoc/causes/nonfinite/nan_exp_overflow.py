@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
 from graphdoc.program.bad_values import Birth, Trouble
-from graphdoc.program.observed import Program
 from graphdoc.program.spans import innermost_user
 from graphdoc.remedies.fix_places import remedy_at
-from graphdoc.story.first_bad_value import called, function, tell, trouble_with
+from graphdoc.story.first_bad_value import called, explained, function, tell
 from graphdoc.story.wording import as_called
 
-SLUG = "nan-exp-overflow"
-TITLE = "An exponential leaves the range of its number type"
-
 PAGE = Page(
+    code="GD606",
+    title="An exponential leaves the range of its number type",
+    families=("silent", "invalid-gradient"),
     what_happened="""\
 `exp` of more than 88.7 is infinite in single precision (11.1 in half, 709.8 in double). The infinity is then divided,
 subtracted or taken the logarithm of, and the gradient is nan. Typical: a softmax or a likelihood written out by hand,
@@ -40,20 +39,12 @@ there.
 - Everything grows from step to step, and `exp` is only where it shows: `exploding-gradients`.
 - The type is half precision, and single precision has room for the number: `nan-half-overflow`.
 """,
-    references=(
-        ("torch.logsumexp", "https://docs.pytorch.org/docs/stable/generated/torch.logsumexp.html"),
-        ("torch.exp", "https://docs.pytorch.org/docs/stable/generated/torch.exp.html"),
-    ),
+    references=("torch.logsumexp", "torch.exp"),
 )
 
 
-def recognise(program: Program) -> Finding | None:
-    """The first bad value is the result of an exponential."""
-    found = trouble_with(program.trouble, SLUG)
-    return _told(*found) if found is not None else None
-
-
 def _told(trouble: Trouble, birth: Birth) -> Finding:
+    """The first bad value is the result of an exponential."""
     operand = called(trouble, birth, "the exponent")
     numbers = next(iter(birth.inputs), None)
     bounds = numbers.bounds if numbers is not None else None
@@ -78,11 +69,4 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
     )
 
 
-CAUSE = Cause(
-    code="GD606",
-    slug=SLUG,
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("silent", "invalid-gradient"),
-)
+recognise = explained("nan-exp-overflow", _told)

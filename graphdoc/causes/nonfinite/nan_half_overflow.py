@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.bad_values import Birth, Trouble
-from graphdoc.program.observed import Program
-from graphdoc.story.first_bad_value import function, tell, trouble_with
-
-SLUG = "nan-half-overflow"
-TITLE = "A result is too large for half precision"
+from graphdoc.story.first_bad_value import explained, function, tell
 
 PAGE = Page(
+    code="GD613",
+    title="A result is too large for half precision",
+    families=("silent", "invalid-gradient"),
     what_happened="""\
 Half precision (`float16`) ends at 65504. A sum over many elements, a product of activations, attention scores that
 are not scaled, a square or a variance goes beyond it, and the result is infinite. In single precision the same number
@@ -36,20 +35,12 @@ fits depends on the hardware and on the precision that is needed.
 - The number would not fit into single precision either: `exploding-gradients` or `nan-exp-overflow`.
 - Only the scaled gradients overflow and the GradScaler leaves the step out: nothing is wrong.
 """,
-    references=(
-        ("Automatic mixed precision", "https://docs.pytorch.org/docs/stable/amp.html"),
-        ("torch.finfo", "https://docs.pytorch.org/docs/stable/type_info.html"),
-    ),
+    references=(("Automatic mixed precision", "amp.html"), ("torch.finfo", "type_info.html")),
 )
 
 
-def recognise(program: Program) -> Finding | None:
-    """The first bad value is infinite in half precision, made of numbers that are far from the end of single's."""
-    found = trouble_with(program.trouble, SLUG)
-    return _told(*found) if found is not None else None
-
-
 def _told(trouble: Trouble, birth: Birth) -> Finding:
+    """The first bad value is infinite in half precision, made of numbers that are far from the end of single's."""
     largest = max((i.largest for i in birth.inputs if i.bounds is not None), default=None)
     size = f"what goes in is at most {largest:.4g} in size" if largest is not None else ""
     room = birth.operation not in _REPEATED
@@ -75,11 +66,4 @@ _REPEATED = ("prod", "cumprod", "pow", "float_power", "exp", "exp2", "expm1", "s
 """Results that may leave single precision too, of numbers that half precision holds."""
 
 
-CAUSE = Cause(
-    code="GD613",
-    slug=SLUG,
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("silent", "invalid-gradient"),
-)
+recognise = explained("nan-half-overflow", _told)

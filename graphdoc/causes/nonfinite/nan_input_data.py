@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.bad_values import Birth, Trouble
@@ -13,10 +13,10 @@ from graphdoc.program.spans import span
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.first_bad_value import amount, function, tell, trouble_with
 
-SLUG = "nan-input-data"
-TITLE = "The data has values that are not numbers"
-
 PAGE = Page(
+    code="GD616",
+    title="The data has values that are not numbers",
+    families=("silent", "invalid-gradient"),
     what_happened="""\
 No operation has made the nan: it was in the data. An empty field of a table is read as nan, a sensor writes `inf` for
 *no reading*, a target is marked as missing by nan. It goes through the first batch that holds such a row, which may
@@ -41,16 +41,13 @@ elements before computing is right for a target that is marked as missing.
 - An operation made the nan of finite data: the other causes of this group.
 - The mask's own `-inf` became nan: `nan-masked-softmax`.
 """,
-    references=(
-        ("torch.nanmean", "https://docs.pytorch.org/docs/stable/generated/torch.nanmean.html"),
-        ("torch.isnan", "https://docs.pytorch.org/docs/stable/generated/torch.isnan.html"),
-    ),
+    references=("torch.nanmean", "torch.isnan"),
 )
 
 
 def recognise(program: Program) -> Finding | None:
     """The first bad value came in from outside: no operation of PyTorch has made it."""
-    found = trouble_with(program.trouble, SLUG)
+    found = trouble_with(program.trouble, "nan-input-data")
     if found is None:
         return None
     trouble, birth = found
@@ -110,13 +107,3 @@ def _written(trouble: Trouble, birth: Birth) -> Finding:
         f"{made} was asked for these values.",
         confidence=Proof.BIRTH.confidence,
     )
-
-
-CAUSE = Cause(
-    code="GD616",
-    slug=SLUG,
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("silent", "invalid-gradient"),
-)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.observed import Program
@@ -11,12 +11,13 @@ from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.guarded_value import guarded
 from graphdoc.story.first_bad_value import amount, called, function, tell, trouble_with
 
-SLUG = "nan-log-of-zero"
 _BOUND = {"float16": "1e-7"}
 """By the operand's type the bound that it can hold; as small as that, for what was finite is to stay as it is."""
-TITLE = "A logarithm is taken of zero or of something negative"
 
 PAGE = Page(
+    code="GD601",
+    title="A logarithm is taken of zero or of something negative",
+    families=("silent", "invalid-gradient"),
     what_happened="""\
 The logarithm of zero is `-inf`, that of a negative number is nan. Both go on through the sum and the mean into the
 loss; `0 * -inf` is nan as well, so a term that is weighted with zero does not stay out of it. Where only the gradient
@@ -47,19 +48,13 @@ or a loss `…_with_logits`, which are exact and send a gradient everywhere.
   `torch.logsumexp` does that without leaving the range (`nan-exp-overflow`).
 - The logarithm is left out by a `torch.where` and only its gradient is nan: `nan-where-branch`.
 """,
-    references=(
-        ("torch.log", "https://docs.pytorch.org/docs/stable/generated/torch.log.html"),
-        (
-            "torch.nn.functional.binary_cross_entropy_with_logits",
-            "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.binary_cross_entropy_with_logits.html",
-        ),
-    ),
+    references=("torch.log", "torch.nn.functional.binary_cross_entropy_with_logits"),
 )
 
 
 def recognise(program: Program) -> Finding | None:
     """The first bad value is the result of a logarithm, or the gradient behind one."""
-    found = trouble_with(program.trouble, SLUG)
+    found = trouble_with(program.trouble, "nan-log-of-zero")
     if found is None:
         return None
     trouble, birth = found
@@ -130,13 +125,3 @@ def _shifted(trouble: Trouble, birth: Birth, point: Singular) -> Finding:
             "The result is bounded; an element at the bound sends no gradient.",
         ),
     )
-
-
-CAUSE = Cause(
-    code="GD601",
-    slug=SLUG,
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("silent", "invalid-gradient"),
-)

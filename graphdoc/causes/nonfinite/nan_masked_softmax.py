@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.masks import Mask, mask_at
-from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import span
 from graphdoc.remedies.fix_places import remedy_at
-from graphdoc.story.first_bad_value import LONGEST, function, tell, trouble_with
-
-SLUG = "nan-masked-softmax"
-TITLE = "A softmax is taken of a row in which everything is masked"
+from graphdoc.story.first_bad_value import LONGEST, explained, function, tell
 
 PAGE = Page(
+    code="GD610",
+    title="A softmax is taken of a row in which everything is masked",
+    families=("silent", "invalid-gradient"),
     what_happened="""\
 A mask of `-inf` leaves positions out of a softmax. Where a whole row is masked there is nothing to share the weight
 among: `exp(-inf)` sums to zero, and `0 / 0` is nan. Such rows are padded queries, empty sequences, a document without
@@ -43,20 +42,12 @@ the rows that it would empty.
     not_this="""\
 - The scores themselves overflow before the softmax: `nan-half-overflow` or `exploding-gradients`.
 """,
-    references=(
-        ("torch.softmax", "https://docs.pytorch.org/docs/stable/generated/torch.softmax.html"),
-        ("torch.Tensor.masked_fill_", "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.masked_fill_.html"),
-    ),
+    references=("torch.softmax", "torch.Tensor.masked_fill_"),
 )
 
 
-def recognise(program: Program) -> Finding | None:
-    """Infinities of a mask have become nan."""
-    found = trouble_with(program.trouble, SLUG)
-    return _told(*found) if found is not None else None
-
-
 def _told(trouble: Trouble, birth: Birth) -> Finding:
+    """Infinities of a mask have become nan."""
     turned = trouble.turned or birth
     if turned.op.strip("_") == "mul":
         return _multiplied(trouble, turned)
@@ -116,11 +107,4 @@ def _multiplied(trouble: Trouble, turned: Birth) -> Finding:
     )
 
 
-CAUSE = Cause(
-    code="GD610",
-    slug=SLUG,
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("silent", "invalid-gradient"),
-)
+recognise = explained("nan-masked-softmax", _told)

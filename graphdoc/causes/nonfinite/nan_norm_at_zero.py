@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
 from graphdoc.program.bad_values import Birth, Trouble, divisor_of
-from graphdoc.program.observed import Program
 from graphdoc.remedies.guarded_value import guarded
-from graphdoc.story.first_bad_value import amount, called, function, tell, trouble_with
-
-SLUG = "nan-norm-at-zero"
-TITLE = "A vector of length zero is divided by its length"
+from graphdoc.story.first_bad_value import amount, called, explained, function, tell
 
 PAGE = Page(
+    code="GD603",
+    title="A vector of length zero is divided by its length",
+    families=("silent", "invalid-gradient"),
     what_happened="""\
 A vector is divided by its own length, and one of them is the zero vector: `0 / 0` is nan in the forward pass. It is
 an empty sentence whose word vectors sum to nothing, a padded row, a dead unit, a difference of two equal points. A
@@ -39,23 +38,12 @@ changes no other. Whether such a row should be in the batch at all is another qu
 - The length is written out as a root of a sum of squares and only its gradient is nan: `nan-sqrt-at-zero`.
 - The divisor is a count or a sum and not a length: `nan-division-by-zero`.
 """,
-    references=(
-        (
-            "torch.nn.functional.normalize",
-            "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.normalize.html",
-        ),
-        ("torch.linalg.vector_norm", "https://docs.pytorch.org/docs/stable/generated/torch.linalg.vector_norm.html"),
-    ),
+    references=("torch.nn.functional.normalize", "torch.linalg.vector_norm"),
 )
 
 
-def recognise(program: Program) -> Finding | None:
-    """The first bad value is a quotient by a length that is zero, or a derivative of a norm at zero."""
-    found = trouble_with(program.trouble, SLUG)
-    return _told(*found) if found is not None else None
-
-
 def _told(trouble: Trouble, birth: Birth) -> Finding:
+    """The first bad value is a quotient by a length that is zero, or a derivative of a norm at zero."""
     divided = birth.group == "division"
     operand = called(trouble, birth, "the length")
     numbers = divisor_of(birth) if divided else next((i for i in birth.inputs if i.count("zeros")), None)
@@ -77,11 +65,4 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
     )
 
 
-CAUSE = Cause(
-    code="GD603",
-    slug=SLUG,
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("silent", "invalid-gradient"),
-)
+recognise = explained("nan-norm-at-zero", _told)

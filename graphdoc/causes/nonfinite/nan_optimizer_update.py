@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.bad_values import Birth, Trouble
-from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.story.first_bad_value import amount, tell, trouble_with
-
-SLUG = "nan-optimizer-update"
-TITLE = "The optimizer's update makes nan of a finite gradient"
+from graphdoc.story.first_bad_value import amount, explained, tell
 
 PAGE = Page(
+    code="GD615",
+    title="The optimizer's update makes nan of a finite gradient",
+    families=("silent", "invalid-gradient"),
     what_happened="""\
 Loss and gradients are finite, and after `step()` a parameter is not. The update itself divides by zero or overflows:
 Adam with `eps=0`, or with an `eps` that half precision rounds to zero (`1e-8` does), a learning rate of nan or inf
@@ -36,20 +35,12 @@ want an optimizer that keeps its state in single precision.
 - The gradient was not finite before the step: the cause lies in the graph, and another entry of this group tells it.
 - The numbers have grown for many steps: `exploding-gradients`.
 """,
-    references=(
-        ("torch.optim.Adam", "https://docs.pytorch.org/docs/stable/generated/torch.optim.Adam.html"),
-        ("torch.optim", "https://docs.pytorch.org/docs/stable/optim.html"),
-    ),
+    references=("torch.optim.Adam", ("torch.optim", "optim.html")),
 )
 
 
-def recognise(program: Program) -> Finding | None:
-    """The first bad value was made inside of an optimizer's step."""
-    found = trouble_with(program.trouble, SLUG)
-    return _told(*found) if found is not None else None
-
-
 def _told(trouble: Trouble, birth: Birth) -> Finding:
+    """The first bad value was made inside of an optimizer's step."""
     divisor = next((i for i in birth.inputs if i.count("zeros")), None)
     return tell(
         trouble,
@@ -71,11 +62,4 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
     )
 
 
-CAUSE = Cause(
-    code="GD615",
-    slug=SLUG,
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("silent", "invalid-gradient"),
-)
+recognise = explained("nan-optimizer-update", _told)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
 from graphdoc.program.bad_values import Birth, Trouble
-from graphdoc.program.observed import Program
 from graphdoc.remedies.guarded_value import guarded
-from graphdoc.story.first_bad_value import amount, called, function, tell, trouble_with
-
-SLUG = "nan-pow"
-TITLE = "A power has no value, or no derivative, at its base"
+from graphdoc.story.first_bad_value import amount, called, explained, function, tell
 
 PAGE = Page(
+    code="GD608",
+    title="A power has no value, or no derivative, at its base",
+    families=("silent", "invalid-gradient"),
     what_happened="""\
 `x ** a` is nan for a negative `x` and an exponent that is no whole number. At zero it is infinite for a negative
 exponent, and for one between 0 and 1 its derivative `a * x ** (a - 1)` is: the forward pass is fine and the gradient
@@ -36,17 +35,12 @@ derivative at the bound is `a * bound ** (a - 1)`.
 - The power is a square root written as one: the same fault, told as `nan-sqrt-at-zero` for `sqrt`.
 - The base is large and the power overflows: `exploding-gradients`.
 """,
-    references=(("torch.pow", "https://docs.pytorch.org/docs/stable/generated/torch.pow.html"),),
+    references=("torch.pow",),
 )
 
 
-def recognise(program: Program) -> Finding | None:
-    """The first bad value is a power, or the gradient behind one, whose base is zero or negative."""
-    found = trouble_with(program.trouble, SLUG)
-    return _told(*found) if found is not None else None
-
-
 def _told(trouble: Trouble, birth: Birth) -> Finding:
+    """The first bad value is a power, or the gradient behind one, whose base is zero or negative."""
     operand = called(trouble, birth, "the base")
     numbers = birth.saved("self") or next(iter(birth.inputs), None)
     negative = numbers is not None and birth.shows == "nan" and bool(numbers.count("negative"))
@@ -75,11 +69,4 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
     )
 
 
-CAUSE = Cause(
-    code="GD608",
-    slug=SLUG,
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("silent", "invalid-gradient"),
-)
+recognise = explained("nan-pow", _told)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.bad_values import Birth, Trouble
-from graphdoc.program.observed import Program
-from graphdoc.story.first_bad_value import called, function, tell, trouble_with
-
-SLUG = "nan-repeated-eigenvalues"
-TITLE = "A decomposition is differentiated at equal eigenvalues"
+from graphdoc.story.first_bad_value import called, explained, function, tell
 
 PAGE = Page(
+    code="GD611",
+    title="A decomposition is differentiated at equal eigenvalues",
+    families=("silent", "invalid-gradient"),
     what_happened="""\
 The eigenvalues of a matrix have derivatives; its eigenvectors have none where two eigenvalues are equal: any rotation
 between them is as good. PyTorch's formula divides by the differences of the values, so it gives inf or nan. A zero
@@ -39,20 +38,12 @@ own, to be written as a `torch.autograd.Function`. A distinct jitter on the diag
     not_this="""\
 - The matrix had nan or inf before: the report then names what made them.
 """,
-    references=(
-        ("torch.linalg.eigh", "https://docs.pytorch.org/docs/stable/generated/torch.linalg.eigh.html"),
-        ("torch.linalg.svd", "https://docs.pytorch.org/docs/stable/generated/torch.linalg.svd.html"),
-    ),
+    references=("torch.linalg.eigh", "torch.linalg.svd"),
 )
 
 
-def recognise(program: Program) -> Finding | None:
-    """The first bad value is the gradient behind an eigenvalue or singular value decomposition."""
-    found = trouble_with(program.trouble, SLUG)
-    return _told(*found) if found is not None else None
-
-
 def _told(trouble: Trouble, birth: Birth) -> Finding:
+    """The first bad value is the gradient behind an eigenvalue or singular value decomposition."""
     operand = called(trouble, birth, "the matrix")
     values = birth.saved("L", "S")
     bounds = values.bounds if values is not None else None
@@ -84,11 +75,4 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
     )
 
 
-CAUSE = Cause(
-    code="GD611",
-    slug=SLUG,
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("silent", "invalid-gradient"),
-)
+recognise = explained("nan-repeated-eigenvalues", _told)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.observed import Program
@@ -10,10 +10,10 @@ from graphdoc.program.singular_points import Singular
 from graphdoc.remedies.guarded_value import guarded
 from graphdoc.story.first_bad_value import amount, called, function, tell, trouble_with, what_went_in
 
-SLUG = "nan-singular-point"
-TITLE = "A function is taken where it has no finite value"
-
 PAGE = Page(
+    code="GD618",
+    title="A function is taken where it has no finite value",
+    families=("silent", "invalid-gradient"),
     what_happened="""\
 Some functions end, or jump to infinity, at single points. `digamma`, `lgamma` and `polygamma` have a pole at zero and
 at every negative whole number; the Bessel functions of the second kind end at zero; `logdet` of a matrix whose
@@ -41,16 +41,13 @@ everywhere. For a matrix, a little of the identity added to it (`a + 1e-6 * torc
 - A logarithm, a root, a power, a quotient: each has a cause of its own in this group.
 - An inverse function at the edge of its domain, `erfinv` and `ndtri` among them: `nan-acos-boundary`.
 """,
-    references=(
-        ("torch.special", "https://docs.pytorch.org/docs/stable/special.html"),
-        ("torch.linalg.slogdet", "https://docs.pytorch.org/docs/stable/generated/torch.linalg.slogdet.html"),
-    ),
+    references=(("torch.special", "special.html"), "torch.linalg.slogdet"),
 )
 
 
 def recognise(program: Program) -> Finding | None:
     """The first bad value is a special function at its pole, or of a matrix that it has no value for."""
-    found = trouble_with(program.trouble, SLUG)
+    found = trouble_with(program.trouble, "nan-singular-point")
     point = found[0].point(found[1]) if found is not None else None
     return _told(*found, point) if found is not None and point is not None else None
 
@@ -82,13 +79,3 @@ def _told(trouble: Trouble, birth: Birth, point: Singular) -> Finding:
         else (),
         facts=(what_went_in(birth),) if not point.guard else (),
     )
-
-
-CAUSE = Cause(
-    code="GD618",
-    slug=SLUG,
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("silent", "invalid-gradient"),
-)

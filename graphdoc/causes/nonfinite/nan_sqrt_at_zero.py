@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
 from graphdoc.program.bad_values import Birth, Trouble
-from graphdoc.program.observed import Program
 from graphdoc.remedies.guarded_value import guarded
-from graphdoc.story.first_bad_value import amount, called, function, tell, trouble_with
-
-SLUG = "nan-sqrt-at-zero"
-TITLE = "The derivative of a square root is infinite at zero"
+from graphdoc.story.first_bad_value import amount, called, explained, function, tell
 
 PAGE = Page(
+    code="GD602",
+    title="The derivative of a square root is infinite at zero",
+    families=("silent", "invalid-gradient"),
     what_happened="""\
 The square root of zero is zero, and the forward pass shows nothing. Its derivative `1 / (2 * sqrt(x))` is infinite
 there; multiplied with the zero that comes from behind or goes in front (`0 * inf`) it is nan. The typical place is a
@@ -40,20 +39,12 @@ Unsafe: `clamp_min` under the root keeps every distance above its bound as it is
 - A vector is divided by its length, and the length is zero: `nan-norm-at-zero`.
 - The root is one branch of a `torch.where` that takes the other one there: `nan-where-branch`.
 """,
-    references=(
-        ("torch.sqrt", "https://docs.pytorch.org/docs/stable/generated/torch.sqrt.html"),
-        ("torch.linalg.vector_norm", "https://docs.pytorch.org/docs/stable/generated/torch.linalg.vector_norm.html"),
-    ),
+    references=("torch.sqrt", "torch.linalg.vector_norm"),
 )
 
 
-def recognise(program: Program) -> Finding | None:
-    """The first bad value is a root of a negative number, or the gradient behind a root that is zero."""
-    found = trouble_with(program.trouble, SLUG)
-    return _told(*found) if found is not None else None
-
-
 def _told(trouble: Trouble, birth: Birth) -> Finding:
+    """The first bad value is a root of a negative number, or the gradient behind a root that is zero."""
     operand = called(trouble, birth, "what is under the root")
     negative = not birth.node and birth.shows == "nan"
     times_zero = ", and zero times that is nan" if birth.shows == "nan" or trouble.turned is not None else ""
@@ -88,11 +79,4 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
     )
 
 
-CAUSE = Cause(
-    code="GD602",
-    slug=SLUG,
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("silent", "invalid-gradient"),
-)
+recognise = explained("nan-sqrt-at-zero", _told)

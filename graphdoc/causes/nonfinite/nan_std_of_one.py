@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
 from graphdoc.program.bad_values import Birth, Trouble
-from graphdoc.program.observed import Program
 from graphdoc.remedies.fix_places import remedy_at
-from graphdoc.story.first_bad_value import called, function, tell, trouble_with
-
-SLUG = "nan-std-of-one"
-TITLE = "The standard deviation of a single value is nan"
+from graphdoc.story.first_bad_value import called, explained, function, tell
 
 PAGE = Page(
+    code="GD607",
+    title="The standard deviation of a single value is nan",
+    families=("silent", "invalid-gradient"),
     what_happened="""\
 `x.std()` and `x.var()` divide by the number of values less one. For a single value that is `0 / 0`: nan. It comes
 with the last batch of an epoch that holds one sample, an episode of one step whose returns are normalised, a group of
@@ -35,20 +34,12 @@ leave all others as they are, treat the single value by itself, or let the loade
     not_this="""\
 - There are several values, all the same, and the quotient by their deviation is nan: `nan-division-by-zero`.
 """,
-    references=(
-        ("torch.std", "https://docs.pytorch.org/docs/stable/generated/torch.std.html"),
-        ("torch.var", "https://docs.pytorch.org/docs/stable/generated/torch.var.html"),
-    ),
+    references=("torch.std", "torch.var"),
 )
 
 
-def recognise(program: Program) -> Finding | None:
-    """The first bad value is a deviation over no more values than its correction takes off."""
-    found = trouble_with(program.trouble, SLUG)
-    return _told(*found) if found is not None else None
-
-
 def _told(trouble: Trouble, birth: Birth) -> Finding:
+    """The first bad value is a deviation over no more values than its correction takes off."""
     operand = called(trouble, birth, "the values")
     numbers = next(iter(birth.inputs), None)
     sizes = tuple(numbers.facts.get("shape") or ()) if numbers is not None else ()
@@ -76,11 +67,4 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
     )
 
 
-CAUSE = Cause(
-    code="GD607",
-    slug=SLUG,
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("silent", "invalid-gradient"),
-)
+recognise = explained("nan-std-of-one", _told)

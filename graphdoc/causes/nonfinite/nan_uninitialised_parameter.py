@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
 from graphdoc.program.bad_values import Birth, Trouble
-from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.remedies.fix_places import remedy_at
-from graphdoc.story.first_bad_value import function, tell, trouble_with
-
-SLUG = "nan-uninitialised-parameter"
-TITLE = "Memory that nobody has written is used as numbers"
+from graphdoc.story.first_bad_value import explained, function, tell
 
 PAGE = Page(
+    code="GD614",
+    title="Memory that nobody has written is used as numbers",
+    families=("silent", "invalid-gradient"),
     what_happened="""\
 `torch.empty`, `empty_like`, `new_empty` and `torch.Tensor(n, m)` give memory as it is found. If nothing is written
 there before it is used, the numbers are whatever was left: often zeros, now and then `1e38` or nan. So it fails on
@@ -37,20 +36,12 @@ that are to differ from each other.
     not_this="""\
 - The memory was written, and an operation made the nan: the other causes of this group.
 """,
-    references=(
-        ("torch.empty", "https://docs.pytorch.org/docs/stable/generated/torch.empty.html"),
-        ("torch.nn.init", "https://docs.pytorch.org/docs/stable/nn.init.html"),
-    ),
+    references=("torch.empty", ("torch.nn.init", "nn.init.html")),
 )
 
 
-def recognise(program: Program) -> Finding | None:
-    """The first bad value is memory that the program asked for and did not write."""
-    found = trouble_with(program.trouble, SLUG)
-    return _told(*found) if found is not None else None
-
-
 def _told(trouble: Trouble, birth: Birth) -> Finding:
+    """The first bad value is memory that the program asked for and did not write."""
     name = next((i.parameter for i in birth.inputs if i.parameter), "")
     empty = birth.kind == "empty"
     told = f"`{name}`" if name else function(trouble, birth, "what was asked for") if empty else "a parameter"
@@ -72,11 +63,4 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
     )
 
 
-CAUSE = Cause(
-    code="GD614",
-    slug=SLUG,
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("silent", "invalid-gradient"),
-)
+recognise = explained("nan-uninitialised-parameter", _told)

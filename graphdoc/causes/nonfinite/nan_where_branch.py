@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
 from graphdoc.program.bad_values import Birth, Trouble
-from graphdoc.program.observed import Program
 from graphdoc.program.spans import span
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.guarded_value import branches
-from graphdoc.story.first_bad_value import called, function, tell, trouble_with
-
-SLUG = "nan-where-branch"
-TITLE = "The branch that `torch.where` does not take sends nan into the gradient"
+from graphdoc.story.first_bad_value import called, explained, function, tell
 
 PAGE = Page(
+    code="GD605",
+    title="The branch that `torch.where` does not take sends nan into the gradient",
+    families=("silent", "invalid-gradient"),
     what_happened="""\
 `torch.where(condition, a, b)` takes the finite branch for each element, and the loss is fine. Backward goes through
 both branches: the one that was not taken gets a gradient of zero, and its own derivative there is infinite or nan, so
@@ -41,22 +40,17 @@ display where the branch has several lines, since which value the branch can tak
 - The data itself has nan, and the mask is meant to leave it out: `nan-input-data`.
 """,
     references=(
-        ("torch.where", "https://docs.pytorch.org/docs/stable/generated/torch.where.html"),
+        "torch.where",
         (
             "Autograd mechanics: gradients for non-differentiable functions",
-            "https://docs.pytorch.org/docs/stable/notes/autograd.html#gradients-for-non-differentiable-functions",
+            "notes/autograd.html#gradients-for-non-differentiable-functions",
         ),
     ),
 )
 
 
-def recognise(program: Program) -> Finding | None:
-    """The loss is finite, and the gradient behind a branch that was left out is not."""
-    found = trouble_with(program.trouble, SLUG)
-    return _told(*found) if found is not None else None
-
-
 def _told(trouble: Trouble, birth: Birth) -> Finding:
+    """The loss is finite, and the gradient behind a branch that was left out is not."""
     chosen = birth.chosen or next((b.chosen for b in trouble.others if b.chosen is not None), None)
     operand = called(trouble, birth)
     more = (
@@ -85,11 +79,4 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
     )
 
 
-CAUSE = Cause(
-    code="GD605",
-    slug=SLUG,
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("silent", "invalid-gradient"),
-)
+recognise = explained("nan-where-branch", _told)

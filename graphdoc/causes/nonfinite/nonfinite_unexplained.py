@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Event, Sign, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.program.bad_values import KIND, Birth, Trouble, kind_of
@@ -11,10 +11,10 @@ from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import innermost_user, span, where
 from graphdoc.story.first_bad_value import function, tell, what_went_in
 
-SLUG = "nonfinite-unexplained"
-TITLE = "A loss or a gradient is not finite, and no cause that is known explains it"
-
 PAGE = Page(
+    code="GD619",
+    title="A loss or a gradient is not finite, and no cause that is known explains it",
+    families=("silent", "invalid-gradient"),
     what_happened="""\
 The loss, or a gradient, is nan or infinite, and training has gone on with it. Where a second run has met it again, the
 report names the operation that made it of finite numbers, or a result that is too large for its type. Where there was
@@ -38,7 +38,7 @@ Display only: nothing is proposed, for what the function can take is for its aut
     not_this="""\
 - The function is one that graphdoc knows the singular points of: the other causes of this group.
 """,
-    references=(("torch.isfinite", "https://docs.pytorch.org/docs/stable/generated/torch.isfinite.html"),),
+    references=("torch.isfinite",),
 )
 STRENGTH = 0.5
 
@@ -101,13 +101,3 @@ def _met_at(sources: SourceTexts, sign: Sign, call: Event) -> Finding | None:
         (span("cause", place, "the loss that arrives here is nan or infinite", sources),),
         because=f"the loss of this backward call was nan or infinite{again}",
     )
-
-
-CAUSE = Cause(
-    code="GD619",
-    slug=SLUG,
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("silent", "invalid-gradient"),
-)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Node, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.model import Span
@@ -16,9 +16,10 @@ from graphdoc.remedies.in_place_write import clone_operand, move_behind, out_of_
 from graphdoc.story.message_alone import from_message, mismatch
 from graphdoc.story.overwrite import called, facts_of, first_writer, quoted, readable, reason, saved_by, story, trust
 
-TITLE = "A buffer that the forward pass used was updated in place before backward"
-
 PAGE = Page(
+    code="GD205",
+    title="A buffer that the forward pass used was updated in place before backward",
+    families=("graph-reuse",),
     what_happened="""\
 A tensor that belongs to the model but is not trained takes part in the forward pass: a queue of keys, the codebook of a
 quantiser, a running mean, a moving average, a mask, a counter. Before `backward()` it is updated in place, often in the
@@ -75,7 +76,7 @@ Writing through `.data` only hides the error: it is not counted, and the gradien
 - The buffer carries a graph of its own and is written in a loop: `state-overwritten-in-place`.
 - Under `DistributedDataParallel`, the broadcast of buffers at a second forward: `ddp-buffer-broadcast`.
 """,
-    references=(links.IN_PLACE, links.MODULE_BUFFERS, links.CLONE),
+    references=(links.IN_PLACE, links.MODULE_BUFFERS, "torch.clone"),
 )
 
 
@@ -139,7 +140,7 @@ def _from_text(program: Program) -> Finding | None:
         program,
         "buffer-updated-in-place",
         *VERSION,
-        title=TITLE,
+        title=PAGE.title,
         explanation=(
             (f"{found.type} is no type of a parameter, so" if found.integer else "The message names a leaf:")
             + " a buffer, queue, mask or statistic was used in the forward pass and written before backward. Use a "
@@ -147,13 +148,3 @@ def _from_text(program: Program) -> Finding | None:
         ),
         label="this backward needs the buffer as it was in the forward pass",
     )
-
-
-CAUSE = Cause(
-    code="GD205",
-    slug="buffer-updated-in-place",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("graph-reuse",),
-)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
@@ -14,9 +14,10 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, place, span, where
 from graphdoc.story.message_alone import from_message
 
-TITLE = "A tensor made in inference mode is used in training"
-
 PAGE = Page(
+    code="GD209",
+    title="A tensor made in inference mode is used in training",
+    families=("inference-mode",),
     what_happened="""\
 A tensor was computed under `torch.inference_mode()`, by a function with that decorator or in a library that uses it for
 generation and evaluation, and then leaves the block and takes part in training: generated token ids go into an
@@ -69,7 +70,7 @@ Neither makes the tensor differentiable. If the training was meant to go *throug
 - "A view was created in inference mode": the memory is that of a normal tensor, the view is the trouble,
   `inplace-on-view`.
 """,
-    references=(links.INFERENCE_MODE, links.GRAD_MODES, links.NO_GRAD),
+    references=(links.INFERENCE_MODE, links.GRAD_MODES, "torch.no_grad"),
 )
 
 
@@ -162,20 +163,10 @@ def _from_text(program: Program) -> Finding | None:
         "inplace-on-inference-tensor",
         *INFERENCE,
         confidence="likely",
-        title=TITLE,
+        title=PAGE.title,
         explanation=(
             "A tensor that this line saves or writes was made under torch.inference_mode(). Look for the block or the "
             "decorator that made it and use torch.no_grad() there, or clone what leaves it."
         ),
         label="uses a tensor that was made in inference mode",
     )
-
-
-CAUSE = Cause(
-    code="GD209",
-    slug="inplace-on-inference-tensor",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("inference-mode",),
-)

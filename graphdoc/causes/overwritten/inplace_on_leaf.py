@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 
 from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Parameter, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.bindings import names_in, tree
@@ -33,11 +33,12 @@ from graphdoc.source.paths import covers
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.overwrite import told_written_back
 
-TITLE = "A parameter (a leaf that requires grad) is changed in place while autograd records"
-
 MESSAGES = ("leaf-inplace", "leaf-view-inplace", "function-dirty-leaf")
 
 PAGE = Page(
+    code="GD207",
+    title="A parameter (a leaf that requires grad) is changed in place while autograd records",
+    families=("inplace-view", "custom-function", "optimizer"),
     what_happened="""\
 A tensor that was created with `requires_grad=True`, usually a parameter, is written in place: `w -= lr * w.grad`,
 `weight[0] = 0`, `p.normal_()`, `x /= 255`, an activation module with `inplace=True` applied to a parameter. The line in
@@ -90,7 +91,7 @@ What the write is for decides, so the choice is unsafe in general.
 - "functions with out=... arguments don't support automatic differentiation": the result is to be written into an
   existing tensor; assign the result instead.
 """,
-    references=(links.IN_PLACE, links.NO_GRAD, links.GRAD_MODES),
+    references=(links.IN_PLACE, "torch.no_grad", links.GRAD_MODES),
 )
 
 
@@ -137,7 +138,7 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
     return Finding(
         0.96,
         Proof.RAISED.confidence,
-        f"{what} is {leaf}, and {'a part of it ' if part else ''}is changed in place" if target.path else TITLE,
+        f"{what} is {leaf}, and {'a part of it ' if part else ''}is changed in place" if target.path else PAGE.title,
         f"{where(frame)} writes into {what}, {leaf}, while autograd records. A leaf has no history, "
         f"so there is nowhere to record what it was before. {advice}",
         distinct((*causes, span("mutated", frame, f"{what} is written here", program.sources))),
@@ -264,7 +265,7 @@ def _from_text(program: Program) -> Finding | None:
         *MESSAGES,
         "leaf-moved-into-graph",
         confidence="likely",
-        title=TITLE,
+        title=PAGE.title,
         explanation=(
             "This line writes into a leaf that requires grad, while autograd records. Put the write under "
             "torch.no_grad() if it updates or initialises the tensor; write out of place if it is part of the model."
@@ -272,13 +273,3 @@ def _from_text(program: Program) -> Finding | None:
         role="cause",
         label="writes into a leaf that requires grad",
     )
-
-
-CAUSE = Cause(
-    code="GD207",
-    slug="inplace-on-leaf",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("inplace-view", "custom-function", "optimizer"),
-)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Node, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
@@ -23,9 +23,10 @@ from graphdoc.remedies.in_place_write import (
 from graphdoc.story.message_alone import from_message, mismatch
 from graphdoc.story.overwrite import called, facts_of, quoted, reason, saved_by, story, trust
 
-TITLE = "An in-place operation overwrote an intermediate result that backward needs"
-
 PAGE = Page(
+    code="GD203",
+    title="An in-place operation overwrote an intermediate result that backward needs",
+    families=("graph-reuse",),
     what_happened="""\
 An intermediate result was written to after an operation had saved it: by `+=` or another augmented assignment, a method
 that ends in `_` (`relu_`, `mul_`, `masked_fill_`, `clamp_`), an assignment to a slice (`y[:, 0] = …`), a module with
@@ -82,7 +83,7 @@ argument), it no longer does. Usually that is a second bug disappearing.
   `state-overwritten-in-place`.
 - The error is raised by the writing line itself: `inplace-on-leaf`, `inplace-on-view`, `inplace-on-inference-tensor`.
 """,
-    references=(links.IN_PLACE, links.SAVED_TENSORS, links.TENSOR_VIEWS, links.CLONE),
+    references=(links.IN_PLACE, links.SAVED_TENSORS, links.TENSOR_VIEWS, "torch.clone"),
 )
 
 
@@ -166,7 +167,7 @@ def _from_text(program: Program) -> Finding | None:
         program,
         "inplace-on-saved-activation",
         *VERSION,
-        title=TITLE,
+        title=PAGE.title,
         explanation=(
             f"An intermediate result{named} was saved for backward and then written in place: by an augmented "
             "assignment, a method ending in an underscore, a slice assignment or a module with inplace=True. Write a "
@@ -174,13 +175,3 @@ def _from_text(program: Program) -> Finding | None:
         ),
         label="this backward needs the result as it was before the write",
     )
-
-
-CAUSE = Cause(
-    code="GD203",
-    slug="inplace-on-saved-activation",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("graph-reuse",),
-)

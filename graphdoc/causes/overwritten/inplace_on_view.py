@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
@@ -17,7 +17,6 @@ from graphdoc.remedies.in_place_write import instead_of_write
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.overwrite import told_unpacked
 
-TITLE = "An in-place operation on a view whose writes autograd does not track"
 _NEEDED_SINCE = "one of several views of a tensor is used after that tensor was changed in place"
 
 WRITTEN_SINCE = ("view-base-modified-multi-output",)
@@ -28,6 +27,9 @@ OVERLAP = ("expanded-inplace", "legacy-inplace-noversion")
 CUT = ("detach-view-inplace",)
 
 PAGE = Page(
+    code="GD208",
+    title="An in-place operation on a view whose writes autograd does not track",
+    families=("inplace-view", "legacy"),
     what_happened="""\
 A tensor that shares the memory of another one is written in place, and it is one of the views for which this is
 refused:
@@ -84,7 +86,7 @@ needs no cut at all without `create_graph=True`.
 - The write succeeds and `backward()` fails with two versions: `inplace-on-saved-activation`,
   `state-overwritten-in-place`.
 """,
-    references=(links.TENSOR_VIEWS, links.IN_PLACE, links.NO_GRAD),
+    references=(links.TENSOR_VIEWS, links.IN_PLACE, "torch.no_grad"),
 )
 
 
@@ -251,7 +253,7 @@ def _from_text(program: Program) -> Finding | None:
         *CUSTOM,
         *OVERLAP,
         confidence="likely",
-        title=TITLE,
+        title=PAGE.title,
         explanation=(
             "This line writes in place into a view (a piece of a chunk, split or unbind, a view made under no_grad, an "
             "expanded tensor) for which autograd does not track writes. Write out of place, or on a clone of the view."
@@ -259,13 +261,3 @@ def _from_text(program: Program) -> Finding | None:
         role="cause",
         label="writes into a view",
     )
-
-
-CAUSE = Cause(
-    code="GD208",
-    slug="inplace-on-view",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("inplace-view", "legacy"),
-)

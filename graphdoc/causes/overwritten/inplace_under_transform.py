@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.bindings import assignments, frame_of, function_around, names_in, text_of, tree
@@ -18,9 +18,10 @@ from graphdoc.remedies.fix_places import remedy_at, together
 from graphdoc.source.paths import last_word
 from graphdoc.story.message_alone import from_message
 
-TITLE = "An in-place write under a torch.func transform goes into a tensor from outside"
-
 PAGE = Page(
+    code="GD210",
+    title="An in-place write under a torch.func transform goes into a tensor from outside",
+    families=("functorch",),
     what_happened="""\
 A function that `torch.vmap` or `torch.func.grad` transforms writes in place into a tensor that the transform does not
 carry:
@@ -68,8 +69,8 @@ A tensor from outside becomes an argument of the function, and its new value a r
 - backward complains of it later: `inplace-on-saved-activation`.
 """,
     references=(
-        ("torch.func limitations", "https://docs.pytorch.org/docs/stable/func.ux_limitations.html"),
-        ("Patching batch norm", "https://docs.pytorch.org/docs/stable/func.batch_norm.html"),
+        ("torch.func limitations", "func.ux_limitations.html"),
+        ("Patching batch norm", "func.batch_norm.html"),
     ),
 )
 
@@ -88,7 +89,7 @@ def recognise(program: Program) -> Finding | None:
     frame = program.raised_at
     if frame is None or program.evidence.from_text:
         ids = (*_UNBATCHED, *_CAPTURED)
-        return from_message(program, "inplace-under-transform", *ids, title=TITLE, explanation=_WHY)
+        return from_message(program, "inplace-under-transform", *ids, title=PAGE.title, explanation=_WHY)
     if _raised_in(program, "torch/nn/modules/batchnorm"):
         return _norm(program, frame)
     return _unbatched(program, frame) if unbatched else _captured(program, frame)
@@ -157,7 +158,7 @@ def _unbatched(program: Program, frame: Frame) -> Finding:
     return Finding(
         0.95,
         Proof.RAISED.where(program.message(*_UNBATCHED) is not None),
-        f"{name} has no batch dimension, and vmap writes a batch into it" if path else TITLE,
+        f"{name} has no batch dimension, and vmap writes a batch into it" if path else PAGE.title,
         "Under vmap a mapped tensor stands for all examples at once. What is made from sizes alone has room for one.",
         distinct(spans),
         remedies=remedies
@@ -209,13 +210,3 @@ def _mapped(sources: SourceTexts, frame: Frame, call: ast.Call, path: str) -> st
 def _at(node: ast.stmt, line: int) -> bool:
     simple = isinstance(node, ast.Assign | ast.AugAssign | ast.Expr)
     return simple and node.lineno <= line <= (node.end_lineno or node.lineno)
-
-
-CAUSE = Cause(
-    code="GD210",
-    slug="inplace-under-transform",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("functorch",),
-)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Optimizer
 from graphdoc.finding import Finding
 from graphdoc.model import Span
@@ -30,9 +30,10 @@ from graphdoc.story.overwrite import (
 )
 from graphdoc.story.wording import listing
 
-TITLE = "An optimizer stepped between the forward pass and the backward that still needs the old weights"
-
 PAGE = Page(
+    code="GD201",
+    title="An optimizer stepped between the forward pass and the backward that still needs the old weights",
+    families=("graph-reuse",),
     what_happened="""\
 A forward pass ran with the weights of that moment. Then an `optimizer.step()` changed some of these weights in place,
 and only afterwards `backward()` was called on a loss of that forward pass. The message speaks of "an inplace
@@ -111,7 +112,7 @@ Unsafe: each of four changes is valid, and they differ in the weights that the g
 - The parameter was written by `copy_`, `load_state_dict`, a soft update or a clamp: `parameter-overwritten`.
 - The message names `Sigmoid`, `Relu`, `Exp`, `Softmax` …: an activation was written, `inplace-on-saved-activation`.
 """,
-    references=(links.IN_PLACE, links.SAVED_TENSORS, links.FUNCTIONAL_CALL, links.OPTIM),
+    references=(links.IN_PLACE, links.SAVED_TENSORS, "torch.func.functional_call", links.OPTIM),
 )
 
 
@@ -205,20 +206,10 @@ def _from_text(program: Program) -> Finding | None:
         program,
         "optimizer-step-before-backward",
         *VERSION,
-        title=TITLE,
+        title=PAGE.title,
         explanation=(
             f"{what}{gap}. An optimizer step between the forward pass and this backward writes in exactly this way. "
             "Run the forward pass after the step, or every backward before it."
         ),
         label="this backward needs the weights from before the step",
     )
-
-
-CAUSE = Cause(
-    code="GD201",
-    slug="optimizer-step-before-backward",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("graph-reuse",),
-)

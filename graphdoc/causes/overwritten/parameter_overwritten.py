@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import VERSION
@@ -27,9 +27,10 @@ from graphdoc.story.overwrite import (
     trust,
 )
 
-TITLE = "A parameter was overwritten between the forward pass and its backward"
-
 PAGE = Page(
+    code="GD206",
+    title="A parameter was overwritten between the forward pass and its backward",
+    families=("graph-reuse",),
     what_happened="""\
 The forward pass used a parameter, something wrote into it, and then came the backward that needs the old values. No
 optimizer was at work: it was `load_state_dict` (restoring the start of an inner loop, loading a checkpoint), a soft
@@ -87,7 +88,7 @@ Switching to `.data` is no fix: it removes the counter, not the overwrite.
 - The writing line itself raises *a leaf Variable that requires grad is being used in an in-place operation*:
   `inplace-on-leaf`.
 """,
-    references=(links.IN_PLACE, links.LOAD_STATE_DICT, links.NO_GRAD, links.FUNCTIONAL_CALL),
+    references=(links.IN_PLACE, links.LOAD_STATE_DICT, "torch.no_grad", "torch.func.functional_call"),
 )
 
 
@@ -161,7 +162,7 @@ def _from_text(program: Program) -> Finding | None:
         program,
         "parameter-overwritten",
         *VERSION,
-        title=TITLE,
+        title=PAGE.title,
         explanation=(
             "If no optimizer stepped between the forward pass and this backward, something else wrote into the "
             "parameter: load_state_dict, a soft update, a clamp or a restored perturbation. Let it write after the "
@@ -169,13 +170,3 @@ def _from_text(program: Program) -> Finding | None:
         ),
         label="this backward needs the parameter as it was in the forward pass",
     )
-
-
-CAUSE = Cause(
-    code="GD206",
-    slug="parameter-overwritten",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("graph-reuse",),
-)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import VERSION
@@ -29,9 +29,10 @@ from graphdoc.story.overwrite import (
 )
 from graphdoc.story.wording import folded
 
-TITLE = "retain_graph=True keeps an old graph, whose weights have been updated since"
-
 PAGE = Page(
+    code="GD202",
+    title="retain_graph=True keeps an old graph, whose weights have been updated since",
+    families=("graph-reuse",),
     what_happened="""\
 The program once failed with *Trying to backward through the graph a second time*, whose text proposes
 `retain_graph=True`. With the flag that message is gone and another one comes: *modified by an inplace operation*. The
@@ -84,7 +85,7 @@ the norm of one term, the first of two losses). There the graph is walked again 
 - The stale tensor is an activation or a buffer, not a parameter: `inplace-on-saved-activation`,
   `buffer-updated-in-place`.
 """,
-    references=(links.BACKWARD, links.SAVED_TENSORS, links.IN_PLACE),
+    references=("torch.Tensor.backward", links.SAVED_TENSORS, links.IN_PLACE),
 )
 
 
@@ -107,7 +108,7 @@ def _told(program: Program, found: Overwrite) -> Finding:
     return Finding(
         strength,
         confidence,
-        f"{what} this loss to a graph from before a step, kept by `retain_graph=True`" if names else TITLE,
+        f"{what} this loss to a graph from before a step, kept by `retain_graph=True`" if names else PAGE.title,
         f"{what} this loss to a graph that an earlier backward has walked. Without retain_graph=True that call would "
         f"have freed it, and the message would be *second time*. Kept, the graph needs {called(found.stale)} as it was "
         "before the step. The fault is the connection: part it and drop the flag.",
@@ -167,7 +168,7 @@ def _from_text(program: Program) -> Finding | None:
         program,
         "retain-graph-cover-up",
         *VERSION,
-        title=TITLE,
+        title=PAGE.title,
         explanation=(
             "If the program calls backward with retain_graph=True to avoid an earlier error, this one has the same "
             "fault: an old graph is walked again, after the optimizer has changed the weights it needs. Detach what "
@@ -175,13 +176,3 @@ def _from_text(program: Program) -> Finding | None:
         ),
         label="this backward walks a graph whose weights have been stepped",
     )
-
-
-CAUSE = Cause(
-    code="GD202",
-    slug="retain-graph-cover-up",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("graph-reuse",),
-)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Node, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.model import Span
@@ -16,9 +16,10 @@ from graphdoc.remedies.in_place_write import clone_operand, cuts_there, out_of_p
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.overwrite import called, facts_of, reason, story, trust
 
-TITLE = "A state tensor is overwritten step by step while the graph still needs its earlier values"
-
 PAGE = Page(
+    code="GD204",
+    title="A state tensor is overwritten step by step while the graph still needs its earlier values",
+    families=("graph-reuse",),
     what_happened="""\
 A tensor holds the states of a loop: `h[t] = cell(x[t], h[t - 1])`, a memory matrix whose rows are replaced, positions
 that a simulator moves on with `+=`. Each step reads the tensor (or a piece of it) and later steps write into it. What
@@ -67,7 +68,7 @@ If several places write (an integrator and a reset), all of them have to change:
   "output of AsStrided" in the same way as a slice.
 - The write itself raises: `inplace-on-view`.
 """,
-    references=(links.TENSOR_VIEWS, links.IN_PLACE, links.STACK),
+    references=(links.TENSOR_VIEWS, links.IN_PLACE, "torch.stack"),
 )
 
 
@@ -113,7 +114,7 @@ def _from_text(program: Program) -> Finding | None:
         program,
         "state-overwritten-in-place",
         *VERSION,
-        title=TITLE,
+        title=PAGE.title,
         explanation=(
             "A tensor that is written slice by slice, or moved on with an augmented assignment in every step, shares "
             "one version counter among all its parts. What earlier steps read from it counts as overwritten. Collect "
@@ -121,13 +122,3 @@ def _from_text(program: Program) -> Finding | None:
         ),
         label="this backward needs the state as it was in an earlier step",
     )
-
-
-CAUSE = Cause(
-    code="GD204",
-    slug="state-overwritten-in-place",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("graph-reuse",),
-)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.program.exception import SECOND_TIME
@@ -16,9 +16,10 @@ from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import accumulators, before, calls_of, facts_of, flow, names_of
 
-TITLE = "backward() runs on a loss that is still being added up over the iterations"
-
 PAGE = Page(
+    code="GD106",
+    title="backward() runs on a loss that is still being added up over the iterations",
+    families=("graph-reuse",),
     what_happened="""\
 A variable collects the loss (`total_loss += loss`), and `backward()` is called on the collecting variable inside the
 loop, or a second time after it went on collecting. The sum holds the graphs of all its terms. The first call frees the
@@ -69,7 +70,7 @@ Unsafe, because it decides what one step trains on.
 - The sum is used for the log alone and never differentiated: no error, but memory grows (`graph-grows`).
 - The same, unchanged loss is differentiated twice: `repeated-backward`.
 """,
-    references=(links.FAQ_MEMORY, links.BACKWARD, links.ZERO_GRAD),
+    references=(links.FAQ_MEMORY, "torch.Tensor.backward", "torch.optim.Optimizer.zero_grad"),
 )
 
 
@@ -93,7 +94,7 @@ def _told(program: Program, reuse: Reuse) -> Finding:
     return Finding(
         0.97,
         Proof.OLDER_EDGE.confidence,
-        f"{named} still contains losses that an earlier `backward()` has differentiated" if named else TITLE,
+        f"{named} still contains losses that an earlier `backward()` has differentiated" if named else PAGE.title,
         "The loss of an earlier backward call is still a term of this one, and the graph of that term has been freed. "
         "Start each sum again from zero, and add up numbers (`.item()`) where only the total is wanted.",
         distinct(
@@ -118,20 +119,10 @@ def _from_text(program: Program) -> Finding | None:
         program,
         "accumulated-loss",
         *SECOND_TIME,
-        title=TITLE,
+        title=PAGE.title,
         explanation=(
             "If the tensor that backward is called on is added up over iterations (`total += loss`), it still holds "
             "the terms that an earlier backward has freed. Call backward on this iteration's loss and add up numbers."
         ),
         label="this backward reaches a part of the graph that an earlier one has freed",
     )
-
-
-CAUSE = Cause(
-    code="GD106",
-    slug="accumulated-loss",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("graph-reuse",),
-)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.container_entries import dropped_detaches
@@ -30,9 +30,10 @@ from graphdoc.story.older_graph import (
 )
 from graphdoc.story.wording import listing
 
-TITLE = "State carried over from the previous iteration still holds that iteration's graph"
-
 PAGE = Page(
+    code="GD101",
+    title="State carried over from the previous iteration still holds that iteration's graph",
+    families=("graph-reuse",),
     what_happened="""\
 A tensor computed in one iteration is kept and used again in the next: the hidden state of an LSTM, a memory, a running
 average, the previous output. A tensor is more than its numbers. Its `grad_fn` points at the computation that produced
@@ -104,7 +105,7 @@ than the last, and after an optimizer step it turns into the version error (`ret
 - The tensor is a constant for this loss and belongs to another optimizer's network: `undetached-target`.
 - Both backward calls stand in the same iteration: `shared-subgraph-losses` or `repeated-backward`.
 """,
-    references=(links.SAVED_TENSORS, links.GRAPH_HISTORY, links.DETACH),
+    references=(links.SAVED_TENSORS, links.GRAPH_HISTORY, "torch.Tensor.detach"),
 )
 
 
@@ -131,7 +132,7 @@ def _told(program: Program, reuse: Reuse) -> Finding:
     return Finding(
         0.95 if proven else 0.85,
         Proof.OLDER_EDGE.where(proven),
-        f"{named} {carry} the last iteration's graph into this one" if named else TITLE,
+        f"{named} {carry} the last iteration's graph into this one" if named else PAGE.title,
         f"This iteration's loss uses {named or 'a tensor'} from {'after' if reuse.kept_behind else 'before'} the "
         f"earlier backward call, with {'their' if several(named) else 'its'} old graph. {_since(program, reuse)}. "
         "Keep the numbers and let go of the graph once each iteration.",
@@ -219,7 +220,7 @@ def _from_text(program: Program) -> Finding | None:
         "carried-state",
         *SECOND_TIME,
         *VERSION,
-        title=TITLE,
+        title=PAGE.title,
         explanation=(
             "Most often a tensor of the previous iteration (a hidden state, a memory, a running average) is used in "
             "this one with its graph, which the previous backward has freed or whose weights have been stepped since. "
@@ -227,13 +228,3 @@ def _from_text(program: Program) -> Finding | None:
         ),
         label="this backward reaches a part of the graph that belongs to an earlier iteration",
     )
-
-
-CAUSE = Cause(
-    code="GD101",
-    slug="carried-state",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("graph-reuse",),
-)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import SECOND_TIME
@@ -35,9 +35,11 @@ from graphdoc.story.wording import folded
 ONCE = "computed once, with a graph that serves one backward call"
 KEPT = "set once, to what has a graph that serves one backward call"
 TAKEN = "enters a loss that trains nothing of what it was computed from"
-TITLE = "Part of the forward pass was computed once and is used in every iteration"
 
 PAGE = Page(
+    code="GD105",
+    title="Part of the forward pass was computed once and is used in every iteration",
+    families=("graph-reuse",),
     what_happened="""\
 A tensor that depends on parameters was computed a single time: before the training loop, in `__init__`, in a cached
 property, in a memo or under `parametrize.cached()`. The loop only reads it. The first `backward()` goes through that
@@ -86,7 +88,7 @@ a parameter that is stepped, the version error follows.
 - It belongs to another network's objective: `undetached-target`.
 - The backward itself stands twice in the iteration: `shared-subgraph-losses`, `repeated-backward`.
 """,
-    references=(links.GRAPH_HISTORY, links.SAVED_TENSORS, links.PARAMETRIZATIONS),
+    references=(links.GRAPH_HISTORY, links.SAVED_TENSORS, "torch.nn.utils.parametrize.cached"),
 )
 
 
@@ -114,7 +116,7 @@ def _told(program: Program, reuse: Reuse) -> Finding:
         Proof.OLDER_EDGE.where(reuse.made_before_all and clear and reuse.same_line),
         f"{named} {'were' if ' and ' in named else 'was'} {computed} once, and every backward walks the same graph"
         if named
-        else TITLE,
+        else PAGE.title,
         f"A part of this loss was {computed} once, before the earlier backward call, and not {again} since; that call "
         f"has used its graph up. {_advice(lost(program.evidence.fresh_reaches, reuse), reuse)}",
         distinct(_places(program, reuse, apart)),
@@ -167,7 +169,7 @@ def _from_text(program: Program) -> Finding | None:
         program,
         "graph-built-once",
         *SECOND_TIME,
-        title=TITLE,
+        title=PAGE.title,
         explanation=(
             "If a tensor that depends on parameters is computed once (before the loop, in __init__, in a cache), the "
             "first backward frees its graph. Compute it in the loop where it is to be trained, or without a graph "
@@ -175,13 +177,3 @@ def _from_text(program: Program) -> Finding | None:
         ),
         label="this backward reaches a part of the graph that an earlier one has freed",
     )
-
-
-CAUSE = Cause(
-    code="GD105",
-    slug="graph-built-once",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("graph-reuse",),
-)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Event, Sign
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
@@ -20,9 +19,10 @@ from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import call_name, distinct_carries, facts_of, flow, names_of, several
 from graphdoc.story.wording import optimizer_of
 
-TITLE = "The same tensor is differentiated twice"
-
 PAGE = Page(
+    code="GD107",
+    title="The same tensor is differentiated twice",
+    families=("graph-reuse", "silent"),
     what_happened="""\
 `backward()` or `torch.autograd.grad()` is called a second time on a tensor whose graph the first call has freed. The
 two calls may stand far apart: one in a helper that "computes the loss" and one in the training loop; one plain and one
@@ -64,7 +64,7 @@ grads = torch.autograd.grad(output.sum(), (a, b))  # one walk for all inputs
 - The call stands once in the program and fails in a later iteration: `carried-state`, `graph-built-once`.
 - A gradient is differentiated, and the first call had no `create_graph=True`: `missing-create-graph`.
 """,
-    references=(links.BACKWARD, links.GRAD),
+    references=("torch.Tensor.backward", "torch.autograd.grad"),
 )
 
 
@@ -179,7 +179,7 @@ def _title(program: Program, reuse: Reuse) -> str:
         return f"{name} is differentiated twice, and the first call frees its graph"
     what = differentiated_in(program.sources, reuse.failing.stack) if reuse.failing is not None else ""
     if not what or "\n" in what or len(what) > 60:
-        return TITLE
+        return PAGE.title
     if reuse.calls_before > 1:
         return f"`{what}` is differentiated again, and an earlier call has freed its graph"
     return f"`{what}` is differentiated twice, and the first call frees its graph"
@@ -200,7 +200,7 @@ def _counted_again(program: Program, reuse: Reuse, failing: Event) -> Finding:
         f"{terms} {'are' if plural else 'is'} differentiated alone and once more as {'parts' if plural else 'a part'} "
         "of this loss"
         if terms
-        else TITLE,
+        else PAGE.title,
         f"Earlier calls have differentiated {terms or 'terms of this loss'} and freed the graph of "
         f"{'them' if plural else 'it'}; the loss of this {call_name(failing)} contains "
         f"{'them' if plural else 'it'} again. With the graph kept, the same gradient would count twice.",
@@ -240,7 +240,7 @@ def _term(program: Program, reuse: Reuse) -> Finding:
     return Finding(
         0.94,
         Proof.OLDER_EDGE.confidence,
-        f"autograd.grad frees the graph of {name}, which {is_part} of this loss" if name else TITLE,
+        f"autograd.grad frees the graph of {name}, which {is_part} of this loss" if name else PAGE.title,
         f"The autograd.grad call at {where(frame)} differentiates {name or 'a tensor'} and frees what it has walked, "
         f"which {is_part} of the loss, whose {call_name(reuse.failing)} goes through that graph again. An inner "
         "call whose graph is needed later has to keep it.",
@@ -270,20 +270,10 @@ def _from_text(program: Program) -> Finding | None:
         program,
         "repeated-backward",
         *SECOND_TIME,
-        title=TITLE,
+        title=PAGE.title,
         explanation=(
             "If backward or autograd.grad is called twice on one result, the first call has freed its graph. Remove "
             "one of the two, ask for all inputs in one call, or run the forward pass again in between."
         ),
         label="this call differentiates a graph that an earlier one has freed",
     )
-
-
-CAUSE = Cause(
-    code="GD107",
-    slug="repeated-backward",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("graph-reuse", "silent"),
-)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Node
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
@@ -21,9 +21,10 @@ from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import call_name, calls_of, facts_of, flow, names_of
 from graphdoc.story.wording import all_told, folded, listing
 
-TITLE = "Two losses share a part of the forward pass, and the first backward frees it"
-
 PAGE = Page(
+    code="GD104",
+    title="Two losses share a part of the forward pass, and the first backward frees it",
+    families=("graph-reuse",),
     what_happened="""\
 Two losses are computed from the same features: two heads on one encoder, a policy and a value loss on one trunk, a
 reconstruction and an adversarial loss of one generated image. Each calls `backward()`. The two graphs are separate near
@@ -89,7 +90,7 @@ instead: `undetached-target`.
 - The shared part was computed before the loop: `graph-built-once`.
 - The first of the two calls belongs to an earlier iteration: `carried-state`.
 """,
-    references=(links.BACKWARD, links.SAVED_TENSORS),
+    references=("torch.Tensor.backward", links.SAVED_TENSORS),
 )
 
 
@@ -150,7 +151,7 @@ def _told(program: Program, reuse: Reuse) -> Finding:
         if named
         else "two losses come from one operation, and the first backward frees its graph"
         if reuse.of_one_node and reuse.joined is None
-        else TITLE,
+        else PAGE.title,
         f"{_both(reuse)} share the graph of {folded(_common(reuse), 3)}. "
         "The first call frees it, so nothing is left for the second. "
         f"{_advice(program, reuse)}",
@@ -285,20 +286,10 @@ def _from_text(program: Program) -> Finding | None:
         program,
         "shared-subgraph-losses",
         *SECOND_TIME,
-        title=TITLE,
+        title=PAGE.title,
         explanation=(
             "If this iteration calls backward on two losses that come from one forward pass, the first call has freed "
             "the part that they share. With no optimizer step in between, add the losses and call backward once."
         ),
         label="this backward reaches a part of the graph that an earlier one has freed",
     )
-
-
-CAUSE = Cause(
-    code="GD104",
-    slug="shared-subgraph-losses",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("graph-reuse",),
-)

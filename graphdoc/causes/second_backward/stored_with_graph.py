@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
 from graphdoc.program.exception import SECOND_TIME, VERSION
 from graphdoc.program.lifetimes import Lifetime
@@ -17,9 +17,10 @@ from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import STEPPED, before, calls_of, cause_places, facts_of, flow, names_of, several
 from graphdoc.story.wording import folded
 
-TITLE = "A buffer stores tensors with their graph, and more than one update reads them"
-
 PAGE = Page(
+    code="GD102",
+    title="A buffer stores tensors with their graph, and more than one update reads them",
+    families=("graph-reuse",),
     what_happened="""\
 While data is collected, tensors that come out of a network are put into a list, a replay memory or a rollout buffer:
 log-probabilities, values, hidden states, features. Each entry keeps the graph of the forward pass that produced it.
@@ -86,7 +87,7 @@ A buffer that is read by one single backward and then emptied needs neither.
 - The stored tensor enters the loss of another network as a target or an advantage: `undetached-target`.
 - What is gathered is the loss, in one sum that is differentiated again and again: `accumulated-loss`.
 """,
-    references=(links.SAVED_TENSORS, links.DETACH, links.NO_GRAD),
+    references=(links.SAVED_TENSORS, "torch.Tensor.detach", "torch.no_grad"),
 )
 
 
@@ -110,7 +111,7 @@ def _stored(program: Program, reuse: Reuse) -> Finding:
     missing = lost(program.evidence.fresh_reaches, reuse)
     named = names_of(program.sources, program.nodes, reuse.carries, 2)
     their, them, were = ("their", "them", "were") if several(named) or "…" in named else ("its", "it", "was")
-    title = f"{named} {were} stored with {their} graph, and several updates use {them}" if named else TITLE
+    title = f"{named} {were} stored with {their} graph, and several updates use {them}" if named else PAGE.title
     one = len(reuse.carries) == 1
     what = "1 tensor of this loss was" if one else f"{len(reuse.carries)} tensors of this loss were"
     advice = (
@@ -203,7 +204,7 @@ def _from_text(program: Program) -> Finding | None:
         "stored-with-graph",
         *SECOND_TIME,
         *VERSION,
-        title=TITLE,
+        title=PAGE.title,
         explanation=(
             "If the tensors come from a rollout, a replay memory or a list that several updates read, they were stored "
             "with their graph, and the first update freed it or stepped the weights it needs. Store plain data, and "
@@ -211,13 +212,3 @@ def _from_text(program: Program) -> Finding | None:
         ),
         label="this backward reaches a part of the graph that an earlier one has freed or made stale",
     )
-
-
-CAUSE = Cause(
-    code="GD102",
-    slug="stored-with-graph",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("graph-reuse",),
-)

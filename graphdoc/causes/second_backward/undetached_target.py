@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.finding import Finding, Remedy
@@ -38,9 +38,10 @@ from graphdoc.story.overwrite import called, failed_spans, first_writer, saved_s
 from graphdoc.story.overwrite import facts_of as versions_of
 from graphdoc.story.wording import all_told, folded, listing
 
-TITLE = "A target or advantage, meant as a constant, carries another network's graph"
-
 PAGE = Page(
+    code="GD103",
+    title="A target or advantage, meant as a constant, carries another network's graph",
+    families=("graph-reuse",),
     what_happened="""\
 Two networks have a loss and an optimizer each, and the output of one enters the loss of the other: the critic's value
 as the advantage of a policy, the target network's estimate as a TD target, a teacher's output, the generator's image
@@ -98,7 +99,7 @@ for the right order.
   is right if the value is a constant: `optimizer-step-before-backward`. Where no step but a copy wrote (the soft update
   of a target network whose estimate came in with its graph), it is this fault.
 """,
-    references=(links.DETACH, links.NO_GRAD, links.GRAPH_HISTORY),
+    references=("torch.Tensor.detach", "torch.no_grad", links.GRAPH_HISTORY),
 )
 
 
@@ -198,7 +199,9 @@ def _data_of_both(program: Program, reuse: Reuse) -> Finding:
     return Finding(
         0.93,
         Proof.OLDER_EDGE.where(reuse.both_seen),
-        f"{what} bring{'' if plural else 's'} a graph into two losses that neither of them trains" if what else TITLE,
+        f"{what} bring{'' if plural else 's'} a graph into two losses that neither of them trains"
+        if what
+        else PAGE.title,
         f"Both losses take {what or 'a value'} with its graph. That graph leads to {behind}. The losses are "
         f"for {ours}: for them it is data. The first backward call has used that graph up. Take the numbers only.",
         distinct((*made, *flow(program.sources, program.nodes, reuse), *calls_of(program, reuse))),
@@ -248,7 +251,7 @@ def _title(reuse: Reuse, what: str) -> str:
     """The value by its name, and the loss that it has no business in."""
     loss = "an earlier loss" if reuse.in_earlier_loss else "this loss"
     if what == "a value":
-        return TITLE
+        return PAGE.title
     return f"{what} bring{'' if several(what) else 's'} another network's graph into {loss}"
 
 
@@ -289,7 +292,7 @@ def _from_text(program: Program) -> Finding | None:
         "undetached-target",
         *SECOND_TIME,
         *VERSION,
-        title=TITLE,
+        title=PAGE.title,
         explanation=(
             "If two networks have their own losses and optimizers, a value of one (an advantage, a TD target, a "
             "generated sample) may enter the loss of the other with its graph. Detach it where it is used as a "
@@ -297,13 +300,3 @@ def _from_text(program: Program) -> Finding | None:
         ),
         label="this backward reaches a part of the graph that is not this loss's own",
     )
-
-
-CAUSE = Cause(
-    code="GD103",
-    slug="undetached-target",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("graph-reuse",),
-)

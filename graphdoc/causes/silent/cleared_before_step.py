@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.observed import Program
@@ -12,9 +12,10 @@ from graphdoc.program.spans import distinct, innermost_user, place, span, span_o
 from graphdoc.story.gradients import thrown_away
 from graphdoc.story.wording import folded, optimizer_of
 
-TITLE = "Gradients are cleared before the step can use them"
-
 PAGE = Page(
+    code="GD710",
+    title="Gradients are cleared before the step can use them",
+    families=("silent",),
     what_happened="""\
 `zero_grad()` stands between `backward()` and `step()`. The optimizer finds no gradient, so its step leaves every
 parameter as it is. The loss is computed, printed and never falls.
@@ -44,7 +45,7 @@ where a step uses several backward calls, behind the step.
 - Nothing clears the gradients: `zero-grad-missing`.
 - The optimizer never steps: `step-missing`.
 """,
-    references=(links.ZERO_GRAD, links.OPTIM),
+    references=("torch.optim.Optimizer.zero_grad", links.OPTIM),
 )
 
 
@@ -106,13 +107,3 @@ def _step_first(sources: SourceTexts, name: str, sign: Sign, step: Frame, backwa
         because=f"the first step came before any backward call; in {sign.count} steps since, no parameter had a "
         "gradient: `zero_grad()` had cleared it",
     )
-
-
-CAUSE = Cause(
-    code="GD710",
-    slug="cleared-before-step",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("silent",),
-)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Optimizer, Parameter, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
@@ -17,9 +17,10 @@ from graphdoc.remedies.clipping import clip_beside, moved_with
 from graphdoc.story.unregistered import nothing_left
 from graphdoc.story.wording import optimizer_of
 
-TITLE = "Gradients are clipped where it has no effect, or not the one that was meant"
-
 PAGE = Page(
+    code="GD708",
+    title="Gradients are clipped where it has no effect, or not the one that was meant",
+    families=("silent",),
     what_happened="""\
 `clip_grad_norm_` or `clip_grad_value_` is called behind `step()`, where the gradients have been used already; in front
 of `backward()`, where there are none yet; or on gradients that a `GradScaler` has multiplied, so that the bound holds
@@ -49,13 +50,7 @@ Unsafe, because steps become smaller (or, behind `unscale_`, as large as the bou
 - Nothing is clipped and the gradients grow: `exploding-gradients`.
 - The norm is only measured, with an infinite bound: that is no fault.
 """,
-    references=(
-        links.OPTIM,
-        (
-            "torch.nn.utils.clip_grad_norm_",
-            "https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.clip_grad_norm_.html",
-        ),
-    ),
+    references=(links.OPTIM, "torch.nn.utils.clip_grad_norm_"),
 )
 
 _TITLES = {
@@ -165,13 +160,3 @@ def _unscaling(sources: SourceTexts, step: Frame) -> str:
     if call is None or not isinstance(call.func, ast.Attribute) or call.func.attr != "step" or not call.args:
         return ""
     return f"{bindings.text_of(call.func.value)}.unscale_({bindings.text_of(call.args[0])})"
-
-
-CAUSE = Cause(
-    code="GD708",
-    slug="clipping-without-effect",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("silent",),
-)

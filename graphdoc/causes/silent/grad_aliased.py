@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.gradient_reads import KeptGradients, read_on
@@ -12,9 +11,10 @@ from graphdoc.program.proof import signs
 from graphdoc.program.spans import distinct, place, span, span_of
 from graphdoc.story.wording import folded, listing
 
-TITLE = "A kept `.grad` is not a copy: the next backward adds to it"
-
 PAGE = Page(
+    code="GD703",
+    title="A kept `.grad` is not a copy: the next backward adds to it",
+    families=("silent",),
     what_happened="""\
 The program keeps the gradients of one loss (`g = [p.grad for p in net.parameters()]`), clears them, computes those of
 another loss and combines the two. But `g` holds the very tensors that `p.grad` names. Clearing them in place clears
@@ -52,7 +52,7 @@ more gradient. `torch.autograd.grad(loss, parameters)` returns new tensors and l
 - The gradients are never cleared between two steps and nobody keeps them: `zero-grad-missing`.
 - The kept gradient is to be differentiated itself: `missing-create-graph`.
 """,
-    references=(links.BACKWARD, links.ZERO_GRAD, links.CLONE),
+    references=("torch.Tensor.backward", "torch.optim.Optimizer.zero_grad", "torch.clone"),
 )
 
 
@@ -90,13 +90,3 @@ def _told(sources: SourceTexts, sign: Sign, kept: KeptGradients) -> Finding:
         because=f"when this backward ran, {listing([f'`{name}`'])} shared its memory with the gradients of "
         f"{whose or 'its parameters'}",
     )
-
-
-CAUSE = Cause(
-    code="GD703",
-    slug="grad-aliased",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("silent",),
-)

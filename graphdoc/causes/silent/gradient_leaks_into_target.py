@@ -6,7 +6,7 @@ import ast
 from itertools import takewhile
 
 from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import ITSELF, Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
@@ -26,9 +26,10 @@ from graphdoc.source.paths import last_word
 from graphdoc.story.gradients import kept_reference, trained_baseline
 from graphdoc.story.wording import first_told, folded
 
-TITLE = "A loss trains the target network that it is measured against"
-
 PAGE = Page(
+    code="GD702",
+    title="A loss trains the target network that it is measured against",
+    families=("silent",),
     what_happened="""\
 A second network stands beside the one that learns and is copied from it now and then: the target network of Q-learning,
 for example. Its value is the goal of the loss. Without `detach()` or `torch.no_grad()` the goal has a graph as well. If
@@ -69,7 +70,7 @@ values, and the penalty has the gradient by the parameters themselves.
 - The goal's graph was freed by its own backward, and PyTorch raised an error: `undetached-target`.
 - The second network is meant to learn by the same loss, and nobody copies into it.
 """,
-    references=(links.DETACH, links.NO_GRAD, links.LOAD_STATE_DICT),
+    references=("torch.Tensor.detach", "torch.no_grad", links.LOAD_STATE_DICT),
 )
 
 
@@ -303,13 +304,3 @@ def _bindings(sources: SourceTexts, file: str, name: str) -> list[Frame]:
         for n in ast.walk(root)
         if isinstance(n, ast.Assign) and any(bindings.text_of(t) == name for t in n.targets)
     ]
-
-
-CAUSE = Cause(
-    code="GD702",
-    slug="gradient-leaks-into-target",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("silent",),
-)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
@@ -14,9 +13,10 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost_user, place, span, span_of
 from graphdoc.story.wording import first_told
 
-TITLE = "A running total or list keeps the graph of every iteration alive"
-
 PAGE = Page(
+    code="GD704",
+    title="A running total or list keeps the graph of every iteration alive",
+    families=("silent",),
     what_happened="""\
 A loss is added to a running total, an average or a list, for the log. The loss carries its graph, so the total carries
 the graphs of all iterations. Memory and the time to free it grow with every step, although `backward()` has long been
@@ -44,7 +44,7 @@ tensor and does not wait for a GPU, `.item()` gives a number and does.
 - `backward()` is called on the total, and PyTorch raised an error: `accumulated-loss`.
 - The values are meant to be differentiated together later: then no `backward()` has used them up.
 """,
-    references=(links.DETACH,),
+    references=("torch.Tensor.detach",),
 )
 
 _KINDS = ("accumulate_number", "detach_expression")
@@ -99,13 +99,3 @@ def _appended(sources: SourceTexts, name: str) -> Frame | None:
         and bindings.text_of(node.func.value).rpartition(".")[2] == last
     ]
     return found[0] if len(found) == 1 else None
-
-
-CAUSE = Cause(
-    code="GD704",
-    slug="graph-grows",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("silent",),
-)

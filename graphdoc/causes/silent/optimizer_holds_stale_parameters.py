@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Optimizer, Parameter, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
@@ -16,9 +16,10 @@ from graphdoc.program.proof import Proof, name_of
 from graphdoc.program.spans import distinct, place, span, span_of
 from graphdoc.story.wording import first_told, folded, optimizer_of
 
-TITLE = "An optimizer steps parameters that the model no longer has"
-
 PAGE = Page(
+    code="GD707",
+    title="An optimizer steps parameters that the model no longer has",
+    families=("silent",),
     what_happened="""\
 An optimizer is made from `model.parameters()`. Afterwards a layer of the model is replaced (a new head, a pruned layer,
 a parametrization), or the whole model is copied. The loss is computed with the new parameters and gives them gradients.
@@ -151,13 +152,3 @@ def _mentions(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Assign) and any(
         isinstance(n, ast.Call) and any(bindings.text_of(a) == name for a in n.args) for n in ast.walk(node.value)
     )
-
-
-CAUSE = Cause(
-    code="GD707",
-    slug="optimizer-holds-stale-parameters",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("silent",),
-)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import BYPASSED, Optimizer, Parameter, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
@@ -29,9 +29,10 @@ from graphdoc.story.unregistered import (
 )
 from graphdoc.story.wording import first_told, folded, opening, optimizer_of
 
-TITLE = "Parameters of a loss are in no optimizer"
-
 PAGE = Page(
+    code="GD701",
+    title="Parameters of a loss are in no optimizer",
+    families=("silent",),
     what_happened="""\
 The loss has parameters of its own: learned weights of its terms, a temperature, a classifier. `backward()` gives them
 gradients. The optimizer was made from `model.parameters()` alone, so they keep their initial values, and as no
@@ -170,13 +171,3 @@ def _remedies(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> 
     args = {"place": place(bindings.frame_of(sources, making.file, anchor)), "statement": statement}
     note = f"`{name}` steps {folded(sign.parameters)}"
     return [Remedy("add_statement", f"give `{name}` the parameters of `{owner}`", "unsafe", note, args)]
-
-
-CAUSE = Cause(
-    code="GD701",
-    slug="parameters-never-reached",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("silent",),
-)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import LEFT_OUT, Sign
 from graphdoc.finding import Finding
 from graphdoc.program.cuts import given_by_name
@@ -12,9 +12,10 @@ from graphdoc.program.proof import first_sign, name_of
 from graphdoc.program.spans import distinct, span_of
 from graphdoc.story.wording import folded, opening, optimizer_of
 
-TITLE = "What an optimizer's parameters compute goes into no loss"
-
 PAGE = Page(
+    code="GD715",
+    title="What an optimizer's parameters compute goes into no loss",
+    families=("silent",),
     what_happened="""\
 A network runs in every iteration, its optimizer steps, and no loss depends on what it gives. The name of its loss is
 bound to another one before `backward()`, a term was forgotten in the sum, or the loss takes another output. Its
@@ -48,7 +49,7 @@ this run, leave it out of the optimizer.
 - The whole optimizer never finds a gradient: `steps-without-gradient`.
 - The loss reaches them and no optimizer has them: `parameters-never-reached`.
 """,
-    references=(links.OPTIM, links.BACKWARD),
+    references=(links.OPTIM, "torch.Tensor.backward"),
 )
 
 
@@ -79,13 +80,3 @@ def _told(program: Program, sign: Sign) -> Finding:
         ),
         because=f"at {sign.count} steps {whose} were moved, and no loss changed; none had a gradient in the whole run",
     )
-
-
-CAUSE = Cause(
-    code="GD715",
-    slug="result-left-out",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("silent",),
-)

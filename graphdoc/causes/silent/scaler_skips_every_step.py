@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Sign, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.program.bad_values import Trouble, kind_of
@@ -12,9 +12,10 @@ from graphdoc.program.singular_points import frame_of
 from graphdoc.program.spans import distinct, span
 from graphdoc.story.first_bad_value import starved
 
-TITLE = "the GradScaler leaves out every step: nothing is trained any more"
-
 PAGE = Page(
+    code="GD712",
+    title="The GradScaler leaves out every step: nothing is trained any more",
+    families=("silent",),
     what_happened="""\
 `scaler.step(optimizer)` leaves a step out when it finds an infinity or nan in the gradients, and `scaler.update()`
 halves the scale. That is meant for the first few iterations. Here every step has been left out for a long time, and the
@@ -47,8 +48,8 @@ with its own fix. Another scale, or another factor of the scaler, mends nothing.
 - The scaler raised an error about the order of its calls: `amp-scaler-misuse`.
 """,
     references=(
-        ("torch.amp.GradScaler", "https://docs.pytorch.org/docs/stable/amp.html#gradient-scaling"),
-        ("Automatic mixed precision examples", "https://docs.pytorch.org/docs/stable/notes/amp_examples.html"),
+        ("torch.amp.GradScaler", "amp.html#gradient-scaling"),
+        ("Automatic mixed precision examples", "notes/amp_examples.html"),
     ),
 )
 
@@ -72,19 +73,9 @@ def _told(sources: SourceTexts, sign: Sign, trouble: Trouble | None) -> Finding 
     return Finding(
         0.9,
         Proof.STEPS.confidence,
-        TITLE,
+        PAGE.title,
         f"{starved(sign).capitalize()}. The gradients are not finite at a scale at which they are as the loss gives "
         "them, so no scale can help.",
         distinct(span("related" if i else "cause", frame, label, sources) for i, (frame, label) in enumerate(places)),
         because=starved(sign),
     )
-
-
-CAUSE = Cause(
-    code="GD712",
-    slug="scaler-skips-every-step",
-    title="The GradScaler leaves out every step: nothing is trained any more",
-    page=PAGE,
-    recognise=recognise,
-    families=("silent",),
-)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Sign
 from graphdoc.finding import Finding
 from graphdoc.model import Span
@@ -19,9 +19,10 @@ from graphdoc.remedies.update_order import covered_remedies, stepped_remedies
 from graphdoc.story.overwrite import stepped_and_before, story, trust
 from graphdoc.story.wording import folded
 
-TITLE = "Parameters change between a forward and its backward, and PyTorch does not notice"
-
 PAGE = Page(
+    code="GD709",
+    title="Parameters change between a forward and its backward, and PyTorch does not notice",
+    families=("silent",),
     what_happened="""\
 Two losses come from one forward pass, and the optimizer steps between their two `backward()` calls. With most
 optimizers PyTorch refuses the second call: a parameter that it needs has been modified. With `fused=True` there is no
@@ -141,13 +142,3 @@ def _causes(program: Program, found: Overwrite) -> list[Span]:
     at = scene(program, found)
     step, forwards = stepped_and_before(program.sources, found, at.lines[:2] if at is not None else ())
     return step + forwards
-
-
-CAUSE = Cause(
-    code="GD709",
-    slug="stale-parameter-unseen",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("silent",),
-)

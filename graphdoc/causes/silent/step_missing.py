@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
@@ -16,9 +16,10 @@ from graphdoc.program.spans import distinct, innermost, span, span_of
 from graphdoc.remedies.clipping import step_place
 from graphdoc.story.wording import folded, optimizer_of
 
-TITLE = "An optimizer is cleared again and again and never steps"
-
 PAGE = Page(
+    code="GD706",
+    title="An optimizer is cleared again and again and never steps",
+    families=("silent",),
     what_happened="""\
 A loss is computed for some parameters, `backward()` fills their `.grad`, and the next `zero_grad()` of their optimizer
 throws the gradients away. `step()` of this optimizer is never called, so these parameters keep their initial values. In
@@ -59,7 +60,7 @@ through these parameters.
 - The program takes the gradients for a purpose of its own, for statistics or an update by hand.
 - The optimizer steps, and the gradients do not reach it: `parameters-never-reached`.
 """,
-    references=(links.OPTIM, links.ZERO_GRAD),
+    references=(links.OPTIM, "torch.optim.Optimizer.zero_grad"),
 )
 
 
@@ -172,13 +173,3 @@ def _only_looks(node: ast.Attribute, parents: dict[int, ast.AST]) -> bool:
     if isinstance(above, ast.Compare):
         return all(isinstance(o, ast.Is | ast.IsNot) for o in above.ops)
     return isinstance(above, ast.Attribute) and above.attr in _ONLY_LOOKS
-
-
-CAUSE = Cause(
-    code="GD706",
-    slug="step-missing",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("silent",),
-)

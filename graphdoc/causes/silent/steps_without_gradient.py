@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.observed import Program
@@ -11,9 +11,10 @@ from graphdoc.program.proof import first_sign
 from graphdoc.program.spans import distinct, span_of
 from graphdoc.story.wording import folded, opening, optimizer_of
 
-TITLE = "An optimizer steps and never has a gradient to step by"
-
 PAGE = Page(
+    code="GD713",
+    title="An optimizer steps and never has a gradient to step by",
+    families=("silent",),
     what_happened="""\
 The loss is computed, the optimizer steps, and none of its parameters has a gradient: they keep their initial values to
 the end. Either no `backward()` is called at all, or the loss is made of something else: of a copy
@@ -48,7 +49,7 @@ loss does reach.
 - The parameters get gradients, which are cleared before the step: `cleared-before-step`.
 - The model's parameters were replaced after the optimizer was made: `optimizer-holds-stale-parameters`.
 """,
-    references=(links.OPTIM, links.BACKWARD),
+    references=(links.OPTIM, "torch.Tensor.backward"),
 )
 
 
@@ -112,13 +113,3 @@ def _never_called(sources: SourceTexts, sign: Sign, name: str) -> Finding:
             ),
         ),
     )
-
-
-CAUSE = Cause(
-    code="GD713",
-    slug="steps-without-gradient",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("silent",),
-)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.observed import Program
@@ -11,9 +10,10 @@ from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import code_at, distinct, innermost_user, place, span_of
 from graphdoc.story.wording import folded, optimizer_of
 
-TITLE = "A straight-through estimator is written so that its gradient is zero"
-
 PAGE = Page(
+    code="GD711",
+    title="A straight-through estimator is written so that its gradient is zero",
+    families=("silent",),
     what_happened="""\
 `x + (q - x)` has the value of `q`, the rounded or quantised `x`. It is meant to have the gradient of `x`. Without a
 `detach()` around the difference the two `x` cancel in the backward as well, and what is left is `q`, which has no
@@ -38,7 +38,7 @@ Unsafe, because parameters are trained that were not before. The forward values 
 - The rounded value is used by itself: `nondifferentiable-op`.
 - A loss of zero, an expert without inputs, a layer that starts at zero: gradients that are zero for now.
 """,
-    references=(links.DETACH,),
+    references=("torch.Tensor.detach",),
 )
 
 
@@ -77,13 +77,3 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
 
 def _differs(inner: Frame, outer: Frame) -> bool:
     return (inner.line, inner.column, inner.end_column) != (outer.line, outer.column, outer.end_column)
-
-
-CAUSE = Cause(
-    code="GD711",
-    slug="straight-through-cancels",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("silent",),
-)

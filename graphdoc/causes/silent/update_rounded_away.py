@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Sign
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.number_formats import shortened
@@ -12,9 +12,10 @@ from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import distinct, span, span_of
 from graphdoc.story.wording import folded, opening, optimizer_of
 
-TITLE = "Parameters of 16 bits stand still: their updates are rounded away"
-
 PAGE = Page(
+    code="GD714",
+    title="Parameters of 16 bits stand still: their updates are rounded away",
+    families=("silent",),
     what_happened="""\
 The parameters are `bfloat16` or `float16`, they have gradients, the optimizer steps, and nearly all of their elements
 are bit by bit what they were before. The update is not zero: it is smaller than half the distance to the next number,
@@ -47,11 +48,7 @@ keeps what was rounded off, needs less memory. A larger learning rate helps only
 - A `GradScaler` leaves out every step: `scaler-skips-every-step`.
 - The gradients themselves are zero: `nondifferentiable-op`.
 """,
-    references=(
-        links.OPTIM,
-        ("Automatic mixed precision", "https://docs.pytorch.org/docs/stable/amp.html"),
-        ("torch.finfo", "https://docs.pytorch.org/docs/stable/type_info.html"),
-    ),
+    references=(links.OPTIM, ("Automatic mixed precision", "amp.html"), ("torch.finfo", "type_info.html")),
 )
 
 
@@ -90,13 +87,3 @@ def _told(program: Program, sign: Sign) -> Finding:
         because=f"in {sign.count} steps, {share} or more of the elements with a gradient kept their bits; "
         f"{dtype} numbers of their size are {apart:.2g} apart, and the learning rate is {rate:.3g}",
     )
-
-
-CAUSE = Cause(
-    code="GD714",
-    slug="update-rounded-away",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("silent",),
-)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from graphdoc.causes import links
-from graphdoc.causes.base import Cause, Page
+from graphdoc.causes.base import Page
 from graphdoc.evidence import Sign
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.gradient_reads import gradients_are_given
@@ -14,9 +13,10 @@ from graphdoc.program.scaler_calls import is_guarded
 from graphdoc.program.spans import distinct, innermost_user, place, span_of
 from graphdoc.story.wording import folded, optimizer_of
 
-TITLE = "Gradients are never cleared: each step uses the sum of all gradients so far"
-
 PAGE = Page(
+    code="GD705",
+    title="Gradients are never cleared: each step uses the sum of all gradients so far",
+    families=("silent",),
     what_happened="""\
 The training loop calls `backward()` and `step()`, and nothing clears the gradients in between: `zero_grad()` is
 missing, stands in front of the loop, or clears another optimizer or module. Each step then uses the gradients of all
@@ -46,7 +46,7 @@ in front of each `backward()`.
 - The gradients are cleared between `backward()` and `step()`: `cleared-before-step`.
 - The program keeps `.grad` itself and goes on using it: `grad-aliased`.
 """,
-    references=(links.ZERO_GRAD, links.BACKWARD),
+    references=("torch.optim.Optimizer.zero_grad", "torch.Tensor.backward"),
 )
 
 
@@ -98,13 +98,3 @@ def _remedies(program: Program, sign: Sign) -> list[Remedy]:
     # The gradients of that loss are cleared with the old ones.
     left = _OTHER_LOSS if sign.facts.get("between") else ""
     return [Remedy("add_statement", f"call `{own}.zero_grad()` {where}", "unsafe", note, args, left)]
-
-
-CAUSE = Cause(
-    code="GD705",
-    slug="zero-grad-missing",
-    title=TITLE,
-    page=PAGE,
-    recognise=recognise,
-    families=("silent",),
-)
