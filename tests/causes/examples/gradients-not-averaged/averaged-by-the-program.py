@@ -30,6 +30,7 @@ def work(rank, store):
         mse_loss(model.module(x), x.sum(1, keepdim=True)).backward()
         average(list(model.parameters()))
         optimizer.step()
+    del model, optimizer  # first: gloo can wait for ever where DDP is the last to hold the group
     dist.destroy_process_group()
 
 

@@ -27,6 +27,7 @@ def work(rank, store):
         optimizer.step()
         with torch.no_grad():
             mse_loss(model.module(x), x.sum(1, keepdim=True))
+    del model, optimizer  # first: gloo can wait for ever where DDP is the last to hold the group
     dist.destroy_process_group()
 
 

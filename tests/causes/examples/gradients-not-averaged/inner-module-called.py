@@ -20,6 +20,7 @@ def work(rank, store):
         loss = mse_loss(model.module(x), x.sum(1, keepdim=True))
         loss.backward()
         optimizer.step()
+    del model, optimizer  # first: gloo can wait for ever where DDP is the last to hold the group
     dist.destroy_process_group()
 
 

@@ -30,6 +30,7 @@ def work(rank, store):
         optimizer.zero_grad()
         model.module.loss(torch.randn(16, 6)).backward()
         optimizer.step()
+    del model, optimizer  # first: gloo can wait for ever where DDP is the last to hold the group
     dist.destroy_process_group()
 
 

@@ -29,6 +29,7 @@ def work(rank, store):
         mse_loss(model.module(x), x.sum(1, keepdim=True)).backward()
         optimizer.step()
         average(model.parameters())
+    del model, optimizer  # first: gloo can wait for ever where DDP is the last to hold the group
     dist.destroy_process_group()
 
 

@@ -31,6 +31,7 @@ def work(rank, store):
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad()
+    del model, optimizer  # first: gloo can wait for ever where DDP is the last to hold the group
     dist.destroy_process_group()
 
 
