@@ -111,6 +111,7 @@ def _child(script: Path, args: list[str], cwd: Path, setup: Callable[[], None] |
         atexit._clear()
         importlib.reload(warnings)
         sys.excepthook = sys.__excepthook__
+        _without_test_modules()
         os.chdir(cwd)
         sys.argv = [str(script), *args]
         sys.path.insert(0, str(script.parent))
@@ -124,6 +125,14 @@ def _child(script: Path, args: list[str], cwd: Path, setup: Callable[[], None] |
         traceback.print_exc()
     finally:
         os._exit(status)  # never back into the test runner
+
+
+def _without_test_modules() -> None:
+    """The runner has imported every file of tests; to a script's run they would be more files of the user's."""
+    here = str(Path(__file__).parent)
+    for name, module in list(sys.modules.items()):
+        if (getattr(module, "__file__", None) or "").startswith(here):
+            del sys.modules[name]
 
 
 def _run(script: Path) -> int:
