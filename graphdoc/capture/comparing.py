@@ -65,7 +65,7 @@ class Compared(StepTrace):
         super()._install()
         if self.on_cpu:
             self.torch.cuda.is_available = lambda: False
-            watch_each_thread(moving_to_cpu(self.torch), self.witness)
+            watch_each_thread(moving_to_cpu(self.torch, self.double), self.witness)
         if self.regions:
             watch_compile(self)
             return

@@ -6,7 +6,10 @@ Below autograd, which neither sees nor minds it. For runs that graphdoc starts b
 from __future__ import annotations
 
 import re
+from functools import reduce
 from typing import Any
+
+from graphdoc.capture.number_facts import has_memory
 
 _DEVICE = re.compile(r"(?:cuda|xpu|mps|hpu|npu|xla)(?::\d+)?")
 
@@ -39,8 +42,9 @@ def alike(torch: Any, func: Any, args: Any, kwargs: Any, double: bool) -> Any:
         original = next((t for t in written if drawn[id(t)] is value), None)
         if original is not None or not isinstance(value, torch.Tensor):
             return value if original is None else original
-        dtype = torch.float64 if double and _is_low(torch, value) else value.dtype
-        return value.to(device or value.device, dtype)
+        if not double or not _is_low(torch, value):
+            return value.to(device or value.device)
+        return _note(value.to(device or value.device, torch.float64), _declared(torch, args, kwargs))
 
     return torch.utils._pytree.tree_map(back, result)
 
@@ -58,13 +62,15 @@ def doubled(torch: Any, func: Any, args: Any, kwargs: Any, in_backward: bool) ->
         return func(*args, **kwargs)
     tensors = _tensors(torch, args, kwargs)
     written = _written(torch, func, args, kwargs)
+    declared = _declared(torch, args, kwargs)
     wanted = dict(kwargs)
     if getattr(wanted.get("dtype"), "is_floating_point", False):
         wanted["dtype"] = torch.float64
     default = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        return _in(torch, func, args, wanted, {id(t): t.double() for t in tensors if _is_low(torch, t)}, written)
+        lower = {id(t): t.double() for t in tensors if _is_low(torch, t)}
+        return _in(torch, func, args, wanted, lower, written, declared)
     except (RuntimeError, TypeError):
         single = {id(t): t.float() for t in tensors if t.dtype is torch.float64 and t.numel() == 1}
     finally:
@@ -74,11 +80,14 @@ def doubled(torch: Any, func: Any, args: Any, kwargs: Any, in_backward: bool) ->
     except RuntimeError:
         if not single:
             raise
-        return _in(torch, func, args, kwargs, single, written)  # a scale, say, which has to be a float
+        return _in(torch, func, args, kwargs, single, written, declared)  # a scale, say, which has to be a float
 
 
-def _in(torch: Any, func: Any, args: Any, kwargs: Any, others: dict[int, Any], written: list[Any]) -> Any:
-    """The operation on ``others`` in the place of these tensors, by id; what it gives is in float64."""
+def _in(
+    torch: Any, func: Any, args: Any, kwargs: Any, others: dict[int, Any], written: list[Any], declared: Any
+) -> Any:
+    """The operation on ``others`` in the place of these tensors, by id; what it gives is in float64, and known to be
+    of the dtype ``declared`` without us."""
     result = func(*_with(torch, args, others), **_with(torch, kwargs, others))
     exchanged = [t for t in written if id(t) in others]
     for tensor in exchanged:
@@ -88,14 +97,62 @@ def _in(torch: Any, func: Any, args: Any, kwargs: Any, others: dict[int, Any], w
     def back(value: Any) -> Any:
         if id(value) in originals:
             return originals[id(value)]
-        return value.double() if isinstance(value, torch.Tensor) and _is_low(torch, value) else value
+        if not isinstance(value, torch.Tensor):
+            return value
+        value = value.double() if _is_low(torch, value) else value
+        return _note(value, declared) if value.dtype is torch.float64 else value
 
     return torch.utils._pytree.tree_map(back, result)
 
 
-def moving_to_cpu(torch: Any) -> Any:
-    """A mode in which what names another device means the CPU."""
+# What the program takes for float32 is float64 in memory: `.double()` would be the tensor itself, and `.float()` none.
+
+
+def _declared(torch: Any, args: Any, kwargs: Any) -> Any:
+    """The dtype that the operation's result has in the program's own precision."""
+    if getattr(kwargs.get("dtype"), "is_floating_point", False):
+        return kwargs["dtype"]
+    given = [t for t in _tensors(torch, args, kwargs) if t.is_floating_point()]
+    given = [t for t in given if t.dim()] or given  # a number in a tensor does not widen the others
+    return reduce(torch.promote_types, map(_dtype_of, given)) if given else torch.get_default_dtype()
+
+
+def _dtype_of(tensor: Any) -> Any:
+    """A tensor's dtype in the program's own precision."""
+    return getattr(tensor.untyped_storage(), "_declared", tensor.dtype) if has_memory(tensor) else tensor.dtype
+
+
+def _note(tensor: Any, dtype: Any) -> Any:
+    """The tensor, whose memory is known from now on, with each view of it and each parameter, to be of this dtype."""
+    if dtype is not tensor.dtype and has_memory(tensor):
+        tensor.untyped_storage()._declared = dtype  # PyTorch keeps the object while anything uses the memory
+    return tensor
+
+
+_DTYPES = {"double": "float64", "float": "float32", "half": "float16", "bfloat16": "bfloat16"}
+_CONVERTING = ("to", "type", "type_as", *_DTYPES)
+
+
+def _converted(torch: Any, func: Any, args: Any, kwargs: Any) -> Any:
+    """What a conversion of a tensor in float64 gives: the tensor itself where it is one without us, else another."""
+    named = _DTYPES.get(func.__name__)
+    others = (*args[1:], *kwargs.values())
+    meant = (v for v in others if isinstance(v, torch.dtype))
+    wanted = getattr(torch, named) if named else next(meant, None)
+    if wanted is None:
+        wanted = next((_dtype_of(v) for v in others if isinstance(v, torch.Tensor)), None)
+    if wanted is None or not wanted.is_floating_point:
+        return func(*args, **kwargs)
+    kept = {"memory_format": kwargs["memory_format"]} if "memory_format" in kwargs else {}
+    copied = kwargs.get("copy", False) or wanted is not _dtype_of(args[0])
+    return _note(args[0].to(torch.float64, copy=copied, **kept), wanted)
+
+
+def moving_to_cpu(torch: Any, double: bool) -> Any:
+    """A mode in which what names another device means the CPU; in ``double`` what converts a tensor still does."""
     from torch.overrides import TorchFunctionMode
+
+    gradient = torch.Tensor.grad.__get__
 
     def here(value: Any) -> Any:
         kind = torch.device(value).type if isinstance(value, str) and _DEVICE.fullmatch(value) else ""
@@ -104,10 +161,16 @@ def moving_to_cpu(torch: Any) -> Any:
 
     class MovingToCpu(TorchFunctionMode):
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            if getattr(func, "__name__", "") in ("cuda", "xpu"):
+            name = getattr(func, "__name__", "")
+            if name in ("cuda", "xpu"):
                 return args[0]
-            kwargs = {name: here(value) for name, value in (kwargs or {}).items()}
-            return func(*map(here, args), **kwargs)
+            args, kwargs = tuple(map(here, args)), {name: here(value) for name, value in (kwargs or {}).items()}
+            if double and name in _CONVERTING and args and getattr(args[0], "dtype", None) is torch.float64:
+                return _converted(torch, func, args, kwargs)
+            result = func(*args, **kwargs)
+            if double and func == gradient and result is not None:
+                _note(result, _dtype_of(args[0]))  # the engine had nothing to convert
+            return result
 
     return MovingToCpu()
 

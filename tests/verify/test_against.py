@@ -91,6 +91,29 @@ for _ in range(5):
     first.step()
 """
 )
+# What a conversion gives is another tensor only where it is one in the program's own precision.
+CONVERTED = (
+    START
+    + """
+net, low = nn.Linear(8, 1), nn.Linear(8, 1).bfloat16()
+first, wide = nn.Parameter(torch.randn(8)).float(), nn.Parameter(torch.randn(8, dtype=torch.float64)).double()
+before = [p.detach().double() for p in net.parameters()] + [p.detach().float() for p in low.parameters()]
+itself = first.detach().float(), wide.detach().to(torch.float64)
+master = nn.Parameter(net.weight.data.double())
+opt = torch.optim.SGD([first, wide, master, *net.parameters(), *low.parameters()], 0.1)
+for _ in range(3):
+    x = torch.randn(4, 8)
+    loss = (net(x) + low(x.bfloat16())).square().mean() + (x.double() @ (first * itself[0] + itself[1] * wide)).mean()
+    for p, was in zip([*net.parameters(), *low.parameters()], before):
+        loss = loss + (p.to(was) - was).square().sum()
+    opt.zero_grad()
+    loss.backward()
+    master.grad = net.weight.grad.double()
+    net.weight.grad.mul_(2)
+    opt.step()
+    net.weight.data.lerp_(master.data.float(), 0.5)
+"""
+)
 CLOSURE = (
     START
     + "net = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1))"
@@ -184,6 +207,7 @@ HEALTHY = {
     "constant-float64": (CONSTANT, "float64"),
     "two-optimizers-float64": (TWO, "float64"),
     "closure-float64": (CLOSURE, "float64"),
+    "converted-float64": (CONVERTED, "float64"),
     "transformer-eager": (TRANSFORMER.replace("MADE", "torch.compile(model, backend='aot_eager')"), "eager"),
     "compiled-eager": (START + COMPILED.replace("backend=backend", "backend='aot_eager'"), "eager"),
 }
