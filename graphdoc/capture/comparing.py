@@ -101,7 +101,8 @@ class Compared(StepTrace):
         if not ended and self.made_steps.get(id(optimizer), 0) >= self.most and not self.over:
             self.over = True
             self.write({"k": "count", "steps": self.steps, "calls": self.calls})
-            self.ending.tell()
+            if self._leads():
+                self.ending.tell()
         if self.over:
             return
         super()._at_step(ended, optimizer, args, kwargs)

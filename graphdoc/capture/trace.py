@@ -367,7 +367,7 @@ class StepTrace:
         index = self.witness.journal.count
         self._look_at_writes()
         if not self.calls:
-            self._write_rank()
+            self.write({"k": "rank", "rank": self._rank()})
         place = self._place()
         occurrence = self.occurrences.get(place, 0)
         self.occurrences[place] = occurrence + 1
@@ -427,7 +427,7 @@ class StepTrace:
             self.write(record)
         if self.within is not None and not self.depth:
             self.given.update(measured_each(self.torch, self.within, self.parameters))
-        if not self.depth and self.ending.is_due(record.get("e", -1)):
+        if not self.depth and self._leads() and self.ending.is_due(record.get("e", -1)):
             self.write({"k": "count", "steps": self.steps, "calls": self.calls})
             self._guard(self.ending.tell)
 
@@ -497,11 +497,15 @@ class StepTrace:
             record["left_out"] = True
         self.write(record)
 
-    def _write_rank(self) -> None:
+    def _rank(self) -> int:
         """Ranks that were spawned have no variable that tells their number; their process group does."""
         distributed = self.torch.distributed
-        if distributed.is_available() and distributed.is_initialized():
-            self.write({"k": "rank", "rank": distributed.get_rank()})
+        grouped = distributed.is_available() and distributed.is_initialized()
+        return int(distributed.get_rank()) if grouped else int(os.environ.get("RANK", "-1"))
+
+    def _leads(self) -> bool:
+        """Whether it is this process whose trace is read."""
+        return self._rank() <= 0
 
     def _write_names(self) -> None:
         census = Census(roots_of(user_frames(sys._getframe(1))), self.torch)

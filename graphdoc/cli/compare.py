@@ -23,9 +23,13 @@ def command(
         list[str], typer.Argument(metavar="SCRIPT [-- ARGS]... | -m MODULE [-- ARGS]... | -- COMMAND...", hidden=True)
     ],
     other: Annotated[
-        str,
+        str | None,
         typer.Option("--with", metavar="eager|float64|cpu|REVISION", help="What the program is compared with."),
-    ],
+    ] = None,
+    words: Annotated[
+        str | None,
+        typer.Option("--with-args", metavar="ARGS", help="Or the same program, with these words after its name."),
+    ] = None,
     steps: Annotated[
         int, typer.Option("--steps", min=1, metavar="N", help="Steps of an optimizer that are compared.")
     ] = 3,
@@ -42,7 +46,8 @@ def command(
     """Compare the gradients of a program's first steps with those of another run of it.
 
     eager: without torch.compile. float64: in double precision, on the CPU. cpu: on the CPU. REVISION: its Python files
-    as git has them there. What rounding explains is no difference: a third run, whose weights are moved by rounding,
+    as git has them there. --with-args: one batch beside parts of it, or one process beside several (before -- torchrun
+    its own words), where the program has arguments for that. What rounding explains is no difference: a third run, whose weights are moved by rounding,
     tells how much that is. Ends with 0 where there is no difference, 1 where there is one, 2 where nothing can be told.
     """
     sources = arguments[:1] if ctx.meta[KIND] == "script" else []
@@ -52,10 +57,12 @@ def command(
     from graphdoc.launch import Request
     from graphdoc.launch.isolation import CannotIsolate, check_ways, stoppable
     from graphdoc.verify.told_apart import as_json, place, sentences
-    from graphdoc.verify.two_runs import against, compared
+    from graphdoc.verify.two_runs import against, compared, other_arguments
 
     request = Request(arguments, ctx.meta[KIND], cwd=str(Path.cwd()), timeout=time)
-    meant = against(other, Path.cwd())
+    if (other is None) == (words is None):
+        raise UsageError("compare needs one of --with and --with-args")
+    meant = other_arguments(words) if words is not None else against(other or "", Path.cwd())
     if meant.is_same:
         say(f"no difference: no Python file is another one {meant.second}")
         raise typer.Exit(0)

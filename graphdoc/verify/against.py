@@ -10,7 +10,7 @@ from statistics import median
 
 from graphdoc.verify.compared import TOLERANCE
 from graphdoc.verify.measures import counterpart, draws_elsewhere
-from graphdoc.verify.traces import Line, Seen, Size, Step, Trace, apart, distances
+from graphdoc.verify.traces import Call, Line, Seen, Size, Step, Trace, apart, distances
 
 FACTOR = 20
 """How many times as far as by moved weights two runs may be apart: each of their operations rounds as well."""
@@ -43,9 +43,22 @@ class Parting:
 
 
 @dataclass
+class Calls:
+    """The backward calls whose gradients a step is given; ``value`` is that of their losses together, None where one
+    was not measured."""
+
+    count: int
+    place: Line
+    value: float | None
+
+
+@dataclass
 class Compared:
     """What the first steps of two runs were given. ``step`` counts those of one optimizer from 1; ``explained`` is how
-    far apart rounding may bring most gradients; ``untold`` says why nothing can be told."""
+    far apart rounding may bring most gradients; ``untold`` says why nothing can be told. ``factor``: each gradient of
+    the first run is this many times that of the second, 0 where they differ otherwise. Of two runs with other data
+    ``calls`` are those before the step, in each, and ``statistics`` is where BatchNorm takes the mean of its own call.
+    """
 
     steps: int = 0
     widest: float = 0.0
@@ -54,19 +67,23 @@ class Compared:
     step: int = 0
     parts: list[Part] = field(default_factory=list)
     parting: Parting | None = None
+    factor: float = 0.0
+    calls: tuple[Calls, ...] = ()
+    statistics: Seen | None = None
     untold: str = ""
 
 
 @dataclass
 class Runs:
     """The two runs; and of one of them, ``near``, another in which rounding has ``moved`` the weights. ``back`` gives
-    the line of the first that a line of the second one is."""
+    the line of the first that a line of the second one is. ``other_data``: their operations compute other things."""
 
     base: Trace
     other: Trace
     near: Trace
     moved: Trace
     back: Callable[[Line], Line]
+    other_data: bool = False
 
     def __post_init__(self) -> None:
         for trace in (self.other, self.near, self.moved):
@@ -104,7 +121,7 @@ def compare(runs: Runs) -> Compared:
         found.steps = max(found.steps, runs.base.steps_of(step.optimizer).index(step) + 1)
         found.explained = max(found.explained, runs.least, usual)
         if parts:
-            _tell(found, runs, step, parts)
+            _tell(found, runs, step, now, parts)
             break
     return found
 
@@ -112,7 +129,7 @@ def compare(runs: Runs) -> Compared:
 OTHER_DRAWS = "the two runs draw other random numbers"
 
 
-def _tell(found: Compared, runs: Runs, step: Step, parts: list[Part]) -> None:
+def _tell(found: Compared, runs: Runs, step: Step, now: Step, parts: list[Part]) -> None:
     """Note what is apart at one step, and where; only which parameters have a gradient at all where the two runs have
     other random numbers."""
     found.step, found.optimizer = found.steps, runs.base.optimizer_name(step.optimizer)
@@ -120,10 +137,43 @@ def _tell(found: Compared, runs: Runs, step: Step, parts: list[Part]) -> None:
         found.parts, found.untold = [p for p in parts if p.lost or p.gained], OTHER_DRAWS
         return
     found.parts = parts
+    found.factor = _factor(step, now, found.explained)
+    if runs.other_data:
+        found.calls = _calls(runs.base, step), _calls(runs.other, now)
+        seen_before = (s for s in runs.base.seen.values() if s.at[0] <= step.number)
+        found.statistics = next((s for s in seen_before if _OF_BATCH in s.name), None)
+        return
     seen, stage, found.untold = _parting(runs, step, {p.name for p in parts})
     if seen is not None:
         module = (s.module for s in runs.base.seen.values() if s.module and s.place == seen.place)
         found.parting = Parting(seen, stage, seen.module or next(module, ""))
+
+
+_OF_BATCH = "batch_norm"
+"""In the names of operations that take the mean of what they are given in one call."""
+
+
+def _factor(step: Step, now: Step, explained: float) -> float:
+    """By what number all gradients of the one step are those of the other; 0 where they differ otherwise as well."""
+    sizes = [(s, now.each[key]) for key, s in step.each.items() if s and now.each.get(key)]
+    if not sizes:
+        return 0.0
+    factor = sum(was for was, _ in sizes) / sum(is_ for _, is_ in sizes)
+    times = {key: size.times(factor) for key, size in now.each.items() if isinstance(size, Size)}
+    return factor if max(distances(step.each, times).values()) <= explained else 0.0
+
+
+def _calls(trace: Trace, step: Step) -> Calls:
+    """What has run backward since the step before."""
+    calls: list[Call] = []
+    for entry in trace.order[: trace.order.index(step)]:
+        if isinstance(entry, Call) and entry.kind == "backward" and not entry.inner:
+            calls.append(entry)
+        elif isinstance(entry, Step) and entry.optimizer == step.optimizer:
+            calls = []
+    values = [c.value for c in calls]
+    value = None if None in values else sum(v for v in values if v is not None)
+    return Calls(len(calls), calls[-1].place if calls else ("", 0), value)
 
 
 def _flowing(trace: Trace, step: Step) -> float:

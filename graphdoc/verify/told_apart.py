@@ -7,7 +7,7 @@ from typing import Any
 
 from graphdoc.model import Span
 from graphdoc.story.wording import folded
-from graphdoc.verify.against import Compared, Part, Parting
+from graphdoc.verify.against import Calls, Compared, Part, Parting
 from graphdoc.verify.two_runs import Against
 
 
@@ -28,8 +28,15 @@ def sentences(found: Compared, other: Against) -> list[str]:
             f"{_names(rest)} {_verb(rest)} other gradients {first} than {second}: {worst.apart:.2g} of their size "
             f"apart, where rounding explains {worst.explained:.1g}"
         )
+        if found.factor:
+            told[-1] += f"; each is {found.factor:.4g} times the other one, in the same direction"
     if told:
         told[0] = f"difference at step {found.step} of {found.optimizer}: {told[0]}"
+    if len({calls.count for calls in found.calls}) > 1:
+        told.append("; ".join(map(_calls, found.calls, (first, second))))
+    if found.statistics is not None:
+        _, line, *_ = found.statistics.place
+        told.append(f"BatchNorm (line {line}) takes the mean of each call alone: other batches give other gradients")
     if found.untold:
         told.append(f"{'the other gradients' if told else 'the gradients'} cannot be compared: {found.untold}")
     if not told:
@@ -37,6 +44,14 @@ def sentences(found: Compared, other: Against) -> list[str]:
         how = f"up to rounding ({found.widest:.1g} apart)" if found.widest else "to the last bit"
         told.append(f"no difference: {first} and {second}, {steps} the same gradients {how}")
     return told
+
+
+def _calls(calls: Calls, run: str) -> str:
+    """How many calls have given the gradients, and what their losses are together."""
+    many = "s" if calls.count != 1 else ""
+    where = f" (line {calls.place[1]})" if calls.place[1] else ""
+    losses = "" if calls.value is None else f", loss{'es' if many else ''} of {calls.value:.4g}{' together' * bool(many)}"
+    return f"{run}: {calls.count} backward() call{many}{where} before that step{losses}"
 
 
 def _names(parts: list[Part]) -> str:
@@ -80,6 +95,7 @@ def as_json(found: Compared, other: Against) -> dict[str, Any]:
         "explained": found.explained,
         "optimizer": found.optimizer,
         "step": found.step,
+        "factor": found.factor,
         "parameters": [asdict(part) for part in found.parts],
         "place": span.to_json() if span is not None else None,
     }

@@ -41,6 +41,10 @@ class Size(float):
             size.turned, size.norm = tuple(rest[:-1]), rest[-1]
         return size
 
+    def times(self, factor: float) -> Size:
+        """That of the gradient times a number."""
+        return Size.of([factor * x for x in (self, *self.turned, self.norm)])
+
 
 def difference(a: Mapping[str, float], b: Mapping[str, float]) -> float:
     """The largest of their ``distances``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +23,8 @@ from graphdoc.verify.trial import last_line, original_line
 @dataclass(frozen=True)
 class Against:
     """What a program is compared with. ``base`` and ``other`` are words of the two runs' modes; ``first`` and
-    ``second`` say in a sentence which run is meant. ``texts`` are other sources for the second, by absolute path."""
+    ``second`` say in a sentence which run is meant. ``texts`` are other sources for the second, by absolute path;
+    ``arguments`` the words that follow the program's name in it."""
 
     name: str
     base: tuple[str, ...]
@@ -30,11 +32,12 @@ class Against:
     first: str
     second: str
     texts: dict[str, str] | None = None
+    arguments: list[str] | None = None
 
     @property
     def is_same(self) -> bool:
         """Whether it is the program itself."""
-        return self.texts == {}
+        return self.texts == {} and self.arguments is None
 
 
 PLAIN = ("uncompiled",)
@@ -68,6 +71,19 @@ def against(name: str, cwd: Path) -> Against:
     return Against(name, PLAIN, PLAIN, "now", f"at {name}", texts)
 
 
+def other_arguments(words: str) -> Against:
+    """The program with other words after its name, split as a shell does.
+
+    Raises:
+        UsageError: a quotation mark is not closed.
+    """
+    try:
+        arguments = shlex.split(words)
+    except ValueError as e:
+        raise UsageError(f"--with-args {words}: {e}") from e
+    return Against(words, PLAIN, PLAIN, "as given", f"with `{words}`" if arguments else "without arguments", {}, arguments)
+
+
 def _git(top: Path, *words: str) -> bytes | None:
     """What git prints; None where it fails. A stranger's repository is to start no program of its own."""
     done = subprocess.run(
@@ -97,15 +113,16 @@ def compared(request: Request, other: Against, steps: int, stop: Stop, asked: bo
                 raise UsageError("nothing to compare: the program's parameters are on the CPU as it is")
             if other.name == "eager" and not base.seen:
                 raise UsageError("nothing to compare: the program compiles nothing in its first steps")
-            second = run.trace(other.second, other.other, other.texts or {})
+            second = run.trace(other.second, other.other, other.texts or {}, arguments=other.arguments)
             texts = other.texts or {}
             back = original_line(_texts_now(texts), texts, request.cwd or os.getcwd())
-            found = compare(Runs(base, second, second, second, back))
+            other_data = other.arguments is not None
+            found = compare(Runs(base, second, second, second, back, other_data))
             if found.widest:
-                near = base if other.texts else second
-                words = other.base if other.texts else other.other
+                near = base if other.texts or other_data else second
+                words = other.base if near is base else other.other
                 moved = run.trace("with moved weights", words, {}, base.coarsest)
-                found = compare(Runs(base, second, near, moved, back))
+                found = compare(Runs(base, second, near, moved, back, other_data))
             return found
     finally:
         forks.close()
@@ -125,11 +142,21 @@ class _Runner:
     forks: Forks
     folder: Path
 
-    def trace(self, told: str, words: tuple[str, ...], texts: dict[str, str], eps: float = 0.0) -> Trace:
+    def trace(
+        self,
+        told: str,
+        words: tuple[str, ...],
+        texts: dict[str, str],
+        eps: float = 0.0,
+        arguments: list[str] | None = None,
+    ) -> Trace:
         """The trace of one run, which begins alike each time."""
         out = self.folder / str(len(os.listdir(self.folder)))
         out.mkdir()
-        request = replace(self.request, mode=mode_of(words, self.steps, eps), patches=texts or None)
+        name, *given = self.request.command
+        command = [name, *(given if arguments is None else arguments)]
+        mode = mode_of(words, self.steps, eps)
+        request = replace(self.request, command=command, mode=mode, patches=texts or None)
         ended = launch_apart(request, out, self.stop, enough=(out / ENOUGH).exists, asked=self.asked, forks=self.forks)
         trace = read_trace(out)
         if trace is None or not trace.steps:

@@ -58,6 +58,9 @@ def test_options_may_follow_the_program(words: str, ours: str, kind: str, progra
     [
         (("--with", "HEAD~9"), "--with HEAD~9 is none of eager, float64, cpu, and no revision"),
         (("--with", "--report"), "--with --report is none of"),
+        ((), "compare needs one of --with and --with-args"),
+        (("--with", "cpu", "--with-args", "1"), "compare needs one of --with and --with-args"),
+        (("--with-args", "'1"), "--with-args '1: No closing quotation"),
         (("--with", "eager", "--report", "html"), "a comparison is reported as json"),
         (("--with", "eager", "--report", "json:train.py"), "train.py cannot be written, because it is a source file"),
     ],
@@ -66,7 +69,7 @@ def test_what_cannot_be_done_is_told_in_a_line(words: tuple[str, ...], told: str
     (tmp_path / "train.py").write_text(TRAIN)
     done = graphdoc(tmp_path, "compare", "train.py", *words)
     assert done.returncode == 2
-    assert done.stderr.startswith(f"graphdoc: {'' if told[0] == '-' else '--report '}") and told in done.stderr
+    assert done.stderr.startswith("graphdoc: ") and told in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
@@ -92,6 +95,34 @@ def test_a_revision_whose_gradient_is_lost(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAIN.replace("from model", "from nets"))
     assert graphdoc(tmp_path, *words).returncode == 1
     assert git(tmp_path, "status", "--short").split() == ["D", "model.py", "M", "train.py", "??", "nets.py"]
+
+
+RANKS = """\
+import sys, torch, torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+dist.init_process_group("gloo")
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+net = {"ddp": DistributedDataParallel(model), "bare": model}[sys.argv[1]]
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for x in torch.randn(4, 8, 4):
+    mine = x[dist.get_rank()::dist.get_world_size()]
+    opt.zero_grad()
+    (net(mine) - mine.sum(1, keepdim=True)).square().mean().backward()
+    opt.step()
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("net", "told"), [("ddp", "no difference: "), ("bare", "difference at step 1 ")])
+def test_ranks_beside_one_process(net: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(RANKS)
+    launch = "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"
+    one = ("--with-args", f"{' '.join(launch)} 1 train.py {net}")
+    done = graphdoc(tmp_path, "compare", *one, "--", sys.executable, *launch, "2", "train.py", net)
+    assert done.returncode == (net != "ddp"), done.stderr
+    assert done.stderr.splitlines()[1].startswith(f"graphdoc: {told}")
 
 
 @pytest.mark.slow

@@ -272,6 +272,50 @@ def test_a_gradient_that_another_revision_has(now: str, before: str, words: str,
     assert "self.decoder(hidden)" in now.splitlines()[found.parting.seen.place[1] - 1]
 
 
+MICRO = (
+    START
+    + """
+net = MODEL
+opt = torch.optim.SGD(net.parameters(), 0.1)
+data = torch.randn(64, 8)
+for x in data.split(16):
+    opt.zero_grad()
+    for part in x.split(SIZES):
+        (net(part).square().mean() * SCALE).backward()
+    opt.step()
+"""
+)
+WHOLE = {"SIZES": "16", "SCALE": "1", "MODEL": "nn.Sequential(nn.Linear(8, 4), nn.Tanh(), nn.Linear(4, 1))"}
+NORMED = WHOLE["MODEL"].replace("nn.Tanh()", "nn.BatchNorm1d(4)")
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ({"SIZES": "4", "SCALE": "0.25"}, ["no difference: as given and with `1`, the first 3 steps"]),
+        ({"SIZES": "(4, 12)", "SCALE": "len(part) / 16"}, ["no difference: "]),
+        ({"SIZES": "4"}, ["4 times the other one, in the same direction", "4 backward() calls (line 13) before"]),
+        ({"SIZES": "(4, 12)", "SCALE": "0.5"}, ["rounding explains 0.0001", "as given: 2 backward() calls"]),
+        ({"SIZES": "4", "SCALE": "0.25", "MODEL": NORMED}, ["difference", "as given: ", "BatchNorm (line 13) takes"]),
+        ({"SIZES": "4", "MODEL": f"nn.Sequential(nn.Dropout(), {WHOLE['MODEL']})"}, ["draw other random numbers"]),
+    ],
+    ids=["divided", "weighed", "not-divided", "unequal", "batchnorm", "dropout"],
+)
+def test_parts_of_a_batch_beside_the_whole(parts: dict[str, str], words: list[str], tmp_path: Path) -> None:
+    def text(values: dict[str, str]) -> str:
+        made = MICRO
+        for name, value in values.items():
+            made = made.replace(name, value)
+        return made
+
+    given = {**WHOLE, **parts}
+    whole = text({**WHOLE, "MODEL": given["MODEL"]})
+    other = Against("1", PLAIN, PLAIN, "as given", "with `1`", {"train.py": whole}, ["1"])
+    told = sentences(found_in(tmp_path, text(given), other), other)
+    assert len(told) == len(words)
+    assert all(word in line for word, line in zip(words, told, strict=True)), told
+
+
 def found_in(folder: Path, source: str, other: Against) -> Compared:
     """What a comparison of three runs in forks of this process finds."""
 
@@ -282,4 +326,4 @@ def found_in(folder: Path, source: str, other: Against) -> Compared:
     second = run("second", (other.texts or {}).get("train.py", source), other.other)
     near = base if other.texts else second
     moved = run("moved", source, other.base if other.texts else other.other, base.coarsest)
-    return compare(Runs(base, second, near, moved, lambda line: line))
+    return compare(Runs(base, second, near, moved, lambda line: line, other.arguments is not None))
