@@ -46,8 +46,8 @@ def command(
     """Compare the gradients of a program's first steps with those of another run of it.
 
     eager: without torch.compile. float64: in double precision, on the CPU. cpu: on the CPU. REVISION: its Python files
-    as git has them there. --with-args: one batch beside parts of it, or one process beside several (before -- torchrun
-    its own words), where the program has arguments for that. What rounding explains is no difference: a third run, whose weights are moved by rounding,
+    as git has them there. --with-args: one batch beside parts of it, or one process beside several, where the program
+    has arguments for that. What rounding explains is no difference: a third run, whose weights are moved by rounding,
     tells how much that is. Ends with 0 where there is no difference, 1 where there is one, 2 where nothing can be told.
     """
     sources = arguments[:1] if ctx.meta[KIND] == "script" else []

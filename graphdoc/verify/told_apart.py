@@ -50,8 +50,10 @@ def _calls(calls: Calls, run: str) -> str:
     """How many calls have given the gradients, and what their losses are together."""
     many = "s" if calls.count != 1 else ""
     where = f" (line {calls.place[1]})" if calls.place[1] else ""
-    losses = "" if calls.value is None else f", loss{'es' if many else ''} of {calls.value:.4g}{' together' * bool(many)}"
-    return f"{run}: {calls.count} backward() call{many}{where} before that step{losses}"
+    told = f"{run}: {calls.count} backward() call{many}{where} before that step"
+    if calls.value is None:
+        return told
+    return f"{told}, losses of {calls.value:.4g} together" if many else f"{told}, loss of {calls.value:.4g}"
 
 
 def _names(parts: list[Part]) -> str:

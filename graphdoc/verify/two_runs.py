@@ -81,7 +81,8 @@ def other_arguments(words: str) -> Against:
         arguments = shlex.split(words)
     except ValueError as e:
         raise UsageError(f"--with-args {words}: {e}") from e
-    return Against(words, PLAIN, PLAIN, "as given", f"with `{words}`" if arguments else "without arguments", {}, arguments)
+    second = f"with `{words}`" if arguments else "without arguments"
+    return Against(words, PLAIN, PLAIN, "as given", second, {}, arguments)
 
 
 def _git(top: Path, *words: str) -> bytes | None:
