@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from graphdoc.model import Confidence, Safety, Span
@@ -37,7 +37,7 @@ class Finding:
     ``strength`` orders findings of different causes: 1.0 means that the graph itself proves it; below 0.5 the message
     alone speaks. ``covers`` is the group (``GD1``) whose fault this finding tells of as well, with its remedies: a
     weaker finding of that group would only repeat it. ``because`` is the one sentence of evidence that a short report
-    gives.
+    gives. No place is told twice: ``spans`` are kept as ``distinct`` leaves them.
     """
 
     strength: float
@@ -49,3 +49,26 @@ class Finding:
     remedies: tuple[Remedy, ...] = ()
     covers: str = ""
     because: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "spans", distinct(self.spans))
+
+
+def distinct(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """The spans without those whose place and role came before, so that no place is told twice.
+
+    Where a cause stands at the very place at which something was made, used or written, the cause's label alone is
+    kept.
+    """
+    seen: dict[tuple[str, str, int, int, int, int], Span] = {}
+    causes = set()
+    for s in spans:
+        at = s.extent
+        if s.role == "cause":
+            causes.add(at)
+        elif s.role in ("created", "consumed", "related") and at in causes:
+            continue
+        elif s.role == "mutated" and at in causes:
+            s = replace(s, label="")
+        seen.setdefault((s.role, *at), s)
+    return tuple(seen.values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from graphdoc.evidence import Cut, Event, Evidence, Frame, Node, Package, SourceTexts
@@ -72,26 +72,6 @@ def span_of(
     """The place of a stack (its innermost user frame) as a tuple of one span, or of none for an empty stack."""
     frame = innermost(stack)
     return (span(role, frame, label, sources, when),) if frame else ()
-
-
-def distinct(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """The spans without those whose place and role came before, so that no place is told twice.
-
-    Where a cause stands at the very place at which something was made, used or written, the cause's label alone is
-    kept.
-    """
-    seen: dict[tuple[str, str, int, int, int, int], Span] = {}
-    causes = set()
-    for s in spans:
-        at = s.extent
-        if s.role == "cause":
-            causes.add(at)
-        elif s.role in ("created", "consumed", "related") and at in causes:
-            continue
-        elif s.role == "mutated" and at in causes:
-            s = replace(s, label="")
-        seen.setdefault((s.role, *at), s)
-    return tuple(seen.values())
 
 
 def place(frame: Frame) -> dict[str, object]:

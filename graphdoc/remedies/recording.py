@@ -27,7 +27,7 @@ from graphdoc.program.custom_functions import Idle, runs_backward
 from graphdoc.program.cuts import drawn_within, is_whole_term, left_cut, mode_under_way, uses_of_cut
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, frames, innermost, innermost_user, place, span, where
+from graphdoc.program.spans import frames, innermost, innermost_user, place, span, where
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.paths import (
     blocks_of,
@@ -274,11 +274,9 @@ def _told_in_backward(program: Program, line: Frame) -> Finding:
         f"`{name}.backward` differentiates what it computes, and nothing is recorded in a backward",
         f"Autograd runs the backward of a Function with recording off, unless `create_graph` is set, so that what "
         f"`{name}.backward` computes has no graph. Compute what is differentiated under `torch.enable_grad()`.",
-        distinct(
-            (
-                *(span("cause", f, "computed here without being recorded", sources) for f in near),
-                *program.raised_span("what is differentiated here has no graph"),
-            )
+        (
+            *(span("cause", f, "computed here without being recorded", sources) for f in near),
+            *program.raised_span("what is differentiated here has no graph"),
         ),
         (),
         remedy_at(

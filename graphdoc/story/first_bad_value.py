@@ -15,7 +15,7 @@ from graphdoc.program.exception import raised_span
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.singular_points import Numbers, frame_of
-from graphdoc.program.spans import distinct, innermost_user, span, where
+from graphdoc.program.spans import innermost_user, span, where
 
 STRENGTH = 0.94
 LONGEST = 60
@@ -117,7 +117,7 @@ def tell(
         confidence or Proof.BIRTH.where(bool(because)),
         title,
         f"The first value that is not finite is {met(trouble)}. It began at {where(place)}: {explanation}",
-        distinct(spans),
+        tuple(spans),
         (*facts, *(_facts(trouble) if not facts else ())),
         remedies,
         because=because or f"seen in a second run, operation by operation: {met(trouble)}",

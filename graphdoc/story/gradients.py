@@ -18,7 +18,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import is_counted
 from graphdoc.program.proof import Proof, name_of
 from graphdoc.program.singular_points import frame_of
-from graphdoc.program.spans import code_at, distinct, innermost_user, place, short_code, span, span_of, where
+from graphdoc.program.spans import code_at, innermost_user, place, short_code, span, span_of, where
 from graphdoc.source.paths import parse_expression
 from graphdoc.story.wording import as_called, folded, listing, optimizer_of
 
@@ -227,7 +227,7 @@ def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
         Proof.STEPS.confidence,
         f"`{code}` stops every gradient: {whose} only receive zeros",
         why,
-        distinct(spans),
+        tuple(spans),
         remedies=_straight_through(sign, code, whose),
         because=f"every way from the loss to {whose} leads through it, and in {sign.count} steps their gradients were "
         f"{exactly}",
@@ -242,11 +242,9 @@ def _flat(sources: SourceTexts, sign: Sign, code: str, whose: str, bound: str) -
         f"`{code}` stops every gradient, from the first step on",
         f"All values that go in are below {bound}, where the result is a constant. Zero gradients move nothing, so it "
         "stays like that. Look at the sign and the size of these values, or at the margin.",
-        distinct(
-            (
-                *span_of("cause", sign.stack, f"every value is below {bound}: no gradient passes", sources),
-                *span_of("related", sign.other, f"sends zeros to {whose}", sources),
-            )
+        (
+            *span_of("cause", sign.stack, f"every value is below {bound}: no gradient passes", sources),
+            *span_of("related", sign.other, f"sends zeros to {whose}", sources),
         ),
         because=f"in each of {sign.count} steps, the first one included, every gradient of {whose} was exactly zero",
     )
@@ -287,7 +285,7 @@ def _scale_alone(sources: SourceTexts, sign: Sign, code: str, whose: str, scale:
         "Rounding and signs are flat between their jumps, so PyTorch defines their derivative as zero. A value that "
         "is scaled by a number made of itself still gets the gradient of that number. A straight-through estimator "
         "sends the gradient past the rounding: `x + (torch.round(x) - x).detach()`.",
-        distinct(spans),
+        tuple(spans),
         remedies=_straight_through(sign, code, whose),
         because=f"every way from an element to the loss leads through it, except through `{code_at(sources, scale)}`"
         + share,
@@ -404,11 +402,9 @@ def inner_only(program: Program, sign: Sign) -> Finding | None:
         f"`{code}` lacks `create_graph=True`: {whose} {get} no gradient from the outer loss",
         f"Only through this gradient {'does it' if one else 'do they'} enter the outer loss, and without "
         "`create_graph=True` the gradient has no graph.",
-        distinct(
-            (
-                span("cause", frame, "this gradient has no graph", program.sources),
-                *span_of("related", sign.other, f"the outer loss does not reach {whose}", program.sources),
-            )
+        (
+            span("cause", frame, "this gradient has no graph", program.sources),
+            *span_of("related", sign.other, f"the outer loss does not reach {whose}", program.sources),
         ),
         because=f"in {sign.count} steps of {name} {whose} {are} in the graph of the inner loss, no backward "
         f"call reached {'it' if one else 'them'}, and {they} got no gradient",
@@ -439,12 +435,10 @@ def kept_reference(sources: SourceTexts, sign: Sign) -> Finding | None:
         f"{kept} is not detached: the distance to it gives {whose} no gradient",
         "The copy was made before a step and still has its graph. The gradient through the parameter and the one "
         "through its copy cancel, so this part of the loss trains nothing.",
-        distinct(
-            (
-                span("cause", frame, "copies the values together with their graph", sources),
-                *span_of("created", sign.other, "both sides lead to the same parameters: 1 - 1 = 0", sources),
-                *(span("consumed", f, "the gradients of the two sides cancel here", sources) for f in calls),
-            )
+        (
+            span("cause", frame, "copies the values together with their graph", sources),
+            *span_of("created", sign.other, "both sides lead to the same parameters: 1 - 1 = 0", sources),
+            *(span("consumed", f, "the gradients of the two sides cancel here", sources) for f in calls),
         ),
         remedies=(
             Remedy(
@@ -485,12 +479,10 @@ def trained_baseline(sources: SourceTexts, sign: Sign) -> Finding | None:
         f"{named} is not detached: the policy loss trains {whose} as well",
         "How much a policy learns from an action is a constant of its loss. Here that number still has the graph of "
         "the value it was computed from. So the policy loss trains this value too, against the loss that fits it.",
-        distinct(
-            (
-                *(span("cause" if n < MOST_CAUSES else "related", f, label, sources) for n, f in enumerate(frames)),
-                *span_of("related", sign.other, "fits the same value", sources),
-                *(span("consumed", f, "both gradients are added up here", sources) for f in calls),
-            )
+        (
+            *(span("cause" if n < MOST_CAUSES else "related", f, label, sources) for n, f in enumerate(frames)),
+            *span_of("related", sign.other, "fits the same value", sources),
+            *(span("consumed", f, "both gradients are added up here", sources) for f in calls),
         ),
         remedies=_remedies(sources, known, whose) if len(known) == len(factors) else (),
         because=f"the factor of the log-probability is a difference from the value that the same loss fits; in "
@@ -550,12 +542,10 @@ def thrown_away(sources: SourceTexts, optimizers: list[Optimizer], signs: list[S
         f"{names} {'is' if one else 'are'} cleared before each of {many} backward calls: only the last one counts",
         f"`backward()` adds to `.grad`, and a step every {many} calls is to use the sum. `zero_grad()` before each "
         "call throws away what the calls before it have added.",
-        distinct(
-            (
-                *(span("cause", c, "throws away the gradients of the calls before", sources) for c in clears),
-                span("related", call, f"runs {many} times for each step", sources),
-                *(span("related", s, "uses the gradients of the last call alone", sources) for s in steps),
-            )
+        (
+            *(span("cause", c, "throws away the gradients of the calls before", sources) for c in clears),
+            span("related", call, f"runs {many} times for each step", sources),
+            *(span("related", s, "uses the gradients of the last call alone", sources) for s in steps),
         ),
         remedies=_moved_clears(sources, clears, steps) if all(name_of(optimizers, s) for s, *_ in found) else (),
         because=f"before each of {sign.count} steps the same place cleared the gradients {many} times, and backward "

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from graphdoc.evidence import Event, Frame, Package, SourceTexts
 from graphdoc.evidence.lookup import package_of
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, distinct
 from graphdoc.model import Span
 from graphdoc.program.bad_values import Trouble
 from graphdoc.program.container_entries import kept_name
@@ -22,7 +22,6 @@ from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import (
     caller_of,
-    distinct,
     inside,
     is_at,
     moment,
@@ -146,7 +145,7 @@ def _function(program: Program, finding: Finding) -> Finding:
         finding,
         explanation=f"{finding.explanation} The Function is applied at {deed.place} of {deed.package.told}: the fault "
         "is the package's.",
-        spans=distinct((*calls, *finding.spans)),
+        spans=(*calls, *finding.spans),
         remedies=(*finding.remedies, *_newer(deed, "the Function's backward does not fit its forward")),
     )
 
@@ -239,7 +238,7 @@ def _kept(program: Program, finding: Finding) -> Finding:
 def _beside(finding: Finding, deeds: Sequence[Span]) -> Finding:
     known = {s.start for s in finding.spans}
     new = [s for s in deeds if s.start not in known]
-    return replace(finding, spans=distinct((*finding.spans, *new))) if new else finding
+    return replace(finding, spans=(*finding.spans, *new)) if new else finding
 
 
 # -- who ran the loop --------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from graphdoc.evidence import Cut, Frame, Optimizer, Parameter, Raised, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, distinct
 from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings
 from graphdoc.program.exception import NO_GRAPH, message_of
@@ -27,7 +27,7 @@ from graphdoc.program.learning import (
 from graphdoc.program.library_calls import by_checkpoint
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, frames, innermost, moment, place, span, span_of, where
+from graphdoc.program.spans import frames, innermost, moment, place, span, span_of, where
 from graphdoc.program.values_taken_out import is_only_printed
 from graphdoc.story.wording import all_told, folded, listing, optimizer_of
 
@@ -262,9 +262,7 @@ def flag_of_module(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
         + ("its parameters are trained" if not value else "its parameters stay frozen"),
         "A module has no flag `requires_grad`; its parameters have. Python stores the attribute and nothing reads it. "
         "`requires_grad_()`, with an underscore, switches all parameters of a module.",
-        distinct(
-            (span("cause", at, "sets an attribute of the module", sources), *span_of("related", sign.stack, done))
-        ),
+        (span("cause", at, "sets an attribute of the module", sources), *span_of("related", sign.stack, done)),
         remedies=(
             Remedy(
                 "call_flag",
@@ -318,7 +316,7 @@ def frozen_again(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) 
         f"{whose} were unfrozen, and `{override.cls.name}.train()` freezes them again",
         "`model.train()` calls `train()` of every module in it. This one freezes parameters each time, so what another "
         "part of the program unfreezes does not last.",
-        distinct(spans),
+        tuple(spans),
         remedies=_kept_unfrozen(sources, override),
         because=f"they were frozen, received gradients for some steps of {name}, and are frozen again while it steps",
     )
@@ -340,13 +338,11 @@ def frozen_throughout(sources: SourceTexts, optimizers: list[Optimizer], sign: S
         f"{whose} were unfrozen, but `{override.cls.name}.train()` freezes them before the first step",
         "`model.train()` calls `train()` of every module in it. This one freezes parameters each time, so what another "
         "part of the program unfreezes does not last.",
-        distinct(
-            (
-                span("cause", freezes, "runs at every `train()`, and freezes them again", sources),
-                span("cause", unfrozen.at, "unfreezes them, until the next `train()`", sources),
-                span("related", unfrozen.train, "freezes them again", sources),
-                *span_of("related", sign.stack, f"{name} leaves them out", sources),
-            )
+        (
+            span("cause", freezes, "runs at every `train()`, and freezes them again", sources),
+            span("cause", unfrozen.at, "unfreezes them, until the next `train()`", sources),
+            span("related", unfrozen.train, "freezes them again", sources),
+            *span_of("related", sign.stack, f"{name} leaves them out", sources),
         ),
         remedies=_kept_unfrozen(sources, override),
         because=f"{name} holds them, the program switches them on before the training, and they were frozen in each "
@@ -422,11 +418,9 @@ def misspelled_flag(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
         Proof.SOURCE.confidence,
         f"`{text} = {value}` {'unfreezes' if value else 'freezes'} nothing: the flag is `{FLAG}`",
         f"A tensor has no flag `{name}`. Python stores the attribute, and nothing reads it.",
-        distinct(
-            (
-                *(span("cause", at, "sets an attribute that nothing reads", sources) for at in places[:3]),
-                *span_of("related", sign.stack, f"{whose} stay frozen" if value else f"steps {whose}", sources),
-            )
+        (
+            *(span("cause", at, "sets an attribute that nothing reads", sources) for at in places[:3]),
+            *span_of("related", sign.stack, f"{whose} stay frozen" if value else f"steps {whose}", sources),
         ),
         remedies=(remedy,),
         because=f"after {sign.count} steps of {stepping} that attribute is {value}, and `{FLAG}` is {not value} for "
@@ -456,12 +450,10 @@ def still_frozen(program: Program, found: KeptFrozen) -> Finding:
         else f"{whose} {'is' if one else 'are'} still frozen where {'its' if one else 'their'} own loss is computed",
         f"{told}, so nothing of this loss is recorded. What is frozen for another loss has to be let go again before "
         "its own loss is computed.",
-        distinct(
-            (
-                *(span("cause", f.at, f"freezes {whose}, and nothing lets go", program.sources) for f in freezing[:2]),
-                *span_of("created", earlier, "had a graph here", program.sources, moment(found.earlier)),
-                *program.raised_span("the loss that arrives here has no graph"),
-            )
+        (
+            *(span("cause", f.at, f"freezes {whose}, and nothing lets go", program.sources) for f in freezing[:2]),
+            *span_of("created", earlier, "had a graph here", program.sources, moment(found.earlier)),
+            *program.raised_span("the loss that arrives here has no graph"),
         ),
         (),
         _let_go(program.sources, found, freezing),
@@ -518,7 +510,7 @@ def unfrozen_since(program: Program, cut: Cut, since: set[str], freezing: tuple[
         f"Of what was seen to go into this loss, the last operations ran while {whose} {was} frozen, so that none of "
         f"them was recorded. {'It requires' if one else 'They require'} gradients by now, which gives what was "
         "computed before no graph.",
-        distinct((*freezing, *story(program, cut, "computed here while its parameters were frozen"))),
+        (*freezing, *story(program, cut, "computed here while its parameters were frozen")),
         facts_of(program.cuts, cut),
         _remedies(program, cut),
     )
@@ -569,7 +561,7 @@ def forgotten_flag(program: Program, learners: list[Learner], strength: float, r
         f"Nothing that the loss is computed from requires gradients. "
         f"{'An optimizer holds' if held else 'The program reads the gradient of'} {shown}, made without "
         "`requires_grad=True`: autograd records nothing for such a tensor.",
-        distinct((*spans, *program.raised_span("the loss that arrives here has no graph"))),
+        (*spans, *program.raised_span("the loss that arrives here has no graph")),
         remedies=remedies,
         because=f"{'an optimizer holds' if held else 'the gradient is read of'} {shown}, "
         f"and nothing that the loss is computed from requires gradients",

@@ -8,6 +8,7 @@ from typing import Any
 
 from graphdoc.evidence import Event, Frame, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
+from graphdoc.finding import distinct
 from graphdoc.model import Role, Span
 from graphdoc.program.bindings import every_node, frame_of
 from graphdoc.program.calls_in_order import Journal
@@ -30,7 +31,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Saved
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.rounds import leads_to, roots_of
-from graphdoc.program.spans import code_at, distinct, innermost_user, loop_of, moment, span, span_of
+from graphdoc.program.spans import code_at, innermost_user, loop_of, moment, span, span_of
 from graphdoc.source.paths import covers
 from graphdoc.story.wording import all_told, folded, gathered, listing, of_entries, told
 

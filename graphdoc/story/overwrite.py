@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from graphdoc.evidence import Frame, Node, Raised, SourceTexts, Stale
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, distinct
 from graphdoc.model import Confidence, Span
 from graphdoc.program.exception import raised_span
 from graphdoc.program.installed import deed_of
@@ -13,7 +13,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.proof import Proof
 from graphdoc.program.refused_writes import RefusedWrite, Unpacked
-from graphdoc.program.spans import code_at, distinct, moment, place, span, span_of, where
+from graphdoc.program.spans import code_at, moment, place, span, span_of, where
 from graphdoc.program.writers import By, Writer, writer_of
 from graphdoc.story.wording import listing
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphdoc.evidence import Frame, Optimizer, Parameter, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, distinct
 from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.gathered_parameters import Collected, OneShot, never_given
@@ -17,7 +17,7 @@ from graphdoc.program.learning import unfrozen_behind
 from graphdoc.program.modules_in_source import written_into
 from graphdoc.program.optimizer_places import made
 from graphdoc.program.proof import Proof, name_of
-from graphdoc.program.spans import code_at, distinct, innermost_user, place, span, span_of, where
+from graphdoc.program.spans import code_at, innermost_user, place, span, span_of, where
 from graphdoc.source.paths import parse_expression
 from graphdoc.story.wording import folded, listing, opening, optimizer_of
 
@@ -45,11 +45,9 @@ def bypassed(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> F
         f"no gradient reaches {whose}: only its detached value is in the loss",
         f"The sum has the value of {value} and passes the gradient to the other side. A loss that is computed from the "
         f"sum trains nothing that {value} was made of: such a term has to be computed from {value} itself.",
-        distinct(
-            (
-                *span_of("cause", sign.stack, f"the gradient goes around {value}, and so around {whose}", sources),
-                *span_of("related", sign.other, f"reaches the other parameters of this loss, not {whose}", sources),
-            )
+        (
+            *span_of("cause", sign.stack, f"the gradient goes around {value}, and so around {whose}", sources),
+            *span_of("related", sign.other, f"reaches the other parameters of this loss, not {whose}", sources),
         ),
         because=f"{optimizer_of(optimizers, sign)} holds {whose}; no backward call has reached it, "
         "and nothing else has changed its values",
@@ -90,12 +88,10 @@ def flagged_buffer(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
         f"{whose} of `{cls}` {'is a buffer' if one else 'are buffers'} with gradients, in no optimizer",
         "`parameters()` does not list buffers. They are moved and saved with the module and keep their values, and "
         "their `.grad` grows, as no `zero_grad()` clears it.",
-        distinct(
-            (
-                *(span("cause", made, "made to get gradients", sources) for _, made in places[:2]),
-                *(span("related", at, "registered as what does not learn", sources) for at, _ in places[:2]),
-                *span_of("related", sign.stack, "gives them gradients that nobody uses", sources),
-            )
+        (
+            *(span("cause", made, "made to get gradients", sources) for _, made in places[:2]),
+            *(span("related", at, "registered as what does not learn", sources) for at, _ in places[:2]),
+            *span_of("related", sign.stack, "gives them gradients that nobody uses", sources),
         ),
         remedies=(remedy,),
         because=f"the loss gave {whose} gradients in each of {sign.count} calls, and nothing has changed or cleared "
@@ -260,19 +256,17 @@ def not_registered(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
         f"{attributes} {'is' if one else 'are'} not registered: no optimizer holds {whose or 'what is in it'}",
         "A module knows the modules and parameters that are its attributes, and those in a ModuleList, ModuleDict, "
         "ParameterList or ParameterDict. It does not look into a list or dict.",
-        distinct(
-            (
-                *(
-                    span(
-                        "cause" if number < MOST_CAUSES else "related",
-                        at,
-                        f"{_what(c, found)}: `{c.cls}.parameters()` finds nothing in it",
-                        sources,
-                    )
-                    for number, (at, c) in enumerate(zip(places, found, strict=True))
-                ),
-                *span_of("related", sign.stack, "gives them gradients that nobody uses", sources),
-            )
+        (
+            *(
+                span(
+                    "cause" if number < MOST_CAUSES else "related",
+                    at,
+                    f"{_what(c, found)}: `{c.cls}.parameters()` finds nothing in it",
+                    sources,
+                )
+                for number, (at, c) in enumerate(zip(places, found, strict=True))
+            ),
+            *span_of("related", sign.stack, "gives them gradients that nobody uses", sources),
         ),
         remedies=() if any(c.within is None for c in found) else (remedy,),
         because=f"the loss gave {whose or 'them'} gradients in each of {sign.count} calls; {name} holds other "
@@ -410,14 +404,12 @@ def none_registered(sources: SourceTexts, frame: Frame, given: ast.expr) -> Find
         f"{names} of `{made_by}` {'is' if len(found) == 1 else 'are'} not registered: `{owner}` has no parameters",
         "A module knows the modules and parameters that are its attributes, and those in a ModuleList or ModuleDict. "
         "It does not look into a list or dict.",
-        distinct(
-            (
-                *(
-                    span("cause", at, f"a plain container: `{made_by}` does not look into it", sources)
-                    for _, at, _ in found[:MOST_CAUSES]
-                ),
-                span("failed", frame, f"`{owner}.parameters()` gives nothing", sources),
-            )
+        (
+            *(
+                span("cause", at, f"a plain container: `{made_by}` does not look into it", sources)
+                for _, at, _ in found[:MOST_CAUSES]
+            ),
+            span("failed", frame, f"`{owner}.parameters()` gives nothing", sources),
         ),
         remedies=(remedy,),
         because=f"the optimizer found no parameter in `{owner}`",
@@ -450,11 +442,9 @@ def kept_result(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -
         f"`self.{attribute}` of `{cls}` is computed from a parameter that no optimizer holds",
         f"A module registers a `Parameter` that is assigned to an attribute. The operation on it gives a plain "
         f"tensor, so `{cls}.parameters()` does not find it. Gradients go to the parameter that was thrown away.",
-        distinct(
-            (
-                span("cause", made, "a plain tensor with a graph, not a parameter", sources),
-                *span_of("related", sign.other, "gives gradients to that parameter, which nobody uses", sources),
-            )
+        (
+            span("cause", made, "a plain tensor with a graph, not a parameter", sources),
+            *span_of("related", sign.other, "gives gradients to that parameter, which nobody uses", sources),
         ),
         remedies=() if whole is None else (_remedy(whole, attribute),),
         because=f"that parameter got gradients in {sign.count} backward calls; {name} holds other "
@@ -487,11 +477,9 @@ def never_handed(
         f"no optimizer holds {whose}: `{found.name}` collects them, and nothing reads it",
         f"{opening(name)} steps other parameters of the same loss. What is collected here is handed to nobody, so "
         "these keep their initial values.",
-        distinct(
-            (
-                span("cause", found.filled, "collected here, and not used any more", sources),
-                *span_of("related", sign.stack, f"gives gradients to {whose}", sources),
-            )
+        (
+            span("cause", found.filled, "collected here, and not used any more", sources),
+            *span_of("related", sign.stack, f"gives gradients to {whose}", sources),
         ),
         remedies=_remedies(found, name, whose),
         because=unused_gradients(sign, whose),
@@ -536,7 +524,7 @@ def nothing_left(
         Proof.SOURCE.confidence,
         title,
         _WHY,
-        distinct(spans),
+        tuple(spans),
         remedies=(Remedy("wrap_in_list", fix, "unsafe", note, {"place": place(found.frame)}),),
         because=because,
     )
@@ -559,12 +547,10 @@ def unfrozen_late(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign)
         f"`{name}` was given only what required gradients then. What is unfrozen later gets gradients that nobody "
         "uses. Give the optimizer all parameters: it leaves alone what has no gradient. Or add these with "
         "`add_param_group` where they are unfrozen.",
-        distinct(
-            (
-                span("cause", making, f"`{name}` takes only what requires gradients now", sources),
-                span("related", late, "unfrozen here, and in no optimizer", sources),
-                *span_of("related", sign.stack, f"gives gradients to {whose}", sources),
-            )
+        (
+            span("cause", making, f"`{name}` takes only what requires gradients now", sources),
+            span("related", late, "unfrozen here, and in no optimizer", sources),
+            *span_of("related", sign.stack, f"gives gradients to {whose}", sources),
         ),
         because=unused_gradients(sign, whose),
     )

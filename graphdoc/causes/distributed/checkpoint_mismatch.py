@@ -11,7 +11,7 @@ from graphdoc.program.exception import field_of
 from graphdoc.program.library_calls import checkpoint_calls, checkpointed, in_checkpoint, outside, ran_inside
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, innermost_user, span
+from graphdoc.program.spans import innermost_user, span
 
 PAGE = Page(
     code="GD804",
@@ -107,7 +107,7 @@ def _told(program: Program, shapes: bool) -> Finding:
         f"The checkpointed function was run again for this backward, and {why} than in the forward. It depends on "
         "something that has changed in between: a cache or counter that it writes itself, what an argument holds, or a "
         "setting outside.",
-        distinct((*_marks(program, calls), *program.raised_span("run again during this backward"))),
+        (*_marks(program, calls), *program.raised_span("run again during this backward")),
         _facts(program.raised),
     )
 

@@ -13,7 +13,7 @@ from graphdoc.program.installed import deed_of, deed_span, turned_on
 from graphdoc.program.library_calls import by_checkpoint, checkpointed, outside, reentrant_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, innermost_user, span
+from graphdoc.program.spans import innermost_user, span
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.installed_packages import checkpointing_remedies, checkpointing_switch
 from graphdoc.story.missing_graph import is_learned, without_graph
@@ -124,12 +124,10 @@ def _configured(program: Program, cuts: list[Cut]) -> Finding | None:
         PAGE.title,
         f"{turned_on(program.sources, switch)} lets {package} run each block under the reentrant checkpoint{at}. "
         f"{_DATA}",
-        distinct(
-            (
-                span("cause", switch.frame, "switches the reentrant checkpoint on", program.sources),
-                *((deed_span("related", deed, "the reentrant checkpoint"),) if deed is not None else ()),
-                *program.raised_span("noticed here"),
-            )
+        (
+            span("cause", switch.frame, "switches the reentrant checkpoint on", program.sources),
+            *((deed_span("related", deed, "the reentrant checkpoint"),) if deed is not None else ()),
+            *program.raised_span("noticed here"),
         ),
         (),
         tuple(checkpointing_remedies(switch, feature, package)),
@@ -161,11 +159,9 @@ def _finding(
         confidence,
         _title(sources, calls, text),
         text,
-        distinct(
-            (
-                *(span("cause", f, "the reentrant checkpoint", sources) for f in frames[:2]),
-                *raised_span(sources, raised, "noticed here"),
-            )
+        (
+            *(span("cause", f, "the reentrant checkpoint", sources) for f in frames[:2]),
+            *raised_span(sources, raised, "noticed here"),
         ),
         (),
         _remedies(sources, frames if calls else []),

@@ -7,7 +7,7 @@ from graphdoc.finding import Finding
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, span
+from graphdoc.program.spans import span
 from graphdoc.remedies.fix_places import remedy_at
 
 PAGE = Page(
@@ -79,15 +79,9 @@ def _told(program: Program) -> Finding:
         "The compiled backward writes into the tensors that it saved, so they are gone after one call, and this one "
         "asks for "
         f"`{flag}=True`.",
-        distinct(
-            (
-                *(
-                    (span("cause", frame, f"asks for {flag}=True of a compiled graph", program.sources),)
-                    if frame
-                    else ()
-                ),
-                *program.raised_span("refused here"),
-            )
+        (
+            *((span("cause", frame, f"asks for {flag}=True of a compiled graph", program.sources),) if frame else ()),
+            *program.raised_span("refused here"),
         ),
         (),
         remedy_at(

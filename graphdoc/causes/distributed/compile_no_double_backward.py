@@ -8,7 +8,7 @@ from graphdoc.program.bindings import argument, call_at, dotted
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, span, span_of
+from graphdoc.program.spans import span, span_of
 
 PAGE = Page(
     code="GD807",
@@ -81,15 +81,13 @@ def _told(program: Program) -> Finding:
         "The backward of a compiled function is one compiled function, and nothing was traced for its derivative. "
         "Let the part "
         "that is differentiated twice go through the module as it was before `torch.compile`.",
-        distinct(
-            (
-                *marks,
-                *(
-                    between
-                    if role == "related"
-                    else tuple(span_of("cause", first.stack, "", program.sources) if first else ())
-                ),
-                *program.raised_span("differentiated a second time here"),
-            )
+        (
+            *marks,
+            *(
+                between
+                if role == "related"
+                else tuple(span_of("cause", first.stack, "", program.sources) if first else ())
+            ),
+            *program.raised_span("differentiated a second time here"),
         ),
     )

@@ -13,7 +13,7 @@ from graphdoc.program.exception import VERSION
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, innermost_user, span, span_of
+from graphdoc.program.spans import innermost_user, span, span_of
 from graphdoc.remedies.fix_places import remedy_at
 
 PAGE = Page(
@@ -101,12 +101,10 @@ def _told(program: Program, stale: Stale) -> Finding:
         f"At the start of this forward DistributedDataParallel copied the buffers of rank 0 into {name}, in place. "
         "An earlier "
         "forward had saved it and has not had its backward yet.",
-        distinct(
-            (
-                *((span("cause", frame, "this forward overwrites the buffers", program.sources),) if frame else ()),
-                *used,
-                *program.raised_span("this backward needs the buffer as it was"),
-            )
+        (
+            *((span("cause", frame, "this forward overwrites the buffers", program.sources),) if frame else ()),
+            *used,
+            *program.raised_span("this backward needs the buffer as it was"),
         ),
         (f"{name}: version {stale.current}, expected {stale.expected}",),
         remedy_at(

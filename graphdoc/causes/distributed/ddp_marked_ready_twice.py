@@ -9,7 +9,7 @@ from graphdoc.program import name_usage
 from graphdoc.program.library_calls import in_checkpoint, reentrant_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import code_at, distinct, span
+from graphdoc.program.spans import code_at, span
 from graphdoc.remedies.fix_places import remedy_at
 
 PAGE = Page(
@@ -103,7 +103,7 @@ def _told(program: Program) -> Finding:
         confidence,
         f"`{named}` reported its gradient twice to DistributedDataParallel" if named else PAGE.title,
         why + " The reducer averages each gradient once, so it stops.",
-        distinct((*marks, *program.raised_span("reported a second time in this backward"))),
+        (*marks, *program.raised_span("reported a second time in this backward")),
         (f"the parameter is {named}",) if named else (),
         _remedies(checkpoints),
     )

@@ -13,7 +13,7 @@ from graphdoc.program.library_calls import library_calls
 from graphdoc.program.modules_in_source import Branch, layers_without, made_at, never_read, not_taken
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, span, where
+from graphdoc.program.spans import span, where
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.wording import folded
 
@@ -118,7 +118,7 @@ def _told(program: Program) -> Finding:
         f"In the iteration before the one that failed, some parameters of the wrapped module got no gradient{rank}."
         f"{why} Their buckets were never sent to the other processes, and the next forward finds the reduction "
         "unfinished.",
-        distinct((*marks, *here, *(program.raised_span("") if not here else ()))),
+        (*marks, *here, *(program.raised_span("") if not here else ())),
         _which(idle, program.raised),
         _remedies(blind if len(wraps) == 1 else []),
     )
@@ -151,7 +151,7 @@ def _partial(program: Program, partial: Partial) -> Finding:
             if partial.failed
             else "With `inputs=` call the wrapper's own `module`, or let only what is trained require gradients."
         ),
-        distinct((span("cause", partial.place, mark, sources), *later)),
+        (span("cause", partial.place, mark, sources), *later),
     )
 
 

@@ -9,7 +9,7 @@ from graphdoc.program.in_place_writes import is_statement, target_of
 from graphdoc.program.installed import DroppedHook, builders, dropped_hook
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, innermost_user, moment, span, where
+from graphdoc.program.spans import innermost_user, moment, span, where
 from graphdoc.remedies.in_place_write import instead_of_write
 
 PAGE = Page(
@@ -91,9 +91,7 @@ def _told(program: Program, found: DroppedHook) -> Finding | None:
         f"{where(frame)} writes into a view that `{found.module}`, wrapped by `fully_shard`, had returned. The view "
         "got a new `grad_fn`; FSDP2's pre-backward hook stayed with the old one. So the parameters were not gathered "
         "when backward reached the module.",
-        distinct(
-            (*spans, *program.raised_span(f"backward reaches `{found.module}`, whose parameters are not gathered"))
-        ),
+        (*spans, *program.raised_span(f"backward reaches `{found.module}`, whose parameters are not gathered")),
         (f"FSDP2's pre-backward hook of `{found.module}` did not run in this backward",),
         instead_of_write(program, places, target),
     )

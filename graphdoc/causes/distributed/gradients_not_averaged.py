@@ -7,7 +7,7 @@ from graphdoc.evidence import Frame, Sign
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
-from graphdoc.program.spans import code_at, distinct, innermost, short_code, span, span_of
+from graphdoc.program.spans import code_at, innermost, short_code, span, span_of
 from graphdoc.program.unwrapped import wrapper_past
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.wording import optimizer_of
@@ -92,11 +92,9 @@ def _bypassed(program: Program, sign: Sign) -> Finding | None:
         f"{called} bypasses DDP: gradients are not averaged",
         f"The forward ran past the DistributedDataParallel wrapper{past}, so its hooks were not prepared and backward "
         "started no all-reduce. Each rank steps by its own gradients, and the parameters of the ranks part.",
-        distinct(
-            (
-                span("cause", frame, f"runs the module without its wrapper{past}", sources),
-                *span_of("related", sign.other, "fills `.grad` on this rank alone", sources),
-            )
+        (
+            span("cause", frame, f"runs the module without its wrapper{past}", sources),
+            *span_of("related", sign.other, "fills `.grad` on this rank alone", sources),
         ),
         remedies=_through(frame, wrapper),
         because=f"at {sign.count} steps of {name} backward had started no collective"
@@ -122,7 +120,7 @@ def _alone(program: Program, sign: Sign) -> Finding | None:
         f"{world} ranks train apart: nothing averages their gradients",
         "A DistributedSampler divides the data among the ranks, and the model is in no DistributedDataParallel. No "
         "collective ran while they trained, so each rank trains a model of its own.",
-        distinct(span_of("cause", sign.stack, "fills `.grad` on this rank alone", program.sources)),
+        span_of("cause", sign.stack, "fills `.grad` on this rank alone", program.sources),
         remedies=(Remedy("wrap_model", title, "display", note),),
         because=f"at {sign.count} steps of {name} no collective had run since the step before",
     )

@@ -12,7 +12,7 @@ from graphdoc.program.bindings import assignments, call_at, frame_of, text_of
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, short_code, span
+from graphdoc.program.spans import short_code, span
 from graphdoc.remedies.fix_places import remedy_at
 
 PAGE = Page(
@@ -97,7 +97,7 @@ def _clipped(program: Program, frame: Frame) -> Finding:
         f"`clip_grad_norm_` got gradients of two kinds: {kinds}",
         "One norm is taken over all gradients. Those of sharded parameters are DTensors, the others are not on their "
         "mesh.",
-        distinct((span("cause", frame, f"gets {kinds}", program.sources), *_sharded(program.sources))),
+        (span("cause", frame, f"gets {kinds}", program.sources), *_sharded(program.sources)),
         remedies=(Remedy("shard_all", "shard the rest of the model on the same mesh", "display", note),),
         because="only a part of these parameters is sharded, or they lie on two meshes",
     )
@@ -117,7 +117,7 @@ def _stepped(program: Program, frame: Frame) -> Finding:
         Proof.RAISED.confidence,
         f"an optimizer steps {kinds} in one operation",
         "A foreach optimizer steps all parameters of a group at once, and they are of two kinds.",
-        distinct((*spans, span("failed" if spans else "cause", frame, f"steps {kinds} at once", program.sources))),
+        (*spans, span("failed" if spans else "cause", frame, f"steps {kinds} at once", program.sources)),
         remedies=remedy_at(made, "set_keyword", "pass `foreach=False`", "safe", note, name="foreach", value="False"),
         because="only a part of these parameters is sharded, or they lie on two meshes",
     )
@@ -151,12 +151,10 @@ def _past_forward(program: Program) -> Finding | None:
             f"`{short_code(sources, frame)}` runs past the hook that gathers the parameters",
             f"FSDP2 gathers the parameters of `{module}` in a hook of its `forward`. In `{method}` they are still "
             "shards, and an operation got one beside a plain tensor.",
-            distinct(
-                (
-                    span("cause", frame, f"runs `{method}`, and no hook of FSDP2", sources),
-                    span("related", wrap, f"`{module}` is sharded here", sources),
-                    *program.raised_span("gets a shard beside a plain tensor"),
-                )
+            (
+                span("cause", frame, f"runs `{method}`, and no hook of FSDP2", sources),
+                span("related", wrap, f"`{module}` is sharded here", sources),
+                *program.raised_span("gets a shard beside a plain tensor"),
             ),
             remedies=remedies,
             because=f"`{module}` itself was not called, so no hook had gathered its parameters",
@@ -186,7 +184,7 @@ def _used(program: Program, frame: Frame) -> Finding:
         f"`{code}` got {kinds}" if code else PAGE.title,
         "A sharded parameter is a DTensor outside of the forward of its module. Beside a plain tensor nobody can tell "
         "whether that is a part too.",
-        distinct((span("cause", frame, f"gets {kinds}", program.sources), *_sharded(program.sources))),
+        (span("cause", frame, f"gets {kinds}", program.sources), *_sharded(program.sources)),
         remedies=(Remedy("call_module", title, "display", note),),
         because="one operand is a DTensor and another is not on its mesh",
     )

@@ -8,7 +8,7 @@ from graphdoc.finding import Finding
 from graphdoc.program import bindings
 from graphdoc.program.gradient_reads import first_derivative
 from graphdoc.program.observed import Program
-from graphdoc.program.spans import distinct, innermost_user, span
+from graphdoc.program.spans import innermost_user, span
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.missing_graph import is_gradient, without_graph
 
@@ -100,12 +100,10 @@ def _told(program: Program, here: Frame, first: Frame) -> Finding:
         "What is differentiated here is itself a derivative by the same input, computed with `create_graph=True`. "
         "The input "
         "does not occur in it: the function is linear in this input, and the second derivative is zero.",
-        distinct(
-            (
-                span("cause", here, "the input does not occur in this derivative", program.sources),
-                span("related", first, "the first derivative, with a graph", program.sources),
-                *(s for s in noticed if (s.file, s.line) != (here.file, here.line)),
-            )
+        (
+            span("cause", here, "the input does not occur in this derivative", program.sources),
+            span("related", first, "the first derivative, with a graph", program.sources),
+            *(s for s in noticed if (s.file, s.line) != (here.file, here.line)),
         ),
         (),
         remedy,

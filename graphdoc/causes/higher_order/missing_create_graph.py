@@ -15,7 +15,7 @@ from graphdoc.program.gradient_reads import bare_read
 from graphdoc.program.inner_gradient import Entered, entered, is_inner_step
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
-from graphdoc.program.spans import distinct, innermost_user, place, short_code, span, span_of, where
+from graphdoc.program.spans import innermost_user, place, short_code, span, span_of, where
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.gradients import inner_only
 from graphdoc.story.missing_graph import is_gradient, without_graph
@@ -137,12 +137,10 @@ def _finding(program: Program, frame: Frame | None, cut: Cut | None, strength: f
         f"`{code}` runs without `create_graph=True`, and its gradient is differentiated again" if code else PAGE.title,
         f"The gradient computed{at} is a plain tensor: without `create_graph=True` the backward that made it was not "
         f"recorded. {end}",
-        distinct(
-            (
-                *((span("cause", frame, "this gradient has no graph", program.sources),) if frame else ()),
-                *used,
-                *program.raised_span(_NOTICED[again]),
-            )
+        (
+            *((span("cause", frame, "this gradient has no graph", program.sources),) if frame else ()),
+            *used,
+            *program.raised_span(_NOTICED[again]),
         ),
         (),
         _with_graph(program, frame, cut, _note(call, again)) if frame is not None and call is not None else (),

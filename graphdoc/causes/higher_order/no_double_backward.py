@@ -12,7 +12,7 @@ from graphdoc.model import Span
 from graphdoc.program import bindings, custom_functions
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, innermost_user, span, span_of
+from graphdoc.program.spans import innermost_user, span, span_of
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.wording import as_called
 
@@ -114,7 +114,7 @@ def _told(program: Program, op: str) -> Finding:
         f"{as_called(name)} has no second derivative, and its gradient is differentiated",
         f"The backward of one operation ({op}) is a single kernel without a derivative of its own. The first gradient "
         "could be computed; its derivative cannot." + _instead(op),
-        distinct((*marks, *_twice(program))),
+        (*marks, *_twice(program)),
         (),
         _remedies(op, frame),
     )
@@ -158,7 +158,7 @@ def _marked_once(program: Program) -> Finding:
         f"{name} is marked `@once_differentiable`, and its gradient is differentiated again",
         f"{name} is a Python function, and the mark makes PyTorch run it without recording. The gradient that it "
         "returns has the right values and no derivative. The first gradient could be computed; its derivative cannot.",
-        distinct((*spans, *_twice(program))),
+        (*spans, *_twice(program)),
         (),
         remedies,
     )

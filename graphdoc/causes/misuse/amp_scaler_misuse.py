@@ -10,7 +10,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program import scaler_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
-from graphdoc.program.spans import code_at, distinct, innermost_user, place, span, span_of, where
+from graphdoc.program.spans import code_at, innermost_user, place, span, span_of, where
 from graphdoc.remedies.fix_places import remedy_at
 
 _LEFT_OUT = "An iteration ended without the GradScaler's `update()`"
@@ -154,11 +154,9 @@ def _renewed(program: Program, sign: Sign) -> Finding:
         f"`{code_at(sources, innermost_user(sign.stack))}` never steps: a new GradScaler begins again each time",
         "A scaler begins with a factor of 65536 and halves it in each step that it leaves out because of infinite "
         "gradients. One that is made anew has forgotten what the one before had found.",
-        distinct(
-            (
-                *span_of("cause", sign.other, "each begins again from its first factor", sources),
-                *span_of("related", sign.stack, f"{sign.count} calls, and no step was taken", sources),
-            )
+        (
+            *span_of("cause", sign.other, "each begins again from its first factor", sources),
+            *span_of("related", sign.stack, f"{sign.count} calls, and no step was taken", sources),
         ),
         (),
         remedies,
@@ -177,13 +175,13 @@ def _told(program: Program, complaint: str) -> Finding:
     if lost is None:
         here = "this call of the scaler does not fit here"
         marks = (span("cause", frame, here, program.sources),) if frame else raised
-        return Finding(strength, confidence, title, _TELLS[complaint] + _ORDER, distinct(marks))
+        return Finding(strength, confidence, title, _TELLS[complaint] + _ORDER, tuple(marks))
     spans = (
         span("cause", lost[0], "throws away the gradients that the step is to use", program.sources),
         span("related", lost[1], "computes them", program.sources),
     )
     why = f"They were cleared at {where(lost[0])}, after the backward call."
-    return Finding(strength, confidence, title, why + _ORDER, distinct((*spans, *raised)), (), _cleared_later(*lost))
+    return Finding(strength, confidence, title, why + _ORDER, (*spans, *raised), (), _cleared_later(*lost))
 
 
 def _title(sources: SourceTexts, complaint: str, frame: Frame | None) -> str:
@@ -221,11 +219,9 @@ def _at_once(sources: SourceTexts, found: scaler_calls.Refused) -> Finding:
         f"The gradients of one optimizer are {done} twice in one iteration",
         f"The gradients of this optimizer were {done} at {where(found.earlier)} already, in this same iteration."
         + _ORDER,
-        distinct(
-            (
-                span("cause", found.now, "refused here", sources),
-                span("related", found.earlier, f"{done} here already, and no backward has come since", sources),
-            )
+        (
+            span("cause", found.now, "refused here", sources),
+            span("related", found.earlier, f"{done} here already, and no backward has come since", sources),
         ),
     )
 
@@ -247,12 +243,10 @@ def _left_early(sources: SourceTexts, found: scaler_calls.Refused, exits: list[F
         _LEFT_OUT,
         f"{_since(found)}The call itself is right. Between it and `update()` stands {name}: an iteration that takes "
         "this way ends without telling the scaler.",
-        distinct(
-            (
-                *(span("cause", f, "leaves the iteration without `update()`", sources) for f in exits[:3]),
-                span("related", update, "the update that is then left out", sources),
-                span("failed", found.now, again, sources),
-            )
+        (
+            *(span("cause", f, "leaves the iteration without `update()`", sources) for f in exits[:3]),
+            span("related", update, "the update that is then left out", sources),
+            span("failed", found.now, again, sources),
         ),
         (),
         _fixes(sources, exits, update),
@@ -267,13 +261,11 @@ def _not_updated(sources: SourceTexts, found: scaler_calls.Refused, exits: list[
         Proof.CALLS.confidence,
         _LEFT_OUT,
         _since(found) + _ORDER.strip(),
-        distinct(
-            (
-                span("cause", found.now, f"{_DONE[found.kind]} again, without `update()` since the last time", sources),
-                *((span("related", test, "`update()` is called only under this condition", sources),) if test else ()),
-                *(span("related", f, "and not at all on this way out", sources) for f in exits[:2]),
-                *(span("related", f, "the last `update()` was made here", sources) for f in last),
-            )
+        (
+            span("cause", found.now, f"{_DONE[found.kind]} again, without `update()` since the last time", sources),
+            *((span("related", test, "`update()` is called only under this condition", sources),) if test else ()),
+            *(span("related", f, "and not at all on this way out", sources) for f in exits[:2]),
+            *(span("related", f, "the last `update()` was made here", sources) for f in last),
         ),
         (),
         _always(sources, found) if test is not None and found.zeroed else (),

@@ -8,7 +8,7 @@ from graphdoc.messages.ways_out import WayOut, way_out
 from graphdoc.program.bindings import calls_named
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, innermost_user, moment, short_code, span
+from graphdoc.program.spans import innermost_user, moment, short_code, span
 
 PAGE = Page(
     code="GD509",
@@ -76,7 +76,7 @@ def _told(program: Program, means: str, out: WayOut) -> Finding | None:
         Proof.RAISED.confidence,
         f"PyTorch refuses {'what ' * bool(setting)}`{call}`{' set up' * bool(setting)}" if call else PAGE.title,
         means,
-        distinct((*spans, span("failed" if setting else "cause", frame, "refused here", program.sources))),
+        (*spans, span("failed" if setting else "cause", frame, "refused here", program.sources)),
         remedies=(Remedy("way_out", out.text, "display", out.more),),
         because=means.partition("; ")[0].rstrip("."),
     )

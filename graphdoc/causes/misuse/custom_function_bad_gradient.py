@@ -16,7 +16,7 @@ from graphdoc.program.custom_functions import reaches_end, returned_values
 from graphdoc.program.exception import called_by_autograd
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
-from graphdoc.program.spans import distinct, span, span_of
+from graphdoc.program.spans import span, span_of
 from graphdoc.remedies.gradients import Returned, fitted_gradient, padded, returned_gradients
 from graphdoc.story.gradients import times
 from graphdoc.story.wording import folded
@@ -148,13 +148,11 @@ def _told(program: Program, said: Match) -> Finding:
         confidence,
         _title(cls, said.id == _SIGNATURE),
         _explain(cls or "The Function", said.id),
-        distinct(
-            (
-                *_marks(program, said, at, returns),
-                *_arguments(program.sources, said, at, forward),
-                *((span("created", applied, f"`{cls}` is applied here", program.sources),) if applied else ()),
-                *program.raised_span(checked),
-            )
+        (
+            *_marks(program, said, at, returns),
+            *_arguments(program.sources, said, at, forward),
+            *((span("created", applied, f"`{cls}` is applied here", program.sources),) if applied else ()),
+            *program.raised_span(checked),
         ),
         (program.first_line if said.id != _NO_TENSOR else "a gradient that is no tensor",),
         _remedies(program, said, at, returns, function),
@@ -187,12 +185,10 @@ def _untold(program: Program) -> Finding | None:
         f"`{function.name}.backward` returns {what}: {whose} never gets a gradient",
         f"PyTorch takes None for the gradient of an input as zero and raises no error. `{function.name}.backward` "
         "computes a gradient and does not return it.",
-        distinct(
-            (
-                span("cause", returns[0], f"returns {what}", program.sources),
-                *((span("created", function.apply, "is applied here", program.sources),) if function.apply else ()),
-                *span_of("related", sign.other, "leaves `.grad` None", program.sources),
-            )
+        (
+            span("cause", returns[0], f"returns {what}", program.sources),
+            *((span("created", function.apply, "is applied here", program.sources),) if function.apply else ()),
+            *span_of("related", sign.other, "leaves `.grad` None", program.sources),
         ),
         remedies=remedies,
         because=f"this loss depends on {whose}, its gradient ends at `{function.name}`, and no step had one",
@@ -214,12 +210,10 @@ def _measured(program: Program) -> Finding | None:
         f"`{function.name}.backward` gives {gives} the derivative of its forward",
         f"At {sign.count} steps its inputs were moved, and its outputs did not change as its backward says. The "
         f"gradient of {whose or 'what lies behind'} is not that of the loss.",
-        distinct(
-            (
-                *(span("cause", f, "returns another gradient", program.sources) for f in returns[:3]),
-                *((span("created", function.apply, "is applied here", program.sources),) if function.apply else ()),
-                *span_of("related", sign.other, "takes it for the gradient of the loss", program.sources),
-            )
+        (
+            *(span("cause", f, "returns another gradient", program.sources) for f in returns[:3]),
+            *((span("created", function.apply, "is applied here", program.sources),) if function.apply else ()),
+            *span_of("related", sign.other, "takes it for the gradient of the loss", program.sources),
         ),
     )
 

@@ -15,7 +15,7 @@ from graphdoc.program.custom_functions import saved_again
 from graphdoc.program.exception import called_by_autograd, unpacked_wrongly
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, span
+from graphdoc.program.spans import span
 from graphdoc.remedies.gradients import of_today
 from graphdoc.source.paths import covers
 
@@ -202,11 +202,9 @@ def _told(program: Program, known: _Misuse) -> Finding:
         confidence,
         f"`{name}` {known.title}" if name else f"A custom Function {known.title}",
         known.text,
-        distinct(
-            (
-                *(span("cause", f, known.label, program.sources) for f in marks),
-                *program.raised_span(""),
-            )
+        (
+            *(span("cause", f, known.label, program.sources) for f in marks),
+            *program.raised_span(""),
         ),
         (program.first_line,),
         of_today(program.sources, frame) if _OLD_STYLE in known.ids else (),
@@ -266,11 +264,9 @@ def _saved_twice(program: Program) -> Finding | None:
         "likely",
         PAGE.title,
         "`save_for_backward` was called more than once; only the last call counts. Save all tensors in one call.",
-        distinct(
-            (
-                *(span("cause", f, "the last of these calls replaces the others") for f in saved.calls),
-                span("related", saved.unpacked, "more is unpacked than was saved"),
-                *program.raised_span("noticed when this backward runs"),
-            )
+        (
+            *(span("cause", f, "the last of these calls replaces the others") for f in saved.calls),
+            span("related", saved.unpacked, "more is unpacked than was saved"),
+            *program.raised_span("noticed when this backward runs"),
         ),
     )

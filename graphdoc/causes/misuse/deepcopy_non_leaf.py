@@ -12,7 +12,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import Reached, distinct, reached, span
+from graphdoc.program.spans import Reached, reached, span
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.paths import covers
 from graphdoc.story.wording import listing
@@ -109,7 +109,7 @@ def _told(program: Program) -> Finding:
         else PAGE.title,
         "What is copied holds the result of an operation, and with it a graph. Only leaves can be copied: keep a "
         "detached copy of that result instead of the live tensor.",
-        distinct((*places, *here, *(program.raised_span("copied here") if not here else ()))),
+        (*places, *here, *(program.raised_span("copied here") if not here else ())),
         facts,
         _remedies(program.sources, frame, copied, found if proven else [], only),
     )

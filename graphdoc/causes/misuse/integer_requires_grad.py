@@ -11,7 +11,7 @@ from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, span
+from graphdoc.program.spans import span
 from graphdoc.remedies.fix_places import remedy_at
 
 PAGE = Page(
@@ -84,7 +84,7 @@ def _told(program: Program) -> Finding:
         "Gradients exist for floating point and complex tensors only. If these numbers are quantities, make them "
         "floats; if "
         "they are ids, labels or indices, take the gradient with respect to what they select.",
-        distinct((*marks, *origin, *program.raised_span("refused here"))),
+        (*marks, *origin, *program.raised_span("refused here")),
         facts,
         _remedies(program.sources, frame, call),
     )

@@ -12,7 +12,7 @@ from graphdoc.program import bindings
 from graphdoc.program.gradient_reads import reads_rows
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, span
+from graphdoc.program.spans import span
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.gradients import as_number, maker, reduced
 from graphdoc.source.paths import weights_of
@@ -104,11 +104,9 @@ def _told(program: Program) -> Finding:
         "The gradient of several numbers at once is not defined without saying how they are weighed. Reduce the loss "
         "to one "
         "number, usually with `mean()`.",
-        distinct(
-            (
-                *_places(program, frame, name),
-                *program.raised_span("one number is needed here"),
-            )
+        (
+            *_places(program, frame, name),
+            *program.raised_span("one number is needed here"),
         ),
         facts,
         reduced(program.sources, frame, output, inner or reads_rows(program.sources, frame, trained), name, op),
@@ -128,7 +126,7 @@ def _of_complex(program: Program) -> Finding:
         confidence,
         f"{what} is complex, and only a real number has a gradient without saying how its parts are weighed",
         "Differentiate something real: the absolute value, its square, or the real part.",
-        distinct((*mark, *program.raised_span("a real number is needed here"))),
+        (*mark, *program.raised_span("a real number is needed here")),
     )
 
 
@@ -150,7 +148,7 @@ def _misfit(program: Program, shapes: dict[str, str]) -> Finding:
         f"weights of shape {had} are given for a value of shape {wanted}",
         "Every element of what is differentiated has one weight, so that both have the same shape. A number, such as a "
         "mean, has the shape []; without a weight it counts once.",
-        distinct((*spans, *program.raised_span(f"differentiates a value of shape {wanted}"))),
+        (*spans, *program.raised_span(f"differentiates a value of shape {wanted}")),
         (),
         remedy_at(
             frame if number else None,

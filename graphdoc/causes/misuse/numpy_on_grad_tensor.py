@@ -12,7 +12,7 @@ from graphdoc.model import Safety
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import code_at, distinct, place, span, where
+from graphdoc.program.spans import code_at, place, span, where
 from graphdoc.program.values_taken_out import ArrayCall, array_call, goes_nowhere_else
 from graphdoc.remedies.fix_places import remedy_at, together
 
@@ -93,7 +93,7 @@ def _told(program: Program) -> Finding:
         confidence,
         f"{told} a tensor that requires gradients to NumPy" if told.startswith("`") else PAGE.title,
         f"{told} a tensor that requires gradients to NumPy, which cannot record operations. {advice}",
-        distinct((*marks, *put, *program.raised_span("refused here"))),
+        (*marks, *put, *program.raised_span("refused here")),
         (),
         _remedies(program.sources, frame, handed) if handed is not None and frame is not None else (),
     )

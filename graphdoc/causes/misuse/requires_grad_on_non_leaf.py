@@ -10,7 +10,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import code_at, distinct, place, span
+from graphdoc.program.spans import code_at, place, span
 
 PAGE = Page(
     code="GD505",
@@ -87,7 +87,7 @@ def _told(program: Program, hinted: bool) -> Finding:
         f"A result requires gradients because its inputs do; the flag cannot be chosen for it. {aim} To freeze a "
         "module, set "
         "the flag on its parameters before the forward.",
-        distinct((*marks, *made, *(program.raised_span("refused here") if not marks else ()))),
+        (*marks, *made, *(program.raised_span("refused here") if not marks else ())),
         (f"{name}: is_leaf is False, made by {known.op}",) if known and known.op else (),
         _remedies(program.sources, name, statement) if off else _recorded_already(program.sources, name, statement),
     )

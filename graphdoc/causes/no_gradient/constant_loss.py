@@ -8,12 +8,12 @@ from typing import Any
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Cut, Frame, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, distinct
 from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, innermost, place, span, span_of, where
+from graphdoc.program.spans import innermost, place, span, span_of, where
 from graphdoc.program.values_taken_out import plain_number
 from graphdoc.remedies.recording import NOTE, is_no_tensor, of_other_branch
 from graphdoc.source.expressions import is_number

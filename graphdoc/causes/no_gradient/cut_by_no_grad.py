@@ -13,7 +13,7 @@ from graphdoc.program import bindings
 from graphdoc.program.cuts import left_by_an_earlier_round
 from graphdoc.program.library_calls import by_checkpoint
 from graphdoc.program.observed import Program
-from graphdoc.program.spans import code_at, distinct, innermost, place, span, where
+from graphdoc.program.spans import code_at, innermost, place, span, where
 from graphdoc.program.writers import unrecorded_call
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.recording import meant_for_one, recorded_call, recorded_derivative, scoped, told_under_way
@@ -163,12 +163,10 @@ def _told(program: Program, cut: Cut) -> Finding:
         confidence,
         f"{runs} {f'under {off.kind}' if off.kind else 'while gradient recording is off'}, {so}",
         _explain(cut, off),
-        distinct(
-            (
-                *_marks(program.sources, off),
-                *story(program, cut, "computed here without being recorded"),
-                *(span("related", f, "this has no effect in inference mode", program.sources) for f in useless[:1]),
-            )
+        (
+            *_marks(program.sources, off),
+            *story(program, cut, "computed here without being recorded"),
+            *(span("related", f, "this has no effect in inference mode", program.sources) for f in useless[:1]),
         ),
         facts_of(program.cuts, cut),
         _fixes(program, cut, off),

@@ -13,7 +13,7 @@ from graphdoc.program import bindings
 from graphdoc.program.learning import kept_frozen
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, span, span_of
+from graphdoc.program.spans import span, span_of
 from graphdoc.remedies.learning import unfreeze, used_up
 from graphdoc.source.paths import covers
 from graphdoc.story.missing_graph import (
@@ -141,7 +141,7 @@ def _from_cut(program: Program, cut: Cut) -> Finding:
         confidence,
         f"no parameter of this loss requires gradients: {_are_frozen(cut.behind)}" if cut.behind else PAGE.title,
         told_forward,
-        distinct((*_freezing(program.sources, used), *told)),
+        (*_freezing(program.sources, used), *told),
         (*facts_of(program.cuts, cut), *_frozen_names(program.parameters)),
         (*used_up(program.sources), *unfreeze(program, [f for _, f in _statements(program.sources, used)])),
     )
@@ -170,7 +170,7 @@ def _nothing_trainable(program: Program) -> Finding | None:
         cast(Confidence, confidence),
         PAGE.title,
         FORWARD,
-        distinct((*marks, *made, *program.raised_span("the loss that arrives here has no graph"))),
+        (*marks, *made, *program.raised_span("the loss that arrives here has no graph")),
         _frozen_names(program.parameters),
     )
 
@@ -197,7 +197,7 @@ def _refused(program: Program) -> Finding:
         confidence,
         f"{what} is wrapped in DistributedDataParallel, and no parameter of it requires gradients",
         _DDP.format(why=why),
-        distinct((*marks, *here, *(program.raised_span("") if not here else ()))),
+        (*marks, *here, *(program.raised_span("") if not here else ())),
     )
 
 

@@ -7,7 +7,7 @@ from graphdoc.finding import Finding
 from graphdoc.program.asked_gradients import Unset, Why, unset_gradient
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, innermost_user, span, span_of
+from graphdoc.program.spans import innermost_user, span, span_of
 from graphdoc.remedies.gradients import remedies_for
 from graphdoc.story.gradients import because, explanation, title
 
@@ -83,7 +83,7 @@ def _told(program: Program, unset: Unset) -> Finding:
         Proof.NODE.where(unset.proven),
         title(unset),
         explanation(unset),
-        distinct(spans),
+        tuple(spans),
         (f"{unset.parameter.name}: requires_grad is {unset.parameter.requires_grad}, grad is None",),
         remedies_for(program, unset),
         because=because(unset),

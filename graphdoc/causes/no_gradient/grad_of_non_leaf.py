@@ -13,7 +13,7 @@ from graphdoc.program.exception import NON_LEAF_GRAD, warned_at
 from graphdoc.program.gradient_reads import reads_gradient, rebound
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, span
+from graphdoc.program.spans import span
 from graphdoc.remedies.fix_places import remedy_at
 
 PAGE = Page(
@@ -124,12 +124,10 @@ def _told(program: Program, frame: Frame, result: _Result) -> Finding:
         f"`{name}` is the result of an operation. Backward passes its gradient on and keeps it only in leaves, so "
         f"`{name}.grad` is None. Read the leaf's gradient, call `{name}.retain_grad()` before the backward, or use "
         f"`torch.autograd.grad(loss, {name})`.",
-        distinct(
-            (
-                span("cause", frame, f"`{name}.grad` is None: {name} is not a leaf", program.sources),
-                *created,
-                *program.raised_span("noticed here"),
-            )
+        (
+            span("cause", frame, f"`{name}.grad` is None: {name} is not a leaf", program.sources),
+            *created,
+            *program.raised_span("noticed here"),
         ),
         (f"{name}: is_leaf is False, made by {result.op}",) if result.seen else (),
         remedies,

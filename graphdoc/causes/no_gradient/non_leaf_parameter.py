@@ -13,7 +13,7 @@ from graphdoc.program.gathered_parameters import leaf_inside
 from graphdoc.program.gradient_reads import reads_gradient, rebound, updates_of_itself
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import code_at, distinct, frames, innermost, span, where
+from graphdoc.program.spans import code_at, frames, innermost, span, where
 from graphdoc.remedies.fix_places import remedy_at
 
 PAGE = Page(
@@ -90,11 +90,9 @@ def _told(program: Program, name: str, update: Frame) -> Finding:
         f"`{name}` is bound to a new tensor by its own update",
         f"The right-hand side makes a new tensor and the assignment gives it the name `{name}`. The leaf that holds "
         "the gradient is gone; the new tensor's `.grad` is None. Update it in place under `torch.no_grad()` instead.",
-        distinct(
-            (
-                span("cause", update, f"`{name}` becomes another tensor here"),
-                *program.raised_span("its .grad is None"),
-            )
+        (
+            span("cause", update, f"`{name}` becomes another tensor here"),
+            *program.raised_span("its .grad is None"),
         ),
         (),
         remedy_at(
@@ -125,11 +123,9 @@ def _converted(program: Program, frame: Frame, name: str) -> Finding | None:
         f"`{name}` is computed from a leaf: backward stores the gradient in that leaf",
         f"The leaf that requires gradients is made inside the expression at {where(whole)} and has no name; `{name}` "
         "is what the operation on it gave. No optimizer can train it, and its `.grad` stays None.",
-        distinct(
-            (
-                span("cause", whole, f"`{name}` is computed from the leaf that is made here", program.sources),
-                *program.raised_span("its .grad is None"),
-            )
+        (
+            span("cause", whole, f"`{name}` is computed from the leaf that is made here", program.sources),
+            *program.raised_span("its .grad is None"),
         ),
         (f"{name}: is_leaf is False, made by {known.op}",),
         remedy_at(
@@ -196,7 +192,7 @@ def _refused(program: Program, frame: Frame | None) -> Finding:
         f"{what} is computed, not a leaf, so no optimizer can train it",
         "Gradients are kept in `.grad` of leaves only, and the optimizer was given the result of an operation. The "
         f"leaf is {_quoted(behind)}, before that operation.",
-        distinct((*spans, *(program.raised_span("refused here") if at or not frame else ()))),
+        (*spans, *(program.raised_span("refused here") if at or not frame else ())),
         facts,
         (*remedies, *_give_the_leaf(behind, what, op)),
     )

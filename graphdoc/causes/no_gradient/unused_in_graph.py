@@ -16,7 +16,7 @@ from graphdoc.program.modules_in_source import left_alone
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.refused_writes import written_from
-from graphdoc.program.spans import distinct, innermost_user, span, where
+from graphdoc.program.spans import innermost_user, span, where
 from graphdoc.remedies.recording import connecting, of_reason, zeros
 from graphdoc.story import gradients as story
 
@@ -143,7 +143,7 @@ def _tell(
         confidence,
         f"{_quoted(name)} is not in the graph of the output, but its gradient is asked for",
         f"No way leads from the output back to {_quoted(name)}. {why}",
-        distinct((*marks, *made, *here)),
+        (*marks, *made, *here),
         facts,
         remedies,
     )
@@ -160,7 +160,7 @@ def _finding(
         *weight,
         f"{_quoted(name)} is not in the graph of the output, but its gradient is asked for",
         f"No way leads from the output back to {_quoted(name)}. {told.why}",
-        distinct((*told.marks, *here)),
+        (*told.marks, *here),
         remedies=of_reason(sources, frame, reason),
         because=told.because,
     )

@@ -11,7 +11,7 @@ from graphdoc.program.cuts import Origin, origin_of
 from graphdoc.program.exception import INFERENCE, raised_span
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, place, span, where
+from graphdoc.program.spans import place, span, where
 from graphdoc.story.message_alone import from_message
 
 PAGE = Page(
@@ -97,7 +97,7 @@ def _told(program: Program, frame: Frame, origin: Origin) -> Finding:
         f"{named} was made in inference mode and is {'written outside of it' if writes else 'used in training'}",
         f"{named} was made in inference mode{source}, and {where(frame)} {_WRITES if writes else _USES}. Use "
         "torch.no_grad() where it is made, or clone what leaves inference mode.",
-        distinct((*_causes(program.sources, origin), *_noticed(program.sources, program.raised, frame, writes))),
+        (*_causes(program.sources, origin), *_noticed(program.sources, program.raised, frame, writes)),
         (f"{origin.name} is an inference tensor",) if origin.name else (),
         _remedies(frame, origin, writes),
     )

@@ -26,7 +26,7 @@ from graphdoc.program.refused_writes import (
     learns_through,
     refused_write,
 )
-from graphdoc.program.spans import distinct, loop_of, place, span, where
+from graphdoc.program.spans import loop_of, place, span, where
 from graphdoc.remedies.fix_places import together
 from graphdoc.remedies.in_place_write import SAME, without_flag
 from graphdoc.source.paths import covers
@@ -141,7 +141,7 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
         f"{what} is {leaf}, and {'a part of it ' if part else ''}is changed in place" if target.path else PAGE.title,
         f"{where(frame)} writes into {what}, {leaf}, while autograd records. A leaf has no history, "
         f"so there is nowhere to record what it was before. {advice}",
-        distinct((*causes, span("mutated", frame, f"{what} is written here", program.sources))),
+        (*causes, span("mutated", frame, f"{what} is written here", program.sources)),
         _facts(program.parameters, target, update),
         (*filled, *remedies),
     )

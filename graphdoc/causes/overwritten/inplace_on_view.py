@@ -12,7 +12,7 @@ from graphdoc.program.in_place_writes import bound_before
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.refused_writes import RefusedWrite, refused_write, unpacked_view
-from graphdoc.program.spans import distinct, frames, innermost_user, place, span, where
+from graphdoc.program.spans import frames, innermost_user, place, span, where
 from graphdoc.remedies.in_place_write import instead_of_write
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.overwrite import told_unpacked
@@ -141,7 +141,7 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
         f"{what} is changed in place: {_brief(program.raised)}",
         f"{where(frame)} writes into {what}, {_kind(program.raised)}. "
         "Write into a clone of it, or compute a new tensor.",
-        distinct((*spans, span("mutated", frame, f"{what} is written here", program.sources), *_switch(program))),
+        (*spans, span("mutated", frame, f"{what} is written here", program.sources), *_switch(program)),
         (),
         instead_of_write(program, places, target),
     )
@@ -162,7 +162,7 @@ def _cut(sources: SourceTexts, write: RefusedWrite) -> Finding:
         f"{what} is a view, and `detach_()` cannot cut a view in place",
         f"{where(frame)} calls `detach_()` on {what}, which shares the memory and the history of another tensor. Use "
         "what `detach()` returns.",
-        distinct(tuple(spans)),
+        tuple(spans),
         (),
         (
             Remedy(

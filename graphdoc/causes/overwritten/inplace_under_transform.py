@@ -13,7 +13,7 @@ from graphdoc.program.in_place_writes import target_of
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, place, span
+from graphdoc.program.spans import place, span
 from graphdoc.remedies.fix_places import remedy_at, together
 from graphdoc.source.paths import last_word
 from graphdoc.story.message_alone import from_message
@@ -127,9 +127,7 @@ def _norm(program: Program, frame: Frame) -> Finding:
         "BatchNorm updates its buffers under a torch.func transform",
         "In training mode BatchNorm writes its running statistics and its counter in place. They are no arguments of "
         "the transformed function, so the write is refused.",
-        distinct(
-            (*spans, span("failed" if spans else "cause", frame, "this forward updates its buffers", program.sources))
-        ),
+        (*spans, span("failed" if spans else "cause", frame, "this forward updates its buffers", program.sources)),
         remedies=tuple(remedies),
         because="BatchNorm wrote a buffer in place, and the transform does not carry it",
     )
@@ -160,7 +158,7 @@ def _unbatched(program: Program, frame: Frame) -> Finding:
         Proof.RAISED.where(program.message(*_UNBATCHED) is not None),
         f"{name} has no batch dimension, and vmap writes a batch into it" if path else PAGE.title,
         "Under vmap a mapped tensor stands for all examples at once. What is made from sizes alone has room for one.",
-        distinct(spans),
+        tuple(spans),
         remedies=remedies
         or (
             Remedy("out_of_place", "build the value out of place, or make the target from a mapped tensor", "display"),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
-from graphdoc.finding import Finding
+from graphdoc.finding import Finding, distinct
 from graphdoc.model import Span
 from graphdoc.program.exception import VERSION
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Fault, Overwrite
 from graphdoc.program.reuse import Reuse
-from graphdoc.program.spans import distinct, span
+from graphdoc.program.spans import span
 from graphdoc.program.update_function import scene
 from graphdoc.remedies.alongside import flagged_calls
 from graphdoc.remedies.update_order import covered_remedies, uses
@@ -112,13 +112,11 @@ def _told(program: Program, found: Overwrite) -> Finding:
         f"{what} this loss to a graph that an earlier backward has walked. Without retain_graph=True that call would "
         f"have freed it, and the message would be *second time*. Kept, the graph needs {called(found.stale)} as it was "
         "before the step. The fault is the connection: part it and drop the flag.",
-        distinct(
-            (
-                *_causes(program, found, reuse),
-                *write_spans(found),
-                *saved_spans(program.sources, found),
-                *_calls(program, found, reuse),
-            )
+        (
+            *_causes(program, found, reuse),
+            *write_spans(found),
+            *saved_spans(program.sources, found),
+            *_calls(program, found, reuse),
         ),
         (*facts_of(program, found), f"the old part was computed from {folded(behind)}"),
         covered_remedies(program, found),

@@ -11,7 +11,7 @@ from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.reuse import Reuse
-from graphdoc.program.spans import distinct, innermost_user, short_code
+from graphdoc.program.spans import innermost_user, short_code
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import accumulators, before, calls_of, facts_of, flow, names_of
@@ -97,9 +97,7 @@ def _told(program: Program, reuse: Reuse) -> Finding:
         f"{named} still contains losses that an earlier `backward()` has differentiated" if named else PAGE.title,
         "The loss of an earlier backward call is still a term of this one, and the graph of that term has been freed. "
         "Start each sum again from zero, and add up numbers (`.item()`) where only the total is wanted.",
-        distinct(
-            (*accumulators(program, reuse), *flow(program.sources, program.nodes, reuse), *calls_of(program, reuse))
-        ),
+        (*accumulators(program, reuse), *flow(program.sources, program.nodes, reuse), *calls_of(program, reuse)),
         facts_of(program, reuse),
         remedies_for(program, reuse),
         because=f"a term of this loss was made {before(reuse)}, which differentiated it already",

@@ -13,7 +13,7 @@ from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program, of_one_step
 from graphdoc.program.proof import Proof
 from graphdoc.program.reuse import Reuse
-from graphdoc.program.spans import distinct, moment, span, where
+from graphdoc.program.spans import moment, span, where
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import (
@@ -136,12 +136,10 @@ def _told(program: Program, reuse: Reuse) -> Finding:
         f"This iteration's loss uses {named or 'a tensor'} from {'after' if reuse.kept_behind else 'before'} the "
         f"earlier backward call, with {'their' if several(named) else 'its'} old graph. {_since(program, reuse)}. "
         "Keep the numbers and let go of the graph once each iteration.",
-        distinct(
-            (
-                *_kept(program, reuse),
-                *flow(program.sources, program.nodes, reuse),
-                *calls_of(program, reuse),
-            )
+        (
+            *_kept(program, reuse),
+            *flow(program.sources, program.nodes, reuse),
+            *calls_of(program, reuse),
         ),
         facts_of(program, reuse),
         remedies_for(program, reuse),
@@ -166,12 +164,10 @@ def _reset(program: Program, reuse: Reuse, resets: list[Reset]) -> Finding:
         f"{named} {are} reset in place, which keeps the last iteration's graph",
         f"The reset at {where(resets[0].frame)} {how}. {_since(program, reuse)}. Detach {them} before the reset, or "
         "begin with a new tensor.",
-        distinct(
-            (
-                *(span("cause", r.frame, label, program.sources, moment(r.node)) for r in resets[:3]),
-                *flow(program.sources, program.nodes, reuse),
-                *calls_of(program, reuse),
-            )
+        (
+            *(span("cause", r.frame, label, program.sources, moment(r.node)) for r in resets[:3]),
+            *flow(program.sources, program.nodes, reuse),
+            *calls_of(program, reuse),
         ),
         facts_of(program, reuse),
         remedies_for(program, reuse),

@@ -11,7 +11,6 @@ from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.reuse import Reuse, Role
-from graphdoc.program.spans import distinct
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.stored_graph import is_left_out
 from graphdoc.remedies.sum_of_rounds import lost
@@ -119,7 +118,7 @@ def _told(program: Program, reuse: Reuse) -> Finding:
         else PAGE.title,
         f"A part of this loss was {computed} once, before the earlier backward call, and not {again} since; that call "
         f"has used its graph up. {_advice(lost(program.evidence.fresh_reaches, reuse), reuse)}",
-        distinct(_places(program, reuse, apart)),
+        _places(program, reuse, apart),
         facts_of(program, reuse),
         remedies_for(program, reuse),
         because=f"made {before(reuse)}, which used the graph up, and not {again} since",

@@ -12,7 +12,7 @@ from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.reuse import Reuse
-from graphdoc.program.spans import differentiated_in, distinct, innermost_user, moment, place, span, span_of, where
+from graphdoc.program.spans import differentiated_in, innermost_user, moment, place, span, span_of, where
 from graphdoc.remedies.recomputation import made_outside
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import from_message
@@ -96,11 +96,9 @@ def _added_twice(program: Program, sign: Sign) -> Finding | None:
         Proof.STEPS.confidence,
         f"backward runs twice on one loss: {optimizer_of(program.optimizers, sign)} steps by twice its gradient",
         "`backward()` adds to `.grad`. Between the two calls nothing used the gradients or set them to None or zero.",
-        distinct(
-            (
-                *span_of("cause", sign.stack, "adds the same gradients once more", program.sources),
-                *span_of("related", sign.other, "has added them already", program.sources),
-            )
+        (
+            *span_of("cause", sign.stack, "adds the same gradients once more", program.sources),
+            *span_of("related", sign.other, "has added them already", program.sources),
         ),
         remedies=(Remedy("delete_statement", remedy, "unsafe", note, {"place": place(frame)}),) if frame else (),
         because=f"{sign.count} steps were by gradients that two calls on the same node of the graph had added up",
@@ -123,18 +121,16 @@ def _root(program: Program, reuse: Reuse, failing: Event) -> Finding:
         _title(program, reuse),
         f"{_what(program, reuse, call_name(failing))}. Every call "
         "frees the graph that it has walked unless it is told to keep it.",
-        distinct(
-            (
-                *failed,
-                *freed,
-                *span_of(
-                    "failed",
-                    failing.stack,
-                    f"{'a further' if more else 'the second'} call on the same result",
-                    program.sources,
-                    moment(failing),
-                ),
-            )
+        (
+            *failed,
+            *freed,
+            *span_of(
+                "failed",
+                failing.stack,
+                f"{'a further' if more else 'the second'} call on the same result",
+                program.sources,
+                moment(failing),
+            ),
         ),
         (),
         remedies_for(program, reuse),
@@ -204,14 +200,10 @@ def _counted_again(program: Program, reuse: Reuse, failing: Event) -> Finding:
         f"Earlier calls have differentiated {terms or 'terms of this loss'} and freed the graph of "
         f"{'them' if plural else 'it'}; the loss of this {call_name(failing)} contains "
         f"{'them' if plural else 'it'} again. With the graph kept, the same gradient would count twice.",
-        distinct(
-            (
-                *first,
-                *flow(program.sources, program.nodes, reuse),
-                *span_of(
-                    "failed", failing.stack, "goes through the same graph again", program.sources, moment(failing)
-                ),
-            )
+        (
+            *first,
+            *flow(program.sources, program.nodes, reuse),
+            *span_of("failed", failing.stack, "goes through the same graph again", program.sources, moment(failing)),
         ),
         facts_of(program, reuse),
         remedies_for(program, reuse),
@@ -244,19 +236,17 @@ def _term(program: Program, reuse: Reuse) -> Finding:
         f"The autograd.grad call at {where(frame)} differentiates {name or 'a tensor'} and frees what it has walked, "
         f"which {is_part} of the loss, whose {call_name(reuse.failing)} goes through that graph again. An inner "
         "call whose graph is needed later has to keep it.",
-        distinct(
-            (
-                *span_of(
-                    "cause",
-                    reuse.freeing.stack,
-                    "frees the graph, which the loss still needs",
-                    program.sources,
-                    moment(reuse.freeing),
-                ),
-                *terms,
-                *flow(program.sources, program.nodes, reuse),
-                *span_of("failed", reuse.failing.stack, "goes through the same graph again", program.sources),
-            )
+        (
+            *span_of(
+                "cause",
+                reuse.freeing.stack,
+                "frees the graph, which the loss still needs",
+                program.sources,
+                moment(reuse.freeing),
+            ),
+            *terms,
+            *flow(program.sources, program.nodes, reuse),
+            *span_of("failed", reuse.failing.stack, "goes through the same graph again", program.sources),
         ),
         facts_of(program, reuse),
         remedies_for(program, reuse),

@@ -14,7 +14,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Owners
 from graphdoc.program.proof import Proof
 from graphdoc.program.reuse import Reuse, Role
-from graphdoc.program.spans import compiled_around, distinct, in_function, innermost_user, moment, span, span_of
+from graphdoc.program.spans import compiled_around, in_function, innermost_user, moment, span, span_of
 from graphdoc.remedies.merged_backward import can_merge
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import from_message
@@ -122,15 +122,13 @@ def _of_compiled_step(program: Program, reuse: Reuse) -> Finding:
         "graph. The first backward frees all of it, also what the second loss needs"
         f"{f' below {named}' if named else ''}. Detaching one from the other does not help. Uncompiled, only what both "
         "losses lead to would be freed.",
-        distinct(
-            (
-                *(
-                    span("cause", f, "compiles the function together with its backward calls", program.sources)
-                    for f in compiled[:1]
-                    if len(compiled) == 1
-                ),
-                *calls_of(program, reuse),
-            )
+        (
+            *(
+                span("cause", f, "compiles the function together with its backward calls", program.sources)
+                for f in compiled[:1]
+                if len(compiled) == 1
+            ),
+            *calls_of(program, reuse),
         ),
         facts_of(program, reuse),
         (_COMPILE_NETWORKS,),
@@ -155,7 +153,7 @@ def _told(program: Program, reuse: Reuse) -> Finding:
         f"{_both(reuse)} share the graph of {folded(_common(reuse), 3)}. "
         "The first call frees it, so nothing is left for the second. "
         f"{_advice(program, reuse)}",
-        distinct((*_meeting(program, reuse), *flow(program.sources, program.nodes, reuse), *calls_of(program, reuse))),
+        (*_meeting(program, reuse), *flow(program.sources, program.nodes, reuse), *calls_of(program, reuse)),
         facts_of(program, reuse),
         remedies_for(program, reuse),
         because=_because(reuse),

@@ -9,7 +9,6 @@ from graphdoc.program.exception import SECOND_TIME, VERSION
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse, Role
-from graphdoc.program.spans import distinct
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.stored_graph import kept_places
 from graphdoc.remedies.sum_of_rounds import lost
@@ -126,12 +125,10 @@ def _stored(program: Program, reuse: Reuse) -> Finding:
         title,
         f"{what} stored earlier with {'its' if one else 'their'} graph. "
         f"{'An earlier update has freed that graph' if reuse.used_up else STEPPED[0].upper() + STEPPED[1:]}. {advice}",
-        distinct(
-            (
-                *cause_places(program, reuse, "stored here with its graph"),
-                *flow(program.sources, program.nodes, reuse),
-                *calls_of(program, reuse),
-            )
+        (
+            *cause_places(program, reuse, "stored here with its graph"),
+            *flow(program.sources, program.nodes, reuse),
+            *calls_of(program, reuse),
         ),
         facts_of(program, reuse),
         remedies_for(program, reuse),
@@ -184,12 +181,10 @@ def _data(program: Program, reuse: Reuse, title: str, explanation: str, because:
         "likely",
         title,
         explanation,
-        distinct(
-            (
-                *([s for s in places if (s.file, s.line) in kept] or places),
-                *flow(program.sources, program.nodes, reuse),
-                *calls_of(program, reuse),
-            )
+        (
+            *([s for s in places if (s.file, s.line) in kept] or places),
+            *flow(program.sources, program.nodes, reuse),
+            *calls_of(program, reuse),
         ),
         facts_of(program, reuse),
         remedies_for(program, reuse),

@@ -8,7 +8,7 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, distinct
 from graphdoc.model import Span
 from graphdoc.program.exception import SECOND_TIME, VERSION
 from graphdoc.program.lifetimes import Lifetime
@@ -17,7 +17,7 @@ from graphdoc.program.optimizer_places import Owners
 from graphdoc.program.overwrites import Fault, Overwrite
 from graphdoc.program.proof import Proof
 from graphdoc.program.reuse import CONSTANT, Reuse, Role
-from graphdoc.program.spans import distinct, span, span_of
+from graphdoc.program.spans import span, span_of
 from graphdoc.remedies.constant_value import frame_at
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.update_order import overwritten_remedies
@@ -132,14 +132,12 @@ def _of_another(program: Program, reuse: Reuse) -> Finding:
         f"{folded(reuse.behind) or 'other parameters'}, {trained_by(program, reuse.behind)}. For "
         f"{whose[0].lower()}{whose[1:]} they are constants. Two backward calls meet in one graph, and the first one "
         "has used it up.",
-        distinct(
-            (
-                *taken,
-                *_places(program, reuse, carries),
-                *flow(program.sources, program.nodes, reuse),
-                *steps_of(program, reuse),
-                *calls_of(program, reuse),
-            )
+        (
+            *taken,
+            *_places(program, reuse, carries),
+            *flow(program.sources, program.nodes, reuse),
+            *steps_of(program, reuse),
+            *calls_of(program, reuse),
         ),
         facts_of(program, reuse),
         remedies,
@@ -204,7 +202,7 @@ def _data_of_both(program: Program, reuse: Reuse) -> Finding:
         else PAGE.title,
         f"Both losses take {what or 'a value'} with its graph. That graph leads to {behind}. The losses are "
         f"for {ours}: for them it is data. The first backward call has used that graph up. Take the numbers only.",
-        distinct((*made, *flow(program.sources, program.nodes, reuse), *calls_of(program, reuse))),
+        (*made, *flow(program.sources, program.nodes, reuse), *calls_of(program, reuse)),
         facts_of(program, reuse),
         remedies_for(program, reuse),
         because=f"the graph leads to {behind}; the two losses are for {ours}",
@@ -226,15 +224,13 @@ def _overwritten(program: Program, reuse: Reuse, found: Overwrite) -> Finding:
         f"This loss takes {what} with the graph that made {'them' if plural else 'it'}, behind which lie {behind}. "
         f"For this loss they are constants. {first_writer(found)} overwrote {called(found.stale)} after that graph had "
         "saved it, and this backward asks for the old values. Numbers without a graph ask for none.",
-        distinct(
-            (
-                *places[:1],
-                *(replace(w, role="cause") for w in writes[:1]),
-                *places[1:],
-                *writes[1:],
-                *saved_spans(program.sources, found),
-                *failed_spans(program.sources, program.raised, found),
-            )
+        (
+            *places[:1],
+            *(replace(w, role="cause") for w in writes[:1]),
+            *places[1:],
+            *writes[1:],
+            *saved_spans(program.sources, found),
+            *failed_spans(program.sources, program.raised, found),
         ),
         versions,
         overwritten_remedies(program, found),

@@ -8,7 +8,7 @@ from graphdoc.evidence import Frame, Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign, signs
-from graphdoc.program.spans import distinct, innermost_user, place, span, span_of
+from graphdoc.program.spans import innermost_user, place, span, span_of
 from graphdoc.story.gradients import thrown_away
 from graphdoc.story.wording import folded, optimizer_of
 
@@ -80,7 +80,7 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
         Proof.STEPS.confidence,
         f"{name} steps without gradients: they are cleared between backward and step",
         "A step skips every parameter whose `.grad` is None.",
-        distinct(spans),
+        tuple(spans),
         remedies=tuple(remedies),
         because=f"in all of the first {sign.count} steps no parameter had a gradient: each time `zero_grad()` had "
         "cleared them after the backward call",
@@ -96,12 +96,10 @@ def _step_first(sources: SourceTexts, name: str, sign: Sign, step: Frame, backwa
         Proof.STEPS.confidence,
         f"{name} steps before backward, and is cleared before the next step",
         "A step skips every parameter whose `.grad` is None.",
-        distinct(
-            (
-                span("cause", step, "steps before there are gradients", sources),
-                *span_of("related", sign.other, "computes them", sources),
-                *span_of("related", sign.stack, "clears them in the next pass", sources),
-            )
+        (
+            span("cause", step, "steps before there are gradients", sources),
+            *span_of("related", sign.other, "computes them", sources),
+            *span_of("related", sign.stack, "clears them in the next pass", sources),
         ),
         remedies=(Remedy("move_statement", "step after the backward call", "unsafe", note, args),),
         because=f"the first step came before any backward call; in {sign.count} steps since, no parameter had a "

@@ -12,7 +12,7 @@ from graphdoc.program import bindings
 from graphdoc.program.gathered_parameters import one_shot
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
-from graphdoc.program.spans import distinct, innermost_user, place, span_of
+from graphdoc.program.spans import innermost_user, place, span_of
 from graphdoc.remedies.clipping import clip_beside, moved_with
 from graphdoc.story.unregistered import nothing_left
 from graphdoc.story.wording import optimizer_of
@@ -90,12 +90,10 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
         Proof.STEPS.confidence,
         _TITLES[how],
         "Clipping changes the `.grad` that is there when it is called, and nothing else.",
-        distinct(
-            (
-                *span_of("cause", [clip] if clip is not None else sign.stack, here, sources),
-                *span_of("related", sign.stack, "bounds the gradients", sources),
-                *span_of("related", sign.other, there, sources),
-            ),
+        (
+            *span_of("cause", [clip] if clip is not None else sign.stack, here, sources),
+            *span_of("related", sign.stack, "bounds the gradients", sources),
+            *span_of("related", sign.other, there, sources),
         ),
         remedies=tuple(_remedies(sources, optimizers, sign, how)),
         because=_BECAUSE[how],

@@ -8,7 +8,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program.gradient_reads import KeptGradients, read_on
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import signs
-from graphdoc.program.spans import distinct, place, span, span_of
+from graphdoc.program.spans import place, span, span_of
 from graphdoc.story.wording import folded, listing
 
 PAGE = Page(
@@ -85,7 +85,7 @@ def _told(sources: SourceTexts, sign: Sign, kept: KeptGradients) -> Finding:
         "likely",  # that they share their memory is seen; that copies were meant is not
         f"`{name}` keeps `.grad` itself, not a copy: a later backward changes it",
         "What is kept shares its memory with `.grad`. Clearing in place and every further `backward()` write into it.",
-        distinct(spans),
+        tuple(spans),
         remedies=(remedy,),
         because=f"when this backward ran, {listing([f'`{name}`'])} shared its memory with the gradients of "
         f"{whose or 'its parameters'}",

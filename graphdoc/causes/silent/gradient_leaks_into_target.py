@@ -13,7 +13,6 @@ from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import (
     code_at,
-    distinct,
     innermost,
     innermost_user,
     place,
@@ -105,11 +104,9 @@ def _trained(sources: SourceTexts, sign: Sign) -> Finding | None:
         "likely",  # whom the loss trains is seen; what was meant as a goal is not
         f"the loss trains {whose or 'a network'}, which is only meant to {'be copied' if copied else 'follow'}",
         f"The goal of this loss carries the graph of the network that {how} the trained one.",
-        distinct(
-            (
-                *span_of("cause", sign.stack, label, sources),
-                *span_of("related", sign.other, "copied from the trained network here", sources),
-            )
+        (
+            *span_of("cause", sign.stack, label, sources),
+            *span_of("related", sign.other, "copied from the trained network here", sources),
         ),
         remedies=(Remedy("detach_expression", f"detach `{code}`", "unsafe", note, {"place": place(frame)}),),
         because=f"it {how} the other network while the training goes on, the same loss reaches both, and an optimizer "
@@ -136,12 +133,10 @@ def _itself(sources: SourceTexts, sign: Sign) -> Finding | None:
         "likely",  # that nothing is left of the second derivative is measured; which side is meant as a constant is not
         f"`{code}` is compared with itself, not detached: the second derivative is zero",
         "Both sides of the comparison are the same function of the same parameters, so it is zero whatever they are.",
-        distinct(
-            (
-                span("cause", first, "computed with a graph, beside the very same computation", sources),
-                span("related", other, what, sources),
-                *span_of("consumed", sign.other, "this gradient is differentiated again, and gives zero", sources),
-            )
+        (
+            span("cause", first, "computed with a graph, beside the very same computation", sources),
+            span("related", other, what, sources),
+            *span_of("consumed", sign.other, "this gradient is differentiated again, and gives zero", sources),
         ),
         remedies=tuple(remedies),
         because=f"in {sign.count} of {sign.count} gradients that were tried, the second derivative is zero, and is not "
@@ -181,11 +176,9 @@ def _same(sources: SourceTexts, sign: Sign) -> Finding | None:
         f"`{name}` and `{source}` are one network: the loss trains its own target",
         "Loading the network's own state changes nothing. The value that should be a constant goal has the graph of "
         "the network that is trained.",
-        distinct(
-            (
-                *(span("cause", f, label, sources) for f in bound[:1]),
-                *span_of("related" if bound else "cause", sign.stack, "copies the network into itself", sources),
-            )
+        (
+            *(span("cause", f, label, sources) for f in bound[:1]),
+            *span_of("related" if bound else "cause", sign.stack, "copies the network into itself", sources),
         ),
         remedies=tuple(remedies),
         because="the parameters that were loaded are the network's own",
@@ -214,11 +207,9 @@ def _became(sources: SourceTexts, sign: Sign) -> Finding | None:
         f"`{name}` becomes `{source}` itself, no copy: the loss trains its own target",
         "An assignment gives one object a second name. The value that should be a constant goal has the graph of the "
         "network that is trained.",
-        distinct(
-            (
-                span("cause", found[0], f"from here on `{name}` is the very network that `{source}` is", sources),
-                *span_of("related", sign.stack, "trains it by both of its values", sources),
-            )
+        (
+            span("cause", found[0], f"from here on `{name}` is the very network that `{source}` is", sources),
+            *span_of("related", sign.stack, "trains it by both of its values", sources),
         ),
         remedies=(Remedy("deepcopy_expression", title, "unsafe", note, {"place": place(found[0])}),),
         because=f"this loss reached `{name}`'s own parameters at first, and reaches those of `{source}` twice since",
@@ -263,11 +254,9 @@ def _never_copied(sources: SourceTexts, sign: Sign, name: str, source: str) -> F
         "likely",  # that both are one network is seen; that they were meant to stay two is not
         f"`{name}` becomes the network `{source}`: it is no target any more",
         "A value that is computed with it as the goal of a loss moves with every step.",
-        distinct(
-            (
-                *span_of("cause", [bound[0]], f"`{name}` is `{source}` from here on", sources),
-                *span_of("related", sign.stack, "copied between two networks at first, into itself since", sources),
-            )
+        (
+            *span_of("cause", [bound[0]], f"`{name}` is `{source}` from here on", sources),
+            *span_of("related", sign.stack, "copied between two networks at first, into itself since", sources),
         ),
         remedies=remedies,
         because="the parameters that were loaded are the network's own, and were another one's at first",

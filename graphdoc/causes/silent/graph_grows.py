@@ -10,7 +10,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, innermost_user, place, span, span_of
+from graphdoc.program.spans import innermost_user, place, span, span_of
 from graphdoc.story.wording import first_told
 
 PAGE = Page(
@@ -73,7 +73,7 @@ def _told(sources: SourceTexts, sign: Sign, every: list[Sign]) -> Finding | None
         "possible" if sign.weak else Proof.STEPS.confidence,
         f"`{name}` keeps the graph of every iteration alive",
         "Each iteration's graph has been used up by its own backward call and is kept all the same.",
-        distinct((span("cause", at, gathers, sources), *also, *more)),
+        (span("cause", at, gathers, sources), *also, *more),
         remedies=tuple(_remedy(kind, [at, *(f for _, f in others)], note) for kind in _KINDS),
         because=f"after {sign.count} steps `{name}` leads to {nodes} nodes of graphs that backward has used up",
     )

@@ -13,7 +13,7 @@ from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made, replacing, untying
 from graphdoc.program.proof import Proof, name_of
-from graphdoc.program.spans import distinct, place, span, span_of
+from graphdoc.program.spans import place, span, span_of
 from graphdoc.story.wording import first_told, folded, optimizer_of
 
 PAGE = Page(
@@ -88,7 +88,7 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
         f"{name} holds parameters that the model no longer has: {whose} never learn",
         "The parameters that the optimizer holds were replaced after it was made. It goes on stepping the old ones, "
         "which get no gradient.",
-        distinct(spans),
+        tuple(spans),
         remedies=tuple(remedies),
         because=f"{whose} got gradients and no optimizer holds them; those that {name} holds in their place got none",
     )
@@ -117,12 +117,10 @@ def _untied(
         f"`{name}` does not hold {whose}: when it was made, weights were tied",
         "Two parameters of the model were one tensor, and the optimizer has it once. The one that was put in the place "
         "of the other afterwards is in no optimizer and keeps its values.",
-        distinct(
-            (
-                span("cause", frame, f"gives the model a parameter that `{name}` does not hold", sources),
-                span("related", making.frame(sources), f"`{name}` gets the parameters of this moment", sources),
-                *span_of("consumed", sign.stack, "gives a gradient to the new parameter", sources),
-            )
+        (
+            span("cause", frame, f"gives the model a parameter that `{name}` does not hold", sources),
+            span("related", making.frame(sources), f"`{name}` gets the parameters of this moment", sources),
+            *span_of("consumed", sign.stack, "gives a gradient to the new parameter", sources),
         ),
         remedies=tuple(_remedy(sources, making, change, name, whose)),
         because=f"`{name}` holds everything else of `{_root(mine)}`; {whose} got gradients, no optimizer holds "

@@ -9,7 +9,7 @@ from graphdoc.finding import Finding
 from graphdoc.program.cuts import given_by_name
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import first_sign, name_of
-from graphdoc.program.spans import distinct, span_of
+from graphdoc.program.spans import span_of
 from graphdoc.story.wording import folded, opening, optimizer_of
 
 PAGE = Page(
@@ -72,11 +72,9 @@ def _told(program: Program, sign: Sign) -> Finding:
         f"no loss depends on {whose}, which {name} is to train",
         f"{opening(name)} holds {whose}. They compute a result in every iteration, and no loss is made of it. They "
         "never get a gradient. Add it to the loss, or leave them out of the optimizer.",
-        distinct(
-            (
-                *span_of("cause", sign.stack, "computed here, and no loss is made of it", program.sources),
-                *span_of("related", sign.other, "differentiates a loss that does not depend on it", program.sources),
-            )
+        (
+            *span_of("cause", sign.stack, "computed here, and no loss is made of it", program.sources),
+            *span_of("related", sign.other, "differentiates a loss that does not depend on it", program.sources),
         ),
         because=f"at {sign.count} steps {whose} were moved, and no loss changed; none had a gradient in the whole run",
     )

@@ -9,7 +9,7 @@ from graphdoc.program.bad_values import Trouble, kind_of
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.singular_points import frame_of
-from graphdoc.program.spans import distinct, span
+from graphdoc.program.spans import span
 from graphdoc.story.first_bad_value import starved
 
 PAGE = Page(
@@ -76,6 +76,6 @@ def _told(sources: SourceTexts, sign: Sign, trouble: Trouble | None) -> Finding 
         PAGE.title,
         f"{starved(sign).capitalize()}. The gradients are not finite at a scale at which they are as the loss gives "
         "them, so no scale can help.",
-        distinct(span("related" if i else "cause", frame, label, sources) for i, (frame, label) in enumerate(places)),
+        tuple(span("related" if i else "cause", frame, label, sources) for i, (frame, label) in enumerate(places)),
         because=starved(sign),
     )

@@ -12,7 +12,7 @@ from graphdoc.model import Span
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Fault, Overwrite, Saved
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, innermost_user, span, span_of
+from graphdoc.program.spans import innermost_user, span, span_of
 from graphdoc.program.update_function import scene
 from graphdoc.remedies.in_place_write import move_behind
 from graphdoc.remedies.update_order import covered_remedies, stepped_remedies
@@ -124,7 +124,7 @@ def _hidden(program: Program, sign: Sign) -> Finding | None:
         "`.data` has a version counter of its own, so PyTorch does not refuse this backward. Its gradient is one of "
         "neither the old parameters nor the new. Write before the forward or after the step, and put back what was "
         "there if the write was for a measurement only.",
-        distinct(spans),
+        tuple(spans),
         remedies=tuple(move_behind(program, found)) if found is not None and _may_move(found, sign) else (),
         covers="GD2",
         because="in a second run the values that the forward had saved were others when the backward began, and their "

@@ -12,7 +12,7 @@ from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import may_step, spelled, written_step
 from graphdoc.program.proof import Proof, first_sign, name_of
-from graphdoc.program.spans import distinct, innermost, span, span_of
+from graphdoc.program.spans import innermost, span, span_of
 from graphdoc.remedies.clipping import step_place
 from graphdoc.story.wording import folded, optimizer_of
 
@@ -119,7 +119,7 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
         if sign.facts.get("shared")
         else "No optimizer uses a gradient of this loss. Each one that steps afterwards is cleared first; this one is "
         "cleared and never steps.",
-        distinct(spans),
+        tuple(spans),
         remedies=tuple(remedies),
         because=f"{clearing} threw gradients away at least {sign.count} times, and {name} never stepped",
     )

@@ -8,7 +8,7 @@ from graphdoc.evidence import Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import first_sign
-from graphdoc.program.spans import distinct, span_of
+from graphdoc.program.spans import span_of
 from graphdoc.story.wording import folded, opening, optimizer_of
 
 PAGE = Page(
@@ -87,7 +87,7 @@ def _told(program: Program, sign: Sign) -> Finding:
         f"{name} steps and never has a gradient: no loss reaches {whose}",
         f"{opening(name)} leaves out parameters whose `.grad` is None, and at each of its steps all of them are: they "
         "keep their initial values.",
-        distinct(spans),
+        tuple(spans),
         because=f"at each of {sign.count} steps of {name} every `.grad` was None, and no backward call that was "
         "looked at has reached one of its parameters",
     )

@@ -7,7 +7,7 @@ from graphdoc.evidence import Frame, Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
-from graphdoc.program.spans import code_at, distinct, innermost_user, place, span_of
+from graphdoc.program.spans import code_at, innermost_user, place, span_of
 from graphdoc.story.wording import folded, optimizer_of
 
 PAGE = Page(
@@ -68,7 +68,7 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
         Proof.STEPS.confidence,
         f"the straight-through estimator cancels: {whose} only receive zeros",
         "The derivatives of the two occurrences of the value are 1 and -1. The difference has to be a constant.",
-        distinct(spans),
+        tuple(spans),
         remedies=tuple(remedies),
         because=f"every way from the loss to {whose} leads through this sum, and in {sign.count} steps their gradients "
         "were exactly zero",

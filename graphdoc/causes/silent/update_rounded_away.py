@@ -9,7 +9,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program.number_formats import shortened
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
-from graphdoc.program.spans import distinct, span, span_of
+from graphdoc.program.spans import span, span_of
 from graphdoc.story.wording import folded, opening, optimizer_of
 
 PAGE = Page(
@@ -75,7 +75,7 @@ def _told(program: Program, sign: Sign) -> Finding:
         f"{dtype} rounds the updates of {whose} away",
         f"{opening(name)} adds each update in {dtype}. One below half the distance to the next number is lost. Keep "
         "the parameters in float32 and compute under `torch.autocast`, or let the optimizer step a float32 copy.",
-        distinct(spans),
+        tuple(spans),
         remedies=(
             Remedy(
                 "keep_float32",

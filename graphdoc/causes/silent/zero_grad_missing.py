@@ -10,7 +10,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import spelled
 from graphdoc.program.proof import Proof, first_sign, name_of
 from graphdoc.program.scaler_calls import is_guarded
-from graphdoc.program.spans import distinct, innermost_user, place, span_of
+from graphdoc.program.spans import innermost_user, place, span_of
 from graphdoc.story.wording import folded, optimizer_of
 
 PAGE = Page(
@@ -74,7 +74,7 @@ def _told(program: Program, sign: Sign) -> Finding:
         Proof.STEPS.confidence,
         f"the gradients of {name} are not cleared: each step uses the earlier ones too",
         "`backward()` adds to `.grad`. Between those steps nothing sets its gradients to None or zero.",
-        distinct(spans),
+        tuple(spans),
         remedies=tuple(_remedies(program, sign)),
         because=f"before each of {sign.count} steps in a row, backward found in {folded(sign.parameters) or '.grad'} "
         "the very gradients of the step before",
