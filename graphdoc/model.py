@@ -94,7 +94,7 @@ class Fix:
         if self.safety != "unsafe" or "safe" not in (self.called, self.verification.get("called")):
             return self.safety
         untold = self.verification.get("unmeasured") or self.verification.get("without_reference") or self.called
-        return "safe, but not compared" if untold else "not safe: other gradients"
+        return "likely safe" if untold else "unsafe: other gradients"
 
     def to_json(self) -> dict[str, Any]:
         return {

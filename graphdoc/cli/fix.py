@@ -143,7 +143,7 @@ def _tried(fix: Fix) -> str:
 
 def _state(fix: Fix) -> str:
     if fix.verified is not None:
-        return "verified" if fix.verified else "tried, and it does not hold"
+        return "verified" if fix.verified else "tried, does not work"
     return "tried, not verified" if fix.verification.get("tried", bool(fix.verification)) else "not tried"
 
 
@@ -286,7 +286,7 @@ def _why_none(result: Report) -> str:
         return "there is nothing to fix: no fault of the graph was found in this run"
     fixes = [fix for d in result.diagnoses for fix in d.fixes]
     if any(f.verified is False for f in fixes):
-        return "no fix stood the test: `graphdoc fix --list` shows what was tried"
+        return "none of the fixes worked: `graphdoc fix --list` shows what was tried"
     code = result.diagnoses[0].code
     left_out = f"; left out: {result.left_out[0]}" if result.left_out else ""
     return f"there is no patch for {code}: `graphdoc explain {code}` says more{left_out}"

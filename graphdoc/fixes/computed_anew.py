@@ -129,7 +129,7 @@ def _take(plan: _Plan, node: ast.stmt) -> None:
         ]
         if name in parameters(plan.origin):
             if bindings:
-                raise CannotFix(f"{name} is bound anew in {plan.origin.name}")
+                raise CannotFix(f"{name} is assigned again in {plan.origin.name}")
             _keep(plan, name)
         elif len(bindings) == 1 and plan.source.span(bindings[0])[0] < plan.source.span(node)[0]:
             _take(plan, bindings[0])

@@ -322,7 +322,7 @@ def detach_instead(sources: Sources, args: Args) -> list[Edit]:
         raise CannotFix("the tensor is the item of a container or the result of a call: a new one would be lost")
     if isinstance(target, ast.Name):
         if not is_rebindable(source, target.id, owner):
-            raise CannotFix(f"{target.id} belongs to an enclosing scope and cannot be bound anew here")
+            raise CannotFix(f"{target.id} belongs to an enclosing scope and cannot be assigned here")
         bound = view_binding(source, owner, target.id)
         if bound is not None and bound.looped and isinstance(bound.statement, ast.For):
             return _list_anew(source, owner, bound.statement, target.id)

@@ -168,7 +168,7 @@ def _method(source: Source, node: ast.Call, owner: ast.stmt, args: Args) -> list
     else:
         refuse_for_caller(source, owner, root)
     if isinstance(root, ast.Name) and not is_rebindable(source, root.id, owner):
-        raise CannotFix(f"{text} belongs to an enclosing scope and cannot be bound anew here")
+        raise CannotFix(f"{text} belongs to an enclosing scope and cannot be assigned here")
     if replaced:
         if not whole or len(chain) > 1:
             return clone_before(source, owner, text, bool(args.get("joined")))

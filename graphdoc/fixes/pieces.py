@@ -143,7 +143,7 @@ def _check(source: Source, found: Pieces) -> None:
         refuse_for_caller(source, loop, base)
         refuse_lost(source, loop, base)
         if not is_rebindable(source, base.id, loop):
-            raise CannotFix(f"{base.id} belongs to an enclosing scope and cannot be bound anew here")
+            raise CannotFix(f"{base.id} belongs to an enclosing scope and cannot be assigned here")
 
 
 def _one_line(source: Source, found: Pieces) -> tuple[Written, list[Edit]] | None:

@@ -167,7 +167,7 @@ class _Reads:
             found_in = self.source.node_block(node) if isinstance(node, ast.stmt) else None
             body = node.body if isinstance(node, ast.For) else found_in[0] if found_in is not None else []
             if one is None or one not in body:
-                raise CannotFix(f"{name} is bound anew in a part that need not run")
+                raise CannotFix(f"{name} is assigned again in a part that need not run")
             found.append(one)
         return found
 
@@ -183,7 +183,7 @@ class _Reads:
             stacked = isinstance(value, ast.Call) and key(value.func) == "torch.stack" and len(value.args) == 1
             same = isinstance(value, ast.Call) and stacked and key(value.args[0]) == name and not value.keywords
             if self.source.span(one)[0] < last and not same:
-                raise CannotFix(f"{name} is bound anew before the entries are read")
+                raise CannotFix(f"{name} is assigned again before the entries are read")
 
     def _of_store(self, origin: ast.expr, many: bool) -> bool:
         """Whether an expression gives the entries of the store: its name is in it, or in what was bound to its name."""

@@ -263,7 +263,7 @@ def clone_before(source: Source, owner: ast.stmt, text: str, joined: bool = Fals
         if not joined:
             refuse_lost(source, owner, root)
         if not is_rebindable(source, root.id, owner):
-            raise CannotFix(f"{text} belongs to an enclosing scope and cannot be bound anew here")
+            raise CannotFix(f"{text} belongs to an enclosing scope and cannot be assigned here")
     found = source.node_block(owner)
     first = owner
     if found is not None:

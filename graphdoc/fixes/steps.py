@@ -443,7 +443,7 @@ def _check_rounds(
     """Nothing that stays in the loop acts on what the steps of earlier rounds use or change."""
     staying = [s for s in loop.body if s is not step]
     if bound := binds_any(staying, {*targets, key(optimizer)}):
-        raise CannotFix(f"{bound} is bound anew in the loop")
+        raise CannotFix(f"{bound} is assigned again in the loop")
     objects = built_objects(source.tree) if source.tree is not None else frozenset()
     roots = keepers | targets
     for top in staying:

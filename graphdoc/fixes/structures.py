@@ -137,7 +137,7 @@ def rebinding(
 ) -> tuple[list[str], list[Edit]]:
     """Statements that give a path its detached value at a statement, and the imports that they need.
 
-    A variable of an enclosing scope cannot be bound anew here: it is changed in place; with ``same`` a container is.
+    A variable of an enclosing scope cannot be assigned here: it is changed in place; with ``same`` a container is.
 
     Raises:
         CannotFix: the path is no assignable name, attribute or item.
@@ -180,4 +180,4 @@ def _in_place(path: str, structure: Any, method: str) -> str:
     if isinstance(structure, Mapping) and "deque" in structure:
         element = converted(structure["deque"], f"{path}.popleft()", method, 1)
         return f"{path}.extend([{element} for _ in range(len({path}))])"
-    raise CannotFix(f"{path} belongs to an enclosing scope and cannot be bound anew here")
+    raise CannotFix(f"{path} belongs to an enclosing scope and cannot be assigned here")

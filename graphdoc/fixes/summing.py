@@ -115,7 +115,7 @@ def _again(loop: ast.For, owner: ast.stmt, steps: list[ast.stmt]) -> list[ast.st
         again.append(step)
     later = {n for s in loop.body for n in plain_names(s, ast.Store)} & known
     if later:
-        raise CannotFix(f"{min(later)} is bound anew in the loop")
+        raise CannotFix(f"{min(later)} is assigned again in the loop")
     return again
 
 

@@ -158,7 +158,7 @@ def draw_values(canvas: Canvas) -> bool:
             canvas.arrows.append(Arrow(above, box, "carries"))
         above = box
     if trouble is not None and trouble.call:
-        box = canvas.place("call", trouble.what, "met first here", innermost_user(trouble.call))
+        box = canvas.place("call", trouble.what, "first seen here", innermost_user(trouble.call))
         canvas.arrows.append(Arrow(above, box, "carries"))
     canvas.gaps.append("Drawn is the way of the value that is not finite; the graph itself was not kept.")
     return True

@@ -379,7 +379,7 @@ def uses_of_cut(program: Program, cut: Cut) -> list[Frame]:
     source = source_at(program.sources, made)
     statement = source.node_statement(Place.of(made))
     within = source.node_function(statement) if statement is not None else None
-    # A name that is bound once: what is bound anew under it is another value.
+    # A name that is bound once: what is assigned again under it is another value.
     bound = [n for n in bound_names(program.sources, made) if n.isidentifier()]
     names = [n for n in bound if len(source.node_assignments(n, within)) == 1]
     lines = {f.line: f for f, _ in uses_in_loss(program.sources, call, names) if f.line != made.line}

@@ -180,7 +180,7 @@ def _filled(statement: ast.stmt, parameter: str) -> str:
 
 
 def _is_forgotten(scope: Scope, block: Block, at: int, filling: _Filling) -> bool:
-    """Whether the group is bound in front of the loop, and read by nothing until it is bound anew or the function
+    """Whether the group is bound in front of the loop, and read by nothing until it is assigned again or the function
     ends."""
     bound = [i for i, s in enumerate(block) if _binds(s, filling.group)]
     start = max((i for i in bound if i < at), default=-1)

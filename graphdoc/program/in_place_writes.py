@@ -40,7 +40,7 @@ class Target:
     """What a write goes into: ``path`` as the program spells it (``self.state``), empty where it is no plain path.
 
     ``sliced``: a part of the tensor is written. ``kept``: the path reaches it through an object, so it outlives the
-    call. ``local``: a plain name is bound anew in the loop or function that writes. ``whole``: the write is a
+    call. ``local``: a plain name is assigned again in the loop or function that writes. ``whole``: the write is a
     statement of its own, so nothing uses its value. ``parameter``: it is an argument of the function around.
     ``alias``: it is another name for such an argument (``out = x``). ``item``: the entry of a list that ``path`` stands
     for, which is the tensor.
@@ -313,7 +313,7 @@ def read_by_another_name(sources: SourceTexts, frame: Frame | None, name: str) -
 
 
 def _read_behind(scope: ast.AST, frame: Frame, name: str) -> bool:
-    """Whether a name is read behind a place before it is bound anew."""
+    """Whether a name is read behind a place before it is assigned again."""
     end = frame.end_line or frame.line
     uses = [n for n in walked(scope) if isinstance(n, ast.Name) and n.id == name and n.lineno > end]
     bound = min((n.lineno for n in uses if isinstance(n.ctx, ast.Store)), default=None)

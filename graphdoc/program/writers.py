@@ -256,7 +256,7 @@ def entry_written(sources: SourceTexts, writer: Writer) -> str:
     while isinstance(inner.value, ast.Subscript):
         inner = inner.value
     if inner is parts[0] and not isinstance(owner, ast.AugAssign):
-        return ""  # the item itself is bound anew
+        return ""  # the item itself is assigned again
     held = [h for h in stale.tensor.holders if h.exact]
     if not is_path(inner.value) or not held or not all(_is_item(h, inner) for h in held):
         return ""

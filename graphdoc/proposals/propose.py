@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.fixes.kinds import build
 from graphdoc.fixes.traits import traits_of
 from graphdoc.launch.keep import Kept
-from graphdoc.model import Diagnosis, Report
+from graphdoc.model import Diagnosis, Fix, Report
 from graphdoc.probe import deepened
 from graphdoc.processes import changed_sources, read_processes
 from graphdoc.project import is_installed, naming, project_root, working_directory
@@ -77,9 +77,17 @@ def propose(kept: Kept, report: Report, *, verify: bool = True, trying: Trying |
         for parent, candidate in further:
             own = next(cs for _, cs in per_diagnosis if any(c is parent for c in cs))
             own.append(candidate)
-    diagnoses = tuple(d.with_fixes(tuple(c.fix for c in in_order(cs))) for d, cs in per_diagnosis)
+    diagnoses = tuple(d.with_fixes(tuple(_told(c.fix, sources) for c in in_order(cs))) for d, cs in per_diagnosis)
     told = (*report.notes, *dict.fromkeys(notes))
     return replace(report, diagnoses=diagnoses, notes=told, left_out=tuple(dict.fromkeys(left_out)))
+
+
+def _told(fix: Fix, files: Collection[str]) -> Fix:
+    """The fix with what its trial has measured by the rule for lines: ``line 36`` where the program is one file."""
+    said = fix.verification.get("summary")
+    if not isinstance(said, str):
+        return fix
+    return replace(fix, verification={**fix.verification, "summary": in_lines(said, files)})
 
 
 def evidence_of(kept: Kept) -> Evidence | None:

@@ -185,7 +185,7 @@ def _try(kept: Kept, evidence: Evidence, queue: _Queue, trying: Trying, stop: St
         while queue.waiting:
             rest = deadline - time.monotonic()
             if rest < LEAST:
-                why = f"the {trying.seconds:.0f} s of --verify-time were used up"
+                why = f"the {trying.seconds:.0f} s of --verify-time were over"
                 for candidate in queue.waiting:
                     unreached = Verdict(None, f"not tried: {why}", {"tried": False, "open": True})
                     results.keep(_key(candidate), unreached, trying.seconds)

@@ -82,7 +82,7 @@ def _cleared(remedy: Remedy, left: tuple[Leftover, ...], names: list[str], call:
     ]
     return Remedy(
         "several",
-        f"{remedy.title}, and call {listing(f'`{s}`' for s in statements)} in front of {where(call)}",
+        f"{remedy.title}, and call {listing(f'`{s}`' for s in statements)} before {where(call)}",
         "unsafe",
         f"{remedy.note} {note}{losses} has left.".strip(),
         {"edits": [*remedy.parts, *added]},
@@ -167,7 +167,7 @@ def with_flag_dropped(
                 "several",
                 f"{r.title}, and drop retain_graph=True",
                 "unsafe",
-                f"{r.note} Each call then frees the graph that it has walked.".strip(),
+                f"{r.note} Each `backward()` then frees the graph that it went through.".strip(),
                 {"edits": [*r.parts, *drops]},
                 r.open,
             )

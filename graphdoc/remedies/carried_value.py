@@ -85,7 +85,7 @@ def begun_anew(program: Program, reuse: Reuse, call: Frame, paths: list[str]) ->
     return [
         Remedy(
             "move_into_loop",
-            f"start {shown} anew in each round: move {lines} into the loop",
+            f"start {shown} again in each round: move {lines} into the loop",
             "unsafe",
             "Each round begins with what is made there; so far it went on with what the round before had made of it.",
             {"places": [place(s) for s in starts], "anew": True, "loop": place(call)},
@@ -579,8 +579,7 @@ def detach_where_kept(program: Program, reuse: Reuse) -> list[Remedy]:
             "several",
             f"detach the value where it is kept, at {shown}",
             "unsafe",
-            "What is kept has the numbers only; the pass that computed it is unchanged as far as it uses the value "
-            "under another name.",
+            "What is kept has no graph any more; the forward pass that computed it stays as it is.",
             {"edits": edits},
         )
     ]

@@ -62,7 +62,7 @@ def clipping(program: Program, trouble: Trouble) -> tuple[Remedy, ...]:
         {"kind": "add_statement", "args": {"place": place(step), "statement": t, "before": True}} for t in texts
     ]
     note = "The direction of each step's gradient is kept, its length is bounded."
-    title = "Clip the norm of the gradient in front of the step"
+    title = "Clip the norm of the gradients before the step"
     if len(edits) == 1:
         return (Remedy("add_statement", title, "unsafe", note, edits[0]["args"]),)
     return (Remedy("several", title, "unsafe", note, {"edits": edits}),)

@@ -361,7 +361,7 @@ def value_computed_anew(sources: SourceTexts, cut: Remedy) -> list[Remedy]:
         f"`{name}` is computed for this loss and reaches it nowhere; `{path}` is the one of the earlier update. The "
         "loss then gives its gradient to what the new one is computed from."
     )
-    return together(changed, f"use `{name}`, computed anew for this loss, in place of `{path}`", "unsafe", note)
+    return together(changed, f"use `{name}`, computed again for this loss, in place of `{path}`", "unsafe", note)
 
 
 def value_with_its_graph(program: Program, reuse: Reuse, cut: Remedy) -> list[Remedy]:
@@ -387,12 +387,14 @@ def value_with_its_graph(program: Program, reuse: Reuse, cut: Remedy) -> list[Re
     whose, paths = folded(reuse.behind), listing(f"`{p}`" for p in dict.fromkeys(freed))
     note = (
         f"`{name}` was computed from {paths} detached, so as a constant this term of the loss would teach nothing. "
-        f"Computed anew it trains what {paths} came from; {whose} get gradient from it as well, which their own update "
-        "has to clear."
+        f"Computed again it trains what {paths} came from; {whose} get gradient from it as well, which their own "
+        "update has to clear."
     )
     args = {"place": cut.args["place"], "operand": name, "name": text}
     return [
-        Remedy("use_instead", f"compute `{name}` anew for this loss, from {paths} with its graph", "unsafe", note, args)
+        Remedy(
+            "use_instead", f"compute `{name}` again for this loss, from {paths} with its graph", "unsafe", note, args
+        )
     ]
 
 
@@ -409,7 +411,7 @@ def _detached(node: ast.AST) -> str:
 
 
 def _twin(sources: SourceTexts, frame: Frame, path: str) -> str:
-    """The name that is bound anew above a loss; empty where there is none."""
+    """The name that is assigned again above a loss; empty where there is none."""
     root = tree(sources, frame.file)
     scope = function_around(root, frame.line) if root is not None else None
     holder, _, name = path.rpartition(".")

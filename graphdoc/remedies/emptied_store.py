@@ -261,7 +261,7 @@ class _Inline(ast.NodeTransformer):
         return any(bound in block for block in _blocks_around(self.scope, self.statement))
 
     def _unchanged(self, node: ast.AST, kept: int, used: int) -> bool:
-        """Whether no name of an expression is bound anew between the line that keeps it and the one that uses it."""
+        """Whether no name of an expression is set again between the line that keeps it and the one that uses it."""
         names = plain_names(node)
         low, high = sorted((kept, used))
         return not any(low <= b.lineno < high for name in names for b in _bound_at(self.scope, name))

@@ -200,7 +200,7 @@ def _unread(sources: SourceTexts, forwards: list[Frame], after: Frame, backward:
         f"{new} {'is' if len(known) == 1 else 'are'} computed by the same call after {where(after)}, and nothing "
         f"reads {it}. The loss then gives its gradient to what this call has computed."
     )
-    return together(edits, f"use {new}, computed anew for this loss, in place of {old}", "unsafe", note)
+    return together(edits, f"use {new}, computed again for this loss, in place of {old}", "unsafe", note)
 
 
 @dataclass
@@ -261,7 +261,7 @@ class _Scope:
         return _value(found[-1]) if found else ""
 
     def reads(self, name: str, behind: ast.stmt) -> list[ast.stmt]:
-        """The plain statements behind one that make the failing loss of a name; none where it is bound anew there."""
+        """The plain statements behind one that make the failing loss of a name; none where it is set again there."""
         last = [s for s in self.every if behind.lineno < s.lineno <= self.backward.line]
         if any(name in {*names_written(s)} for s in last):
             return []

@@ -33,12 +33,9 @@ from graphdoc.source.module import Source
 from graphdoc.source.paths import last_word
 from graphdoc.source.places import Place
 
-EXACT = "The numbers and the gradients are those of the program as it is written; it costs one more tensor."
-SAME = (
-    "The numbers and the gradients are those of the program as it is written, unless something else is to see the "
-    "write; each costs a new tensor."
-)
-CALLER = "The function works on a tensor of its own; what its caller passed keeps its numbers, which the write changed."
+EXACT = "Numbers and gradients stay those of the program as it is written; it costs one more tensor."
+SAME = "Numbers and gradients stay the same, unless something else reads the changed tensor; each costs a new tensor."
+CALLER = "The function works on its own tensor; the caller's tensor, which the write changed, keeps its numbers."
 
 CUT = "A new tensor that is made under `no_grad` has no graph. What is computed from it sends no gradient further back."
 OTHER = "`{}`, which was the same tensor, keeps its numbers, which the write changed."
@@ -72,7 +69,7 @@ def instead_of_writing(sources: SourceTexts, raised: Raised | None, found: Overw
     ]
     lines = ", ".join(dict.fromkeys(where(w.frame) for w in found.writers[:4] if w.frame is not None))
     note = f"The result is computed in a tensor of its own, and `{found.stale.tensor.name}` keeps its values."
-    return together(edits, f"write out of place, at {lines}", "unsafe", note)
+    return together(edits, f"compute out of place, at {lines}", "unsafe", note)
 
 
 def _reach(writers: Sequence[Writer], stales: Sequence[Stale]) -> bool:
@@ -102,7 +99,7 @@ def _instead(
     safety: Safety = "unsafe" if cut or other or any(_of_caller(sources, raised, w) for w in writers) else "safe"
     note = SAME if safety == "safe" else CUT if cut else OTHER.format(other) if other else CALLER
     return (
-        together(auto, f"write out of place, at {lines}", safety, note),
+        together(auto, f"compute out of place, at {lines}", safety, note),
         together(clones, f"clone the tensor before it is written, at {lines}", safety, note),
     )
 
@@ -269,7 +266,7 @@ def instead_of_write(program: Program, places: list[Frame], target: Target) -> t
     lines = ", ".join(where(f) for f in places[:3])
     note = "The write makes a new tensor; what it was a view of keeps its numbers."
     out = [
-        *together(auto, f"write out of place, at {lines}", "unsafe", note),
+        *together(auto, f"compute out of place, at {lines}", "unsafe", note),
         *together(clones, f"clone the view before it is written, at {lines}", "unsafe", note),
     ]
     if not target.sliced and target.kept:

@@ -73,7 +73,7 @@ def _whole(sources: SourceTexts, making: Made, optimizer: Optimizer) -> tuple[Re
         statements = [f"{h}.requires_grad_(True)" for h in heads]
         edits = [{"kind": "add_statement", "args": {"place": at, "statement": s, "before": True}} for s in statements]
         shown = listing([f"`{h}`" for h in heads])
-        note = f"This unfreezes what was put in place anew, and nothing else that lies in `{module}`."
+        note = f"This unfreezes what was replaced, and nothing else that lies in `{module}`."
         title = f"Let {shown} learn, which {'was' if len(heads) == 1 else 'were'} put into `{module}`"
         return tuple(together(edits, title, "unsafe", note))
     whole = remedy_at(

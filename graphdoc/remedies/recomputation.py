@@ -35,7 +35,7 @@ def without_one(sources: SourceTexts, reuse: Reuse, first: Frame | None, second:
     if reuse.calls_before > 1:
         return ()  # of several calls on one result it is not known which is one too many
     if "backward(" in code_at(sources, second):
-        note = "The loss is differentiated once; the second call walks the same graph again."
+        note = "The loss is differentiated once; the second call goes through the same graph again."
         title = f"remove the second backward call, at {where(second)}"
         out.append(Remedy("delete_statement", title, "unsafe", note, {"place": place(second)}))
     if first is not None and (reuse.only_scaled or not out) and "backward(" in code_at(sources, first):
@@ -262,7 +262,7 @@ def start_anew(program: Program, reuse: Reuse) -> list[Remedy]:
         if loop is not None and names and not _starts_before(program.sources, loop, names[0]):
             reset = Remedy(
                 "reset_accumulator",
-                f"start `{names[0]}` anew before the loop at {where(loop)}",
+                f"start `{names[0]}` again before the loop at {where(loop)}",
                 "unsafe",
                 "The sum holds the terms of this pass only, each with a graph that is still there.",
                 {"place": place(loop), "name": names[0]},

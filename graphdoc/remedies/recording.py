@@ -212,7 +212,7 @@ def _use_it(program: Program, idle: Idle | None) -> tuple[Remedy, ...]:
     function, argument, place = idle
     again = name_usage.made_again(program.sources, place, argument)
     note = (
-        f"`{again}` is computed there anew, and it is what a variable `{argument}` holds outside: write `{argument}` "
+        f"`{again}` is computed there again, and it is what a variable `{argument}` holds outside: write `{argument}` "
         "in its place."
         if again
         else f"What the caller passes as `{argument}` has to enter its result, which is made of other tensors now."

@@ -81,7 +81,7 @@ def result_of_its_own(program: Program, reuse: Reuse) -> list[Remedy]:
     edits = [{"kind": "out_of_place", "args": {"place": place(f), "caller": True}} for f in frames]
     lines = ", ".join(where(f) for f in frames[:3])
     note = "What the function was given keeps its numbers, which the write changed, and has no graph."
-    return together(edits, f"write out of place, at {lines}", "unsafe", note)
+    return together(edits, f"compute out of place, at {lines}", "unsafe", note)
 
 
 # A forward pass of its own for the second of two losses, behind the step that the first one makes.
@@ -181,7 +181,7 @@ def own_rows(buffer: SlicedBuffer) -> list[Remedy]:
 
 # The ways to part from an older graph, best first, for each kind of reuse.
 
-_HELD = "whether it is to be made anew with what it meets, or to stay as it was, no run tells"
+_HELD = "whether it is to be computed again with what it meets, or to stay as it was, no run tells"
 
 
 def remedies_for(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:

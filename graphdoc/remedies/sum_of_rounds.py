@@ -251,7 +251,7 @@ def sum_started_anew(program: Program, reuse: Reuse) -> list[Remedy]:
         return [
             Remedy(
                 "reset_accumulator",
-                f"start `{path}` anew in each pass, before the loop at {where(loop)}",
+                f"start `{path}` again in each pass, before the loop at {where(loop)}",
                 "unsafe",
                 "The sum holds the terms of one pass only; so far those of all passes before were in it, too.",
                 {"place": place(loop), "name": path, "value": _zero_of(program.sources, loop, path)},

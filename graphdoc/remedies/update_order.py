@@ -207,7 +207,7 @@ def _last(program: Program, writers: list[Event], failing: Event) -> list[Remedy
     return [
         Remedy(
             "steps_last",
-            f"take the step at {at} after {'all' if others else 'both'} backward calls, below {where(level or call)}",
+            f"move the step at {at} after {'all' if others else 'both'} backward calls, below {where(level or call)}",
             "safe",
             note,
             {
@@ -326,8 +326,8 @@ def of_another_optimizer(journal: Journal, found: Overwrite) -> bool:
 
 # Forward, step and backward in the wrong order: the ways to mend it, best first.
 
-_COMPARED = "what was made before the step is compared with what is made anew: whether both are to learn, no run tells"
-_AS_REFERENCE = f"It becomes {OF_THIS_LOSS}, which compares it with what it makes anew and learns through that."
+_COMPARED = "what was made before the step is compared with new values: whether both are to learn, no run tells"
+_AS_REFERENCE = f"It becomes {OF_THIS_LOSS}, which compares it with new values and learns through that."
 
 
 def stepped_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
@@ -445,9 +445,9 @@ def recompute(at: Scene) -> list[Remedy]:
     return [
         Remedy(
             "recompute_after",
-            f"compute {lines} after {where(at.write)}",
+            f"compute {lines} again after {where(at.write)}",
             "unsafe",
-            "The loss then uses the weights as they are after that line, and its gradient is theirs.",
+            "The loss is then computed with the updated weights.",
             {
                 "places": [place(f) for f in at.forwards],
                 "after": place(at.write),

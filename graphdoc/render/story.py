@@ -37,9 +37,9 @@ _WEIGHT: dict[Role, int] = {
     "related": 5,
 }
 _SURE: dict[Confidence, str] = {
-    "certain": "what the run has recorded leaves no other explanation",
-    "likely": "what was seen speaks for it, and nothing against it",
-    "possible": "the message allows it",
+    "certain": "the recorded run allows no other explanation",
+    "likely": "it fits what was seen, and nothing speaks against it",
+    "possible": "the message alone allows it",
 }
 _LEAD = 150
 """Characters of the two sentences that a short report begins with; with more, it begins with one."""
@@ -228,7 +228,7 @@ def badge(fix: Fix) -> str:
     if not fix.diff and fix.verified is None:
         return f"{fix.how_safe}, no patch"
     open_ = "tried, not verified" if fix.verification.get("tried", bool(fix.verification)) else "not tried"
-    trial = {True: "verified", False: "tried: does not hold", None: open_}[fix.verified]
+    trial = {True: "verified", False: "tried, does not work", None: open_}[fix.verified]
     return f"{fix.how_safe}, {trial}"
 
 

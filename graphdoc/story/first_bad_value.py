@@ -106,17 +106,17 @@ def tell(
     spans = [span("cause", place, label, trouble.sources), *more, *(_makers(trouble, birth, place) if makers else ())]
     turned = trouble.turned
     if turned is not None and turned is not birth and turned.place is not None and turned.place.line != place.line:
-        spans.append(span("related", turned.place, "makes nan of the infinity", trouble.sources))
+        spans.append(span("related", turned.place, "turns the infinity into nan", trouble.sources))
     call = innermost_user(trouble.call)
     if call is not None and trouble.raised is None:
-        spans.append(span("failed", call, f"met first here: {met(trouble)}", trouble.sources))
+        spans.append(span("failed", call, f"first seen here: {met(trouble)}", trouble.sources))
     spans += raised_span(trouble.sources, trouble.raised, "noticed here")
     spans += starved_spans(trouble.sources, trouble.sign)
     return Finding(
         STRENGTH,
         confidence or Proof.BIRTH.where(bool(because)),
         title,
-        f"The first value that is not finite is {met(trouble)}. It began at {where(place)}: {explanation}",
+        f"The first nan or inf seen is {met(trouble)}. It comes from {where(place)}: {explanation}",
         tuple(spans),
         (*facts, *(_facts(trouble) if not facts else ())),
         remedies,
@@ -134,7 +134,7 @@ def _makers(trouble: Trouble, birth: Birth, place: Frame) -> list[Span]:
     for numbers in ([kept] if kept is not None else []) + inputs:
         for _, frame in numbers.makers[:6]:
             if frame is not None and (frame.file, frame.line) not in elsewhere:
-                return [span("created", frame, "what goes in was made here", trouble.sources)]
+                return [span("created", frame, "its input is computed here", trouble.sources)]
     return []
 
 

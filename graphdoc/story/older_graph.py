@@ -205,11 +205,11 @@ def before(reuse: Reuse) -> str:
 
 
 def shares(extras: dict[str, Any], graph_size: int) -> str:
-    """``3 of the 51 nodes of this graph were used up before``; empty where they were not counted."""
+    """``3 of the 51 nodes of this graph had been freed before``; empty where they were not counted."""
     dead = extras.get("dead")
     if not isinstance(dead, int) or not dead or not graph_size:
         return ""
-    return f"{dead} of the {graph_size} nodes of this graph were used up before"
+    return f"{dead} of the {graph_size} nodes of this graph had been freed before"
 
 
 def trained_by(program: Program, names: set[str]) -> str:
@@ -335,7 +335,7 @@ def constant_places(
             continue
         made, used = pair
         out.append(span(role, used, label, program.sources, moment(consumer)))
-        text = f"{called(program.sources, program.nodes, c) or 'the value'} gets its graph here"
+        text = f"{called(program.sources, program.nodes, c) or 'the value'} is computed here, with its graph"
         out.append(span(role, made, text, program.sources, moment(producer)))
     return distinct(out)[:3]
 

@@ -31,7 +31,7 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
     if sign.kind == "covered-loss":
         return _covered(program, finding)
     term = sign.kind == "constant-term"
-    label = "a term of this loss has no graph" if term else "goes on without what was cut off"
+    label = "a term of this loss has no graph" if term else "differentiates what is left of the loss"
     spans = [replace(s, label=label) if s.label == _FAILED else s for s in finding.spans]
     frame = innermost_user(sign.other)
     if frame is not None:
@@ -39,7 +39,7 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
     whose = folded(sign.parameters)
     if term:
         title = "a term of the loss is a constant for autograd: it adds nothing to any gradient"
-        because = "the other terms have a graph; this one was computed from what has one, and lost it on the way"
+        because = "the other terms have a graph; this one was computed from a value with a graph, and lost it"
     elif sign.facts.get("part"):
         title = f"a term of this loss gives {whose or 'what it was drawn from'} no gradient: what is drawn is a number"
         because = "other terms reach them; this one takes numbers that were drawn from what they give"
@@ -51,9 +51,9 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
         )
     else:
         receives, them, their = ("receives", "it", "its") if len(sign.parameters) == 1 else ("receive", "them", "their")
-        cut_off = f"what is computed from {them} is cut off"
+        cut_off = f"the graph is cut after {them}"
         title = f"{whose or 'parameters of the optimizer'} {receives} no gradient: {cut_off}"
-        because = f"{their} optimizer steps, and no backward call that was looked at has reached {them}"
+        because = f"{their} optimizer steps, and no backward call that was seen has reached {them}"
         if slope := sign.facts.get("measured"):
             because += f"; the loss depends on {them} all the same: {moved_by(slope)}"
         if sign.facts.get("before"):

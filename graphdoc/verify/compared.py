@@ -181,9 +181,9 @@ def praise(
 ) -> str:
     end = f"still running after {outcome.seconds:.0f} s" if outcome.timed_out else "ran to its end"
     if outcome.stopped:
-        end = "went on until it was stopped" if went_on else "went on behind the failure until it was stopped"
+        end = "ran until it was stopped" if went_on else "ran on past the failure until it was stopped"
     if outcome.failure:
-        end = "went on behind the failure"
+        end = "ran on past the failure"
     steps = f"{trace.total_steps} optimizer steps" if trace.total_steps != 1 else "1 optimizer step"
     parts = [f"the patched program {end} ({steps})"]
     parts.append(reached(trace, data, known, ended))
@@ -208,7 +208,7 @@ def praise(
     for stopped in data.get("stopped_elsewhere", [])[:2]:
         parts.append(stopped)
     if data.get("not_compared"):
-        where = "are none of the unpatched program's" if went_on else "lie behind the failure"
+        where = "are none of the unpatched program's" if went_on else "come after the failure"
         parts.append(f"the steps of {listed(data['not_compared'])} {where} and could not be compared")
     if outcome.failure:
         parts.append(then_fails(outcome))

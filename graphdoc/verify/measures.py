@@ -31,7 +31,7 @@ def silent_afterwards(patched: Trace, failing: int, gone: str) -> str:
     """A sentence if every gradient is zero or missing from the point of the failure on."""
     later = [s for s in patched.steps if s.index > failing]
     if later and not any(s.gradients for s in later):
-        return f"{gone}, but no step behind it has a gradient other than zero"
+        return f"{gone}, but no later step has a gradient other than zero"
     if patched.optimizers and not later and not any(c.gained or c.loose or c.sums for c in patched.calls):
         return f"{gone}, but no parameter receives any gradient"
     return ""
@@ -123,7 +123,7 @@ def reference_difference(base: Trace, patched: Trace, failing: int) -> tuple[flo
         if other is not None:
             worst = max(worst or 0.0, difference(step.each, other.each) / 10)
     if worst is not None and any(s.index > failing for s in base.steps):
-        return worst, "gradients at the first optimizer step behind the failure, by the unpatched program made to go on"
+        return worst, "gradients at the first optimizer step after the failure, by the unpatched program made to go on"
     at = base.call_of(failing)
     now = same_call(base, patched, at) if at is not None else None
     if at is None or now is None:
@@ -232,8 +232,8 @@ def walks_old_graph(base: Trace, patched: Trace, failing: int, gone: str) -> str
         return ""
     given = names_of(patched, [key for key in bad.old if bad.gained.get(key)])
     return (
-        f"{gone}, but the backward at {told_place(bad.place)} still walks the graph of an earlier "
-        f"iteration: {given} get gradients of values that have been stepped since"
+        f"{gone}, but the backward at {told_place(bad.place)} still goes through the graph of "
+        f"an earlier iteration: {given} get gradients of values that have been updated since"
     )
 
 

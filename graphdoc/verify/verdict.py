@@ -161,7 +161,7 @@ def changed_first_call(
     if not changed or _merged(base, patched, first.place, changed):
         return []
     where, names = told_place(first.place), names_of(base, changed)
-    return [f"the first backward, at {where}, which had worked, gives other gradients to {names}"]
+    return [f"the first backward, at {where}, worked before and now gives other gradients to {names}"]
 
 
 def _merged(base: Trace, patched: Trace, place: Line, keys: list[str]) -> bool:

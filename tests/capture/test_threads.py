@@ -62,7 +62,7 @@ def test_a_backward_in_a_pool_comes_after_the_forward_in_main(tmp_path: Path) ->
     text = TRAIN.replace("import threading", "from concurrent.futures import ThreadPoolExecutor\nimport threading")
     text = text.replace("        loss.backward()\n", "        pool.submit(loss.backward).result()\n")
     told = told_of(observe(tmp_path, text + "with ThreadPoolExecutor(1) as pool:\n    train(5, True)\n"))
-    assert "GD101" in told and "made before backward #1, which used its graph up" in told, told
+    assert "GD101" in told and "computed before backward #1, which freed its graph" in told, told
 
 
 SICK = """\

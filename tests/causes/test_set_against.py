@@ -84,7 +84,7 @@ update(states)
     seen = observe(tmp_path, code)
     remedies = [r for f in seen.found for r in f.finding.remedies]
     clones = [r for r in remedies if "on clones of the parameters" in r.title]
-    assert clones and all("compared with what is made anew" in r.open for r in clones)
+    assert clones and all("compared with new values" in r.open for r in clones)
 
 
 ROUNDS = """\

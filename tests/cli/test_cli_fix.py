@@ -178,7 +178,7 @@ def test_an_unsafe_fix_needs_to_be_asked_for(project: Project) -> None:
         ((), "there is no patch for GD103: `graphdoc explain GD103` says more"),
         ((fix("shown", "display"),), "there is no patch for GD103"),
         ((fix("told", "safe", new=""),), "there is no patch for GD103"),
-        ((fix("wrong", "safe", verified=False),), "no fix stood the test"),
+        ((fix("wrong", "safe", verified=False),), "none of the fixes worked"),
     ],
 )
 def test_no_patch_is_status_1(project: Project, fixes: tuple[Fix, ...], line: str) -> None:
@@ -247,7 +247,7 @@ def test_the_list_says_why_a_fix_was_rejected(project: Project) -> None:
         "1. do right [safe, verified]\n   note on right\n   verified: it ran to its end\n"
         "2. do late [unsafe, not tried]\n   note on late\n   not tried: interrupted\n"
         "3. do wrong [safe, failed when tried]\n   note on wrong\n"
-        "   tried, and it does not hold: the program now fails with KeyError: 1\n"
+        "   tried, does not work: the program now fails with KeyError: 1\n"
         "   the last line that it printed: epoch 3: loss 0.5\n"
     )
 
@@ -257,7 +257,7 @@ def test_what_a_trial_has_changed_of_the_report_is_said(project: Project) -> Non
     project.told = (fix("wrong", "safe", new=""), fix("detach", "safe", new=""))
     project.fixes = (fix("detach", "safe", verified=True), wrong)
     assert project("fix", "--diff")[2].splitlines() == [
-        "graphdoc: the report has another fix first: do wrong [tried, and it does not hold]: it still fails",
+        "graphdoc: the report has another fix first: do wrong [tried, does not work]: it still fails",
         "graphdoc: do detach [safe, verified]",
     ]
     project.fixes = (wrong, fix("detach", "safe"))

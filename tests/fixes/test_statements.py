@@ -92,7 +92,7 @@ REFUSED = [
         "compute_in_method",
         "class A:\n  def __init__(self, n):\n    n = n or 3\n    «self.x = g(n)»\n  def forward(self): return self.x\n",
         {},
-        "n is bound anew",
+        "n is assigned again",
     ),
     (
         "compute_in_method",

@@ -368,7 +368,7 @@ class Team:
         ("pass", "agent.update_target()", "may use what the steps change"),
         ("self.zero_grad()", "pass", "before the steps of earlier rounds"),
         ("norms.append(agent.w.grad.norm())", "pass", "gradients are read"),
-        ("agent = self.best()", "pass", "agent is bound anew"),
+        ("agent = self.best()", "pass", "agent is assigned again"),
         ("if loss < 0: break", "pass", "not every way"),
     ],
 )

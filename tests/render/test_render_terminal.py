@@ -41,7 +41,7 @@ def test_a_whole_report() -> None:
         "1 | a = q - v",
         "  |     ^^^^^ carries a graph",
         "  |",
-        "  = certain: what the run has recorded leaves no other explanation",
+        "  = certain: the recorded run allows no other explanation",
         "help: detach it [safe, verified]",
         "  |",
         "1 - a = q - v",
@@ -100,8 +100,8 @@ def test_a_second_diagnosis_is_one_line() -> None:
 
 
 def test_confidence_is_said() -> None:
-    assert "  = likely: what was seen speaks for it, and nothing against it" in told(confidence="likely")
-    assert "  = possible: the message allows it" in told(confidence="possible")
+    assert "  = likely: it fits what was seen, and nothing speaks against it" in told(confidence="likely")
+    assert "  = possible: the message alone allows it" in told(confidence="possible")
 
 
 def test_fix_is_offered_only_where_there_is_a_patch_to_print() -> None:
@@ -113,7 +113,7 @@ def test_badges() -> None:
     fix = Fix("x", "x", "unsafe", ONE_CHANGE)
     assert badge(fix) == "unsafe, not tried"
     assert badge(replace(fix, verified=True)) == "unsafe, verified"
-    assert badge(replace(fix, verified=False)) == "unsafe, tried: does not hold"
+    assert badge(replace(fix, verified=False)) == "unsafe, tried, does not work"
     assert badge(replace(fix, diff="")) == "unsafe, no patch"
     assert badge(replace(fix, safety="display")) == "by hand"
 
@@ -121,7 +121,7 @@ def test_badges() -> None:
 def test_a_patch_that_has_failed_is_no_help() -> None:
     failed = Fix("x", "detach it", "unsafe", ONE_CHANGE, "note", False, {"summary": "the program still fails"})
     lines = told(failed)
-    assert "tried: detach it [unsafe, tried: does not hold]" in lines
+    assert "tried: detach it [unsafe, tried, does not work]" in lines
     assert "  = measured: the program still fails" in lines
     assert "`graphdoc fix --list`" in lines[-1] and "--diff" not in lines[-1]
     assert not any(line.startswith("help: ") or line[3:4] in ("+", "-") for line in lines)

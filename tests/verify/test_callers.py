@@ -51,6 +51,6 @@ def test_a_write_that_the_caller_sees_is_kept(tmp_path):
     best, other, *_ = tried(tmp_path, "turned(h)", "h")
     assert best["verified"] is True, best["verification"]
     assert "gradients equal the reference" in best["verification"]["summary"]
-    assert "write out of place" in other["title"]
+    assert "compute out of place" in other["title"]
     assert other["verified"] is None
     assert "off that of the program as it is written" in other["verification"]["summary"]

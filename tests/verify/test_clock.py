@@ -131,7 +131,7 @@ def test_what_the_time_did_not_suffice_for_is_not_begun_again_unasked(
     tried = several(kept, 6)[4:]
     try_out(kept, evidence, tried, Trying(seconds=5.0))
     assert given == [5.0]
-    assert tried[1].fix.verification["summary"] == "not tried: the 5 s of --verify-time were used up"
+    assert tried[1].fix.verification["summary"] == "not tried: the 5 s of --verify-time were over"
     said: list[str] = []
     again = several(kept, 6)[4:]
     try_out(kept, evidence, again, Trying(seconds=5.0, announce=said.append))

@@ -41,7 +41,7 @@ def fit(tmp_path_factory):
 def test_a_closure_that_walks_one_graph_has_the_gradient_of_old_values(fit):
     verdict = fit.judge(fit.edited(("net(x)", CLONED)))
     assert verdict.verified is False
-    assert "still walks the graph of an earlier iteration" in verdict.summary
+    assert "still goes through the graph of an earlier iteration" in verdict.summary
 
 
 def test_a_closure_that_makes_its_graph_has_that_of_now(fit):

@@ -565,7 +565,7 @@ def test_what_was_computed_once_may_become_a_constant_from_the_first_call_on(tmp
     sick = Sick(tmp_path, ONCE)
     constant = sick.judge(sick.edited(("* advantages)", "* advantages.detach())")))
     assert constant.verified is True
-    assert "which had worked, gives other gradients to `critic.*` (2 parameters)" in constant.summary
+    assert "worked before and now gives other gradients to `critic.*` (2 parameters)" in constant.summary
     learned = ("learned = (critic(states) - rewards).square().mean()", "learned = 0.0 * critic(states).mean()")
     assert sick.judge(sick.edited(("* advantages)", "* advantages.detach())"), learned)).verified is not True
     scaled = sick.judge(sick.edited(("* advantages)", "* 2 * advantages.detach())")))

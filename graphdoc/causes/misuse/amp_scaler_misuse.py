@@ -69,7 +69,7 @@ For the rest, which of the calls is the one too many depends on the loop. With a
 unscale, step and update belong to the last batch only. With several optimizers: one `scale(loss).backward()` for each
 loss, one `step` for each optimizer, one `update` at the end of the iteration.
 
-A scaler that was made again and again is made once, in front of the loop, and handed to the function that uses it:
+A scaler that was made again and again is made once, before the loop, and handed to the function that uses it:
 unsafe, for steps are taken from then on.
 
 Keep the parameters in float32 and let `torch.autocast` choose the precision of the operations. `bfloat16` needs no
@@ -144,7 +144,7 @@ def _renewed(program: Program, sign: Sign) -> Finding:
     remedies = remedy_at(
         made,
         "make_once",
-        "make the scaler once, in front of the loop",
+        "make the scaler once, before the loop",
         "unsafe",
         "it keeps the factor that it has found, and steps are taken",
     )
@@ -153,7 +153,7 @@ def _renewed(program: Program, sign: Sign) -> Finding:
         Proof.CALLS.where(False),
         f"`{code_at(sources, innermost_user(sign.stack))}` never steps: a new GradScaler begins again each time",
         "A scaler begins with a factor of 65536 and halves it in each step that it leaves out because of infinite "
-        "gradients. One that is made anew has forgotten what the one before had found.",
+        "gradients. A new one has forgotten what the one before had found.",
         (
             *span_of("cause", sign.other, "each begins again from its first factor", sources),
             *span_of("related", sign.stack, f"{sign.count} calls, and no step was taken", sources),

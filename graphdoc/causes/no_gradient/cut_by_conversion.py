@@ -114,7 +114,7 @@ def _told(program: Program, cut: Cut) -> Finding:
         f"{as_called(cut.op)} takes the loss out of the graph, so backward reaches no parameter",
         f"At {same_line(cut)} {as_called(cut.op)} copies the values out of the graph. What is computed from them has "
         "the same numbers and no graph, so autograd sees no parameter that the loss depends on.",
-        story(program, cut, f"{as_called(cut.op)} takes the values and leaves the graph here"),
+        story(program, cut, f"{as_called(cut.op)} copies the values only: the graph ends here"),
         facts_of(program.cuts, cut),
         for_each_term([_remedies(program.sources, c) for c in together]) if not _in_steps(program) else (SMOOTH,),
     )

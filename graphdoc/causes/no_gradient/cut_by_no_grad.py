@@ -271,7 +271,7 @@ def _remedies(program: Program, cut: Cut, switch: Frame | None) -> tuple[Remedy,
     removed = remedy_at(
         switch,
         "remove_switch",
-        "Record this part: take the switch away here",
+        "Record gradients in this part: remove the switch",
         "unsafe",
         "The parameters used in this part then receive gradient, and its activations are kept until backward.",
     )

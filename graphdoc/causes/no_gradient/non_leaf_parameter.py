@@ -98,7 +98,7 @@ def _told(program: Program, name: str, update: Frame) -> Finding:
         remedy_at(
             update,
             "under_no_grad_update",
-            f"Write into `{name}` instead of binding the name anew",
+            f"Write into `{name}` instead of assigning its name again",
             "unsafe",
             "The leaf stays the same object, and keeps its gradient until it is set to zero.",
             name=name,

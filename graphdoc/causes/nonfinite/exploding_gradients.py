@@ -68,20 +68,20 @@ def _told(program: Program, trouble: Trouble, birth: Birth) -> Finding:
     begun = took_off(norms)
     at = birth.place
     more: tuple[Span, ...] = (
-        (span("failed", at, f"overflows: {largest:.2g} goes in", program.sources),) if at is not None else ()
+        (span("failed", at, f"overflows: its input is {largest:.2g}", program.sources),) if at is not None else ()
     )
     clipped = bool(library_calls(program.sources, "clip_grad_norm_", "clip_grad_value_"))
     if step is not None and not clipped:
-        more += (span("cause", step, "takes a step of any size", program.sources),)
+        more += (span("cause", step, "the size of this step is not limited", program.sources),)
     return tell(
         trouble,
         birth,
         PAGE.title if clipped else "The gradients explode: nothing bounds the size of a step",
         "takes steps that are too large, though gradients are clipped"
         if clipped
-        else "no bound between this and the step",
+        else "its gradients are not clipped before the step",
         _growth(trouble, norms, begun),
-        "no single expression is at fault, the numbers had grown out of all bounds before."
+        "no single expression is at fault, the numbers had been growing before."
         + (" Gradients are clipped, and the steps are too large all the same: lower the rate." if clipped else ""),
         () if clipped else clipping(program, trouble),
         confidence="likely",
@@ -96,7 +96,7 @@ def _growth(trouble: Trouble, norms: list[tuple[int, float]], begun: int | None)
     """How the norm of the gradient went, from when on, and whose part of it grew."""
     told = [f"the norm of the gradient was {norms[0][1]:.3g} at first"] if norms else []
     told += [f"{norms[-1][1]:.3g} in the last step"] if len(norms) > 1 else []
-    told += [f"it took off at backward call {begun + 1}"] if begun is not None else []
+    told += [f"it exploded at backward call {begun + 1}"] if begun is not None else []
     if begun is not None and trouble.grew_first:
         told.append(f"{folded(trouble.grew_first)} grew first")
     elif trouble.grown and trouble.grown[0][1] > FAR:

@@ -72,7 +72,7 @@ def _by_zero(trouble: Trouble, birth: Birth) -> Finding:
         birth,
         guard,
         f"Divide by at least {'one' if counts(birth) else 'a little'}: bound {operand}",
-        "Where the divisor is above the bound, nothing changes.",
+        "Nothing changes where the divisor is above the bound.",
     )
     inside = " in the backward of a function of its own" if birth.inner else ""
     return tell(
@@ -107,8 +107,8 @@ def _by_little(trouble: Trouble, birth: Birth) -> Finding:
             trouble,
             birth,
             "clamp_min(1e-8)",
-            f"Divide by at least a little: bound {operand}",
-            "Where the divisor is above the bound, nothing changes.",
+            f"Keep {operand} away from zero",
+            "Nothing changes where the divisor is above the bound.",
         )
         if not any(i.count("negative") for i in (*birth.inputs[1:], *[n for n in (birth.saved("other"),) if n]))
         else (),

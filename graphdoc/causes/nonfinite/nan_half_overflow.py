@@ -42,7 +42,7 @@ fits depends on the hardware and on the precision that is needed.
 def _told(trouble: Trouble, birth: Birth) -> Finding:
     """The first bad value is infinite in half precision, made of numbers that are far from the end of single's."""
     largest = max((i.largest for i in birth.inputs if i.bounds is not None), default=None)
-    size = f"what goes in is at most {largest:.4g} in size" if largest is not None else ""
+    size = f"its input is at most {largest:.4g} in size" if largest is not None else ""
     room = birth.operation not in _REPEATED
     return tell(
         trouble,

@@ -51,8 +51,8 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
         trouble,
         birth,
         "clamp_min(1e-12)",
-        f"Divide by at least a little: bound {operand}",
-        "As `F.normalize` does it: the zero vector stays zero, every other one stays as it is.",
+        f"Keep {operand} away from zero",
+        "A zero vector stays zero, as in `F.normalize`; every other one stays as it is.",
     )
     return tell(
         trouble,

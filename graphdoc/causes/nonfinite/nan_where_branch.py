@@ -54,19 +54,19 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
     chosen = birth.chosen or next((b.chosen for b in trouble.others if b.chosen is not None), None)
     operand = called(trouble, birth)
     more = (
-        (span("related", chosen, "leaves these elements out, but sends them 0 * nan", trouble.sources),)
+        (span("related", chosen, "drops these elements, but backward computes 0 * nan for them", trouble.sources),)
         if chosen
         else ()
     )
     return tell(
         trouble,
         birth,
-        f"{function(trouble, birth)} is left out where it has no value, but its gradient is not",
-        "outside of its domain where it is not used",
+        f"{function(trouble, birth)} is masked where it has no value, but its gradient is not",
+        "has no value where the mask drops it",
         f"the loss of that call is finite, the gradient of {operand} is not"
         if trouble.what != "loss"
         else f"the gradient of {operand} is not finite, and this loss is computed from it",
-        "the forward pass leaves the bad elements out, the backward pass multiplies their derivative by zero.",
+        "the forward pass drops the bad elements, backward multiplies their nan or inf derivative by zero.",
         remedy_at(
             chosen or birth.place,
             "where_twice",

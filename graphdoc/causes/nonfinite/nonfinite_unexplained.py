@@ -81,7 +81,7 @@ def _overflow(trouble: Trouble, birth: Birth, of: str) -> Finding:
         birth,
         f"The result of {of} is too large for {birth.output.dtype}",
         f"larger than {birth.output.dtype} can hold",
-        f"what goes in is as large as {largest:.4g}",
+        f"its input is as large as {largest:.4g}",
         "the result has no place in its type and is infinite.",
         confidence=Proof.BIRTH.where(birth.shows == "inf" and not birth.node),
     )

@@ -120,7 +120,7 @@ def _used(program: Program, frame: Frame) -> Finding:
         _NEEDED_SINCE,
         f"{where(frame)} needs {one} (`unbind`, `chunk`, `split`, a loop over a tensor). Since then the tensor that "
         "they are views of was written in place, as an optimizer's step writes into a parameter, and autograd cannot "
-        "tell what the views are now. Keep the tensor itself, and take its parts anew where they are used.",
+        "tell what the views are now. Keep the tensor itself, and take its parts again where they are used.",
         (span("cause", frame, f"{needs} {one}, whose base was written since", program.sources),),
     )
 
@@ -241,7 +241,7 @@ def _from_text(program: Program) -> Finding | None:
             confidence="likely",
             title=_NEEDED_SINCE,
             explanation="This line needs one of several views that one call had returned (`unbind`, `chunk`, `split`, "
-            "a loop over a tensor), whose base was written since. Take the tensor apart anew, or take a copy apart.",
+            "a loop over a tensor), whose base was written since. Take the tensor apart again, or take a copy apart.",
             role="cause",
             label="needs a view whose base was written",
         )

@@ -109,7 +109,7 @@ def _told(program: Program, found: Overwrite) -> Finding:
         strength,
         confidence,
         f"{what} this loss to a graph from before a step, kept by `retain_graph=True`" if names else PAGE.title,
-        f"{what} this loss to a graph that an earlier backward has walked. Without retain_graph=True that call would "
+        f"{what} this loss to a graph that an earlier backward went through. Without retain_graph=True that call would "
         f"have freed it, and the message would be *second time*. Kept, the graph needs {called(found.stale)} as it was "
         "before the step. The fault is the connection: part it and drop the flag.",
         (
@@ -169,8 +169,8 @@ def _from_text(program: Program) -> Finding | None:
         title=PAGE.title,
         explanation=(
             "If the program calls backward with retain_graph=True to avoid an earlier error, this one has the same "
-            "fault: an old graph is walked again, after the optimizer has changed the weights it needs. Detach what "
-            "is carried over and remove the flag."
+            "fault: backward goes through an old graph again, after the optimizer has changed the weights it needs. "
+            "Detach what is carried over and remove the flag."
         ),
-        label="this backward walks a graph whose weights have been stepped",
+        label="this backward goes through a graph whose weights have been updated",
     )

@@ -90,9 +90,9 @@ def _told(program: Program, found: Overwrite) -> Finding:
         strength,
         confidence,
         f"{what} is changed in place at every step, and backward needs its old values",
-        f"{what} is one tensor, written anew in every step; {times} operation{'s' if times > 1 else ''} of this graph "
-        "saved it, or a part of it, before a later write. All parts of a tensor share one version. Give each step a "
-        "tensor of its own.",
+        f"{what} is one tensor that every step changes in place; {times} operation{'s' if times > 1 else ''} of this "
+        "graph saved it, or a part of it, before a later change. All parts of a tensor share one version. "
+        "Give each step a tensor of its own.",
         story(program.sources, program.raised, found, _causes(program.sources, program.nodes, found)),
         facts_of(program, found),
         (*used, *written) if cuts_there(found.writers) else (*written, *used),
@@ -102,7 +102,7 @@ def _told(program: Program, found: Overwrite) -> Finding:
 
 def _causes(sources: SourceTexts, nodes: list[Node], found: Overwrite) -> list[Span]:
     return [
-        span("cause", w.frame, "writes into the tensor that earlier steps have saved", sources, written(nodes, w))
+        span("cause", w.frame, "changes in place what earlier steps have saved", sources, written(nodes, w))
         for w in found.writers
         if w.frame is not None
     ]

@@ -135,7 +135,7 @@ def _told(program: Program, reuse: Reuse) -> Finding:
         f"{named} {carry} the last iteration's graph into this one" if named else PAGE.title,
         f"This iteration's loss uses {named or 'a tensor'} from {'after' if reuse.kept_behind else 'before'} the "
         f"earlier backward call, with {'their' if several(named) else 'its'} old graph. {_since(program, reuse)}. "
-        "Keep the numbers and let go of the graph once each iteration.",
+        "Detach it once each iteration: that keeps the numbers and drops the graph.",
         (
             *_kept(program, reuse),
             *flow(program.sources, program.nodes, reuse),
@@ -196,17 +196,17 @@ def _since(program: Program, reuse: Reuse) -> str:
     """What has become of the older graph, as a sentence."""
     if stepped_since(program, reuse):
         return f"Since then {STEPPED}"
-    return "The earlier call has already used that graph up"
+    return "The earlier call has freed that graph"
 
 
 def _because(program: Program, reuse: Reuse, what: str) -> str:
-    were, their, them = ("were", "their", "them") if several(what) else ("was", "its", "it")
+    were, their = ("were", "their") if several(what) else ("was", "its")
     if stepped_since(program, reuse):
-        return f"{what} {were} made {before(reuse)} and nothing has cut {them} since; {STEPPED}"
+        return f"{what} {were} computed {before(reuse)} and never detached; {STEPPED}"
     if reuse.kept_behind and reuse.freeing is not None:
         used = numbered(reuse.journal, reuse.freeing)
-        return f"{what} {were} made of values whose graph {used} had used up, and nothing has cut {them} since"
-    return f"{what} {were} made {before(reuse)}, which used {their} graph up, and nothing has cut {them} since"
+        return f"{what} {were} computed from values whose graph {used} had freed, and {were} never detached"
+    return f"{what} {were} computed {before(reuse)}, which freed {their} graph, and {were} never detached"
 
 
 def _from_text(program: Program) -> Finding | None:

@@ -108,20 +108,20 @@ def recognise(program: Program) -> Finding | None:
 def _told(program: Program, reuse: Reuse) -> Finding:
     named = names_of(program.sources, program.nodes, reuse.carries, 2)
     apart = kept_apart(program, reuse)
-    computed, again = ("set", "set anew") if apart else ("computed", "computed again")
+    computed, again = ("set", "set again") if apart else ("computed", "computed again")
     clear = reuse.role is not Role.UNKNOWN and not reuse.may_be_held
     return Finding(
         0.9,
         Proof.OLDER_EDGE.where(reuse.made_before_all and clear and reuse.same_line),
-        f"{named} {'were' if ' and ' in named else 'was'} {computed} once, and every backward walks the same graph"
+        f"{named} {'were' if ' and ' in named else 'was'} {computed} once, and every backward needs that one graph"
         if named
         else PAGE.title,
         f"A part of this loss was {computed} once, before the earlier backward call, and not {again} since; that call "
-        f"has used its graph up. {_advice(lost(program.evidence.fresh_reaches, reuse), reuse)}",
+        f"has freed its graph. {_advice(lost(program.evidence.fresh_reaches, reuse), reuse)}",
         _places(program, reuse, apart),
         facts_of(program, reuse),
         remedies_for(program, reuse),
-        because=f"made {before(reuse)}, which used the graph up, and not {again} since",
+        because=f"made {before(reuse)}, which freed its graph, and not {again} since",
     )
 
 

@@ -120,7 +120,7 @@ def _root(program: Program, reuse: Reuse, failing: Event) -> Finding:
         Proof.OLDER_EDGE.where(reuse.from_one_root and failing.root_output >= 0),
         _title(program, reuse),
         f"{_what(program, reuse, call_name(failing))}. Every call "
-        "frees the graph that it has walked unless it is told to keep it.",
+        "frees the graph that it went through unless it is told to keep it.",
         (
             *failed,
             *freed,
@@ -233,7 +233,7 @@ def _term(program: Program, reuse: Reuse) -> Finding:
         0.94,
         Proof.OLDER_EDGE.confidence,
         f"autograd.grad frees the graph of {name}, which {is_part} of this loss" if name else PAGE.title,
-        f"The autograd.grad call at {where(frame)} differentiates {name or 'a tensor'} and frees what it has walked, "
+        f"The autograd.grad call at {where(frame)} differentiates {name or 'a tensor'} and frees that graph, "
         f"which {is_part} of the loss, whose {call_name(reuse.failing)} goes through that graph again. An inner "
         "call whose graph is needed later has to keep it.",
         (
@@ -250,7 +250,7 @@ def _term(program: Program, reuse: Reuse) -> Finding:
         ),
         facts_of(program, reuse),
         remedies_for(program, reuse),
-        because=f"the call at {where(frame)} walked what this loss contains, without retain_graph=True",
+        because=f"the call at {where(frame)} went through what this loss contains, without retain_graph=True",
     )
 
 

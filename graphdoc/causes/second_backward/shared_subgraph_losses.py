@@ -189,7 +189,7 @@ def _meeting(program: Program, reuse: Reuse) -> list[Span]:
         # What both share is right; the call that is to keep it is the place.
         decided = decided_at(program.sources, reuse.freeing.stack, "retain_graph")
         if decided is not None:
-            return [span("cause", decided[0], "this call does not keep what it walks", program.sources), *calls]
+            return [span("cause", decided[0], "this call frees what it goes through", program.sources), *calls]
     return [*shared[:1], *calls]
 
 

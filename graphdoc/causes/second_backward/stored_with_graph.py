@@ -147,10 +147,10 @@ def _reference(program: Program, reuse: Reuse) -> Finding:
         program,
         reuse,
         f"{what} {are} kept for several updates and still {hold} the graph that made {them}",
-        f"{what} {were} computed before the updates, and each update compares {them} with what it computes anew. There "
+        f"{what} {were} computed before the updates, and each update compares {them} with new values. There "
         f"{it}: {folded(reuse.own, 2)} {'learns' if len(reuse.own) == 1 else 'learn'} through the new "
-        "value. The first update has used the old graph up. Keep the numbers only.",
-        f"{what} {were} made {before(reuse)}, which used {its} graph up; the loss learns through others",
+        "value. The first update has freed the old graph. Detach what is kept.",
+        f"{what} {were} computed {before(reuse)}, which freed {its} graph; the loss learns through new values",
     )
 
 
@@ -162,12 +162,12 @@ def _left(program: Program, reuse: Reuse) -> Finding:
     return _data(
         program,
         reuse,
-        f"{what} {was} kept with {its} graph, which the pass of another loss has made and used up",
+        f"{what} {was} kept with {its} graph, which the pass of another loss has made and freed",
         f"{what} {has} the graph of the earlier loss's pass. The pass of this loss computes anew with the same "
         f"parameters: {folded(reuse.behind, 2)} {learns} through that, and what the other pass has left is most likely "
         "data for it, as a teacher's output or a target is. Keep the numbers only. Where this loss is to learn through "
         "both, the earlier call has to keep its graph.",
-        f"{what} {was} made {before(reuse)}, which used {its} graph up; the pass of this loss leads to "
+        f"{what} {was} computed {before(reuse)}, which freed {its} graph; the pass of this loss leads to "
         f"{folded(reuse.behind, 2)}, too",
     )
 

@@ -130,8 +130,8 @@ def _of_another(program: Program, reuse: Reuse) -> Finding:
         _title(reuse, what),
         f"{whose} takes {what} with {'their' if ' and ' in what else 'its'} graph. That graph leads to "
         f"{folded(reuse.behind) or 'other parameters'}, {trained_by(program, reuse.behind)}. For "
-        f"{whose[0].lower()}{whose[1:]} they are constants. Two backward calls meet in one graph, and the first one "
-        "has used it up.",
+        f"{whose[0].lower()}{whose[1:]} they are constants. Two backward calls go through one graph, and "
+        "the first one has freed it.",
         (
             *taken,
             *_places(program, reuse, carries),
@@ -163,7 +163,12 @@ def _places(program: Program, reuse: Reuse, carries: list[OlderEdge]) -> list[Sp
     if reuse.in_earlier_loss and not program.evidence.earlier_edges:
         uses = earlier_uses(program.sources, program.nodes, reuse)
     earlier = [
-        span("cause", frame, f"`{name}` enters this loss with the graph of another objective", program.sources)
+        span(
+            "cause",
+            frame,
+            f"`{name}` is used here with its graph: this loss reaches the other network",
+            program.sources,
+        )
         for frame, name in uses
     ]
     return [
@@ -183,8 +188,8 @@ def _taken_in(reuse: Reuse, earlier: list[Span]) -> str:
     if earlier and reuse.coupling is None:
         return "taken in here by the loss that trains it"
     if reuse.owners:
-        return "enters this loss with the graph of another objective"
-    return "enters this loss with a graph that no optimizer trains"
+        return "used here with its graph: this loss reaches the other network"
+    return "used here with a graph that no optimizer trains"
 
 
 def _data_of_both(program: Program, reuse: Reuse) -> Finding:
@@ -201,7 +206,7 @@ def _data_of_both(program: Program, reuse: Reuse) -> Finding:
         if what
         else PAGE.title,
         f"Both losses take {what or 'a value'} with its graph. That graph leads to {behind}. The losses are "
-        f"for {ours}: for them it is data. The first backward call has used that graph up. Take the numbers only.",
+        f"for {ours}: for them it is data. The first backward call has freed that graph. Detach it.",
         (*made, *flow(program.sources, program.nodes, reuse), *calls_of(program, reuse)),
         facts_of(program, reuse),
         remedies_for(program, reuse),
@@ -221,7 +226,7 @@ def _overwritten(program: Program, reuse: Reuse, found: Overwrite) -> Finding:
         trust(found, 0.96)[0],
         Proof.OLDER_EDGE.where(reuse.owned_by_others and found.exact),
         f"{what} bring{'' if plural else 's'} the graph of an overwritten network into this loss",
-        f"This loss takes {what} with the graph that made {'them' if plural else 'it'}, behind which lie {behind}. "
+        f"This loss takes {what} with {'their' if plural else 'its'} graph, which leads to {behind}. "
         f"For this loss they are constants. {first_writer(found)} overwrote {called(found.stale)} after that graph had "
         "saved it, and this backward asks for the old values. Numbers without a graph ask for none.",
         (
@@ -258,10 +263,10 @@ def _because(program: Program, reuse: Reuse) -> str:
     free = [o.id for o in program.optimizers if o.id in ours and not {*o.parameters} & reuse.behind]
     names = all_told(program.optimizers, free)
     if reuse.weighed_by is not None:
-        text += ". The loss multiplies by it what leads to other parameters, and makes nothing else of it"
+        text += ". The loss uses it as a factor only"
     if not names:
         return text
-    return f"{text}; this loss is for {listing(names)}, which {'have' if len(names) > 1 else 'has'} none of it"
+    return f"{text}; this loss is for {listing(names)}, which hold{'' if len(names) > 1 else 's'} none of them"
 
 
 def targets_of(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> tuple[Span, ...]:
@@ -272,7 +277,7 @@ def targets_of(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> tuple[S
         s
         for c in (*reuse.coupling.late, *reuse.coupling.early)
         if (n := node_with(nodes, c.consumer)) is not None
-        for s in span_of("cause", n.stack, "enters this loss with the graph of another objective", sources)
+        for s in span_of("cause", n.stack, "used here with its graph: this loss reaches the other network", sources)
     ]
     aims = [
         span("cause", frame, f"what {loss} compares with" if loss else "taken in as it is", sources)

@@ -129,8 +129,8 @@ def _nothing_given(
         sources,
         found,
         clip,
-        f"`{found.name}` is used up: the gradients of {'a part of ' if found.part else ''}`{found.module}` are not "
-        "clipped",
+        f"`{found.name}` is an exhausted iterator: the gradients of {'a part of ' if found.part else ''}"
+        f"`{found.module}` are not clipped",
         "finds nothing in it: no gradient is bounded",
         f"{sign.count} calls in a row were given no parameter at all, while {name} stepped",
         span_of("related", sign.other, "uses the gradients as they are", sources),

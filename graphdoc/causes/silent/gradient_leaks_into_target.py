@@ -98,11 +98,12 @@ def _trained(sources: SourceTexts, sign: Sign) -> Finding | None:
     code = code_at(sources, frame)
     copied = bool(sign.other)
     how = "is copied from" if copied else "follows"
+    only = "be a copy of" if copied else "follow"
     label = f"brings the {'copied ' if copied else ''}network's graph into the loss"
     return Finding(
         0.93,
         "likely",  # whom the loss trains is seen; what was meant as a goal is not
-        f"the loss trains {whose or 'a network'}, which is only meant to {'be copied' if copied else 'follow'}",
+        f"the loss trains {whose or 'a network'}, which should only {only} the trained one",
         f"The goal of this loss carries the graph of the network that {how} the trained one.",
         (
             *span_of("cause", sign.stack, label, sources),

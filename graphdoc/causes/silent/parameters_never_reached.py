@@ -104,7 +104,7 @@ def _given_nothing(program: Program) -> Finding | None:
         sources,
         used,
         frame,
-        f"`{used.name}` is used up: the optimizer is given nothing of `{used.module}`",
+        f"`{used.name}` is an exhausted iterator: the optimizer gets nothing of `{used.module}`",
         "finds no parameter in it",
         "the optimizer was given an empty iterator",
     )
@@ -149,7 +149,7 @@ def _used_up(
         sources,
         found[0],
         at,
-        f"`{found[0].name}` is used up: `{name}` is given nothing of "
+        f"`{found[0].name}` is an exhausted iterator: `{name}` is given nothing of "
         f"{'that part of ' if found[0].part else ''}`{found[0].module}`",
         "makes a group with no parameter in it",
         f"in {sign.count} steps `{name}` had a group without parameters",

@@ -77,7 +77,7 @@ def _told(program: Program, sign: Sign) -> Finding:
         tuple(spans),
         remedies=tuple(_remedies(program, sign)),
         because=f"before each of {sign.count} steps in a row, backward found in {folded(sign.parameters) or '.grad'} "
-        "the very gradients of the step before",
+        "the gradients of the step before unchanged",
     )
 
 
