@@ -19,14 +19,11 @@ from graphdoc.fixes.fix_kind import (
 from graphdoc.fixes.structures import convert_expression
 from graphdoc.source.edits import delete, drop_arguments, insert_after, rename, write
 from graphdoc.source.module import Source
-from graphdoc.source.paths import key, last_word
+from graphdoc.source.paths import key, last_word, words
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import imported_as, name_for
 
-_WRAPPERS = frozenset(
-    {"float", "int", "Variable", "tensor", "as_tensor", "from_numpy", "asarray", "array", "Tensor", "FloatTensor"}
-    | {"stop_gradient"}
-)
+_WRAPPERS = words("float int Variable tensor as_tensor from_numpy asarray array Tensor FloatTensor stop_gradient")
 _METHODS = frozenset(
     {"item", "detach", "detach_", "numpy", "tolist", "cpu", "data", "requires_grad_", "long", "int", "round", "bool"}
 )

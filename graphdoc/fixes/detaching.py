@@ -11,15 +11,12 @@ from graphdoc.fixes.structures import convert_expression, rebinding
 from graphdoc.source.edits import copied, delete, insert_after, insert_before, instead, write, written
 from graphdoc.source.effects import method_of
 from graphdoc.source.module import Source
-from graphdoc.source.paths import key, parse_expression, plain_names, same, targets_of
+from graphdoc.source.paths import key, parse_expression, plain_names, same, targets_of, words
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, imported_as, is_rebindable, iterated, own_nodes, scope_of, torch_name
 
 # Reading these takes no gradient along.
-_METADATA = frozenset(
-    {"shape", "dtype", "device", "ndim", "size", "dim", "numel", "layout", "is_cuda", "requires_grad", "grad"}
-    | {"data", "detach"}
-)
+_METADATA = words("shape dtype device ndim size dim numel layout is_cuda requires_grad grad data detach")
 
 
 @kind("detach_expression")

@@ -23,7 +23,7 @@ from graphdoc.program.bindings import (
 from graphdoc.program.optimizer_places import Owners
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.module import Source, parsed, walked
-from graphdoc.source.paths import covers
+from graphdoc.source.paths import covers, words
 
 Site = tuple[tuple[str, int, int], ...]
 
@@ -198,22 +198,12 @@ def _handed_out(scope: ast.AST, line: int) -> set[str]:
 # Two losses of one pass that each train a network of its own, and take the other's output as something to aim at.
 
 # The losses of torch.nn.functional whose second argument is what the first one is to become.
-_WITH_TARGET = frozenset(
-    {
-        "kl_div",
-        "mse_loss",
-        "l1_loss",
-        "smooth_l1_loss",
-        "huber_loss",
-        "cross_entropy",
-        "binary_cross_entropy",
-        "binary_cross_entropy_with_logits",
-        "nll_loss",
-        "gaussian_nll_loss",
-        "poisson_nll_loss",
-        "soft_margin_loss",
-        "multilabel_soft_margin_loss",
-    }
+_WITH_TARGET = words(
+    """
+    kl_div mse_loss l1_loss smooth_l1_loss huber_loss cross_entropy binary_cross_entropy
+    binary_cross_entropy_with_logits nll_loss gaussian_nll_loss poisson_nll_loss soft_margin_loss
+    multilabel_soft_margin_loss
+    """
 )
 
 Target = tuple[Frame, str]

@@ -9,27 +9,16 @@ from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.program.bindings import expression_at, frame_of, function_at, is_name, scope_at, source_at, statement_at
 from graphdoc.program.container_entries import statements
 from graphdoc.source.module import Source, walked
-from graphdoc.source.paths import covers, is_path, key, last_word, pairs, targets_of, without_subscripts
+from graphdoc.source.paths import covers, is_path, key, last_word, pairs, targets_of, without_subscripts, words
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import imported_as, is_list
 
-_SHARES = frozenset(
-    {"view", "view_as", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "expand", "expand_as", "permute"}
-    | {"transpose", "swapaxes", "movedim", "t", "narrow", "select", "chunk", "split", "unbind", "unfold", "diagonal"}
-    | {
-        "detach",
-        "contiguous",
-        "to",
-        "cuda",
-        "cpu",
-        "float",
-        "double",
-        "type",
-        "type_as",
-        "requires_grad_",
-        "get",
-        "pop",
-    }
+_SHARES = words(
+    """
+    view view_as reshape flatten unflatten squeeze unsqueeze expand expand_as permute transpose swapaxes movedim t
+    narrow select chunk split unbind unfold diagonal detach contiguous to cuda cpu float double type type_as
+    requires_grad_ get pop
+    """
 )
 """Methods that give the same memory, or may, or a part of it; and those that take an item out of a container."""
 _VIEWS = frozenset({"data", "T", "mT", "H", "mH", "real", "imag"})

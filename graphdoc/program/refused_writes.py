@@ -28,16 +28,13 @@ from graphdoc.program.observed import Program
 from graphdoc.program.spans import Reached, innermost_user
 from graphdoc.source.expressions import is_full
 from graphdoc.source.module import Loop, walked
-from graphdoc.source.paths import covers, key, last_word, targets_of, without_subscripts
+from graphdoc.source.paths import covers, key, last_word, targets_of, without_subscripts, words
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import is_container, iterated
 
 # What a leaf is for that the program writes in place: a gradient of its own, or to be filled with what has a graph.
 
-_FILLS = frozenset(
-    {"zero_", "fill_", "copy_", "normal_", "uniform_", "random_", "bernoulli_", "exponential_", "cauchy_"}
-    | {"geometric_", "log_normal_"}
-)
+_FILLS = words("zero_ fill_ copy_ normal_ uniform_ random_ bernoulli_ exponential_ cauchy_ geometric_ log_normal_")
 _RECKONS = frozenset({"add_", "sub_", "mul_", "div_", "addcmul_", "addcdiv_", "subtract_", "multiply_", "divide_"})
 _WRAPPERS = frozenset({"Variable", "to", "cuda", "cpu", "float", "double", "type"})
 

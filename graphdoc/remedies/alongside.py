@@ -17,22 +17,16 @@ from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.remedies.constant_value import frame_at
 from graphdoc.remedies.fix_places import applies
+from graphdoc.source.paths import words
 from graphdoc.story.wording import listing
 
 # Each step by its own loss's gradient: what another optimizer's loss has left is cleared before the failing call.
 
-_LEAVES_CALL = frozenset(
-    {
-        "clone_parameters",
-        "compute_in_method",
-        "detach_assigned",
-        "detach_between",
-        "detach_expression",
-        "drop_keyword",
-        "recompute_after",
-        "score_detached",
-        "steps_last",
-    }
+_LEAVES_CALL = words(
+    """
+    clone_parameters compute_in_method detach_assigned detach_between detach_expression drop_keyword recompute_after
+    score_detached steps_last
+    """
 )
 """Kinds of fix that leave the failing call where it is, as the one that its optimizers step behind."""
 MOST = 3

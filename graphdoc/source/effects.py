@@ -8,105 +8,26 @@ from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 
 from graphdoc.source.module import walked
-from graphdoc.source.paths import key, last_word, pairs, targets_of
+from graphdoc.source.paths import key, last_word, pairs, targets_of, words
 
 _MODULES = frozenset({"torch", "F", "nn", "functional", "math", "np", "numpy", "T"})
 """First names by which PyTorch's and numpy's functions are called: these compute and keep nothing."""
-_PURE = frozenset(
-    [
-        "mean",
-        "sum",
-        "item",
-        "detach",
-        "flatten",
-        "squeeze",
-        "unsqueeze",
-        "view",
-        "reshape",
-        "pow",
-        "log",
-        "exp",
-        "clone",
-        "abs",
-        "neg",
-        "sqrt",
-        "mul",
-        "add",
-        "sub",
-        "div",
-        "float",
-        "double",
-        "long",
-        "int",
-        "cpu",
-        "cuda",
-        "to",
-        "numpy",
-        "tolist",
-        "max",
-        "min",
-        "argmax",
-        "argmin",
-        "std",
-        "var",
-        "norm",
-        "clamp",
-        "softmax",
-        "log_softmax",
-        "sigmoid",
-        "tanh",
-        "relu",
-        "size",
-        "dim",
-        "numel",
-        "t",
-        "transpose",
-        "permute",
-        "expand",
-        "expand_as",
-        "repeat",
-        "gather",
-        "index_select",
-        "append",
-        "extend",
-        "keys",
-        "values",
-        "items",
-        "format",
-        "join",
-        "data",
-        "square",
-        "type",
-        "contiguous",
-    ]
+_PURE = words(
+    """
+    mean sum item detach flatten squeeze unsqueeze view reshape pow log exp clone abs neg sqrt mul add sub div float
+    double long int cpu cuda to numpy tolist max min argmax argmin std var norm clamp softmax log_softmax sigmoid tanh
+    relu size dim numel t transpose permute expand expand_as repeat gather index_select append extend keys values items
+    format join data square type contiguous
+    """
 )
 """Methods of tensors, lists and dicts that read no parameter but their own tensor's value."""
 
 
-DRAWS = frozenset(
-    [
-        "sample",
-        "sample_n",
-        "rsample",
-        "multinomial",
-        "bernoulli",
-        "poisson",
-        "normal",
-        "randn",
-        "rand",
-        "randint",
-        "randperm",
-        "randn_like",
-        "rand_like",
-        "randint_like",
-        "gumbel_softmax",
-        "choice",
-        "choices",
-        "permutation",
-        "shuffle",
-        "uniform",
-        "random",
-    ]
+DRAWS = words(
+    """
+    sample sample_n rsample multinomial bernoulli poisson normal randn rand randint randperm randn_like rand_like
+    randint_like gumbel_softmax choice choices permutation shuffle uniform random
+    """
 )
 """Functions and methods that draw random numbers."""
 READS_GRADIENTS = frozenset({"clip_grad_norm_", "clip_grad_value_", "unscale_", "grad", "clip_grad_norm"})

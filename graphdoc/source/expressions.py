@@ -6,7 +6,7 @@ import ast
 from enum import Enum
 
 from graphdoc.source.module import Source
-from graphdoc.source.paths import is_path, last_word
+from graphdoc.source.paths import is_path, last_word, words
 
 # What a function of numbers is given, read off its expression: the argument, the divisor, the base.
 
@@ -187,18 +187,15 @@ POSITIONS = {
     "alpha_dropout": 3, "feature_alpha_dropout": 3, "rrelu": 4, "threshold": 3, "hardtanh": 3,
 }  # fmt: skip
 
-FRESH = frozenset({
-    "exp", "expm1", "log", "log1p", "log2", "log10", "sigmoid", "logsigmoid", "tanh", "sqrt", "rsqrt", "reciprocal",
-    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "erf", "erfc", "neg", "abs",
-    "softmax", "log_softmax", "softplus", "logsumexp", "pow", "square", "add", "sub", "mul", "div", "matmul", "mm",
-    "bmm", "mv", "dot", "outer", "addmm", "baddbmm",
-    "sum", "mean", "prod", "norm", "vector_norm", "var", "std", "amax", "amin", "cumsum", "cumprod", "logcumsumexp",
-    "dist", "cdist", "einsum", "linear", "conv1d", "conv2d", "conv3d",
-    "clamp", "clamp_min", "clamp_max", "maximum", "minimum", "where",
-    "cat", "stack", "clone", "lerp",
-    "gather", "index_select", "masked_select", "masked_fill", "tril", "triu", "flip", "roll", "repeat_interleave",
-    "layer_norm",
-})  # fmt: skip
+FRESH = words(
+    """
+    exp expm1 log log1p log2 log10 sigmoid logsigmoid tanh sqrt rsqrt reciprocal sin cos tan asin acos atan atan2 sinh
+    cosh erf erfc neg abs softmax log_softmax softplus logsumexp pow square add sub mul div matmul mm bmm mv dot outer
+    addmm baddbmm sum mean prod norm vector_norm var std amax amin cumsum cumprod logcumsumexp dist cdist einsum linear
+    conv1d conv2d conv3d clamp clamp_min clamp_max maximum minimum where cat stack clone lerp gather index_select
+    masked_select masked_fill tril triu flip roll repeat_interleave layer_norm
+    """
+)
 """Functions and methods of tensors whose result is new and nobody else's, never a view of what they got."""
 
 

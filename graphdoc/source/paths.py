@@ -6,6 +6,12 @@ import ast
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
+
+def words(text: str) -> frozenset[str]:
+    """A table of words, from a text that has blanks or new lines between them."""
+    return frozenset(text.split())
+
+
 # Expressions that bind at least as tightly as an attribute access, so that ``.detach()`` can follow them.
 _ATOMS = (
     ast.Name,

@@ -30,21 +30,18 @@ from graphdoc.program.spans import (
     where,
 )
 from graphdoc.program.writers import By, Writer
+from graphdoc.source.paths import words
 from graphdoc.story.overwrite import called, readable, saved_by
 
 MOST_DEEDS = 3
 SEEN = 0.5
 """A weaker finding is read off the message alone: nothing is known of whose code it was."""
 
-OVERWRITES = frozenset(
-    (
-        "optimizer-step-before-backward",
-        "retain-graph-cover-up",
-        "inplace-on-saved-activation",
-        "state-overwritten-in-place",
-        "buffer-updated-in-place",
-        "parameter-overwritten",
-    )
+OVERWRITES = words(
+    """
+    optimizer-step-before-backward retain-graph-cover-up inplace-on-saved-activation state-overwritten-in-place
+    buffer-updated-in-place parameter-overwritten
+    """
 )
 """The causes that tell of the overwrite; of one failure only one of them speaks."""
 
