@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import signal
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -27,6 +28,7 @@ from graphdoc.program.library_calls import reentrant_fails
 from graphdoc.program.observed import program_of
 from graphdoc.second_run import take_over
 from graphdoc.sourcetext import decode, read_source
+from graphdoc.verify.beside import Beside, has_room
 from graphdoc.verify.compared import NO_STEPS, TOLERANCE, Baseline, Measured, Outcome, Verdict, measured
 from graphdoc.verify.failing_again import (
     NONFINITE,
@@ -223,9 +225,13 @@ LEAST = 1.0
 """Seconds below which no run is started any more."""
 
 
+MADE_WITH_OPTIMIZERS = "torch._dynamo"
+"""What torch imports when the first optimizer is made (torch/_compile.py): half as long again as torch itself takes."""
+
+
 class Trial:
     """Tries the fixes of one failed run; the original is run again at most three times for all of
-    them.
+    them, the first time beside the first fix.
 
     Use as a context manager: what the runs leave is thrown away at its end. They share the import of torch where that
     makes no difference (see ``graphdoc.launch.isolation.forks``). ``stop`` ends a run that is going on;
@@ -245,11 +251,12 @@ class Trial:
         self.limit = max(SHORTEST, 4 * kept.seconds + 10)
         self._until = 0.0
         self._baseline: Baseline | None = None
-        self._why_none, self._is_late = "", False
+        self._why_none, self._is_late, self._was_killed = "", False, False
         self._looked = False
         self._asked_twice = False
         self._folders: list[Path] = []
-        self._forks = Forks()
+        self._forks = Forks([MADE_WITH_OPTIMIZERS] if evidence.optimizers else [])
+        self._beside = Beside(self.stop)
 
     def __enter__(self) -> Trial:
         return self
@@ -257,6 +264,7 @@ class Trial:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._beside.end()
         self._forks.close()
         for folder in self._folders:
             remove_scratch(folder)
@@ -276,7 +284,10 @@ class Trial:
         it, by the clock: for its own run and for those of the original that it is compared with.
         """
         self._until = time.monotonic() + seconds
-        folder, ended = self._run("verify", dict(texts), self.limit)
+        folder, ended = self._run("verify", dict(texts), self.limit, started=self._begin_baseline)
+        if self._beside.is_on and _was_killed(ended):  # for want of memory, perhaps: once more, alone
+            self._beside.wait()
+            folder, ended = self._run("verify", dict(texts), self.limit)
         failed = read_processes(self.kept, ended.evidence).first
         cuts = self.evidence.probe if not self._unfinite else ""
         if failed is not None and cuts and question(failed) == cuts:
@@ -398,7 +409,20 @@ class Trial:
         elif not self._looked:
             self._looked = True
             self._baseline = self._make_baseline()
+        if self._beside.is_on:
+            self._beside.wait()
+            if self._baseline is None and self._was_killed:
+                self._baseline = self._make_baseline()
         return self._baseline
+
+    def _begin_baseline(self) -> None:
+        """Make it beside a run that goes on."""
+        if not self._looked and self._rest >= LEAST and has_room():
+            self._looked = True
+            self._beside.begin(self._note_baseline)
+
+    def _note_baseline(self) -> None:
+        self._baseline = self._make_baseline()
 
     def _make_baseline(self) -> Baseline | None:
         program = program_of(self.evidence)
@@ -451,7 +475,7 @@ class Trial:
 
     def _note_none(self, ended: Ended) -> None:
         """Note why there is no trace of the original."""
-        self._is_late = ended.timed_out
+        self._is_late, self._was_killed = ended.timed_out, _was_killed(ended)
         last = last_line(ended.printed)
         if ended.refused:
             self._why_none = f"it {ended.refused}"
@@ -491,9 +515,16 @@ class Trial:
         told = self.evidence.extras.get("freed_by")
         return told if isinstance(told, int) else -1
 
-    def _run(self, mode: str, patches: dict[str, str] | None, limit: float, whole: bool = False) -> tuple[Path, Ended]:
+    def _run(
+        self,
+        mode: str,
+        patches: dict[str, str] | None,
+        limit: float,
+        whole: bool = False,
+        started: Callable[[], None] | None = None,
+    ) -> tuple[Path, Ended]:
         """``whole``: the mode as it is, of a run that knows no failing call. One that looks for a value that is not
-        finite has told all with its evidence."""
+        finite has told all with its evidence. ``started`` is called when it runs, where another may run beside it."""
         out = make_scratch()
         self._folders.append(out)
         request = replace(
@@ -506,7 +537,10 @@ class Trial:
         )
         last = "evidence-*.json" if mode.startswith("probe:nonfinite") else ENOUGH
         enough = partial(_is_measured, Arriving(out)) if mode.startswith(MEASURE) else partial(_holds, out, last)
-        return out, launch_apart(request, out, self.stop, enough=enough, asked=self.asked, forks=self._forks)
+        ended = launch_apart(
+            request, out, self._beside, enough=enough, asked=self.asked, forks=self._forks, started=started
+        )
+        return out, ended
 
     @property
     def _cwd(self) -> str:
@@ -520,6 +554,10 @@ class Trial:
             if path in own or data is not None:
                 found[path] = own[path] if data is None else decode(data)
         return found
+
+
+def _was_killed(ended: Ended) -> bool:
+    return ended.signal == signal.SIGKILL and not ended.timed_out
 
 
 def _holds(folder: Path, name: str) -> bool:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -271,6 +272,72 @@ def test_a_run_of_the_shared_import_can_still_ask_for_one(tmp_path: Path) -> Non
     assert first == second == ["False", "False", str(torch.cuda.is_available()), "0.0"]
 
 
+OTHERS = {
+    "import os; os.listdir('.'); open(__file__).close(); os.environ['SET_BY'] = 'a package'": "",
+    "import os; os.mkdir('mark')": "reaches out of the process (os.mkdir)",
+    "try:\n    open('mark', 'w')\nexcept OSError:\n    pass": "reaches out of the process (open)",
+    "kept = open('/dev/zero')": "keeps a file open",
+    "import torch": "imports torch",
+}
+
+
+@pytest.mark.slow
+def test_what_is_imported_before_torch_is_shared_where_nothing_outside_can_tell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, site = tmp_path / "project", tmp_path / "site-packages"
+    folder.mkdir()
+    site.mkdir()
+    monkeypatch.setenv("PYTHONPATH", str(site))
+    (folder / "train.py").write_text(
+        "import another\nimport os, torch\nprint(os.environ.get('SET_BY'), another.__file__ != __file__)\n"
+    )
+    for deed, why in OTHERS.items():
+        (site / "another.py").write_text(f"{deed}\n")
+        with Forks() as forks:
+            ended = run(folder, "train.py", forks)
+            assert (forks.why, forks.runs) == (f"what it imports before torch {why}" if why else "", 0 if why else 1)
+        assert ended.printed == f"{'a package' if 'SET_BY' in deed else None} True\n", deed
+        assert sorted(os.listdir(folder)) == ["train.py"]
+
+
+def test_a_package_of_the_users_is_not_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, own = tmp_path / "project", tmp_path / "own"
+    folder.mkdir()
+    own.mkdir()
+    monkeypatch.setenv("PYTHONPATH", str(own))
+    (own / "another.py").write_text("")
+    (folder / "train.py").write_text("import another\nimport torch\nprint('ran')\n")
+    with Forks() as forks:
+        ended = run(folder, "train.py", forks)
+        assert (forks.why, forks.runs, ended.printed) == ("another is no installed package", 0, "ran\n")
+
+
+def test_runs_go_on_side_by_side(tmp_path: Path) -> None:
+    """Each has its own network and files: what one writes, or listens at, is no other's."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "train.py").write_text(
+        "import torch, os, socket, sys, time\n"
+        "at = socket.create_server(('127.0.0.1', 29511))\n"
+        "open('mark', 'x').close()\n"
+        "time.sleep(1.5)\n"
+        "print(sorted(os.listdir('.')))\n"
+    )
+    done: list[Any] = []
+    with Forks(["torch._dynamo"]) as forks:
+        request = Request(["train.py"], cwd=str(folder), timeout=60)
+        outs = [tmp_path / name for name in ("one", "other")]
+        for out in outs:
+            out.mkdir()
+        other = threading.Thread(target=lambda: done.append(launch_apart(request, outs[1], Stop(), forks=forks)))
+        done.append(launch_apart(request, outs[0], Stop(), forks=forks, started=other.start))
+        other.join()
+        assert forks.runs == 2
+    assert [(one.exit_status, one.printed) for one in done] == [(0, "['mark', 'train.py']\n")] * 2
+    assert sorted(os.listdir(folder)) == ["train.py"]
+
+
 @pytest.mark.parametrize(
     ("header", "before"),
     [
@@ -278,13 +345,13 @@ def test_a_run_of_the_shared_import_can_still_ask_for_one(tmp_path: Path) -> Non
         ("'''Doc.'''\nfrom __future__ import annotations\nimport os, sys\nfrom torch import nn\n", []),
         ("import numpy as np\nimport torch.nn as nn\n", ["numpy"]),
         ("import os\nos.environ['OMP_NUM_THREADS'] = '1'\nimport torch\n", None),
+        ("import random, gymnasium as gym\nfrom cv2.data import x\nimport torch\n", ["gymnasium", "cv2.data"]),
         ("import mine\nimport torch\n", None),
-        ("import cv2, torch\n", None),
+        ("import others.mine\nimport torch\n", None),
         ("from . import mine\nimport torch\n", None),
         ("if True:\n    import torch\n", None),
         ("try:\n    import torch\nexcept ImportError:\n    torch = None\n", None),
         ("import ctypes\nctypes.CDLL('libcuda.so.1').cuInit(0)\nimport torch\n", None),
-        ("import pycuda.autoinit\nimport torch\n", None),
         ("import torch.cuda\ntorch.cuda.init()\n", []),
         ("import os\n", None),
         ("import (\n", None),
@@ -292,6 +359,8 @@ def test_a_run_of_the_shared_import_can_still_ask_for_one(tmp_path: Path) -> Non
 )
 def test_what_comes_before_torch(tmp_path: Path, header: str, before: list[str] | None) -> None:
     (tmp_path / "train.py").write_text("print()\n")
+    (tmp_path / "mine.py").write_text("")
+    (tmp_path / "others").mkdir()
     request = Request(["train.py"], cwd=str(tmp_path), patches={str(tmp_path / "train.py"): header})
     assert imported_first(request) == before
 

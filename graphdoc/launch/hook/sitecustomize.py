@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 waiting: "Any" = None
 children: "Any" = None
+shared = False
+"""Whether this process is a run that came out of an interpreter which has imported torch for several."""
 _HERE = os.path.dirname(__file__)
 _IMPORT_OF_TORCH = 0.3
 """Seconds of computing that an import of torch takes at least, on any machine of today."""
@@ -138,21 +140,26 @@ def _install(out: str, mode: str) -> None:
     try:
         missing = _standard_finders()
         sys.meta_path.extend(missing)
-        package = os.path.dirname(os.path.dirname(_HERE))
-        loaded = sys.modules.get("graphdoc")
-        if loaded is None:
-            _load("graphdoc", os.path.join(package, "__init__.py"), [package])
-        elif os.path.realpath(os.path.dirname(loaded.__file__ or "")) != os.path.realpath(package):
-            raise RuntimeError("the program has another package called graphdoc, so this process was not observed")
-        from graphdoc import capture
-
-        capture.install(out, mode, told_of_end=True)
+        _capture().install(out, mode, told_of_end=True)
     except Exception as e:
         _leave(out, "unobserved")
         _trouble(out, e)
     finally:
         for finder in missing:
             sys.meta_path.remove(finder)
+
+
+def _capture() -> "Any":
+    """The capture, from beside this file."""
+    package = os.path.dirname(os.path.dirname(_HERE))
+    loaded = sys.modules.get("graphdoc")
+    if loaded is None:
+        _load("graphdoc", os.path.join(package, "__init__.py"), [package])
+    elif os.path.realpath(os.path.dirname(loaded.__file__ or "")) != os.path.realpath(package):
+        raise RuntimeError("the program has another package called graphdoc, so this process was not observed")
+    from graphdoc import capture
+
+    return capture
 
 
 def _again() -> None:
@@ -168,6 +175,10 @@ def _at_exit(out: str) -> None:
         capture.ended()
     elif sum(os.times()[2:4]) < _IMPORT_OF_TORCH:
         _leave(out, "alone")
+    if shared:
+        import gc
+
+        gc.freeze()  # to look through all of torch once more takes longer than many a trial, whose end nobody sees
 
 
 def _be_last(out: str) -> None:
@@ -209,14 +220,16 @@ def _cover(keeper: str, scratch: "str | None", out: str) -> None:
 
 def _serve() -> None:
     """Import torch and go on in forks of this process only, each of them one run that is kept apart."""
+    global shared
     try:
         known = set(sys.modules)
         folder = os.path.join(os.path.dirname(_HERE), "isolation")
         names = ("_graphdoc_keeper", "_graphdoc_server")
         keeper, server = (_load(name, os.path.join(folder, f"{name[10:]}.py")) for name in names)
-        server.serve(keeper, known)
+        server.serve(keeper, known, _capture)
         for name in names:
             del sys.modules[name]
+        shared = True
     except BaseException:
         os._exit(1)  # what follows is the program, and nothing keeps it apart in this process
 

@@ -126,12 +126,15 @@ def launch_apart(
     enough: Callable[[], bool] | None = None,
     asked: bool = False,
     forks: Forks | None = None,
+    started: Callable[[], None] | None = None,
 ) -> Ended:
     """Run the program so that it leaves no mark, until it ends, ``enough`` says so or its time is up.
 
     Its processes write their evidence into ``out``, and no other file of it is seen outside. It has no input and no
     terminal; the last of what it prints is in the result. With ``asked`` it is run with the user's real files where no
     isolation holds, and where it does what cannot be kept from them. It comes out of ``forks`` where it can.
+    ``started`` is called once it runs where another run beside it would share nothing with it: files, network or
+    processes.
 
     Raises:
         CannotIsolate: nothing was run.
@@ -146,7 +149,8 @@ def launch_apart(
         for processes in (True, False) if way == "namespaces" else (False,):
             if not _known.get(f"{way}{processes}", True):
                 continue
-            ended, refused = _run(request, out, stop, enough, way, processes, forks)
+            beside = started if way == "namespaces" and processes else None
+            ended, refused = _run(request, out, stop, enough, way, processes, forks, beside)
             if not refused and ended.refused and asked:
                 _reaching_out.add(program)
                 for name in set(os.listdir(out)) - there:
@@ -169,6 +173,7 @@ def _run(
     way: Way,
     processes: bool,
     forks: Forks | None,
+    started: Callable[[], None] | None = None,
 ) -> tuple[Ended, str]:
     """One run in one way: how it ended, and why this way cannot be had, if so (nothing was run then)."""
     words = as_words(request)
@@ -192,7 +197,7 @@ def _run(
             "parent": os.getpid(),
         }
         stop.check()
-        started = time.monotonic()
+        began = time.monotonic()
         keeper: subprocess.Popen[bytes] | Fork | None = None
         if forks is not None and way == "namespaces" and observes(out):
             keeper = forks.start(request, environment, given, stop)
@@ -206,11 +211,13 @@ def _run(
                 start_new_session=True,
             )
         try:
-            end = None if request.timeout is None else started + request.timeout
+            if started is not None:
+                started()
+            end = None if request.timeout is None else began + request.timeout
             ended = _watch(keeper, out, end, stop, enough)
         finally:
             _end(keeper)
-        ended.seconds = time.monotonic() - started
+        ended.seconds = time.monotonic() - began
         ended.open = way == "open"
         refused = out / "refused"
         if ended.exit_status == UNAVAILABLE and refused.exists() and refused.stat().st_size:

@@ -10,8 +10,9 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -22,27 +23,30 @@ from graphdoc.launch.isolation.server import SWITCH
 from graphdoc.launch.isolation.stopping import Stop
 from graphdoc.sourcetext import read_source
 
-# Whether a program imports torch before it does anything that could matter to that import, read off its source.
-
-_FIRST = ("numpy",)
-"""Packages that torch imports by itself, so that they may as well come first."""
+# What a program imports before torch, and whether it does anything else before, read off its source.
 
 
 def imported_first(request: Request) -> list[str] | None:
     """What the program imports before torch, of other packages; None where it does anything else before, or may.
 
     Modules of the standard library count as nothing: importing them changes nothing that torch's import depends on.
+    Whether the others can be shared is seen when they are imported (``server.py``).
     """
     texts = {Path(path).resolve(): text for path, text in (request.patches or {}).items()}
     before: list[str] = []
     for file in _files(request):
         text = _text(file, texts)
         found = _header(text, before) if text is not None else None
-        if found is None:
+        if found is None or any(_lies_beside(file, name) for name in before):
             return None
         if found:
             return before
     return None
+
+
+def _lies_beside(file: Path, name: str) -> bool:
+    top = name.partition(".")[0]
+    return any((folder / entry).exists() for folder in file.parents[:2] for entry in (top, f"{top}.py"))
 
 
 def _files(request: Request) -> list[Path]:
@@ -91,10 +95,8 @@ def _header(text: str, before: list[str]) -> bool | None:
             top = name.partition(".")[0]
             if top == "torch":
                 return True
-            if top in _FIRST:
+            if top not in sys.stdlib_module_names:
                 before.append(name)
-            elif top not in sys.stdlib_module_names:
-                return None
     return False
 
 
@@ -107,17 +109,23 @@ _LONGEST = 60.0
 
 
 class Forks:
-    """The interpreter, started at the first run that can come out of it. Use as a context manager."""
+    """The interpreter, started at the first run that can come out of it. Use as a context manager.
 
-    def __init__(self) -> None:
+    ``later`` are modules of torch's that the program is known to import by its first step. Runs may go on side by side,
+    each asked for by a thread of its own; the interpreter itself is started by the main one, with which it ends.
+    """
+
+    def __init__(self, later: Sequence[str] = ()) -> None:
         self.why = ""
         """Why no run can come out of it; empty as long as that is not known."""
         self.runs = 0
         """How many have come out of it."""
+        self._later = list(later)
         self._server: subprocess.Popen[bytes] | None = None
         self._key: tuple[Any, ...] = ()
         self._control = self._reply = -1
         self._printed: list[int] = []
+        self._sending = threading.Lock()
 
     def __enter__(self) -> Forks:
         return self
@@ -139,25 +147,32 @@ class Forks:
         if self.why or before is None or request.kind == "command" or not hook_works(options()):
             return None
         key = (as_words(request), given["cwd"], before)
-        if self._server is None:
+        if self._server is None and threading.current_thread() is threading.main_thread():
             self._key = key
             self._serve(environment, given["cwd"], before, stop, request.timeout or _LONGEST)
-        if self._key != key or self.why:
+        if self._server is None or self._key != key or self.why:
             return None
-        printed = os.path.join(given["scratch"], "printed")
-        os.mkfifo(printed, 0o600)
-        stream = os.open(printed, os.O_RDWR)  # to read; as a writer too it never seems to be at its end
+        pipes = {name: os.path.join(given["scratch"], name) for name in ("printed", "told")}
+        for place in pipes.values():
+            os.mkfifo(place, 0o600)
+        stream = os.open(pipes["printed"], os.O_RDWR)  # to read; as a writer too it never seems to be at its end
+        told = os.open(pipes["told"], os.O_RDONLY | os.O_NONBLOCK)
         try:
-            self._send({**given, "printed": printed, "environment": dict(environment)})
-            pid = self._line(stop)
+            self._send({**given, **pipes, "environment": dict(environment)})
+            pid = self._line(told, stop)
         except OSError:
             pid = ""
+        except BaseException:
+            os.close(told)
+            os.close(stream)
+            raise
         if not pid:
+            os.close(told)
             os.close(stream)
             self._give_up("the interpreter that was to become the program has ended")
             return None
         self.runs += 1
-        return Fork(self, int(pid), stream)
+        return Fork(told, int(pid), stream)
 
     def close(self) -> None:
         """End the interpreter."""
@@ -176,7 +191,7 @@ class Forks:
         self._reply, reply = os.pipe()
         printed, out = os.pipe()  # what the import prints is nobody's; a pipe, as that of the runs is
         self._printed = [printed]
-        asked = json.dumps([control, reply, os.getpid(), *before])
+        asked = json.dumps([control, reply, os.getpid(), before, self._later])
         try:
             self._server = subprocess.Popen(
                 self._key[0],
@@ -194,7 +209,7 @@ class Forks:
             for number in (control, reply, out):
                 os.close(number)
         if self._server is not None:
-            told = self._line(stop, min(seconds, _LONGEST))
+            told = self._line(self._reply, stop, min(seconds, _LONGEST))
             if told != "ready":
                 self._give_up(told or "torch was not imported in time")
 
@@ -204,38 +219,41 @@ class Forks:
 
     def _send(self, given: Mapping[str, Any]) -> None:
         data = json.dumps(given).encode() + b"\n"
-        while data:
-            data = data[os.write(self._control, data) :]
+        with self._sending:
+            while data:
+                data = data[os.write(self._control, data) :]
 
-    def _line(self, stop: Stop, seconds: float = _LONGEST) -> str:
+    def _line(self, told: int, stop: Stop, seconds: float = _LONGEST) -> str:
         """What the interpreter says next; empty where it does not within this time."""
         limit = time.monotonic() + seconds
-        while time.monotonic() < limit:
+        while time.monotonic() < limit and self._server is not None and self._server.poll() is None:
             stop.check()
-            if self.says(_TICK):
-                return self.next_line()
-        return ""
+            if _says(told, _TICK):
+                return _next_line(told)
+        return _next_line(told) if _says(told, 0.0) else ""
 
-    def says(self, seconds: float) -> bool:
-        """Whether there is something to hear within this time."""
-        return bool(select.select([self._reply], [], [], seconds)[0])
 
-    def next_line(self) -> str:
-        """The next line; empty where the interpreter has ended."""
-        line = b""
-        while not line.endswith(b"\n"):
-            part = os.read(self._reply, 1)
-            if not part:
-                return ""
-            line += part
-        return line.decode(errors="replace").strip()
+def _says(told: int, seconds: float) -> bool:
+    """Whether there is something to hear within this time."""
+    return bool(select.select([told], [], [], seconds)[0])
+
+
+def _next_line(told: int) -> str:
+    """The next line; empty where the interpreter has ended."""
+    line = b""
+    while not line.endswith(b"\n"):
+        part = os.read(told, 1)
+        if not part:
+            return ""
+        line += part
+    return line.decode(errors="replace").strip()
 
 
 class Fork:
-    """One run: what ``subprocess.Popen`` is to a keeper that is started anew."""
+    """One run: what ``subprocess.Popen`` is to a keeper that is started anew. ``told`` is where its end is told."""
 
-    def __init__(self, forks: Forks, pid: int, stream: int) -> None:
-        self._forks = forks
+    def __init__(self, told: int, pid: int, stream: int) -> None:
+        self._told = told
         self.pid = pid
         self.stdout = os.fdopen(stream, "rb", buffering=0)
         self.returncode: int | None = None
@@ -267,7 +285,8 @@ class Fork:
         self.send_signal(signal.SIGKILL)
 
     def _look(self, seconds: float) -> int | None:
-        if self.returncode is None and self._forks.says(seconds):
-            told = self._forks.next_line()
+        if self.returncode is None and _says(self._told, seconds):
+            told = _next_line(self._told)
             self.returncode = int(told) if told else -int(signal.SIGKILL)
+            os.close(self._told)
         return self.returncode

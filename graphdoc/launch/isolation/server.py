@@ -10,46 +10,77 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import select
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.machinery import PathFinder
 from types import ModuleType
 from typing import Any
 
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 SWITCH = "GRAPHDOC_SERVE"
-"""The variable that asks for it: a JSON list of the numbers of two pipes and of the process at their other end, and of
-the modules to import before torch."""
+"""The variable that asks for it: a JSON list of the numbers of two pipes and of the process at their other end, of the
+modules to import before torch, and of those behind it."""
+_OBSERVING = ("witness", "default_probe", "audit")
+"""The modules of the capture that every run loads."""
+_TICK = 0.02
+"""Seconds between two looks at whether a run has ended."""
 
 
-def serve(keeper: ModuleType, known: set[str]) -> None:
-    """Answer requests for runs. Returns in the forks alone, each of which is then the program of one run.
+def serve(keeper: ModuleType, known: set[str], capture: Callable[[], ModuleType]) -> None:
+    """Answer requests for runs, of which several may go on at once. Returns in the forks alone, each of which is then
+    the program of one run.
 
-    ``known`` are the modules that every Python has loaded by now.
+    ``known`` are the modules that every Python has loaded by now, and ``capture`` loads what observes each run.
     """
-    control, reply, parent, *before = json.loads(os.environ.pop(SWITCH))
+    control, reply, parent, before, later = json.loads(os.environ.pop(SWITCH))
     keeper._tie(parent, 15)
-    why = _import_torch(before, known)
+    given_first = dict(os.environ)
+    why = _import_torch(before, known, later, capture)
     os.write(reply, f"{why or 'ready'}\n".encode(errors="replace"))
     if why:
         os._exit(0)
+    imports = {name: value for name, value in os.environ.items() if given_first.get(name) != value}
+    running: dict[int, int] = {}
     # No buffer: what one fork has read ahead would be lost to the others.
     with open(control, "rb", buffering=0, closefd=False) as requests:
-        for line in requests:
-            given = json.loads(line)
-            given["parent"] = os.getpid()
-            sys.stdout.flush()
-            sys.stderr.flush()
-            child = os.fork()
-            if child == 0:
-                requests.close()
-                os.close(control)
-                os.close(reply)
-                _become(given, keeper)
-                return
-            os.write(reply, f"{child}\n".encode())
-            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-            os.write(reply, f"{status}\n".encode())
-    os._exit(0)
+        while True:
+            if select.select([control], [], [], _TICK if running else None)[0]:
+                line = requests.readline()
+                if not line:
+                    os._exit(0)
+                given = json.loads(line)
+                given["parent"] = os.getpid()
+                told = os.open(given["told"], os.O_WRONLY)
+                sys.stdout.flush()
+                sys.stderr.flush()
+                child = os.fork()
+                if child == 0:
+                    requests.close()
+                    for number in (control, reply, told, *running.values()):
+                        os.close(number)
+                    own = given["environment"]
+                    own.update({n: v for n, v in imports.items() if own.get(n) == given_first.get(n)})
+                    _become(given, keeper)
+                    return
+                running[child] = told
+                _tell(told, child)
+            for child, status in _ended(running):
+                told = running.pop(child)
+                _tell(told, os.waitstatus_to_exitcode(status))
+                os.close(told)
+
+
+def _ended(running: Iterable[int]) -> list[tuple[int, int]]:
+    looked = [os.waitpid(child, os.WNOHANG) for child in running]
+    return [(child, status) for child, status in looked if child]
+
+
+def _tell(told: int, number: int) -> None:
+    try:
+        os.write(told, f"{number}\n".encode())
+    except OSError:
+        pass  # nobody waits for it any more
 
 
 def _become(given: dict[str, Any], keeper: ModuleType) -> None:
@@ -93,8 +124,14 @@ def _open_files() -> list[int]:
     return [int(number) for number in os.listdir("/proc/self/fd")]
 
 
-def _import_torch(before: Sequence[str], known: set[str]) -> str:
-    """Import what the program imports first; why its forks would not be what the program is by itself, if so."""
+def _import_torch(
+    before: Sequence[str],
+    known: set[str],
+    later: Sequence[str] = (),
+    capture: Callable[[], ModuleType] | None = None,
+) -> str:
+    """Import what the program imports first, ``later`` what it is known to import of torch by its first step, and what
+    observes it; why its forks would not be what the program is by itself, if so."""
     for name in ("sitecustomize", "usercustomize"):
         if PathFinder.find_spec(name, sys.path) is not None:
             return f"{name} is to run before the program"
@@ -104,18 +141,80 @@ def _import_torch(before: Sequence[str], known: set[str]) -> str:
         return "torch loads a back end from elsewhere"
     writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
-        for name in (*before, "torch"):
+        why = _import_others(before)
+        for name in () if why else ("torch", *later):
             importlib.import_module(name)
+        if capture is not None and not why:
+            for name in _OBSERVING:
+                importlib.import_module(f"{capture().__name__}.{name}")
     except BaseException as e:
-        return f"torch cannot be imported: {type(e).__name__}: {e}".splitlines()[0]
+        why = f"torch cannot be imported: {type(e).__name__}: {e}".splitlines()[0]
     finally:
         sys.dont_write_bytecode = writes
     return (
-        _shadowed({name.partition(".")[0] for name in set(sys.modules) - known})
+        why
+        or _shadowed({name.partition(".")[0] for name in set(sys.modules) - known})
         or _written_to()
         or _device()
         or _threads()
     )
+
+
+_OUTSIDE = ("os.", "subprocess.", "socket.", "shutil.", "sqlite3.", "fcntl.", "pty.", "syslog.", "signal.", "tempfile.")
+_HARMLESS = frozenset(
+    ("os.listdir", "os.scandir", "os.walk", "os.fwalk", "os.putenv", "os.unsetenv", "socket.gethostname")
+)
+"""Audit events (Python's table of them): others of those families can be noticed outside of the process."""
+
+
+def _import_others(names: Sequence[str]) -> str:
+    """Import packages in the program's order; why one is not to be shared, if so.
+
+    No layer is there yet. So one that would reach out of the process, or that keeps a file open, is held back from it,
+    and is left to each run, as are those that are no installed packages (a patch may change them) or that import torch.
+    """
+    if not names:
+        return ""
+    trouble: list[str] = []
+    importing = True
+
+    def audited(event: str, args: tuple[Any, ...]) -> None:
+        if not importing:
+            return
+        writes = event == "open" and isinstance(args[2], int) and args[2] & _WRITING
+        if (writes and args[0] != os.devnull) or (event.startswith(_OUTSIDE) and event not in _HARMLESS):
+            trouble.append(event)
+            raise PermissionError(event)
+
+    known, opened, main = set(sys.modules), len(_open_files()), vars(sys.modules["__main__"])
+    sys.addaudithook(audited)
+    try:
+        if sys.argv[0] != "-m":
+            main["__file__"] = sys.argv[0]  # by which packages know that nobody types commands
+        for name in names:
+            importlib.import_module(name)
+    except Exception:
+        if not trouble:
+            raise
+    finally:
+        importing = False
+        main.pop("__file__", None)
+    others = {name: module for name, module in list(sys.modules.items()) if name not in known}
+    if trouble:
+        return f"what it imports before torch reaches out of the process ({trouble[0]})"
+    if "torch" in others:
+        return "what it imports before torch imports torch"
+    if len(_open_files()) != opened:
+        return "what it imports before torch keeps a file open"
+    tops = {name.partition(".")[0] for name in names}
+    own = sorted(n for n, m in others.items() if n.partition(".")[0] in tops and not _is_installed(m))
+    return f"{own[0]} is no installed package" if own else ""
+
+
+def _is_installed(module: ModuleType) -> bool:
+    places = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
+    parts = [set(os.path.realpath(place).split(os.sep)) for place in places if isinstance(place, str)]
+    return all(part & {"site-packages", "dist-packages"} for part in parts)
 
 
 def _shadowed(names: Iterable[str]) -> str:

@@ -1,0 +1,76 @@
+"""One run beside another, where the machine has room for two."""
+
+from __future__ import annotations
+
+import glob
+import os
+import signal
+import threading
+from collections.abc import Callable
+
+from graphdoc.errors import Interrupted
+from graphdoc.launch.isolation import Stop
+
+_ACCELERATORS = ("/dev/nvidia[0-9]*", "/dev/kfd", "/dev/dri/renderD*", "/dev/accel*")
+
+
+def has_room() -> bool:
+    """Whether this machine has a core and memory for a second run: two of them, half of it free, and no accelerator,
+    whose memory two runs might not share."""
+    if not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2:
+        return False
+    try:
+        with open("/proc/meminfo", encoding="ascii") as stream:
+            sizes = {words[0]: int(words[1]) for words in map(str.split, stream) if len(words) > 1}
+        free = 2 * sizes["MemAvailable:"] > sizes["MemTotal:"]
+    except (OSError, ValueError, KeyError):
+        return False
+    return free and not any(glob.glob(pattern) for pattern in _ACCELERATORS)
+
+
+class Beside(Stop):
+    """Something done in a thread of its own, which ends as everything does when ``stop`` says so."""
+
+    def __init__(self, stop: Stop) -> None:
+        self._stop = stop
+        self._thread: threading.Thread | None = None
+        self._error: BaseException | None = None
+        self._over = False
+
+    def check(self) -> None:
+        """Raises Interrupted if a signal has come, or in the thread if nobody waits for it any more."""
+        self._stop.check()
+        if self._over and threading.current_thread() is self._thread:
+            raise Interrupted(signal.SIGTERM)
+
+    def begin(self, work: Callable[[], None]) -> None:
+        """Begin, and go on."""
+
+        def run() -> None:
+            try:
+                work()
+            except BaseException as e:
+                self._error = e
+
+        self._thread = threading.Thread(target=run, daemon=True)
+        self._thread.start()
+
+    @property
+    def is_on(self) -> bool:
+        return self._thread is not None
+
+    def wait(self) -> None:
+        """Wait for its end; what it raised is raised here."""
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+            if self._error is not None:
+                error, self._error = self._error, None
+                raise error
+
+    def end(self) -> None:
+        """End it; whatever it raises is nobody's."""
+        self._over = True
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
