@@ -116,7 +116,7 @@ class EngineCalls:
                     else:
                         witness.audit.asked(noted, outputs, leaves, args)
                 if witness.audit is not None and kind == "backward":
-                    witness.audit.moved.began(noted, outputs)
+                    witness.audit.began(noted, outputs)
                 witness.finite.root(outputs, noted[0])
                 if self._anomaly.wanted:
                     self._anomaly.hide_ours(roots_of_call(outputs))

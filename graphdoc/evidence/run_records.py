@@ -23,7 +23,9 @@ LEFT_OUT = "left-out"
 """Of parameters that no loss depends on: ``stack`` is where the last result was made of them, ``other`` a backward
 call, ``facts["positions"]`` where they stand among those of their optimizer, ``facts["apart"]`` whether in a group of
 their own."""
-SECOND_LOOK = frozenset({BYPASSED, ITSELF, GRADIENTS, LEFT_OUT})
+UNDONE = "undone"
+"""Of parameters that have their old numbers again before the next step: ``stack`` is the write, ``other`` the step."""
+SECOND_LOOK = frozenset({BYPASSED, ITSELF, GRADIENTS, LEFT_OUT, UNDONE})
 """Kinds of signs that only a second run gives."""
 AS_IF = frozenset({"covered-loss", "constant-term", "cut-off", "cut-term", "stale-parameter"})
 """Kinds of signs whose evidence is that of the failure which it would be if PyTorch raised an error for them."""

@@ -239,11 +239,11 @@ def _flat(sources: SourceTexts, sign: Sign, code: str, whose: str, bound: str) -
     return Finding(
         0.85,
         "likely",  # that it has been so is seen; that it is not meant to begin so is not
-        f"`{code}` stops every gradient, from the first step on",
-        f"All values that go in are below {bound}, where the result is a constant. Zero gradients move nothing, so it "
+        f"`{code}` stops the gradient of {whose}, from the first step on",
+        f"All values that go in are {bound}, where the result is a constant. Zero gradients move nothing, so it "
         "stays like that. Look at the sign and the size of these values, or at the margin.",
         (
-            *span_of("cause", sign.stack, f"every value is below {bound}: no gradient passes", sources),
+            *span_of("cause", sign.stack, f"every value is {bound}: no gradient passes", sources),
             *span_of("related", sign.other, f"sends zeros to {whose}", sources),
         ),
         because=f"in each of {sign.count} steps, the first one included, every gradient of {whose} was exactly zero",

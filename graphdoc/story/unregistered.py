@@ -17,7 +17,7 @@ from graphdoc.program.learning import unfrozen_behind
 from graphdoc.program.modules_in_source import written_into
 from graphdoc.program.optimizer_places import made
 from graphdoc.program.proof import Proof, name_of
-from graphdoc.program.spans import code_at, innermost_user, place, span, span_of, where
+from graphdoc.program.spans import code_at, innermost_user, place, short_code, span, span_of, where
 from graphdoc.source.paths import parse_expression
 from graphdoc.story.wording import folded, listing, opening, optimizer_of
 
@@ -456,6 +456,51 @@ def _remedy(whole: Frame, attribute: str) -> Remedy:
     title = "Make the parameter of the result, not the result of the parameter"
     note = f"`parameters()` finds `self.{attribute}`, and an optimizer that is given all of the module's trains it."
     return Remedy("make_leaf", title, "unsafe", note, {"place": place(whole), "name": f"self.{attribute}"})
+
+
+# Telling a layer that is made anew at each call.
+
+
+def made_anew(sources: SourceTexts, sign: Sign) -> Finding | None:
+    """The finding for a ``made-anew`` sign; None where its place is not known."""
+    taken = innermost_user(sign.stack)
+    if taken is None:
+        return None
+    call = bindings.call_at(sources, taken)
+    name = bindings.text_of(call.func) if call is not None else ""
+    made_at = bindings.assignments(sources, taken, name)[:1] if re.fullmatch(r"(self\.)?\w+", name) else []
+    whole = next((at for at, value in made_at if _is_made(value)), None)
+    what = f"`{name}`" if whole is not None else f"the layer of `{short_code(sources, taken)}`"
+    shapes = listing([str(tuple(shape)) for shape in sign.facts["shapes"]])
+    return Finding(
+        0.9,
+        "likely",  # that its parameters are new each time and trained by nobody is seen; that they should be is not
+        f"{what} is made anew in each iteration: it never learns",
+        "A layer that is made in a forward begins with new random weights at each call. Its gradients are thrown away "
+        "with it, and no optimizer has it. Make it once, in `__init__`, and use it in `forward`.",
+        (
+            *((span("cause", whole, "a new layer at each call", sources),) if whole is not None else ()),
+            span("related" if whole is not None else "cause", taken, "takes its new weights", sources),
+            *span_of("related", sign.other, "gives them gradients that nobody uses", sources),
+        ),
+        remedies=(
+            Remedy(
+                "make_once",
+                "make the layer once, in `__init__`",
+                "display",
+                "`parameters()` then lists its weights, and the optimizer trains them.",
+            ),
+        ),
+        because=f"at {sign.count} backward calls in a row there were new parameters of the shapes {shapes}; those of "
+        "the call before were gone each time",
+    )
+
+
+def _is_made(value: ast.expr) -> bool:
+    """Whether this makes an object of a class, or moves one that is made here: ``nn.Linear(8, 1).to(x.device)``."""
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in ("to", "cuda"):
+        value = value.func.value
+    return isinstance(value, ast.Call) and bindings.dotted(value.func).rpartition(".")[2][:1].isupper()
 
 
 # Telling a group of parameters that was filled for an optimizer and never handed over.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
+from graphdoc.capture.audit.anew import MadeAnew
 from graphdoc.capture.audit.baselines import Baselines
 from graphdoc.capture.audit.clearing import Aliases, Clearing, Collecting
 from graphdoc.capture.audit.clips import Clips
@@ -23,6 +24,7 @@ from graphdoc.capture.audit.references import References
 from graphdoc.capture.audit.rounded import Rounded
 from graphdoc.capture.audit.stale import Stale
 from graphdoc.capture.audit.targets import Followers, Targets
+from graphdoc.capture.audit.undone import AtRest, Undone
 from graphdoc.capture.audit.unheld import Unheld
 from graphdoc.capture.audit.unreduced import Unreduced
 from graphdoc.capture.audit.unstepped import Starved, Unstepped
@@ -85,11 +87,15 @@ class Audit:
         self.rounded = Rounded(self)
         self.flattened = Flattened(self)
         self.zero_loss = ZeroLoss(self)
+        self.made_anew = MadeAnew(self)
+        self.undone = Undone(self)
+        self.at_rest = AtRest(self)
         self.watches: list[Any] = [
             *(self.losses, self.unstepped, self.aliases, self.stale, self.targets, self.unheld, self.clearing),
             *(self.growing, self.clips, self.deadends, self.refrozen, self.moved, self.unused, self.flagged),
             *(self.inner, self.products, self.references, self.baselines, self.collecting, self.misspelled),
             *(self.starved, self.unreduced, self.rounded, self.flattened, self.zero_loss),
+            *(self.undone, self.at_rest, self.made_anew),
         ]
 
     @classmethod
@@ -113,6 +119,7 @@ class Audit:
         self.followers.called(leaves)
         self.targets.called(noted, outputs, leaves)
         self.unheld.called(noted, outputs, leaves)
+        self.made_anew.called(noted, outputs, leaves)
         mine = {id(t): t for t in inputs if id(t) in leaves} if inputs else leaves
         first = outputs[0] if len(outputs) == 1 and not inputs else None
         self.clearing.called(noted, mine, isinstance(first, self.torch.Tensor) and first.numel() == 1)
@@ -123,6 +130,11 @@ class Audit:
         self.baselines.called(noted, outputs)
         self.starved.called(noted, leaves)
         self.unreduced.called(noted, outputs, leaves)
+
+    def began(self, noted: Noted, outputs: Any) -> None:
+        """A backward call is about to run, whether it is looked at or not."""
+        self.moved.began(noted, outputs)
+        self.undone.began()
 
     def asked(self, noted: Noted, outputs: Any, leaves: dict[int, Any], args: tuple[Any, ...]) -> None:
         """A grad call that is looked at is about to run; ``args`` are those of the engine."""
@@ -188,6 +200,9 @@ class Audit:
             self.flattened.stepped(optimizer, seen)
         if not self.zero_loss.over:
             self.zero_loss.stepped(optimizer)
+        self.undone.stepped(optimizer, seen)
+        if seen.id not in self.at_rest.over:
+            self.at_rest.stepped(optimizer, seen)
         if seen.steps <= CLOSELY or seen.steps in LOOKS:
             self.clearing.stepped(optimizer, seen)
             self.growing.stepped(seen)

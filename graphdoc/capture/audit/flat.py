@@ -21,21 +21,31 @@ if TYPE_CHECKING:
 ENOUGH = 8
 """Steps from the first on, all with zeros alone, before anything is said."""
 MOST_LOOKS = 4
+_BOUNDS = {
+    **dict.fromkeys(("ClampBackward0", "ClampBackward1", "ClampMinBackward0", "ClampMaxBackward0"), ("min", "max")),
+    "HardtanhBackward0": ("min_val", "max_val"),
+}
+"""The functions that are constant beyond a number, and what their nodes call it (``clamp`` of numbers makes a
+``ClampBackward1``, and of tensors a ``ClampBackward0``: PyTorch 2.13)."""
 
 
 class Flattened:
-    """``zero-derivative`` with ``facts["flat"]``, the bound below which every value lies: ``stack`` is the operation,
-    ``other`` the backward call, ``parameters`` those behind it, ``count`` the steps. Only of an optimizer of which no
-    gradient has ever been another number than zero; the first that is takes the sign back."""
+    """``zero-derivative`` with ``facts["flat"]``, on which side of which bound every value lies: ``stack`` is the
+    operation, ``other`` the backward call, ``parameters`` those behind it, ``count`` the steps. Only of parameters
+    whose gradient has never been another number than zero; the first that is takes them out of the sign."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
         self.learns: set[int] = set()
-        """Optimizers that have been given a number that is not zero."""
-        self._zeros: dict[int, int] = {}
+        """Optimizers of which each parameter has been given a number that is not zero."""
+        self._zeros: dict[int, set[int]] = {}
+        """By optimizer: ids of the parameters that have been given zeros alone."""
+        self._steps: dict[int, int] = {}
         self._looks = 0
         self._met: tuple[Sign, set[int], list[weakref.ref[Any]]] | None = None
         """The operation, and the parameters behind it: their ids, which are theirs while they live."""
+        self._alone = False
+        """What went in is made of parameters and of nothing else: no other batch will bring it back."""
         self._found: dict[int, Sign] = {}
 
     def called(self, noted: Noted, outputs: Any) -> None:
@@ -46,41 +56,50 @@ class Flattened:
         audit = self._audit
         with Unseen(audit.torch, audit.witness.anomaly, None), audit.torch.no_grad():
             order = walk.walk([grad_fn_of(t) for t in outputs if hasattr(t, "grad_fn")], MOST_NODES)
-            flat = {f.number: bound for f in order if (bound := _flat_below(f.node)) is not None}
+            flat = {f.number: side for f in order if (side := _outside(f.node))}
             found = dominating(order, flat, audit.torch.nn.Parameter) if flat and len(order) < MOST_NODES else None
             kept = node_stacks.kept_in(order[found[0]].node) if found is not None else None
             if found is None or not isinstance(kept, stacks.Stack):
                 return
             sign = Sign("zero-derivative", frames_of(kept, audit.witness.cwd), event=noted[0])
             sign.other = frames_of(event_stacks.stack_of_seen(noted[3]), audit.witness.cwd)
-            sign.facts = {"op": type(order[found[0]].node).__name__, "flat": f"{flat[found[0]]:g}"}
+            sign.facts = {"op": type(order[found[0]].node).__name__, "flat": flat[found[0]]}
             self._met = sign, {id(p) for p in found[1]}, [weakref.ref(p) for p in found[1]]
+            behind = list(walk.nodes_behind([order[found[0]].node]))
+            self._alone = all(n is not None for _, following in behind for n, _ in following)
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped: the first number that is not zero ends the question."""
         audit = self._audit
-        given = [p for p in parameters_of(optimizer) if p.grad is not None]
+        steps = self._steps[seen.id] = self._steps.get(seen.id, 0) + 1
+        given = {id(p): p.grad for p in parameters_of(optimizer) if p.grad is not None}
+        asked = given.keys() & self._zeros[seen.id] if steps > 1 else given.keys()
         with Unseen(audit.torch, audit.witness.anomaly, None), audit.torch.no_grad():
-            numbers = (numbers_of(p.grad) for p in given)
-            if any(n is None or bool(n.any()) for n in numbers) or (not given and seen.id not in self._zeros):
-                self.learns.add(seen.id)
-                self._zeros.pop(seen.id, None)
-                self._found.pop(seen.id, None)
-                return
-        self._zeros[seen.id] = self._zeros.get(seen.id, 0) + 1
-        if self._zeros[seen.id] == ENOUGH and self._met is not None:
-            self._tell(given, seen, *self._met)
+            zeros = {i for i in asked if (n := numbers_of(given[i])) is not None and not bool(n.any())}
+        if not zeros:
+            self.learns.add(seen.id)
+            self._zeros.pop(seen.id, None)
+            self._found.pop(seen.id, None)
+            return
+        self._zeros[seen.id] = zeros
+        if steps >= ENOUGH and self._met is not None:
+            self._tell(zeros, len(zeros) == len(given), seen, *self._met)
 
-    def _tell(self, given: list[Any], seen: Seen, sign: Sign, behind: set[int], refs: list[weakref.ref[Any]]) -> None:
-        audit = self._audit
-        if not all(id(p) in behind for p in given) or any(ref() is None for ref in refs):
-            return  # of others it is not known why they get zeros
-        with Unseen(audit.torch, audit.witness.anomaly, _getframe(1)):
-            audit.snapshot()
-        sign.parameters = sorted(audit.names[id(p)] for p in given if id(p) in audit.names)
+    def _tell(
+        self, zeros: set[int], whole: bool, seen: Seen, sign: Sign, behind: set[int], refs: list[weakref.ref[Any]]
+    ) -> None:
+        audit, told = self._audit, self._found.pop(seen.id, None)
+        mine = zeros & behind  # of others it is not known why they get zeros
+        if any(ref() is None for ref in refs) or not (mine == zeros if whole else mine and self._alone):
+            return
+        if told is None:
+            with Unseen(audit.torch, audit.witness.anomaly, _getframe(1)):
+                audit.snapshot()
+        sign.parameters = sorted(audit.names[i] for i in mine if i in audit.names)
         sign.optimizer = seen.id
         self._found[seen.id] = sign
-        audit.tell_early()
+        if told is None:
+            audit.tell_early()
 
     @property
     def told(self) -> set[int]:
@@ -89,7 +108,7 @@ class Flattened:
 
     def signs(self) -> list[Sign]:
         for ident, sign in self._found.items():
-            sign.count = self._zeros[ident]
+            sign.count = self._steps[ident]
         return list(self._found.values())
 
 
@@ -142,20 +161,24 @@ class ZeroLoss:
         return self._found
 
 
-def _flat_below(node: Any) -> float | None:
-    """The bound of a ReLU or a ``clamp_min`` below which every value lies that went in; None for anything else."""
+def _outside(node: Any) -> str:
+    """``below 0``: the side on which every value lies that went in, of a function that is constant beyond a bound;
+    empty for anything else. The names of what is saved are those of torch/tools/autograd/derivatives.yaml."""
     name = type(node).__name__
     try:
         if name == "ReluBackward0":
             result = _kept(node, "result")
-            return 0.0 if result is not None and not bool(result.any()) else None
-        if name in ("ClampMinBackward0", "ClampBackward0"):
+            return "below 0" if result is not None and not bool(result.any()) else ""
+        if name in _BOUNDS:
             value = _kept(node, "self")
-            bound = node._saved_min
-            return float(bound) if value is not None and bound is not None and bool((value < bound).all()) else None
+            low, high = (getattr(node, f"_saved_{key}", None) for key in _BOUNDS[name])
+            if value is not None and isinstance(low, int | float) and bool((value < low).all()):
+                return f"below {low:g}"
+            if value is not None and isinstance(high, int | float) and bool((value > high).all()):
+                return f"above {high:g}"
     except (AttributeError, RuntimeError, TypeError):
         pass
-    return None
+    return ""
 
 
 def _kept(node: Any, name: str) -> Any:

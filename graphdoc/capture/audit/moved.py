@@ -74,6 +74,12 @@ def memory_of(parameter: Any) -> int:
     return int(parameter.data_ptr()) if is_readable(parameter) else 0
 
 
+def print_of(parameter: Any) -> int:
+    """One number for all that a parameter holds; 0 where it cannot be read."""
+    memory = memory_of(parameter)
+    return (_read(memory, _size_of(parameter)) or 1) if memory else 0
+
+
 def _size_of(parameter: Any) -> int:
     return int(parameter.numel() * parameter.element_size())
 

@@ -267,7 +267,7 @@ class Unheld:
         self._judged += 1
         frame = _getframe(1)
         with Unseen(audit.torch, audit.witness.anomaly, frame):
-            held, owners = _alive(audit.torch)
+            held, owners = alive(audit.torch)
             mine = {
                 i: p
                 for i, c in self._candidates.items()
@@ -418,14 +418,14 @@ def _is_number(node: Any) -> bool:
 
 def in_their_place(torch: Any, mine: list[Any]) -> set[int]:
     """Ids of the parameters that have a gradient and no optimizer, where no module has any of ``mine`` any more."""
-    held, owners = _alive(torch)
+    held, owners = alive(torch)
     if any(id(p) in owners for p in mine):
         return set()
     every = {i: p for i, owner in owners.items() for p in owner.__dict__["_parameters"].values() if id(p) == i}
     return {i for i, p in every.items() if i not in held and p.grad is not None}
 
 
-def _alive(torch: Any) -> tuple[set[int], dict[int, Any]]:
+def alive(torch: Any) -> tuple[set[int], dict[int, Any]]:
     """Ids of the parameters that any living optimizer holds, and the living module of each parameter by its id."""
     held: set[int] = set()
     owners: dict[int, Any] = {}

@@ -12,6 +12,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from graphdoc.capture.audit.moved import print_of
 from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.in_threads import watch_each_thread
@@ -62,6 +63,8 @@ class WhatIf:
         self._steps: dict[int, int] = {}
         self._started: dict[int, float] = {}
         self._optimizers: dict[int, Any] = {}
+        self._before: dict[int, list[int]] = {}
+        """By optimizer: what its parameters held before the step behind which it is looked at (``print_of``)."""
         self._over = False
         self.hooked = False
         """The program has hung a hook of its own on a tensor, which may give another gradient on purpose."""
@@ -165,6 +168,8 @@ class WhatIf:
         if self._window is None:
             soon = self._steps.get(id(optimizer), 0) + 1 in self.at
             self._closing = optimizer if self.trial and closure and soon and not self._over else None
+            if soon and not self._over and not self.trial:
+                self._before[id(optimizer)] = [print_of(p) for p in parameters_of(optimizer) if _is_measured(p)]
         else:
             self._quietly(self._window.stepping, optimizer, closure)
 
@@ -285,6 +290,10 @@ class WhatIf:
     def steps_of(self, optimizer: Any) -> int:
         """How many steps it has made."""
         return self._steps.get(id(optimizer), 0)
+
+    def before(self, optimizer: Any) -> list[int]:
+        """What its parameters held before the latest step (``print_of``), where that is known."""
+        return self._before.get(id(optimizer), [])
 
     def frames(self, raw: Any) -> Any:
         """A stack as frames of evidence."""

@@ -9,7 +9,7 @@ from graphdoc.capture.code_places import shown_file
 from graphdoc.capture.cut_records import is_users
 from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.whatif.measure import ANOTHER, MISSING, ZEROS, Result
-from graphdoc.evidence import GRADIENTS, LEFT_OUT, Frame, Sign
+from graphdoc.evidence import GRADIENTS, LEFT_OUT, UNDONE, Frame, Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.cut_records import Record
@@ -125,6 +125,16 @@ class Answers:
         sign.count = ENOUGH
         sign.facts = {"positions": self._positions(target, idle), "apart": self._apart(target, idle)}
 
+    def taken_back(self, target: Target, told: Any) -> None:
+        """The parameters have the numbers again that they had before the step, and nobody has read those after it."""
+        frames = [Frame(**f) for f in (told["watch"] if isinstance(told, dict) else [])]
+        step = self._probe.witness.journal.latest("step", target.number)
+        if not frames or step is None or not self._again((target.number, UNDONE, str(frames[-1]))):
+            return
+        sign = self._told[UNDONE] = Sign(UNDONE, frames, self._probe.frames(step.raw), optimizer=target.number)
+        sign.parameters = sorted(self._names(target, range(len(target.parameters))).values())
+        sign.count = ENOUGH
+
     def ended(self, target: Target, look: dict[str, Any], missing: set[int], zero: set[int], told: Any) -> None:
         """A loss depends on these parameters, and what they are given is none or zero: it ends at these nodes."""
         ends = [] if isinstance(told, str) else told["ends"]
@@ -150,6 +160,7 @@ class Answers:
             "inner": [f for f in first.get("inner", ()) if f["user"]][-1:],
             "measured": _strongest(look, MISSING if own else ZEROS),
             "functions": [first["function"]] if own else [],
+            "equal": bool(first.get("equal")),
         }
         names = self._names(target, missing if own else never)
         sign.parameters, sign.optimizer = sorted(names.values()), target.number

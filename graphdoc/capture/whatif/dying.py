@@ -77,7 +77,9 @@ class Dying:
             on = [s for n, s in zip(following, self._passed.get(node, ()), strict=False) if n in leads]
             adding = sorted(sums.get(node, ()), key=lambda n: -n._sequence_nr())
             if len(adding) > 1 and not given:
-                out.append({**self._place(adding[0], "cancels"), "inner": self._place(adding[-1], "")["frames"]})
+                whole = _meeting(adding, sums) or adding[0]
+                out.append({**self._place(whole, "cancels"), "inner": self._place(adding[-1], "")["frames"]})
+                out[-1]["equal"] = whole not in adding
             elif given and following and node in self._passed and not any(on):
                 out.append(self._place(node, "ends"))
         reached = {id(v) for n, _ in self._nodes if (v := getattr(n, "variable", None)) is not None} & self._leaves
@@ -117,6 +119,18 @@ class Dying:
             told["function"] = functions.described(cls, code, node, shown_file(code.co_filename, self._cwd), frames)
             functions.count_inputs(told["function"], node)
         return told
+
+
+def _meeting(nodes: list[Any], above: dict[Any, list[Any]]) -> Any:
+    """The operation nearest to these through which all that they were given came; None where there is none."""
+    left = set(nodes)
+    while len(left) > 1:
+        node = min(left, key=lambda n: n._sequence_nr())
+        if not above.get(node):
+            return None
+        left.remove(node)
+        left.update(above[node])
+    return left.pop()
 
 
 def _some(gradient: Any) -> bool:

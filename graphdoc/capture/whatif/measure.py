@@ -13,6 +13,7 @@ from graphdoc.capture.whatif.moves import FAR, along, anywhere, slope_by, steps_
 from graphdoc.capture.whatif.window import Move, Target
 
 AGREES, MISSING, ZEROS, ANOTHER, INDEPENDENT, NOISE = "agrees", "missing", "zero", "another", "independent", "noise"
+WRITTEN = "the program writes to the parameters between the steps"
 CLOSE = 0.05
 """How far a measured slope and that of the gradient may lie apart and be called the same: kinks and curves."""
 CLEAR = 20.0
@@ -95,7 +96,7 @@ def measure(target: Target, owners: list[list[int]], watches: Watches) -> Plan:
     owners = [sorted(set(o) - set(base["written"])) for o in owners]
     measured = {i for o in owners for i in o}
     if not measured:
-        return Result(why="the program writes to the parameters between the steps")
+        return Result(why=WRITTEN)
     fed = [i for i, c in enumerate(calls) if c["some"]]
     had = [i for i, c in enumerate(calls) if c["had"]]
     told = Result(alone=not had, base=base, kept=dict(base.get("watch", ())))

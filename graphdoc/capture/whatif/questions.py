@@ -9,7 +9,8 @@ from graphdoc.capture.whatif.cut_places import Held, locate
 from graphdoc.capture.whatif.dying import Dying
 from graphdoc.capture.whatif.functions import FunctionCheck
 from graphdoc.capture.whatif.left_out import LeftOut
-from graphdoc.capture.whatif.measure import ANOTHER, INDEPENDENT, MISSING, ZEROS, measure
+from graphdoc.capture.whatif.measure import ANOTHER, INDEPENDENT, MISSING, WRITTEN, ZEROS, measure
+from graphdoc.capture.whatif.taken_back import TakenBack
 from graphdoc.capture.whatif.window import Move, Target
 
 if TYPE_CHECKING:
@@ -47,6 +48,9 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
     result = yield from measure(target, owners, Watching(probe, target))
     answers = probe.answers
     look = answers.measured(target, steps, result)
+    if result.why == WRITTEN and (before := probe.before(target.optimizer)):
+        watch = TakenBack(target, before, probe.witness.cwd)
+        answers.taken_back(target, (yield Move(watch=watch)))
     if result.why or result.base is None:
         return
     if any(a.answer == ANOTHER for a in result.answers):

@@ -19,6 +19,7 @@ from graphdoc.story.unregistered import (
     flagged_buffer,
     in_no_optimizer,
     kept_result,
+    made_anew,
     never_handed,
     none_registered,
     not_registered,
@@ -43,6 +44,8 @@ it was all that the optimizer got, PyTorch says so: *optimizer got an empty para
 group was filled with parameters, and the line that hands it over is missing.
 
 Or a tensor that requires gradients was registered as a buffer, which `parameters()` does not list.
+
+Or a layer is made in `forward`: each call has a new one, with new random weights, that no optimizer has ever seen.
 
 Or a codebook is looked up, `q = codebook(z)`, and used only as `z + (q - z).detach()`: a loss on that sum trains `z`.
 """,
@@ -79,6 +82,7 @@ def recognise(program: Program) -> Finding | None:
         program.signs,
         ("unregistered", lambda s: not_registered(sources, optimizers, s)),
         ("flagged-buffer", lambda s: flagged_buffer(sources, optimizers, s)),
+        ("made-anew", lambda s: made_anew(sources, s)),
         ("kept-result", lambda s: kept_result(sources, optimizers, s)),
         ("empty-group", lambda s: _used_up(sources, optimizers, parameters, s)),
         (BYPASSED, lambda s: bypassed(sources, optimizers, s)),

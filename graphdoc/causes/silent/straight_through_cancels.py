@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
+from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import code_at, innermost_user, place, span_of
@@ -12,12 +15,15 @@ from graphdoc.story.wording import folded, optimizer_of
 
 PAGE = Page(
     code="GD711",
-    title="A straight-through estimator is written so that its gradient is zero",
+    title="A value is added and taken away: its gradient cancels",
     families=("silent",),
     what_happened="""\
 `x + (q - x)` has the value of `q`, the rounded or quantised `x`. It is meant to have the gradient of `x`. Without a
 `detach()` around the difference the two `x` cancel in the backward as well, and what is left is `q`, which has no
 gradient. Everything in front of it receives exactly zero.
+
+Or both sides of a difference are the same function of the parameters: in `(new - old).exp()` of a policy gradient,
+`old` was computed in the same iteration and not detached. The ratio is 1 whatever the policy is.
 """,
     why="""\
 The derivative of `x + (q - x)` by `x` is 1 - 1 = 0. With `(q - x).detach()` the second part is a constant and the
@@ -47,7 +53,8 @@ def recognise(program: Program) -> Finding | None:
     sign = first_sign(program.signs, "cancelled")
     if sign is None or not str(sign.facts.get("op", "")).startswith(("Add", "Sub")):
         return None  # what cancels is no sum: a value divided by its own size, perhaps
-    return _told(program.sources, program.optimizers, sign)
+    tell = _equal if sign.facts.get("equal") else _told
+    return tell(program.sources, program.optimizers, sign)
 
 
 def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
@@ -72,6 +79,35 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
         remedies=tuple(remedies),
         because=f"every way from the loss to {whose} leads through this sum, and in {sign.count} steps their gradients "
         "were exactly zero",
+    )
+
+
+def _equal(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
+    """Both sides are made of the same parameters in the same way, further up: a ratio of a policy and itself."""
+    whose = folded(sign.parameters) or f"the parameters of {optimizer_of(optimizers, sign)}"
+    outer = innermost_user(sign.stack)
+    node = bindings.expression_at(sources, outer)
+    remedies = []
+    if outer is not None and isinstance(node, ast.BinOp):
+        old = bindings.frame_of(sources, outer.file, node.right)
+        note = f"{whose} receive the gradient of `{bindings.text_of(node.left)}`"
+        title = f"detach `{bindings.text_of(node.right)}`"
+        open_ = "which of the two is to be a constant, is for you to say"
+        remedies.append(Remedy("detach_expression", title, "unsafe", note, {"place": place(old)}, open_))
+    code = code_at(sources, outer)
+    return Finding(
+        0.94,
+        Proof.STEPS.confidence,
+        f"the two sides of `{code}` cancel: {whose} only receive zeros",
+        "Both sides were computed from the same parameters and carry a graph, so each gradient comes once with plus "
+        "and once with minus. Detach the side that is meant as a reference, such as the old log-probability.",
+        (
+            *span_of("cause", sign.stack, "two values whose gradients are opposite and equal", sources),
+            *span_of("related", sign.other, f"sends zeros to {whose}", sources),
+        ),
+        remedies=tuple(remedies),
+        because=f"all that reaches {whose} comes through this, and in {sign.count} steps their gradients were exactly "
+        "zero",
     )
 
 

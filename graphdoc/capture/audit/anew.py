@@ -1,0 +1,108 @@
+"""Layers that a forward makes anew: their parameters get gradients once, and are gone before a step could use them."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from graphdoc.capture import event_stacks, node_stacks, stacks
+from graphdoc.capture.audit.hidden import is_given
+from graphdoc.capture.audit.unheld import alive
+from graphdoc.capture.facts import grad_fn_of
+from graphdoc.capture.frames import frames_of
+from graphdoc.capture.quiet import Unseen
+from graphdoc.capture.walk import DEEP, nodes_behind
+from graphdoc.evidence import Sign
+
+if TYPE_CHECKING:
+    from graphdoc.capture.audit import Audit
+    from graphdoc.capture.journal import Noted
+
+ENOUGH = 4
+"""Backward calls, each of which reaches new ones of the same shapes, the earlier ones being gone."""
+
+
+class MadeAnew:
+    """``made-anew``: ``stack`` is the operation that takes a new parameter together with what an optimizer trains,
+    ``other`` the backward call, ``facts["shapes"]`` those of the new parameters. What such a layer computes from data
+    alone may be meant to be random."""
+
+    def __init__(self, audit: Audit) -> None:
+        self._audit = audit
+        self._latest: list[weakref.ref[Any]] = []
+        self._shapes: list[list[int]] = []
+        self._times = 0
+        self._found: list[Sign] = []
+
+    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+        """A backward call that is looked at is about to run."""
+        if self._found:
+            return
+        audit = self._audit
+        held, kind = audit.journal.held(stepped=True), audit.torch.nn.Parameter
+        if not held:
+            return
+        known = {id(p) for ref in self._latest if (p := ref()) is not None}
+        new = [p for i, p in leaves.items() if i not in held and i not in known and type(p) is kind]
+        shapes = sorted(list(p.shape) for p in new)
+        again = bool(new) and not known and shapes == self._shapes
+        self._times = self._times + 1 if again else 0
+        self._latest, self._shapes = [weakref.ref(p) for p in new], shapes
+        if self._times < ENOUGH:
+            return
+        self._times = 0
+        with Unseen(audit.torch, audit.witness.anomaly, None):
+            self._judge(noted, outputs, {id(p) for p in new}, held)
+
+    def _judge(self, noted: Noted, outputs: Any, new: set[int], held: set[int]) -> None:
+        audit = self._audit
+        given, owners = alive(audit.torch)
+        module = audit.torch.nn.Module
+        # A copy that a loop keeps and adapts is no part of what is trained; one that is gone was made by a forward.
+        if new & given or any(i in owners and not is_given(owners[i], held, module) for i in new):
+            return
+        taken = _taken_with([n for t in outputs if (n := grad_fn_of(t)) is not None], new, held)
+        kept = node_stacks.kept_in(taken) if taken is not None else None
+        if not isinstance(kept, stacks.Stack):
+            return
+        cwd = audit.witness.cwd
+        audit.snapshot()
+        sign = Sign("made-anew", frames_of(kept, cwd), frames_of(event_stacks.stack_of_seen(noted[3]), cwd))
+        sign.event, sign.count = noted[0], ENOUGH + 1
+        sign.facts = {"shapes": self._shapes}
+        self._found.append(sign)
+        audit.tell_early()
+
+    def signs(self) -> list[Sign]:
+        return self._found
+
+
+def _taken_with(roots: list[Any], new: set[int], held: set[int]) -> Any:
+    """The first operation in the program that takes one of the new leaves together with what is made of held ones."""
+    parents: dict[Any, list[Any]] = {}
+    leaves: dict[Any, Any] = {}
+    for count, (node, following) in enumerate(nodes_behind(roots)):
+        if count >= DEEP:
+            return None
+        for n, _ in following:
+            parents.setdefault(n, []).append(node)
+        if not following and (variable := getattr(node, "variable", None)) is not None:
+            leaves[node] = variable
+    trained = _above([n for n, v in leaves.items() if id(v) in held], parents)
+    taking = {n for leaf, v in leaves.items() if id(v) in new for n in _taking(leaf, parents)}
+    return min(taking & trained, key=lambda n: n._sequence_nr(), default=None)
+
+
+def _taking(leaf: Any, parents: dict[Any, list[Any]]) -> list[Any]:
+    """The operations that take a leaf, transposed perhaps, together with something else."""
+    nodes = parents.get(leaf, [])
+    return [m for n in nodes for m in ([n] if len(n.next_functions) > 1 else _taking(n, parents))]
+
+
+def _above(nodes: list[Any], parents: dict[Any, list[Any]]) -> set[Any]:
+    """The nodes that lead to these."""
+    found: set[Any] = set()
+    while nodes:
+        nodes = list({p for n in nodes for p in parents.get(n, ()) if p not in found})
+        found.update(nodes)
+    return found

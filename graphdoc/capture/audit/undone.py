@@ -1,0 +1,143 @@
+"""Steps of which nothing is left: the parameters have their old numbers again, or the learning rate is zero."""
+
+from __future__ import annotations
+
+import weakref
+from sys import _getframe
+from typing import TYPE_CHECKING, Any
+
+from graphdoc.capture.audit.moved import print_of
+from graphdoc.capture.facts import parameters_of
+from graphdoc.capture.frames import frames_of
+from graphdoc.capture.number_facts import numbers_of
+from graphdoc.capture.quiet import Unseen
+from graphdoc.evidence import Sign
+
+if TYPE_CHECKING:
+    from graphdoc.capture.audit import Audit
+    from graphdoc.capture.journal import Seen
+
+MOST = 3
+"""Parameters of an optimizer that are read: the first, one in the middle, the last."""
+ENOUGH = 3
+"""Steps, each taken back, before a second run is asked who did it."""
+MOST_STEPS = 12
+VALUES = 4
+"""Different numbers that the parameters hold at least: one that is held at its bound comes back to it as well."""
+AT_REST = 8
+"""Steps with a learning rate of zero, and none with another, before anything is said."""
+
+
+class _Held:
+    """The parameters of one optimizer that are read, and what they held."""
+
+    def __init__(self, parameters: list[Any]) -> None:
+        chosen = {id(p): p for p in (parameters[0], parameters[len(parameters) // 2], parameters[-1])}
+        self.refs = [weakref.ref(p) for p in chosen.values()]
+        self.earlier: list[int] = []
+        """Before the latest step."""
+        self.before: list[int] = []
+        """At the latest backward call."""
+        self.after = self.read()
+        self.times = 0
+
+    def read(self) -> list[int]:
+        return [print_of(p) if (p := ref()) is not None else 0 for ref in self.refs]
+
+    def taken_back(self) -> bool:
+        """Whether the latest step has moved all of them, and each has its old number again."""
+        pairs = zip(self.after, self.before, strict=True)
+        return self.before == self.earlier and all(a != b and a and b for a, b in pairs)
+
+
+class Undone:
+    """``suspect-undone``, weak: before each of its steps the parameters of an optimizer were, bit by bit, what they had
+    been before the step before. A second run tells who has put them back."""
+
+    def __init__(self, audit: Audit) -> None:
+        self._audit = audit
+        self._held: dict[int, _Held | None] = {}
+        """By optimizer; None once it has been seen to get on."""
+        self._found: list[Sign] = []
+
+    def began(self) -> None:
+        """A backward call is about to run."""
+        for held in self._held.values():
+            if held is not None:
+                held.before = held.read()
+
+    def stepped(self, optimizer: Any, seen: Seen) -> None:
+        """An optimizer has stepped."""
+        if seen.id not in self._held:
+            mine = [p for p in parameters_of(optimizer) if p.grad is not None and print_of(p)]
+            self._held[seen.id] = _Held(mine) if mine else None
+            return
+        held = self._held[seen.id]
+        if held is None or not held.before:
+            return
+        back = held.taken_back() if held.earlier else True
+        held.times += bool(held.earlier)
+        held.earlier, held.before, held.after = held.before, [], held.read()
+        if not back or seen.steps > MOST_STEPS:
+            self._held[seen.id] = None
+        elif held.times == ENOUGH:
+            self._held[seen.id] = None
+            if self._differ(held):
+                self._found.append(Sign("suspect-undone", optimizer=seen.id, count=ENOUGH, weak=True))
+
+    def _differ(self, held: _Held) -> bool:
+        with Unseen(self._audit.torch, self._audit.witness.anomaly, None), self._audit.torch.no_grad():
+            numbers = [n for ref in held.refs if (n := numbers_of(ref())) is not None]
+            return sum(int(n.unique().numel()) for n in numbers) >= VALUES
+
+    def signs(self) -> list[Sign]:
+        return self._found
+
+
+class AtRest:
+    """``rate-zero``: ``stack`` is the step, ``count`` how many there were, each with a learning rate of zero;
+    ``facts["rate"]`` is what the program asked for. One that is made with a rate of zero is its author's word."""
+
+    def __init__(self, audit: Audit) -> None:
+        self._audit = audit
+        self.over: set[int] = set()
+        """Optimizers that have stepped by a rate."""
+        self._steps: dict[int, int] = {}
+        self._found: dict[int, tuple[Seen, Sign]] = {}
+
+    def stepped(self, optimizer: Any, seen: Seen) -> None:
+        """An optimizer has stepped."""
+        asked = _asked(optimizer)
+        if not asked or any(group.get("lr") != 0.0 for group in optimizer.param_groups):
+            self.over.add(seen.id)
+            self._found.pop(seen.id, None)
+            return
+        self._steps[seen.id] = self._steps.get(seen.id, 0) + any(p.grad is not None for p in parameters_of(optimizer))
+        if self._steps[seen.id] == AT_REST and seen.id not in self._found:
+            self._tell(optimizer, seen, asked)
+
+    def _tell(self, optimizer: Any, seen: Seen, asked: float) -> None:
+        audit = self._audit
+        step = audit.journal.latest("step", seen.id)
+        if step is None:
+            return
+        with Unseen(audit.torch, audit.witness.anomaly, _getframe(1)):
+            audit.snapshot()
+        sign = Sign("rate-zero", frames_of(step.raw, audit.witness.cwd), optimizer=seen.id, event=step.index)
+        mine = [id(p) for p in parameters_of(optimizer) if p.grad is not None]
+        sign.parameters = sorted(audit.names[i] for i in mine if i in audit.names)
+        sign.facts = {"rate": asked}
+        self._found[seen.id] = seen, sign
+        audit.tell_early()
+
+    def signs(self) -> list[Sign]:
+        for ident, (_, sign) in self._found.items():
+            sign.count = self._steps[ident]
+        return [sign for _, sign in self._found.values()]
+
+
+def _asked(optimizer: Any) -> float:
+    """The largest learning rate that the program has asked for: a scheduler keeps it (``initial_lr``), and an optimizer
+    what it was made with; 0 where it is no plain number."""
+    rates = [optimizer.defaults.get("lr"), *(group.get("initial_lr") for group in optimizer.param_groups)]
+    return max((float(rate) for rate in rates if isinstance(rate, int | float)), default=0.0)
