@@ -87,8 +87,7 @@ def recognise(program: Program) -> Finding | None:
         ("empty-group", lambda s: _used_up(sources, optimizers, parameters, s)),
         (BYPASSED, lambda s: bypassed(sources, optimizers, s)),
         ("unheld-weight", lambda s: _unheld(sources, optimizers, s)),
-        ("suspect-ungiven", lambda s: never_handed(sources, optimizers, parameters, s)),
-        ("suspect-ungiven", lambda s: unfrozen_late(sources, optimizers, s)),
+        ("suspect-ungiven", lambda s: _ungiven(sources, optimizers, parameters, s)),
         ("ungiven", lambda s: in_no_optimizer(sources, optimizers, s)),
     ) or _given_nothing(program)
 
@@ -112,6 +111,12 @@ def _given_nothing(program: Program) -> Finding | None:
         "finds no parameter in it",
         "the optimizer was given an empty iterator",
     )
+
+
+def _ungiven(
+    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
+) -> Finding | None:
+    return never_handed(sources, optimizers, parameters, sign) or unfrozen_late(sources, optimizers, sign)
 
 
 def _unheld(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
