@@ -6,6 +6,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from installed import ON_PATH, install
 from test_old_values import CLONED, FIT, INSIDE, TWO_LOSSES
 
 from graphdoc.evidence import Evidence
@@ -177,6 +178,14 @@ def test_another_form_of_a_cut_is_none_of_the_patch(tmp_path: Path) -> None:
 @pytest.mark.parametrize("line", ["h = Reversed.apply(h)", "h.register_hook(lambda g: -2 * g)"])
 def test_a_gradient_that_the_program_itself_makes_another_speaks_against_nothing(tmp_path: Path, line: str) -> None:
     told = of_patch(tmp_path, CUSTOM.replace("HOOK", line))
+    assert not told.wrong, told
+
+
+def test_a_gradient_that_a_package_makes_another_speaks_against_nothing(tmp_path: Path) -> None:
+    head, _, rest = CUSTOM.partition("net, head =")
+    install(tmp_path, "spiking", "1.0", {"spiking.py": head})
+    program = f"{ON_PATH}import torch\nfrom torch import nn\nfrom spiking import Reversed\n\nnet, head ={rest}"
+    told = of_patch(tmp_path, program.replace("HOOK", "h = Reversed.apply(h)"))
     assert not told.wrong, told
 
 

@@ -24,20 +24,23 @@ MOST = 20
 class FunctionCheck:
     """A watch of one fork. A Function whose forward gives back what it is given, or moves in steps, has another
     gradient on purpose (a gradient that is reversed, scaled or passed straight through), and is never told; so are
-    single elements at which it does, and inputs that get None or zeros: what an author says of them."""
+    single elements at which it does, and inputs that get None or zeros: what an author says of them. A package's own
+    (the surrogate gradient of a spiking neuron, say) are not compared; that one has run is told."""
 
     def __init__(self, torch: Any, cwd: str) -> None:
         self._torch = torch
         self._cwd = cwd
         self._met: dict[Any, tuple[list[Any], list[bool], Any]] = {}
         self._seen: set[Any] = set()
+        self._packaged = False
+        """Whether a Function of a package has run."""
         self._busy = False
         self._wrong: list[dict[str, Any]] = []
 
     def __enter__(self) -> FunctionCheck:
         every: list[Any] = functions.subclasses(Function)
         for cls in every:
-            if functions.backward_code(cls) is not None and isinstance(cls.__dict__.get("forward"), staticmethod):
+            if isinstance(cls.__dict__.get("forward"), staticmethod) and not cls.__module__.startswith("torch."):
                 cls.forward = staticmethod(self._watching(cls, cls.forward))
         return self
 
@@ -47,10 +50,12 @@ class FunctionCheck:
     def _watching(self, cls: Any, forward: Any) -> Any:
         """The forward, which keeps what it is given first: ``Cube.apply`` may be known by a name of its own by now."""
         own = cls.setup_context is Function.setup_context  # then a context comes first
+        users = functions.backward_code(cls) is not None
 
         def call(*given: Any) -> Any:
+            self._packaged |= not users
             args = given[1:] if own else given
-            if cls not in self._met and not self._busy and len(self._met) < MOST:
+            if users and cls not in self._met and not self._busy and len(self._met) < MOST:
                 copies = [a.detach().clone() if isinstance(a, self._torch.Tensor) else a for a in args]
                 flags = [isinstance(a, self._torch.Tensor) and a.requires_grad for a in args]
                 self._met[cls] = copies, flags, stacks.stack_here(2)
@@ -74,7 +79,7 @@ class FunctionCheck:
 
     def told(self) -> Any:
         """Whether Functions were met, and those that give another gradient than their derivative."""
-        return {"met": bool(self._met), "wrong": self._wrong}
+        return {"met": bool(self._met) or self._packaged, "wrong": self._wrong}
 
     def _look(self, cls: Any, args: list[Any], flags: list[bool], at: Any) -> None:
         torch = self._torch
