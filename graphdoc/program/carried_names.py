@@ -414,10 +414,26 @@ def could_carry(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> li
     for holder in holders:
         frames = [f for f in using if is_local(holder, f)]
         looks_on = frames and not any(_reads(sources, f, holder.steps[0].key) for f in frames)
-        if len(holder.steps) > 1:  # an object may be read by another name; one that is bound there anew is not
-            looks_on = looks_on and all(holder.steps[0].key in bound_names(sources, f) for f in frames)
+        if len(holder.steps) > 1:  # an object may be read by another name; one that is bound anew by then is not
+            looks_on = looks_on and all(_is_new_by(sources, f, holder.steps[0].key) for f in frames)
         out += [] if looks_on else [holder]
     return out or holders
+
+
+def _is_new_by(sources: SourceTexts, frame: Frame, name: str) -> bool:
+    """Whether a name holds another object at a place than in the round before: the statement there binds it, or one
+    above it in a loop around both gives it an empty container."""
+    at: Frame | None = frame
+    while at is not None and (loop := node_loop_of(sources, at)) is not None:
+        above = [s for s in loop.body if s.lineno < frame.line and not covers(s, frame.line)]
+        given = [value for s in above for target, value in pairs(s) if ast.unparse(target) == name]
+        if given and ast.unparse(given[-1]) in _EMPTY:
+            return True
+        at = frame_of(sources, frame.file, loop, frame.function)
+    return name in bound_names(sources, frame)
+
+
+_EMPTY = {"[]", "{}", "list()", "dict()", "set()", "deque()", "collections.deque()", "defaultdict(list)"}
 
 
 def carrying_holders(sources: SourceTexts, nodes: list[Node], raised: Raised | None, carry: OlderEdge) -> list[Holder]:
