@@ -278,8 +278,7 @@ def _told_in_backward(program: Program, line: Frame) -> Finding:
             *(span("cause", f, "computed here without being recorded", sources) for f in near),
             *program.raised_span("what is differentiated here has no graph"),
         ),
-        (),
-        remedy_at(
+        remedies=remedy_at(
             first,
             "enable_grad_block",
             f"Record what {'lines' if near else 'line'} {where(first)}{to} compute{'' if near else 's'}: "

@@ -90,11 +90,9 @@ def _written(sources: SourceTexts, packages: list[Package], found: Overwrite, fi
     return replace(
         finding,
         title=f"{package.told} overwrites a tensor that its own backward needs",
-        explanation=(
-            f"{whose} writes into {called(found.stale)} at {wrote.place}, after {saved_by(found.node)} at "
-            f"{saved.place} had saved it for backward; both happen {within}. The fault is the package's: nothing that "
-            f"the caller does with the result lies between the two.{_advice(sources, wrote)}"
-        ),
+        explanation=f"{whose} writes into {called(found.stale)} at {wrote.place}, after {saved_by(found.node)} at "
+        f"{saved.place} had saved it for backward; both happen {within}. The fault is the package's: nothing that "
+        f"the caller does with the result lies between the two.{_advice(sources, wrote)}",
         remedies=(*_switched_off(sources, wrote), *_newer(wrote, f"{wrote.place} should write out of place")),
         because=f"{whose} writes at {wrote.place} into what {saved_by(found.node)} saved at {saved.place}, {within}",
     )

@@ -150,9 +150,10 @@ def likelihood(program: Program, slug: str, *ids: str) -> float:
 def from_message(
     program: Program,
     slug: str,
-    *ids: str,
+    ids: Sequence[str],
     title: str,
     explanation: str,
+    *,
     confidence: Confidence = "possible",
     role: Role = "failed",
     label: str = "",

@@ -455,8 +455,7 @@ def still_frozen(program: Program, found: KeptFrozen) -> Finding:
             *span_of("created", earlier, "had a graph here", program.sources, moment(found.earlier)),
             *program.raised_span("the loss that arrives here has no graph"),
         ),
-        (),
-        _let_go(program.sources, found, freezing),
+        remedies=_let_go(program.sources, found, freezing),
         covers="GD3",
         because=because,
     )

@@ -97,12 +97,10 @@ def recognise(program: Program) -> Finding | None:
 def _told(program: Program, shapes: bool) -> Finding:
     met = _met(program.evidence.failing_node)
     calls = checkpoint_calls(program.sources) if met is None else [met]
-    strength, confidence = program.weight(0.95, Proof.NODE.where(met is not None))
     name = checkpointed(program.sources, calls[0]) if len(calls) == 1 else ""
     why = "its tensors have other shapes or dtypes" if shapes else "it saved another number of tensors"
     return Finding(
-        strength,
-        confidence,
+        *program.weight(0.95, Proof.NODE.where(met is not None)),
         f"`{name}`, which is checkpointed, computed something else when it was run again" if name else PAGE.title,
         f"The checkpointed function was run again for this backward, and {why} than in the forward. It depends on "
         "something that has changed in between: a cache or counter that it writes itself, what an argument holds, or a "

@@ -129,8 +129,7 @@ def _configured(program: Program, cuts: list[Cut]) -> Finding | None:
             *((deed_span("related", deed, "the reentrant checkpoint"),) if deed is not None else ()),
             *program.raised_span("noticed here"),
         ),
-        (),
-        tuple(checkpointing_remedies(switch, feature, package)),
+        remedies=tuple(checkpointing_remedies(switch, feature, package)),
     )
 
 
@@ -163,8 +162,7 @@ def _finding(
             *(span("cause", f, "the reentrant checkpoint", sources) for f in frames[:2]),
             *raised_span(sources, raised, "noticed here"),
         ),
-        (),
-        _remedies(sources, frames if calls else []),
+        remedies=_remedies(sources, frames if calls else []),
     )
 
 

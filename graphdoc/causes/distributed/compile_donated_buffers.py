@@ -66,15 +66,13 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _told(program: Program) -> Finding:
-    strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
     frame = program.raised_at
     event = program.failing
     call = bindings.call_at(program.sources, frame)
     asked = {k.arg for k in call.keywords} & {"retain_graph", "create_graph"} if call else set()
     flag = "create_graph" if "create_graph" in asked or (event and event.create_graph) else "retain_graph"
     return Finding(
-        strength,
-        confidence,
+        *program.weight(0.95, Proof.RAISED.confidence),
         f"`{flag}=True` would keep a compiled graph, whose backward reuses its saved buffers",
         "The compiled backward writes into the tensors that it saved, so they are gone after one call, and this one "
         "asks for "
@@ -83,8 +81,7 @@ def _told(program: Program) -> Finding:
             *((span("cause", frame, f"asks for {flag}=True of a compiled graph", program.sources),) if frame else ()),
             *program.raised_span("refused here"),
         ),
-        (),
-        remedy_at(
+        remedies=remedy_at(
             frame if asked == {"retain_graph"} else None,
             "drop_keyword",
             "Take `retain_graph=True` out",

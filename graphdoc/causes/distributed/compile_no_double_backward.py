@@ -62,7 +62,6 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _told(program: Program) -> Finding:
-    strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
     compiled = library_calls(program.sources, "compile")
     what = argument(call_at(program.sources, compiled[0]), 0, "model") if len(compiled) == 1 else None
     name = dotted(what) if what is not None else ""
@@ -75,8 +74,7 @@ def _told(program: Program) -> Finding:
     marks = [span("cause", f, "compiled here", program.sources) for f in compiled[:2]]
     role = "related" if marks else "cause"
     return Finding(
-        strength,
-        confidence,
+        *program.weight(0.95, Proof.RAISED.confidence),
         f"`{name}` is compiled, and compiled code has no second derivative" if name else PAGE.title,
         "The backward of a compiled function is one compiled function, and nothing was traced for its derivative. "
         "Let the part "

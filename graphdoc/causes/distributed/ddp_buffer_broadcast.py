@@ -91,10 +91,8 @@ def _told(program: Program, stale: Stale) -> Finding:
     used = span_of("created", node.stack, f"{name} is used here", program.sources) if node else ()
     frame = innermost_user(write.stack) if write else None
     wraps = library_calls(program.sources, "DistributedDataParallel", "DDP")
-    strength, confidence = program.weight(0.96, Proof.WRITERS.confidence)
     return Finding(
-        strength,
-        confidence,
+        *program.weight(0.96, Proof.WRITERS.confidence),
         f"DistributedDataParallel overwrote `{name}`, which a forward before this backward had used"
         if stale.tensor.name
         else PAGE.title,

@@ -80,7 +80,6 @@ def recognise(program: Program) -> Finding | None:
 def _told(program: Program) -> Finding:
     checkpoints = reentrant_calls(program.sources)
     proven = program.raised is not None and in_checkpoint(program.raised.stack)
-    strength, confidence = program.weight(0.95, Proof.RAISED.where(proven and bool(checkpoints)))
     outside = _outside(program.sources)
     marks = [
         span("cause", f, "a reentrant checkpoint runs a backward of its own", program.sources) for f in checkpoints[:2]
@@ -99,8 +98,7 @@ def _told(program: Program) -> Finding:
         "under reentrant checkpoints, or a use outside of its forward."
     )
     return Finding(
-        strength,
-        confidence,
+        *program.weight(0.95, Proof.RAISED.where(proven and bool(checkpoints))),
         f"`{named}` reported its gradient twice to DistributedDataParallel" if named else PAGE.title,
         why + " The reducer averages each gradient once, so it stops.",
         (*marks, *program.raised_span("reported a second time in this backward")),

@@ -93,7 +93,6 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _told(program: Program) -> Finding:
-    strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
     wraps = library_calls(program.sources, "DistributedDataParallel", "DDP")
     blind = [f for f in wraps if not _looks_for_unused(program.sources, f)]
     told = program.field("rank", *_NAMED)
@@ -112,8 +111,7 @@ def _told(program: Program) -> Finding:
             f" The condition at {where(left.test)} did not hold there; earlier losses had more parts and reached more."
         )
     return Finding(
-        strength,
-        confidence,
+        *program.weight(0.95, Proof.RAISED.confidence),
         _title(idle),
         f"In the iteration before the one that failed, some parameters of the wrapped module got no gradient{rank}."
         f"{why} Their buckets were never sent to the other processes, and the next forward finds the reduction "
@@ -135,14 +133,12 @@ def _left_out(sources: SourceTexts, left: Branch, rank: str) -> list[Span]:
 
 def _partial(program: Program, partial: Partial) -> Finding:
     """The backward of the iteration before was kept from some leaves: that is what left the reduction unfinished."""
-    strength, confidence = program.weight(0.95, Proof.RAISED.where(partial.alone))
     noticed, sources = program.raised_at, program.sources
     how = "failed and was caught" if partial.failed else "was limited by `inputs=`"
     mark = "this backward failed: not every parameter had its gradient" if partial.failed else "reaches `inputs` alone"
     later = () if noticed is None else (span("failed", noticed, "noticed at the next forward", sources),)
     return Finding(
-        strength,
-        confidence,
+        *program.weight(0.95, Proof.RAISED.where(partial.alone)),
         f"the backward before {how}: DDP still waits for gradients",
         "Every parameter of the wrapped module has to report its gradient in each backward. The ones that this call "
         "did not get to never did, so the next forward finds the reduction unfinished. "

@@ -105,6 +105,5 @@ def _told(program: Program, here: Frame, first: Frame) -> Finding:
             span("related", first, "the first derivative, with a graph", program.sources),
             *(s for s in noticed if (s.file, s.line) != (here.file, here.line)),
         ),
-        (),
-        remedy,
+        remedies=remedy,
     )

@@ -142,8 +142,7 @@ def _finding(program: Program, frame: Frame | None, cut: Cut | None, strength: f
             *used,
             *program.raised_span(_NOTICED[again]),
         ),
-        (),
-        _with_graph(program, frame, cut, _note(call, again)) if frame is not None and call is not None else (),
+        remedies=_with_graph(program, frame, cut, _note(call, again)) if frame is not None and call is not None else (),
     )
 
 

@@ -103,20 +103,17 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _told(program: Program, op: str) -> Finding:
-    strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
     frame = _forward(program.sources, program.nodes, op)
     marks = (span("cause", frame, "this operation cannot be differentiated twice", program.sources),) if frame else ()
     call = bindings.call_at(program.sources, frame)
     name = bindings.text_of(call.func) if call is not None else op.strip("_").removesuffix("_backward")
     return Finding(
-        strength,
-        confidence,
+        *program.weight(0.95, Proof.RAISED.confidence),
         f"{as_called(name)} has no second derivative, and its gradient is differentiated",
         f"The backward of one operation ({op}) is a single kernel without a derivative of its own. The first gradient "
         "could be computed; its derivative cannot." + _instead(op),
         (*marks, *_twice(program)),
-        (),
-        _remedies(op, frame),
+        remedies=_remedies(op, frame),
     )
 
 
@@ -151,16 +148,13 @@ def _marked_once(program: Program) -> Finding:
         decorators = _decorators(program.sources)
         spans += [span("cause", f, "this backward is marked") for f in decorators[:1] if len(decorators) == 1]
     # The message alone proves the mark, not whose it is.
-    strength, confidence = program.weight(0.95, Proof.RAISED.where(proven or not spans))
     return Finding(
-        strength,
-        confidence,
+        *program.weight(0.95, Proof.RAISED.where(proven or not spans)),
         f"{name} is marked `@once_differentiable`, and its gradient is differentiated again",
         f"{name} is a Python function, and the mark makes PyTorch run it without recording. The gradient that it "
         "returns has the right values and no derivative. The first gradient could be computed; its derivative cannot.",
         (*spans, *_twice(program)),
-        (),
-        remedies,
+        remedies=remedies,
     )
 
 

@@ -158,8 +158,7 @@ def _renewed(program: Program, sign: Sign) -> Finding:
             *span_of("cause", sign.other, "each begins again from its first factor", sources),
             *span_of("related", sign.stack, f"{sign.count} calls, and no step was taken", sources),
         ),
-        (),
-        remedies,
+        remedies=remedies,
         because=f"{sign.count} calls of `scaler.step` in a row took no step; {scalers}",
     )
 
@@ -181,7 +180,7 @@ def _told(program: Program, complaint: str) -> Finding:
         span("related", lost[1], "computes them", program.sources),
     )
     why = f"They were cleared at {where(lost[0])}, after the backward call."
-    return Finding(strength, confidence, title, why + _ORDER, (*spans, *raised), (), _cleared_later(*lost))
+    return Finding(strength, confidence, title, why + _ORDER, (*spans, *raised), remedies=_cleared_later(*lost))
 
 
 def _title(sources: SourceTexts, complaint: str, frame: Frame | None) -> str:
@@ -248,8 +247,7 @@ def _left_early(sources: SourceTexts, found: scaler_calls.Refused, exits: list[F
             span("related", update, "the update that is then left out", sources),
             span("failed", found.now, again, sources),
         ),
-        (),
-        _fixes(sources, exits, update),
+        remedies=_fixes(sources, exits, update),
     )
 
 
@@ -267,8 +265,7 @@ def _not_updated(sources: SourceTexts, found: scaler_calls.Refused, exits: list[
             *(span("related", f, "and not at all on this way out", sources) for f in exits[:2]),
             *(span("related", f, "the last `update()` was made here", sources) for f in last),
         ),
-        (),
-        _always(sources, found) if test is not None and found.zeroed else (),
+        remedies=_always(sources, found) if test is not None and found.zeroed else (),
     )
 
 

@@ -135,7 +135,6 @@ def _function(said: Match) -> str:
 
 def _told(program: Program, said: Match) -> Finding:
     cls = re.sub(r"Backward\d*$", "", _function(said).removesuffix(".backward"))
-    strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
     seen = [f for f in custom_functions.used(program.evidence.extras) if cls in (f.name, "")]
     function = seen[0] if len(seen) == 1 else None
     at = _backward(program.sources, cls, function)
@@ -144,8 +143,7 @@ def _told(program: Program, said: Match) -> Finding:
     applied = function.apply if function is not None else None
     checked = "noticed when this backward runs" if said.id == _SIGNATURE else _CHECKED
     return Finding(
-        strength,
-        confidence,
+        *program.weight(0.95, Proof.RAISED.confidence),
         _title(cls, said.id == _SIGNATURE),
         _explain(cls or "The Function", said.id),
         (

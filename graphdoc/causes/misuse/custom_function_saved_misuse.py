@@ -191,15 +191,13 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _told(program: Program, known: _Misuse) -> Finding:
-    strength, confidence = program.weight(0.9, Proof.RAISED.confidence)
     frame = program.raised_at
     name, places = _statements(program.sources, frame, known.looks_for)
     name = name or program.field("op", "function-ctx-attribute").removesuffix("Backward")
     here = frame if frame and (not known.looks_for or any(f.line == frame.line for f in places)) else None
     marks = [here] if here else places if len(places) == 1 else [frame] if frame else []
     return Finding(
-        strength,
-        confidence,
+        *program.weight(0.9, Proof.RAISED.confidence),
         f"`{name}` {known.title}" if name else f"A custom Function {known.title}",
         known.text,
         (

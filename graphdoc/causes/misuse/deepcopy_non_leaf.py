@@ -88,7 +88,6 @@ def _told(program: Program) -> Finding:
     frame = program.raised_at
     copied = bindings.text_of(bindings.argument(bindings.call_at(program.sources, frame), 0, "x"))
     found, proven = _inside(program.evidence.extras, copied)
-    strength, confidence = program.weight(0.95, Proof.NODE.where(bool(found) and proven))
     made = [(f"`{t.path}`", _store(program.sources, t) or t.made) for t in found if t.made]
     stored = [(n, f) for n, f in made if f] or [(f"`{n}`", f) for n, f in _stored_in(program.sources, copied)]
     label = "holds the result of an operation" if made and proven else "may hold the result of an operation"
@@ -102,8 +101,7 @@ def _told(program: Program) -> Finding:
     inside = any("[" in t.path for t in found)  # of a container that the statement stores
     only = stored[0][1] if len(at) == 1 and not inside else None
     return Finding(
-        strength,
-        confidence,
+        *program.weight(0.95, Proof.NODE.where(bool(found) and proven)),
         f"`copy.deepcopy()` meets {listing(f'`{t.path}`' for t in found)}, made by an operation"
         if found and proven
         else PAGE.title,

@@ -70,7 +70,6 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _told(program: Program) -> Finding:
-    strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
     frame = program.raised_at
     name, origin = ("", ()) if program.raised_in_module else _origin(program.sources, frame)
     marks = (span("cause", frame, "whole numbers cannot require gradients", program.sources),) if frame else ()
@@ -78,8 +77,7 @@ def _told(program: Program) -> Finding:
     facts = (f"{name} has dtype {known.dtype}",) if known else ()
     call = bindings.call_at(program.sources, frame)
     return Finding(
-        strength,
-        confidence,
+        *program.weight(0.95, Proof.RAISED.confidence),
         f"`{name}` holds no floating point numbers and cannot require gradients" if name else PAGE.title,
         "Gradients exist for floating point and complex tensors only. If these numbers are quantities, make them "
         "floats; if "

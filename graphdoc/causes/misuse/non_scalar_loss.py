@@ -82,7 +82,6 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _told(program: Program) -> Finding:
-    strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
     frame = program.raised_at
     output, inner = _output(program.sources, frame)
     name = bindings.text_of(output) if isinstance(output, ast.Name | ast.Attribute) else ""
@@ -96,8 +95,7 @@ def _told(program: Program) -> Finding:
     facts = (f"its shape is {list(shape)}",) if shape and not what else ()
     undefined = "and the gradient of several numbers is not defined without saying how they are weighed"
     return Finding(
-        strength,
-        confidence,
+        *program.weight(0.95, Proof.RAISED.confidence),
         f"`{what}` has more than one element, and its gradient is asked for without saying how to weigh them"
         if what
         else PAGE.title,
@@ -116,14 +114,12 @@ def _told(program: Program) -> Finding:
 
 def _of_complex(program: Program) -> Finding:
     """One number, but a complex one: PyTorch takes a gradient of real numbers alone without being told how."""
-    strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
     frame = program.raised_at
     output, _ = _output(program.sources, frame)
     what = f"`{bindings.text_of(output)}`" if isinstance(output, ast.Name | ast.Attribute) else "What is differentiated"
     mark = (span("cause", frame, "what is differentiated here is complex", program.sources),) if frame else ()
     return Finding(
-        strength,
-        confidence,
+        *program.weight(0.95, Proof.RAISED.confidence),
         f"{what} is complex, and only a real number has a gradient without saying how its parts are weighed",
         "Differentiate something real: the absolute value, its square, or the real part.",
         (*mark, *program.raised_span("a real number is needed here")),
@@ -140,17 +136,14 @@ def _misfit(program: Program, shapes: dict[str, str]) -> Finding:
     if not made and frame is not None and given is not None:
         made = [bindings.frame_of(program.sources, frame.file, given, frame.function)]
     spans = tuple(span("cause", f, f"these weights have shape {had}, {wanted} is needed") for f in made[:1])
-    strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
     number = wanted == "[]" and bool(given) and all(_ones(v) for v in _values(program.sources, frame, given))
     return Finding(
-        strength,
-        confidence,
+        *program.weight(0.95, Proof.RAISED.confidence),
         f"weights of shape {had} are given for a value of shape {wanted}",
         "Every element of what is differentiated has one weight, so that both have the same shape. A number, such as a "
         "mean, has the shape []; without a weight it counts once.",
         (*spans, *program.raised_span(f"differentiates a value of shape {wanted}")),
-        (),
-        remedy_at(
+        remedies=remedy_at(
             frame if number else None,
             "drop_weights",
             "Leave out the weights",

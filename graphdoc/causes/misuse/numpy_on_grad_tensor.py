@@ -70,7 +70,6 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _told(program: Program) -> Finding:
-    strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
     frame = program.raised_at
     code = code_at(program.sources, frame)
     marks = (
@@ -89,13 +88,11 @@ def _told(program: Program) -> Finding:
     )
     put = [span("created", f, "put in here with its graph", program.sources) for f in (entries.put if entries else ())]
     return Finding(
-        strength,
-        confidence,
+        *program.weight(0.95, Proof.RAISED.confidence),
         f"{told} a tensor that requires gradients to NumPy" if told.startswith("`") else PAGE.title,
         f"{told} a tensor that requires gradients to NumPy, which cannot record operations. {advice}",
         (*marks, *put, *program.raised_span("refused here")),
-        (),
-        _remedies(program.sources, frame, handed) if handed is not None and frame is not None else (),
+        remedies=_remedies(program.sources, frame, handed) if handed is not None and frame is not None else (),
     )
 
 

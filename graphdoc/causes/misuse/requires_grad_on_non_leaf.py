@@ -70,7 +70,6 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _told(program: Program, hinted: bool) -> Finding:
-    strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
     frame = program.raised_at
     off = hinted and "True" not in code_at(program.sources, frame)
     name, statement = ("", None) if program.raised_in_module else _switched(program.sources, frame)
@@ -81,8 +80,7 @@ def _told(program: Program, hinted: bool) -> Finding:
     marks = (span("cause", frame, label, program.sources),) if frame else ()
     aim = "To use it as a constant, take `.detach()` of it." if off else "To read its gradient, use `retain_grad()`."
     return Finding(
-        strength,
-        confidence,
+        *program.weight(0.95, Proof.RAISED.confidence),
         f"`{name}` is the result of an operation: its `requires_grad` flag cannot be switched" if name else PAGE.title,
         f"A result requires gradients because its inputs do; the flag cannot be chosen for it. {aim} To freeze a "
         "module, set "

@@ -123,11 +123,9 @@ def _trains(program: Program) -> bool:
 
 def _from_cut(program: Program, cut: Cut) -> Finding:
     """The second look has seen the loss made from constants, or from what it knows nothing of."""
-    strength, confidence = weigh(program, cut)
     made = "the loss is made from constants here" if cut.certain else "what the loss is made from comes in here"
     return Finding(
-        strength,
-        confidence,
+        *weigh(program, cut),
         PAGE.title if cut.certain else "Nothing with a graph was seen to go into this loss",
         _TEXT if cut.certain else _NOT_SEEN,
         _spans(program) if _assigned(program) else story(program, cut, made),

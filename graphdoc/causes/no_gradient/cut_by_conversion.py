@@ -105,12 +105,10 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _told(program: Program, cut: Cut) -> Finding:
-    strength, confidence = weigh(program, cut)
     terms = of_other_terms(program, cut)
     together = [cut, *terms, *(c for c in copied_beside(program, cut) if not any(c is t for t in terms))]
     return Finding(
-        strength,
-        confidence,
+        *weigh(program, cut),
         f"{as_called(cut.op)} takes the loss out of the graph, so backward reaches no parameter",
         f"At {same_line(cut)} {as_called(cut.op)} copies the values out of the graph. What is computed from them has "
         "the same numbers and no graph, so autograd sees no parameter that the loss depends on.",
@@ -211,14 +209,12 @@ def _float_loss(program: Program) -> Finding | None:
     number = plain_number(program.sources, frame, name, "float")
     if number.starts:
         return None
-    strength, confidence = program.weight(0.9, Proof.RAISED.where(number.direct))
     label = f"`{name}` becomes a Python float here" if number.direct else "the number is taken out of its tensor here"
     spans = tuple(span("cause", f, label) for f in number.converted[:1])
     if not spans and frame is not None:
         spans = (span("cause", frame, "this is a Python float, not a tensor", program.sources),)
     return Finding(
-        strength,
-        confidence,
+        *program.weight(0.9, Proof.RAISED.where(number.direct)),
         PAGE.title,
         "The loss is a Python float: `.item()`, `float()` or arithmetic on such numbers has left the tensor and its "
         "graph behind. Call `backward()` on the tensor, and take the number from it only for the log.",

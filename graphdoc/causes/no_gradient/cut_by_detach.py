@@ -114,7 +114,6 @@ def _of_a_term(sign: Sign | None) -> bool:
 
 
 def _told(program: Program, cut: Cut) -> Finding:
-    strength, confidence = weigh(program, cut)
     whole = _of_a_term(program.evidence.as_if)  # every term that was detached, or the rest trains nobody
     cuts = alike(program.cuts, cut) if whole else [cut, *of_other_terms(program, cut)]
     beside = [*of_other_parameters(program, cut), *handed_on_together(program, cut)]
@@ -130,8 +129,7 @@ def _told(program: Program, cut: Cut) -> Finding:
         else tuple(Remedy("drop_call", title, "unsafe", note, e["args"], left) for e in edits)
     )
     return Finding(
-        strength,
-        confidence,
+        *weigh(program, cut),
         f"{as_called(cut.op)} cuts the graph that the loss is built from"
         if cut.certain
         else f"the loss has no graph, and {as_called(cut.op)} ends one before it",

@@ -149,7 +149,6 @@ def _kind_at(sources: SourceTexts, switch: Frame) -> str:
 
 
 def _told(program: Program, cut: Cut) -> Finding:
-    strength, confidence = weigh(program, cut)
     off = _off(program.sources, cut)
     runs = f"{as_called(cut.op)} runs" if off.closure is None else f"`{off.closure.function}` runs its closure"
     so = "so the loss has no graph"
@@ -159,8 +158,7 @@ def _told(program: Program, cut: Cut) -> Finding:
         runs = runs.replace("` runs", "` ran")
         so = f"in an earlier round (at {where(earlier)}), and the loss is built from it"
     return Finding(
-        strength,
-        confidence,
+        *weigh(program, cut),
         f"{runs} {f'under {off.kind}' if off.kind else 'while gradient recording is off'}, {so}",
         _explain(cut, off),
         (

@@ -187,14 +187,12 @@ def _refused(program: Program) -> Finding:
     given = bindings.argument(bindings.call_at(program.sources, frame), 0, "module")
     name = bindings.dotted(given) if given is not None else ""
     frozen = [n for n in _frozen(program.parameters) if name and n.startswith(f"{name}.")]
-    strength, confidence = program.weight(0.9, Proof.RAISED.where(bool(frozen)))
     what = f"`{name}`" if name else "the module"
     why = "all its parameters have `requires_grad=False`" if frozen else "it has no parameter that requires gradients"
     here = (span("cause", frame, f"{what} has no parameter that requires gradients", program.sources),) if frame else ()
     marks = _freezing(program.sources, frozen) if frozen or not name else ()
     return Finding(
-        strength,
-        confidence,
+        *program.weight(0.9, Proof.RAISED.where(bool(frozen))),
         f"{what} is wrapped in DistributedDataParallel, and no parameter of it requires gradients",
         _DDP.format(why=why),
         (*marks, *here, *(program.raised_span("") if not here else ())),

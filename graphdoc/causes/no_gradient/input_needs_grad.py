@@ -175,8 +175,7 @@ def _of_frozen(sources: SourceTexts, frame: Frame, frozen: list[str], strength: 
         f"the gradients of `{frozen[0]}` and {len(frozen) - 1} more are asked for, which are frozen" if many else title,
         (_FROZEN_MANY if many else _FROZEN_ONE).format(told=listing([f"`{n}`" for n in frozen])),
         (where,),
-        (),
-        (remedy,),
+        remedies=(remedy,),
     )
 
 
@@ -228,8 +227,7 @@ def _finding(
         _title(inputs, label, seen, program.met_none),
         (_UNFLAGGED if seen else _ONE_OF if program.raised and not program.met_none else _UNSEEN).format(told=told),
         (*spans, *(() if frame else program.raised_span("there is no gradient here"))),
-        (),
-        remedies,
+        remedies=remedies,
     )
 
 

@@ -83,10 +83,8 @@ def recognise(program: Program) -> Finding | None:
 
 def _told(program: Program, name: str, update: Frame) -> Finding:
     known = program.tensor_named(name)
-    strength, confidence = program.weight(0.95, Proof.NODE.where(known is not None and not known.is_leaf))
     return Finding(
-        strength,
-        confidence,
+        *program.weight(0.95, Proof.NODE.where(known is not None and not known.is_leaf)),
         f"`{name}` is bound to a new tensor by its own update",
         f"The right-hand side makes a new tensor and the assignment gives it the name `{name}`. The leaf that holds "
         "the gradient is gone; the new tensor's `.grad` is None. Update it in place under `torch.no_grad()` instead.",
@@ -94,8 +92,7 @@ def _told(program: Program, name: str, update: Frame) -> Finding:
             span("cause", update, f"`{name}` becomes another tensor here"),
             *program.raised_span("its .grad is None"),
         ),
-        (),
-        remedy_at(
+        remedies=remedy_at(
             update,
             "under_no_grad_update",
             f"Write into `{name}` instead of assigning its name again",
@@ -152,7 +149,6 @@ def _given(sources: SourceTexts, frame: Frame | None) -> list[str]:
 
 def _refused(program: Program, frame: Frame | None) -> Finding:
     """The constructor's call; and the line that made the tensor, from the run or from the source."""
-    strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
     given = _given(program.sources, frame)
     candidates = [t for n in given if (t := program.tensor_named(n)) and t.requires_grad and not t.is_leaf]
     candidates = candidates or [t for t in program.tensors if t.requires_grad and not t.is_leaf]
@@ -187,8 +183,7 @@ def _refused(program: Program, frame: Frame | None) -> Finding:
         name=name,
     )
     return Finding(
-        strength,
-        confidence,
+        *program.weight(0.95, Proof.RAISED.confidence),
         f"{what} is computed, not a leaf, so no optimizer can train it",
         "Gradients are kept in `.grad` of leaves only, and the optimizer was given the result of an operation. The "
         f"leaf is {_quoted(behind)}, before that operation.",

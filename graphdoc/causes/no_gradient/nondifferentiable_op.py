@@ -175,15 +175,13 @@ def _named(program: Program, named: Match) -> Finding | None:
     op = (named.fields.get("op") or named.fields.get("name", "")).removeprefix("aten::")
     if op.endswith("backward"):
         return None
-    strength, confidence = program.weight(0.9, Proof.RAISED.confidence)
     op, _, argument = op.partition(": ")
     frame = _called(program.evidence.failing_node, op) or program.raised_at
     marks = (span("cause", frame, f"{op} has no derivative", program.sources),) if frame else ()
     by = f" by its argument `{argument}`" if argument else ""
     text = f"PyTorch knows no derivative of `{op}`{by}, and a tensor that requires gradients was given to it. "
     return Finding(
-        strength,
-        confidence,
+        *program.weight(0.9, Proof.RAISED.confidence),
         f"`{op}` has no derivative{by}, which this loss needs",
         text + _standin(op).instead,
         (*marks, *program.raised_span(""))[:1],
@@ -198,7 +196,6 @@ def _called(failed: Node | None, op: str) -> Frame | None:
 
 
 def _from_cut(program: Program, cut: Cut) -> Finding:
-    strength, confidence = weigh(program, cut)
     known, frame = _standin(cut.op), innermost(cut.stack)
     remedies = draw_remedies(program, cut)
     if frame is not None and not remedies:
@@ -206,8 +203,7 @@ def _from_cut(program: Program, cut: Cut) -> Finding:
             Remedy("surrogate", "Use a differentiable stand-in", "display", known.instead, {"place": place(frame)}),
         )
     return Finding(
-        strength,
-        confidence,
+        *weigh(program, cut),
         f"{as_called(cut.op)} has no derivative, which this loss needs",
         f"{as_called(cut.op)} at {same_line(cut)} gives {known.what}, which has no derivative with respect to what "
         "it was "

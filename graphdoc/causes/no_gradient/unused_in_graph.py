@@ -129,7 +129,6 @@ def _tell(
 ) -> Finding:
     """The call that asks, where the input is made, and what the output depends on instead."""
     frame, known, reaches = program.raised_at, program.tensor_named(name), program.evidence.reaches
-    strength, confidence = program.weight(0.85, Proof.RAISED.where(proven))
     label = f"{_quoted(name)} is not in the graph of the output"
     here = (span("cause", frame, label, program.sources),) if frame else program.raised_span("noticed here")
     made: tuple[Span, ...] = ()
@@ -139,8 +138,7 @@ def _tell(
     if reaches:
         facts = (*facts, f"the output depends on {', '.join(reaches[:5])}{' …' if len(reaches) > 5 else ''}")
     return Finding(
-        strength,
-        confidence,
+        *program.weight(0.85, Proof.RAISED.where(proven)),
         f"{_quoted(name)} is not in the graph of the output, but its gradient is asked for",
         f"No way leads from the output back to {_quoted(name)}. {why}",
         (*marks, *made, *here),

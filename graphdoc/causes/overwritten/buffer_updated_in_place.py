@@ -89,7 +89,6 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _told(program: Program, found: Overwrite) -> Finding:
-    strength, confidence = trust(found, 0.95)
     what, itself = called(found.stale), f"{saved_by(found.node)} saved {called(found.stale)} itself, not a copy"
     title = f"{quoted(found)} is updated in place between forward and backward"
     explanation = (
@@ -103,8 +102,7 @@ def _told(program: Program, found: Overwrite) -> Finding:
             "clone of it in the forward pass."
         )
     return Finding(
-        strength,
-        confidence,
+        *trust(found, 0.95),
         title,
         explanation,
         story(program.sources, program.raised, found, _causes(program.sources, program.nodes, found)),
@@ -139,12 +137,10 @@ def _from_text(program: Program) -> Finding | None:
     return from_message(
         program,
         "buffer-updated-in-place",
-        *VERSION,
-        title=PAGE.title,
-        explanation=(
-            (f"{found.type} is no type of a parameter, so" if found.integer else "The message names a leaf:")
-            + " a buffer, queue, mask or statistic was used in the forward pass and written before backward. Use a "
-            "clone of it in the forward pass, or update it after backward."
-        ),
+        VERSION,
+        PAGE.title,
+        (f"{found.type} is no type of a parameter, so" if found.integer else "The message names a leaf:")
+        + " a buffer, queue, mask or statistic was used in the forward pass and written before backward. Use a "
+        "clone of it in the forward pass, or update it after backward.",
         label="this backward needs the buffer as it was in the forward pass",
     )

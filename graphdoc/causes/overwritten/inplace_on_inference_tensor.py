@@ -161,12 +161,10 @@ def _from_text(program: Program) -> Finding | None:
     return from_message(
         program,
         "inplace-on-inference-tensor",
-        *INFERENCE,
+        INFERENCE,
+        PAGE.title,
+        "A tensor that this line saves or writes was made under torch.inference_mode(). Look for the block or the "
+        "decorator that made it and use torch.no_grad() there, or clone what leaves it.",
         confidence="likely",
-        title=PAGE.title,
-        explanation=(
-            "A tensor that this line saves or writes was made under torch.inference_mode(). Look for the block or the "
-            "decorator that made it and use torch.no_grad() there, or clone what leaves it."
-        ),
         label="uses a tensor that was made in inference mode",
     )

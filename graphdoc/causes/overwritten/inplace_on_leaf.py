@@ -262,14 +262,11 @@ def _from_text(program: Program) -> Finding | None:
     return from_message(
         program,
         "inplace-on-leaf",
-        *MESSAGES,
-        "leaf-moved-into-graph",
+        (*MESSAGES, "leaf-moved-into-graph"),
+        PAGE.title,
+        "This line writes into a leaf that requires grad, while autograd records. Put the write under "
+        "torch.no_grad() if it updates or initialises the tensor; write out of place if it is part of the model.",
         confidence="likely",
-        title=PAGE.title,
-        explanation=(
-            "This line writes into a leaf that requires grad, while autograd records. Put the write under "
-            "torch.no_grad() if it updates or initialises the tensor; write out of place if it is part of the model."
-        ),
         role="cause",
         label="writes into a leaf that requires grad",
     )

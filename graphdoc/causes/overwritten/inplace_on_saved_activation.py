@@ -96,13 +96,11 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _told(program: Program, found: Overwrite) -> Finding:
-    strength, confidence = trust(found, 0.95)
     writer = found.writers[0] if found.writers else None
     who = f"{where(writer.frame)} writes into" if writer is not None and writer.frame else "Something wrote into"
     title, what = _words(found)
     return Finding(
-        strength,
-        confidence,
+        *trust(found, 0.95),
         title,
         f"{who} {what} Compute a new tensor instead of writing into this one.",
         story(program.sources, program.raised, found, _causes(program.sources, program.nodes, found)),
@@ -166,12 +164,10 @@ def _from_text(program: Program) -> Finding | None:
     return from_message(
         program,
         "inplace-on-saved-activation",
-        *VERSION,
-        title=PAGE.title,
-        explanation=(
-            f"An intermediate result{named} was saved for backward and then written in place: by an augmented "
-            "assignment, a method ending in an underscore, a slice assignment or a module with inplace=True. Write a "
-            "new tensor instead."
-        ),
+        VERSION,
+        PAGE.title,
+        f"An intermediate result{named} was saved for backward and then written in place: by an augmented "
+        "assignment, a method ending in an underscore, a slice assignment or a module with inplace=True. Write a "
+        "new tensor instead.",
         label="this backward needs the result as it was before the write",
     )

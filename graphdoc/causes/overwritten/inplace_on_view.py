@@ -142,8 +142,7 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
         f"{where(frame)} writes into {what}, {_kind(program.raised)}. "
         "Write into a clone of it, or compute a new tensor.",
         (*spans, span("mutated", frame, f"{what} is written here", program.sources), *_switch(program)),
-        (),
-        instead_of_write(program, places, target),
+        remedies=instead_of_write(program, places, target),
     )
 
 
@@ -163,8 +162,7 @@ def _cut(sources: SourceTexts, write: RefusedWrite) -> Finding:
         f"{where(frame)} calls `detach_()` on {what}, which shares the memory and the history of another tensor. Use "
         "what `detach()` returns.",
         tuple(spans),
-        (),
-        (
+        remedies=(
             Remedy(
                 "detach_instead",
                 f"use what `detach()` returns, at {where(frame)}",
@@ -181,11 +179,11 @@ def _cut_from_text(program: Program) -> Finding | None:
     return from_message(
         program,
         "inplace-on-view",
-        *CUT,
-        confidence="likely",
-        title="`detach_()` cannot cut a view in place",
-        explanation="This line calls `detach_()` on a view, such as a piece or a transposed result, whose history "
+        CUT,
+        "`detach_()` cannot cut a view in place",
+        "This line calls `detach_()` on a view, such as a piece or a transposed result, whose history "
         "is that of the tensor that it is a view of. Use what `detach()` returns.",
+        confidence="likely",
         role="cause",
         label="cuts a view in place",
     )
@@ -237,27 +235,22 @@ def _from_text(program: Program) -> Finding | None:
         return from_message(
             program,
             "inplace-on-view",
-            *WRITTEN_SINCE,
-            confidence="likely",
-            title=_NEEDED_SINCE,
-            explanation="This line needs one of several views that one call had returned (`unbind`, `chunk`, `split`, "
+            WRITTEN_SINCE,
+            _NEEDED_SINCE,
+            "This line needs one of several views that one call had returned (`unbind`, `chunk`, `split`, "
             "a loop over a tensor), whose base was written since. Take the tensor apart again, or take a copy apart.",
+            confidence="likely",
             role="cause",
             label="needs a view whose base was written",
         )
     return from_message(
         program,
         "inplace-on-view",
-        *SEVERAL_VIEWS,
-        *UNDER_NO_GRAD,
-        *CUSTOM,
-        *OVERLAP,
+        (*SEVERAL_VIEWS, *UNDER_NO_GRAD, *CUSTOM, *OVERLAP),
+        PAGE.title,
+        "This line writes in place into a view (a piece of a chunk, split or unbind, a view made under no_grad, an "
+        "expanded tensor) for which autograd does not track writes. Write out of place, or on a clone of the view.",
         confidence="likely",
-        title=PAGE.title,
-        explanation=(
-            "This line writes in place into a view (a piece of a chunk, split or unbind, a view made under no_grad, an "
-            "expanded tensor) for which autograd does not track writes. Write out of place, or on a clone of the view."
-        ),
         role="cause",
         label="writes into a view",
     )

@@ -133,10 +133,8 @@ def _told(program: Program, found: Overwrite) -> Finding:
     stored = kept and (found.constant or (not found.needed and bool(found.keeping_calls)))
     # Where all that this loss trains learns beside what was carried over as well, the connection is wrong, no order.
     beside = recurrent and not found.needed and not (reuse and lost(program.evidence.fresh_reaches, reuse))
-    strength, confidence = trust(found, 0.8 if beside else 0.88 if recurrent or stored else 0.96)
     return Finding(
-        strength,
-        confidence,
+        *trust(found, 0.8 if beside else 0.88 if recurrent or stored else 0.96),
         _title(program.optimizers, found),
         _explain(found, at),
         story(program.sources, program.raised, found, _causes(program, found, at)),
@@ -205,11 +203,9 @@ def _from_text(program: Program) -> Finding | None:
     return from_message(
         program,
         "optimizer-step-before-backward",
-        *VERSION,
-        title=PAGE.title,
-        explanation=(
-            f"{what}{gap}. An optimizer step between the forward pass and this backward writes in exactly this way. "
-            "Run the forward pass after the step, or every backward before it."
-        ),
+        VERSION,
+        PAGE.title,
+        f"{what}{gap}. An optimizer step between the forward pass and this backward writes in exactly this way. "
+        "Run the forward pass after the step, or every backward before it.",
         label="this backward needs the weights from before the step",
     )

@@ -101,13 +101,11 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _told(program: Program, found: Overwrite) -> Finding:
-    strength, confidence = trust(found, 0.96)
     at = scene(program, found)
     writer = found.writers[0] if found.writers else None
     hook = hook_of(program.sources, writer) if at is not None and at.order == "within" else None
     return Finding(
-        strength,
-        confidence,
+        *trust(found, 0.96),
         f"{quoted(found)} is overwritten between forward and backward",
         _explain(found, hook),
         story(program.sources, program.raised, found, _causes(program, found, hook)),
@@ -161,12 +159,10 @@ def _from_text(program: Program) -> Finding | None:
     return from_message(
         program,
         "parameter-overwritten",
-        *VERSION,
-        title=PAGE.title,
-        explanation=(
-            "If no optimizer stepped between the forward pass and this backward, something else wrote into the "
-            "parameter: load_state_dict, a soft update, a clamp or a restored perturbation. Let it write after the "
-            "backward."
-        ),
+        VERSION,
+        PAGE.title,
+        "If no optimizer stepped between the forward pass and this backward, something else wrote into the "
+        "parameter: load_state_dict, a soft update, a clamp or a restored perturbation. Let it write after the "
+        "backward.",
         label="this backward needs the parameter as it was in the forward pass",
     )

@@ -165,12 +165,10 @@ def _from_text(program: Program) -> Finding | None:
     return from_message(
         program,
         "retain-graph-cover-up",
-        *VERSION,
-        title=PAGE.title,
-        explanation=(
-            "If the program calls backward with retain_graph=True to avoid an earlier error, this one has the same "
-            "fault: backward goes through an old graph again, after the optimizer has changed the weights it needs. "
-            "Detach what is carried over and remove the flag."
-        ),
+        VERSION,
+        PAGE.title,
+        "If the program calls backward with retain_graph=True to avoid an earlier error, this one has the same "
+        "fault: backward goes through an old graph again, after the optimizer has changed the weights it needs. "
+        "Detach what is carried over and remove the flag.",
         label="this backward goes through a graph whose weights have been updated",
     )

@@ -81,14 +81,12 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _told(program: Program, found: Overwrite) -> Finding:
-    strength, confidence = trust(found, 0.95)
     what = f"`{found.target.path}`" if found.target.path else called(found.stale)
     times = len(found.stales)
     written = out_of_place(program.sources, program.raised, found)
     used = clone_operand(program.sources, program.nodes, found)
     return Finding(
-        strength,
-        confidence,
+        *trust(found, 0.95),
         f"{what} is changed in place at every step, and backward needs its old values",
         f"{what} is one tensor that every step changes in place; {times} operation{'s' if times > 1 else ''} of this "
         "graph saved it, or a part of it, before a later change. All parts of a tensor share one version. "
@@ -113,12 +111,10 @@ def _from_text(program: Program) -> Finding | None:
     return from_message(
         program,
         "state-overwritten-in-place",
-        *VERSION,
-        title=PAGE.title,
-        explanation=(
-            "A tensor that is written slice by slice, or moved on with an augmented assignment in every step, shares "
-            "one version counter among all its parts. What earlier steps read from it counts as overwritten. Collect "
-            "the states in a list and join them with torch.stack."
-        ),
+        VERSION,
+        PAGE.title,
+        "A tensor that is written slice by slice, or moved on with an augmented assignment in every step, shares "
+        "one version counter among all its parts. What earlier steps read from it counts as overwritten. Collect "
+        "the states in a list and join them with torch.stack.",
         label="this backward needs the state as it was in an earlier step",
     )

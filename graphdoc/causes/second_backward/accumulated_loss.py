@@ -116,11 +116,9 @@ def _from_text(program: Program) -> Finding | None:
     return from_message(
         program,
         "accumulated-loss",
-        *SECOND_TIME,
-        title=PAGE.title,
-        explanation=(
-            "If the tensor that backward is called on is added up over iterations (`total += loss`), it still holds "
-            "the terms that an earlier backward has freed. Call backward on this iteration's loss and add up numbers."
-        ),
+        SECOND_TIME,
+        PAGE.title,
+        "If the tensor that backward is called on is added up over iterations (`total += loss`), it still holds "
+        "the terms that an earlier backward has freed. Call backward on this iteration's loss and add up numbers.",
         label="this backward reaches a part of the graph that an earlier one has freed",
     )

@@ -214,13 +214,10 @@ def _from_text(program: Program) -> Finding | None:
     return from_message(
         program,
         "carried-state",
-        *SECOND_TIME,
-        *VERSION,
-        title=PAGE.title,
-        explanation=(
-            "Most often a tensor of the previous iteration (a hidden state, a memory, a running average) is used in "
-            "this one with its graph, which the previous backward has freed or whose weights have been stepped since. "
-            "The line of this call is where it is noticed; the tensor to detach was kept elsewhere."
-        ),
+        (*SECOND_TIME, *VERSION),
+        PAGE.title,
+        "Most often a tensor of the previous iteration (a hidden state, a memory, a running average) is used in "
+        "this one with its graph, which the previous backward has freed or whose weights have been stepped since. "
+        "The line of this call is where it is noticed; the tensor to detach was kept elsewhere.",
         label="this backward reaches a part of the graph that belongs to an earlier iteration",
     )

@@ -167,12 +167,10 @@ def _from_text(program: Program) -> Finding | None:
     return from_message(
         program,
         "graph-built-once",
-        *SECOND_TIME,
-        title=PAGE.title,
-        explanation=(
-            "If a tensor that depends on parameters is computed once (before the loop, in __init__, in a cache), the "
-            "first backward frees its graph. Compute it in the loop where it is to be trained, or without a graph "
-            "where it is data."
-        ),
+        SECOND_TIME,
+        PAGE.title,
+        "If a tensor that depends on parameters is computed once (before the loop, in __init__, in a cache), the "
+        "first backward frees its graph. Compute it in the loop where it is to be trained, or without a graph "
+        "where it is data.",
         label="this backward reaches a part of the graph that an earlier one has freed",
     )

@@ -132,8 +132,7 @@ def _root(program: Program, reuse: Reuse, failing: Event) -> Finding:
                 moment(failing),
             ),
         ),
-        (),
-        remedies_for(program, reuse),
+        remedies=remedies_for(program, reuse),
         because=_because(reuse),
     )
 
@@ -259,11 +258,9 @@ def _from_text(program: Program) -> Finding | None:
     return from_message(
         program,
         "repeated-backward",
-        *SECOND_TIME,
-        title=PAGE.title,
-        explanation=(
-            "If backward or autograd.grad is called twice on one result, the first call has freed its graph. Remove "
-            "one of the two, ask for all inputs in one call, or run the forward pass again in between."
-        ),
+        SECOND_TIME,
+        PAGE.title,
+        "If backward or autograd.grad is called twice on one result, the first call has freed its graph. Remove "
+        "one of the two, ask for all inputs in one call, or run the forward pass again in between.",
         label="this call differentiates a graph that an earlier one has freed",
     )

@@ -283,11 +283,9 @@ def _from_text(program: Program) -> Finding | None:
     return from_message(
         program,
         "shared-subgraph-losses",
-        *SECOND_TIME,
-        title=PAGE.title,
-        explanation=(
-            "If this iteration calls backward on two losses that come from one forward pass, the first call has freed "
-            "the part that they share. With no optimizer step in between, add the losses and call backward once."
-        ),
+        SECOND_TIME,
+        PAGE.title,
+        "If this iteration calls backward on two losses that come from one forward pass, the first call has freed "
+        "the part that they share. With no optimizer step in between, add the losses and call backward once.",
         label="this backward reaches a part of the graph that an earlier one has freed",
     )

@@ -291,13 +291,10 @@ def _from_text(program: Program) -> Finding | None:
     return from_message(
         program,
         "undetached-target",
-        *SECOND_TIME,
-        *VERSION,
-        title=PAGE.title,
-        explanation=(
-            "If two networks have their own losses and optimizers, a value of one (an advantage, a TD target, a "
-            "generated sample) may enter the loss of the other with its graph. Detach it where it is used as a "
-            "constant."
-        ),
+        (*SECOND_TIME, *VERSION),
+        PAGE.title,
+        "If two networks have their own losses and optimizers, a value of one (an advantage, a TD target, a "
+        "generated sample) may enter the loss of the other with its graph. Detach it where it is used as a "
+        "constant.",
         label="this backward reaches a part of the graph that is not this loss's own",
     )
