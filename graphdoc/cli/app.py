@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
+import shlex
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 from graphdoc.cli import causes, compare, doctor, fix, run, runs, show
 from graphdoc.cli.arguments import KIND, split, split_anywhere
 from graphdoc.cli.output import put, writing_to
+from graphdoc.errors import UsageError
 from graphdoc.version import __version__
 
 if TYPE_CHECKING:
@@ -33,6 +36,11 @@ class Command(_Printed, TyperCommand):
 
 class Commands(_Printed, TyperGroup):
     """All of them."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0].endswith(".py") and os.path.isfile(args[0]):
+            raise UsageError(f"{args[0]} is a script: `graphdoc run {shlex.join(args)}`")
+        return super().resolve_command(ctx, args)
 
 
 class Everything(Command):

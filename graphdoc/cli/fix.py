@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphdoc.cli.output import REPORT_HELP, parse_reports, put, say, write_reports, writing_to
+from graphdoc.cli.output import REPORT_HELP, Waiting, parse_reports, put, say, write_reports, writing_to
 from graphdoc.cli.runs import RUN
 from graphdoc.errors import UsageError
 
@@ -77,7 +77,9 @@ def command(
     if not kept.trusted:
         kept = replace(kept, allowed=bool(verify))
         say(_about_a_stranger(kept))
-    result = report_for(kept, announce=say)
+    waiting = Waiting()
+    result = report_for(kept, announce=waiting.announce)
+    waiting.tell("")
     changed = _changed_files(kept, root)
     _refuse_changed({span.file for d in result.diagnoses for span in d.spans}, changed, root)
     told = [fix for d in result.diagnoses for fix in d.fixes]
@@ -88,7 +90,7 @@ def command(
         from graphdoc.proposals.propose import propose
         from graphdoc.proposals.trying import Trying
 
-        trying = Trying(verify_time, bool(verify), say, _progress)
+        trying = Trying(verify_time, bool(verify), say, Waiting(verify_time).tell)
         if choose is not None and not list_:
             # The number is one of the list as it stands before anything is tried, and that one is tried alone.
             standing = propose(kept, result, verify=False, trying=trying)
@@ -161,15 +163,6 @@ def _passed_over(fix: Fix, fixes: list[Fix], told: list[Fix]) -> list[str]:
 
     before = [f for f in fixes if f.diff and f is not fix and f.safety != "display" and place(f) < place(fix)]
     return [f"the report has another fix first: {f.title} [{_state(f)}]: {_summary(f)}" for f in before if _summary(f)]
-
-
-def _progress(line: str) -> None:
-    """One line while a patched program runs; overwritten on a terminal, left out elsewhere."""
-    if sys.stderr.isatty():
-        from graphdoc.render.text import flat
-
-        sys.stderr.write(f"\r\033[K{flat(line)}")
-        sys.stderr.flush()
 
 
 def _finish(root: Path) -> None:

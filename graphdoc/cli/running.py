@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphdoc.cli.arguments import Asked
-from graphdoc.cli.output import Wanted, parse_reports, say, show, tell_github, write_reports
+from graphdoc.cli.output import Waiting, Wanted, parse_reports, say, show, tell_github, write_reports
 from graphdoc.cli.settings import reports as settings_reports
 from graphdoc.errors import Interrupted, UsageError, missing_dependency
 from graphdoc.launch import Ended, Kind, Request, end_like, launch
@@ -99,9 +99,20 @@ def check_script(script: str) -> None:
             with open(script, "rb"):
                 pass
     except OSError as e:
-        raise UsageError(f"cannot open {script}: {e.strerror or e}") from e
+        raise UsageError(f"cannot open {script}: {e.strerror or e}{_meant(script)}") from e
     if script.endswith(".ipynb"):
         raise UsageError(f"{script} is a notebook, not a script: put `%load_ext graphdoc` into its first cell")
+
+
+def _meant(script: str) -> str:
+    """What somebody may have meant who names a script that is not there, as the end of a line."""
+    import shutil
+
+    if os.path.isfile(f"{script}.py"):
+        return f"; did you mean {script}.py?"
+    if not os.path.dirname(script) and shutil.which(script) is not None:
+        return f"; {script} is a command: `graphdoc run -- {script} …`, or name the script alone"
+    return ""
 
 
 def _make_folder() -> tuple[Path | None, str]:
@@ -195,11 +206,14 @@ def diagnosed(kept: Kept) -> Report:
     """The report for a run; that of the first run alone where the second one is interrupted."""
     from graphdoc.diagnose import report_for
 
+    waiting = Waiting()
     try:
-        return report_for(kept, announce=say)
+        return report_for(kept, announce=waiting.announce)
     except Interrupted:
         report = report_for(replace(kept, rerun=False))
         return replace(report, notes=(*report.notes, "no second run has looked closer: it was interrupted"))
+    finally:
+        waiting.tell("")
 
 
 def with_patches(kept: Kept, report: Report, *, recall: bool = False) -> Report:

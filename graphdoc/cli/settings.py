@@ -9,6 +9,7 @@
     check-gradients = true
     verify-time = 120                   # of `graphdoc fix`, in seconds
     ignore = ["GD705"]                  # findings of a run that goes on
+    baseline = "baseline.json"          # the evidence of a run; in the folder of the file
     root = "src"                        # files below it may be changed; in the folder of the file
 
 Read from the nearest pyproject.toml upwards that has such a table, as far as the top of the repository. Such a file may
@@ -40,6 +41,7 @@ _KINDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
     "check-gradients": ("run", bool),
     "verify-time": ("fix", (int, float)),
     "ignore": ("", list),
+    "baseline": ("run", str),
     "root": ("", str),
 }
 """Of each setting the command whose option it is, if it is one, and what it may be."""
@@ -61,7 +63,11 @@ def with_settings(words: Sequence[str]) -> list[str]:
     if command == "run" and "--show-settings" in ours:
         _show(file, settings)
         sys.exit(0)
-    return [command, *(w for k, v in settings.items() if _KINDS[k][0] == command for w in _options(k, v)), *words[1:]]
+    return [
+        command,
+        *(w for k, v in settings.items() if _KINDS[k][0] == command for w in _options(file, k, v)),
+        *words[1:],
+    ]
 
 
 def reports(folder: Path) -> list[Wanted]:
@@ -102,15 +108,16 @@ def _check(file: Path, table: dict[str, Any]) -> None:
             raise UsageError(f"{file}: ignore takes codes such as GD705, not {shown}")
         if isinstance(value, int | float) and key == "verify-time" and not value >= 1:
             raise UsageError(f"{file}: {key} is at least 1, not {shown}")
-        if isinstance(value, str) and key == "root":
-            _check_root(file, value)
+        if isinstance(value, str) and key in ("root", "baseline"):
+            _check_place(file, key, value)
 
 
-def _check_root(file: Path, root: str) -> None:
-    if "\0" in root or not (file.parent / root).is_dir():
-        raise UsageError(f"{file}: root names no folder: {reprlib.repr(root)}")
-    if not inside(file.parent / root, file.parent):
-        raise UsageError(f"{file}: root leads out of {file.parent}: {reprlib.repr(root)}")
+def _check_place(file: Path, key: str, place: str) -> None:
+    there = file.parent / place
+    if "\0" in place or not (there.is_dir() if key == "root" else there.exists()):
+        raise UsageError(f"{file}: {key} names no {'folder' if key == 'root' else 'run'}: {reprlib.repr(place)}")
+    if not inside(there, file.parent):
+        raise UsageError(f"{file}: {key} leads out of {file.parent}: {reprlib.repr(place)}")
 
 
 def _reports(file: Path, settings: dict[str, Any]) -> list[Wanted]:
@@ -123,10 +130,12 @@ def _reports(file: Path, settings: dict[str, Any]) -> list[Wanted]:
         raise UsageError(f"{file}: {e}") from e
 
 
-def _options(key: str, value: Any) -> list[str]:
-    """A setting as words of the command line."""
+def _options(file: Path | None, key: str, value: Any) -> list[str]:
+    """A setting of this file as words of the command line."""
     if key == "report":
         return []
+    if key == "baseline" and file is not None:
+        value = file.parent / value
     return [f"--{'' if value else 'no-'}{key}"] if isinstance(value, bool) else [f"--{key}", str(value)]
 
 

@@ -173,6 +173,11 @@ def test_a_report_that_cannot_be_written_costs_a_line(tmp_path: Path) -> None:
             ["--report", "json:none/r.json", "ok.py"],
             "graphdoc: --report json:none/r.json: the folder none does not exist",
         ),
+        (["ok"], "graphdoc: cannot open ok: No such file or directory; did you mean ok.py?"),
+        (
+            ["sh", "ok.py"],
+            "graphdoc: cannot open sh: No such file or directory; sh is a command: `graphdoc run -- sh …`",
+        ),
         (["--", "ok.py"], "graphdoc: ok.py is a script, not a command: `graphdoc run ok.py`"),
         (["--", "no-such-command-here"], "graphdoc: no-such-command-here: command not found"),
     ],
@@ -393,3 +398,10 @@ def test_a_head_that_no_optimizer_has_is_one_line_and_no_finding(tmp_path: Path)
     assert not json.loads((tmp_path / "report.json").read_text())["diagnoses"]
     done = graphdoc(tmp_path, "run", "both.py")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_script_without_the_word_run_is_one_line(tmp_path: Path) -> None:
+    write(tmp_path, "print('ran')")
+    done = graphdoc(tmp_path, "train.py", "--steps", "3")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "graphdoc: train.py is a script: `graphdoc run train.py --steps 3`\n"

@@ -69,7 +69,14 @@ def test_they_are_shown(project: Path, capsys: pytest.CaptureFixture[str]) -> No
     "line",
     [
         *("speed = 3", "strict = 1", 'audit = "loud"', "report = 3", "report = [1]", "verify-time = true", "x"),
-        *("verify-time = 0", "verify-time = nan", "root = 1", 'root = "nowhere"'),
+        *(
+            "verify-time = 0",
+            "verify-time = nan",
+            "root = 1",
+            'root = "nowhere"',
+            'baseline = "gone.json"',
+            'baseline = "../pyproject.toml"',
+        ),
         *('root = "/"', 'root = ".."', 'root = "out"', 'root = "a\\u0000b"', "audit" + ".a" * 5000 + " = 1"),
         *("strict = " + "[" * 5000 + "]" * 5000, f'nan = "{"x" * 100_000}"', "#" * 1_000_001),
     ],
@@ -184,3 +191,12 @@ def test_what_a_user_types_replaces_all_but_sources(tmp_path: Path, script: str)
     assert "GD1" in (tmp_path / "notes.md").read_text() and "GD1" in outside.read_text(), done.stderr
     graphdoc(tmp_path, "fix", "--diff", "--no-verify", "--report", f"json:{script}")
     assert (tmp_path / script).read_text() == FAILS and (tmp_path / "model.py").read_text() == OTHERS
+
+
+def test_a_baseline_is_named_from_the_folder_of_the_file(project: Path) -> None:
+    (project / "pyproject.toml").write_text('[tool.graphdoc]\nbaseline = "kept.json"\n')
+    (project / "kept.json").write_text("{}")
+    asked = quick(with_settings(["run", "t.py"]))
+    assert asked is not None and asked[3] == Asked(baseline=str(project / "kept.json"))
+    other = quick(with_settings(["run", "--baseline", "a1b2", "t.py"]))
+    assert other is not None and other[3] == Asked(baseline="a1b2")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import ClassVar
 
 from graphdoc.errors import Interrupted
 
@@ -14,14 +15,18 @@ _SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP
 
 
 class Stop:
-    """Whether a signal has come; ``number`` is 0 until then."""
+    """Whether a signal has come; ``number`` is 0 until then. ``waiting``, one for all of them, is called at every look,
+    many times a second."""
 
     number = 0
+    waiting: ClassVar[Callable[[], None] | None] = None
 
     def check(self) -> None:
         """Raises Interrupted if a signal has come."""
         if self.number:
             raise Interrupted(self.number)
+        if Stop.waiting is not None:
+            Stop.waiting()
 
 
 @contextmanager
