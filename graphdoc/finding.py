@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,6 +28,16 @@ class Remedy:
     def parts(self) -> list[dict[str, Any]]:
         """The edits that it asks for, each with its ``kind`` and ``args``: its own one, or those of ``several``."""
         return list(self.args["edits"]) if self.kind == "several" else [{"kind": self.kind, "args": dict(self.args)}]
+
+
+def together(edits: Sequence[dict[str, Any]], title: str, safety: Safety, note: str) -> list[Remedy]:
+    """One remedy for all edits; none where there are none."""
+    distinct = [e for i, e in enumerate(edits) if e not in edits[:i]]
+    if not distinct:
+        return []
+    if len(distinct) == 1:
+        return [Remedy(distinct[0]["kind"], title, safety, note, distinct[0]["args"])]
+    return [Remedy("several", title, safety, note, {"edits": distinct})]
 
 
 @dataclass(frozen=True)

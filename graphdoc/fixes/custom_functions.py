@@ -21,7 +21,7 @@ from graphdoc.source.edits import (
     written,
 )
 from graphdoc.source.layout import first_statement
-from graphdoc.source.module import Function, Source
+from graphdoc.source.module import Function, Source, values_of
 from graphdoc.source.paths import key, last_word, targets_of
 from graphdoc.source.places import Below, Copied, Edit, Text
 from graphdoc.source.scopes import bound_names, own_nodes
@@ -114,11 +114,7 @@ def _written(source: Source, node: ast.AST, value: ast.expr) -> ast.expr:
     function = source.node_function(node)
     if not isinstance(value, ast.Name) or function is None:
         return value
-    bound = [
-        n.value
-        for n in ast.walk(function)
-        if isinstance(n, ast.Assign) and any(isinstance(t, ast.Name) and t.id == value.id for t in n.targets)
-    ]
+    bound = values_of(function, value.id)
     if any(isinstance(b, ast.Constant | ast.IfExp) for b in bound):
         raise CannotFix(f"{value.id} may be None here")
     return bound[0] if len(bound) == 1 else value

@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, place, required, source_of, statement
 from graphdoc.source.edits import Piece, write
-from graphdoc.source.module import Function, Source
+from graphdoc.source.module import Function, Source, values_of
 from graphdoc.source.paths import key, last_word, parse_expression, plain_names
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import is_readable
@@ -193,11 +193,7 @@ class _Reads:
         names = {last_word(n) for n in ast.walk(origin)} - {""}
         if names & known:
             return True
-        bound = [
-            s.value
-            for s in ast.walk(self.scope)
-            if isinstance(s, ast.Assign) and any(isinstance(t, ast.Name) and t.id in names for t in s.targets)
-        ]
+        bound = [value for name in names for value in values_of(self.scope, name)]
         return any(last_word(n) in known for b in bound for n in ast.walk(b))
 
     def _is_asked(self, n: ast.expr) -> bool:

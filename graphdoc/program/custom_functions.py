@@ -11,7 +11,7 @@ from typing import Any
 from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.program import bindings, name_usage
 from graphdoc.program.spans import frames, innermost_user
-from graphdoc.source.module import walked
+from graphdoc.source.module import values_of, walked
 from graphdoc.source.paths import blocks_of, covers, last_word, targets_of
 
 _READS = {"shape", "dtype", "device", "ndim", "training"}
@@ -183,9 +183,8 @@ def class_of_kept(sources: SourceTexts, frame: Frame, path: str) -> str:
     around = [n for n in classes if covers(n, frame.line)] if path.startswith("self.") else []
     scope: ast.AST | None = around[-1] if around else root
     built = {
-        bindings.text_of(node.value.func).rpartition(".")[2] if isinstance(node.value, ast.Call) else ""
-        for node in (walked(scope) if scope is not None else ())
-        if isinstance(node, ast.Assign) and any(bindings.text_of(t) == path for t in node.targets)
+        bindings.text_of(value.func).rpartition(".")[2] if isinstance(value, ast.Call) else ""
+        for value in values_of(scope, path)
     }
     functions = {
         n.name

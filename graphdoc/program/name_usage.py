@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program.bindings import dotted, every_node, frame_of, methods_named, text_of, tree
-from graphdoc.source.module import walked
+from graphdoc.source.module import values_of, walked
 
 
 def idle_arguments(sources: SourceTexts) -> list[tuple[str, str, Frame]]:
@@ -42,11 +42,7 @@ def made_again(sources: SourceTexts, place: Frame, argument: str) -> str:
     root = tree(sources, place.file)
     if root is None:
         return ""
-    values = {
-        text_of(n.value)
-        for n in walked(root)
-        if isinstance(n, ast.Assign) and any(isinstance(t, ast.Name) and t.id == argument for t in n.targets)
-    }
+    values = {text_of(value) for value in values_of(root, argument)}
     inside = [
         n
         for n in walked(root)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.source.module import walked
+from graphdoc.source.module import values_of
 
 SHORT = frozenset({"bfloat16", "float16", "half"})
 _TURNS = frozenset({"to", "type", "bfloat16", "half"})
@@ -53,8 +53,7 @@ def _says(sources: SourceTexts, file: str, given: ast.expr) -> bool:
     root = bindings.tree(sources, file)
     if root is None or not isinstance(given, ast.Name):
         return False
-    assigned = (n for n in walked(root) if isinstance(n, ast.Assign))
-    bound = [n.value for n in assigned if any(bindings.is_name(t, name) for t in n.targets)]
+    bound = values_of(root, name)
     return bool(bound) and all(bindings.dotted(v).rpartition(".")[2] in SHORT for v in bound)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from graphdoc.evidence import Frame, Holder, Node, OlderEdge, Parameter, SourceTexts
-from graphdoc.finding import Remedy
+from graphdoc.finding import Remedy, together
 from graphdoc.program.bindings import every_node, frame_of, function_at, is_one_container, scope_at
 from graphdoc.program.carried_names import (
     bound_names,
@@ -44,7 +44,7 @@ from graphdoc.program.spans import (
     where,
 )
 from graphdoc.remedies.constant_value import constant_at_use, frame_at, leaves_nothing, tuple_of
-from graphdoc.remedies.fix_places import left_open, together
+from graphdoc.remedies.fix_places import left_open
 from graphdoc.remedies.merged_backward import merge
 from graphdoc.remedies.sum_of_rounds import (
     detach_before_use,

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from graphdoc.evidence import Event, Frame, Sign, SourceTexts
-from graphdoc.finding import Remedy
+from graphdoc.finding import Remedy, together
 from graphdoc.program import bindings
 from graphdoc.program.bad_values import Trouble
 from graphdoc.program.bindings import source_at
@@ -63,9 +63,7 @@ def clipping(program: Program, trouble: Trouble) -> tuple[Remedy, ...]:
     ]
     note = "The direction of each step's gradient is kept, its length is bounded."
     title = "Clip the norm of the gradients before the step"
-    if len(edits) == 1:
-        return (Remedy("add_statement", title, "unsafe", note, edits[0]["args"]),)
-    return (Remedy("several", title, "unsafe", note, {"edits": edits}),)
+    return tuple(together(edits, title, "unsafe", note))
 
 
 def clip_beside(sources: SourceTexts, sign: Sign) -> Frame | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from graphdoc.evidence import Event, Folded, Frame, Holder, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
-from graphdoc.finding import Remedy
+from graphdoc.finding import Remedy, together
 from graphdoc.program.bindings import assignments, frame_of, function_around, is_name, names_in, tree
 from graphdoc.program.carried_names import (
     attributes_of_one_object,
@@ -42,7 +42,6 @@ from graphdoc.program.overwrites import (
 )
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import code_at, once_a_batch, place, where, within_a_loop
-from graphdoc.remedies.fix_places import together
 from graphdoc.remedies.recording import open_at_loop
 from graphdoc.source.module import Source
 from graphdoc.source.paths import covers, key, pairs

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,16 +22,6 @@ def remedy_at(
     if frame is None:
         return ()
     return (Remedy(kind, title, safety, note, {"place": place(frame), **args}),)
-
-
-def together(edits: Sequence[dict[str, Any]], title: str, safety: Safety, note: str) -> list[Remedy]:
-    """One remedy for all edits; none where there are none."""
-    distinct = [e for i, e in enumerate(edits) if e not in edits[:i]]
-    if not distinct:
-        return []
-    if len(distinct) == 1:
-        return [Remedy(distinct[0]["kind"], title, safety, note, distinct[0]["args"])]
-    return [Remedy("several", title, safety, note, {"edits": distinct})]
 
 
 # Whether a proposed fix can be written into the sources of the run, and which of several are the same.

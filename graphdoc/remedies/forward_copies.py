@@ -10,7 +10,7 @@ from typing import Any
 
 from graphdoc.evidence import Frame, Node, SourceTexts, Stale
 from graphdoc.evidence.lookup import node_with
-from graphdoc.finding import Remedy
+from graphdoc.finding import Remedy, together
 from graphdoc.program.bindings import function_around, source_at, text_of
 from graphdoc.program.carried_names import bound_names
 from graphdoc.program.in_place_writes import operands_named
@@ -19,7 +19,7 @@ from graphdoc.program.overwrites import Overwrite, reached_without_line
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import depth, in_function, innermost_user, level_of, place, shared_levels, where
 from graphdoc.program.update_function import Scene, scene
-from graphdoc.remedies.fix_places import applies, together
+from graphdoc.remedies.fix_places import applies
 from graphdoc.source.effects import another_each_time
 from graphdoc.source.module import Source
 from graphdoc.source.paths import covers, names_read, names_written, plain_names
@@ -49,19 +49,13 @@ def clone_forward(program: Program, found: Overwrite) -> list[Remedy]:
         if edit is not None and edit not in edits:
             edits.append(edit)
             shown.append(where(frame))
-    if not edits:
-        return []
-    kind, args = ("several", {"edits": edits}) if len(edits) > 1 else (edits[0]["kind"], edits[0]["args"])
-    return [
-        Remedy(
-            kind,
-            f"run the forward at {', '.join(dict.fromkeys(shown[:3]))} on clones of the parameters",
-            "unsafe",
-            "The gradient is that of the weights with which the forward ran, and flows through the clones into the "
-            "parameters and everything below. It costs a copy of them.",
-            args,
-        )
-    ]
+    return together(
+        edits,
+        f"run the forward at {', '.join(dict.fromkeys(shown[:3]))} on clones of the parameters",
+        "unsafe",
+        "The gradient is that of the weights with which the forward ran, and flows through the clones into the "
+        "parameters and everything below. It costs a copy of them.",
+    )
 
 
 def _clone_edit(

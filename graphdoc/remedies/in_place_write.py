@@ -9,7 +9,7 @@ from typing import Any
 
 from graphdoc.evidence import Frame, Node, Raised, SourceTexts, Stale
 from graphdoc.evidence.lookup import node_with
-from graphdoc.finding import Remedy
+from graphdoc.finding import Remedy, together
 from graphdoc.model import Safety
 from graphdoc.program.bindings import call_at, frame_of, source_at, statement_at, tree
 from graphdoc.program.exception import SEVERAL_VIEWS, message_of
@@ -28,7 +28,6 @@ from graphdoc.program.refused_writes import RefusedWrite, flags_of, gradient_ask
 from graphdoc.program.spans import code_at, innermost_user, place, where
 from graphdoc.program.update_function import scene
 from graphdoc.program.writers import By, Writer, entry_written
-from graphdoc.remedies.fix_places import together
 from graphdoc.source.module import Source
 from graphdoc.source.paths import last_word
 from graphdoc.source.places import Place

@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from graphdoc.evidence import Frame, Optimizer, SourceTexts
-from graphdoc.finding import Remedy
+from graphdoc.finding import Remedy, together
 from graphdoc.program import bindings
 from graphdoc.program.gathered_parameters import ITERATORS
 from graphdoc.program.learning import Learner, takes_the_flag
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made
 from graphdoc.program.spans import place, where
-from graphdoc.remedies.fix_places import remedy_at, together
+from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.paths import last_word
 from graphdoc.story.missing_graph import named
 from graphdoc.story.wording import listing

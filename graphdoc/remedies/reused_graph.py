@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from graphdoc.evidence import Event, Frame, SourceTexts
-from graphdoc.finding import Remedy
+from graphdoc.finding import Remedy, together
 from graphdoc.program.bindings import assignments, decided_at, names_in, statement_at
 from graphdoc.program.calls_in_order import Coupling
 from graphdoc.program.carried_names import bound_names, meeting
@@ -28,7 +28,7 @@ from graphdoc.remedies.constant_value import (
     value_with_its_graph,
 )
 from graphdoc.remedies.emptied_store import emptied_behind_step, only_grows
-from graphdoc.remedies.fix_places import applies, left_open, together
+from graphdoc.remedies.fix_places import applies, left_open
 from graphdoc.remedies.forward_copies import behind_call
 from graphdoc.remedies.installed_packages import cleared_by_call
 from graphdoc.remedies.merged_backward import can_merge, merge

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from graphdoc.evidence import Frame, Holder, SourceTexts
-from graphdoc.finding import Remedy
+from graphdoc.finding import Remedy, together
 from graphdoc.program.bindings import assignments, every_node, frame_of, function_around, function_at, text_of, tree
 from graphdoc.program.carried_names import meeting
 from graphdoc.program.container_entries import MOST_PUTS, kept_at, statements
@@ -27,7 +27,7 @@ from graphdoc.remedies.constant_value import (
     stored,
 )
 from graphdoc.remedies.emptied_store import emptied_behind_step, entries_computed_again
-from graphdoc.remedies.fix_places import applies, together, unique
+from graphdoc.remedies.fix_places import applies, unique
 from graphdoc.remedies.installed_packages import without_cache
 from graphdoc.remedies.recomputation import compute_again, with_what_it_is_made_of
 from graphdoc.remedies.sum_of_rounds import lost

@@ -8,7 +8,7 @@ from typing import Any
 
 from graphdoc.evidence import Frame, Node, SourceTexts
 from graphdoc.evidence.lookup import node_with
-from graphdoc.finding import Remedy
+from graphdoc.finding import Remedy, together
 from graphdoc.program import bindings
 from graphdoc.program.bindings import every_node, function_around, source_at, tree
 from graphdoc.program.carried_names import bound_names, grows_at
@@ -16,7 +16,6 @@ from graphdoc.program.container_entries import user_frames
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import in_function, innermost_user, loop_of, place, where
-from graphdoc.remedies.fix_places import together
 from graphdoc.source.module import Loop, Source
 from graphdoc.source.paths import covers, key, plain_names, targets_of
 from graphdoc.source.places import Place

@@ -167,6 +167,12 @@ def walked(root: ast.AST) -> tuple[ast.AST, ...]:
     return tuple(ast.walk(root))
 
 
+def values_of(root: ast.AST | None, name: str) -> list[ast.expr]:
+    """What the assignments in a piece of code give to a name, or to what is spelled so: ``x``, ``self.state``."""
+    given = (n for n in walked(root) if isinstance(n, ast.Assign)) if root is not None else ()
+    return [n.value for n in given if any(key(t) == name for t in n.targets)]
+
+
 def parsed(text: str) -> ast.Module | None:
     """The syntax tree of a text, the same one at every call; None where it does not parse."""
     return _syntax(text.removeprefix(BOM)).tree

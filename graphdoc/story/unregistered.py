@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphdoc.evidence import Frame, Optimizer, Parameter, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy, distinct
+from graphdoc.finding import Finding, Remedy, distinct, together
 from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.gathered_parameters import Collected, OneShot, never_given
@@ -18,6 +18,7 @@ from graphdoc.program.modules_in_source import written_into
 from graphdoc.program.optimizer_places import made
 from graphdoc.program.proof import Proof, name_of
 from graphdoc.program.spans import code_at, innermost_user, place, short_code, span, span_of, where
+from graphdoc.source.module import values_of
 from graphdoc.source.paths import parse_expression
 from graphdoc.story.wording import folded, listing, opening, optimizer_of
 
@@ -77,11 +78,6 @@ def flagged_buffer(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
         f"`parameters()` finds {whose}: an optimizer that is given all of the module's trains {'it' if one else 'them'}"
     )
     title = "register it as a parameter" if one else "register them as parameters"
-    remedy = (
-        Remedy("several", title, "unsafe", note, {"edits": edits})
-        if len(edits) > 1
-        else Remedy("register_parameter", title, "unsafe", note, edits[0]["args"])
-    )
     return Finding(
         0.92,
         "likely",  # that they get gradients nobody uses is seen; that they are to learn is not
@@ -93,7 +89,7 @@ def flagged_buffer(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
             *(span("related", at, "registered as what does not learn", sources) for at, _ in places[:2]),
             *span_of("related", sign.stack, "gives them gradients that nobody uses", sources),
         ),
-        remedies=(remedy,),
+        remedies=tuple(together(edits, title, "unsafe", note)),
         because=f"the loss gave {whose} gradients in each of {sign.count} calls, and nothing has changed or cleared "
         f"{'it' if one else 'them'}; {name} holds other parameters of the same model",
     )
@@ -120,11 +116,7 @@ def _made(owner: ast.ClassDef, call: ast.Call) -> ast.expr | None:
     value = bindings.argument(call, 1, "tensor")
     if isinstance(value, ast.Name):
         function = bindings.function_around(owner, call.lineno)
-        bound = [
-            n.value
-            for n in ast.walk(function or owner)
-            if isinstance(n, ast.Assign) and any(bindings.is_name(t, value.id) for t in n.targets)
-        ]
+        bound = values_of(function or owner, value.id)
         value = bound[0] if len(bound) == 1 else None
     return value if isinstance(value, ast.Call) and _is_flagged(value) else None
 
@@ -355,11 +347,7 @@ def _classes(sources: SourceTexts, file: str, cls: str) -> list[ast.ClassDef]:
 def assigned_in(sources: SourceTexts, cls: str, name: str) -> list[tuple[str, ast.expr]]:
     """The values that the class assigns to this attribute, each with its file."""
     return [
-        (file, node.value)
-        for file in sources
-        for owner in _classes(sources, file, cls)
-        for node in ast.walk(owner)
-        if isinstance(node, ast.Assign) and any(bindings.text_of(t) == name for t in node.targets)
+        (file, value) for file in sources for owner in _classes(sources, file, cls) for value in values_of(owner, name)
     ]
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, together
 from graphdoc.program import scaler_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
@@ -275,20 +275,10 @@ def _always(sources: SourceTexts, found: scaler_calls.Refused) -> tuple[Remedy, 
     if stands is None:
         return ()
     update, owner, text = stands
-    return (
-        Remedy(
-            "several",
-            f"Call `{text}` after the condition, in every iteration",
-            "unsafe",
-            "An iteration that leaves its step out then ends for the scaler as well.",
-            {
-                "edits": [
-                    {"kind": "delete_statement", "args": {"place": place(update)}},
-                    {"kind": "add_statement", "args": {"place": place(owner), "statement": text}},
-                ]
-            },
-        ),
-    )
+    delete = {"kind": "delete_statement", "args": {"place": place(update)}}
+    add = {"kind": "add_statement", "args": {"place": place(owner), "statement": text}}
+    note = "An iteration that leaves its step out then ends for the scaler as well."
+    return tuple(together([delete, add], f"Call `{text}` after the condition, in every iteration", "unsafe", note))
 
 
 def _fixes(sources: SourceTexts, exits: list[Frame], update: Frame) -> tuple[Remedy, ...]:

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, together
 from graphdoc.model import Safety
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, place, span, where
 from graphdoc.program.values_taken_out import ArrayCall, array_call, goes_nowhere_else
-from graphdoc.remedies.fix_places import remedy_at, together
+from graphdoc.remedies.fix_places import remedy_at
 
 PAGE = Page(
     code="GD502",

@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, together
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
@@ -98,15 +98,8 @@ def _remedies(sources: SourceTexts, name: str, statement: Frame | None) -> tuple
         return ()
     detach = {"kind": "detach_assigned", "args": {"place": place(made[0][0]), "targets": [name]}}
     delete = {"kind": "delete_statement", "args": {"place": place(statement)}}
-    return (
-        Remedy(
-            "several",
-            f"Detach `{name}` instead of switching its flag",
-            "unsafe",
-            f"No gradient flows back through `{name}` from here on, which is what the flag was to say.",
-            {"edits": [detach, delete]},
-        ),
-    )
+    note = f"No gradient flows back through `{name}` from here on, which is what the flag was to say."
+    return tuple(together([detach, delete], f"Detach `{name}` instead of switching its flag", "unsafe", note))
 
 
 def _recorded_already(sources: SourceTexts, name: str, statement: Frame | None) -> tuple[Remedy, ...]:

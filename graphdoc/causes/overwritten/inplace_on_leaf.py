@@ -8,7 +8,7 @@ from dataclasses import replace
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Parameter, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, together
 from graphdoc.program.bindings import names_in, tree
 from graphdoc.program.in_place_writes import Target, is_statement, uses_gradient
 from graphdoc.program.learning import frozen_behind, parameter_behind, writes_on
@@ -27,7 +27,6 @@ from graphdoc.program.refused_writes import (
     refused_write,
 )
 from graphdoc.program.spans import loop_of, place, span, where
-from graphdoc.remedies.fix_places import together
 from graphdoc.remedies.in_place_write import SAME, without_flag
 from graphdoc.source.paths import covers
 from graphdoc.story.message_alone import from_message

@@ -7,14 +7,14 @@ import re
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding, Remedy, together
 from graphdoc.program.bindings import assignments, frame_of, function_around, names_in, text_of, tree
 from graphdoc.program.in_place_writes import target_of
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import place, span
-from graphdoc.remedies.fix_places import remedy_at, together
+from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.paths import last_word
 from graphdoc.story.message_alone import from_message
 

@@ -21,6 +21,7 @@ from graphdoc.program.spans import (
     span_of,
     where,
 )
+from graphdoc.source.module import values_of
 from graphdoc.source.paths import last_word
 from graphdoc.story.gradients import kept_reference, trained_baseline
 from graphdoc.story.wording import first_told, folded
@@ -288,9 +289,4 @@ def _computes(sources: SourceTexts, name: str) -> bool:
 
 def _bindings(sources: SourceTexts, file: str, name: str) -> list[Frame]:
     """The expressions that ``name`` is bound to in this file."""
-    root = bindings.tree(sources, file) or ast.Module([], [])
-    return [
-        bindings.frame_of(sources, file, n.value)
-        for n in ast.walk(root)
-        if isinstance(n, ast.Assign) and any(bindings.text_of(t) == name for t in n.targets)
-    ]
+    return [bindings.frame_of(sources, file, v) for v in values_of(bindings.tree(sources, file), name)]
