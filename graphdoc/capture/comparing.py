@@ -91,6 +91,10 @@ class Compared(StepTrace):
                 self.moved.add(id(p))
                 p.data.copy_(self._moved(p.data))
 
+    def _write_names(self) -> None:
+        super()._write_names()
+        self.write({"k": "shapes", "shapes": {key: list(p.shape) for key, p in self.parameters.values()}})
+
     def _moved(self, tensor: Any) -> Any:
         """The tensor, each element nearer to zero by up to ``eps`` of itself: zeros, infinities and bounds stay."""
         part = self.torch.rand(tensor.shape, generator=self.generator, dtype=self.torch.float64).to(tensor.device)

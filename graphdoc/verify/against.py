@@ -109,7 +109,7 @@ def compare(runs: Runs) -> Compared:
         usual = FACTOR * median(noise.values()) if noise else 0.0
         parts = _parts(runs, step, now, largest, noise, max(runs.least, usual))
         if not parts and (step.each or now.each):
-            found.untold = "no parameter that a step is given a gradient of is there in both runs"
+            found.untold = "no parameter that a step is given a gradient of is there, in one shape, in both runs"
             break
         found.widest = max([found.widest, *(p.apart for p in parts)])
         parts = [p for p in parts if p.apart > p.explained]
@@ -160,7 +160,8 @@ def _factor(step: Step, now: Step, explained: float) -> float:
         return 0.0
     factor = sum(was for was, _ in sizes) / sum(is_ for _, is_ in sizes)
     times = {key: size.times(factor) for key, size in now.each.items() if isinstance(size, Size)}
-    return factor if max(distances(step.each, times).values()) <= explained else 0.0
+    told = abs(factor - 1) > explained and max(distances(step.each, times).values()) <= explained
+    return factor if told else 0.0
 
 
 def _calls(trace: Trace, step: Step) -> Calls:
@@ -185,7 +186,9 @@ def _flowing(trace: Trace, step: Step) -> float:
 
 def _parts(runs: Runs, step: Step, now: Step, largest: float, noise: dict[str, float], usual: float) -> list[Part]:
     parts = []
-    only_one = runs.base.names.keys() ^ runs.other.names.keys()  # parameters that are not there in the other run
+    # Parameters that are not there in the other run, or are others: a rank may hold a part of one.
+    only_one = set(runs.base.names.keys() ^ runs.other.names.keys())
+    only_one |= {key for key, shape in runs.base.shapes.items() if runs.other.shapes.get(key, shape) != shape}
     for key, gap in distances(step.each, now.each, largest).items():
         if key in only_one:
             continue

@@ -163,8 +163,8 @@ class Trace:
     ``draws`` is how far the random numbers had come where each optimizer was made and where the first call was.
     ``shared`` has the optimizers that hold a parameter besides the one that held it first, which its key names.
     ``called`` are the names that the program has for its optimizers, where they were found. In runs that are compared
-    ``seen`` is what was looked at, by number, ``coarsest`` the largest rounding of a number that was met, and
-    ``device`` where parameters are.
+    ``seen`` is what was looked at, by number, ``shapes`` those of parameters, ``coarsest`` the largest rounding of a
+    number that was met, and ``device`` where parameters are.
     """
 
     rank: int = -1
@@ -177,6 +177,7 @@ class Trace:
     warnings: list[str] = field(default_factory=list)
     draws: list[str] = field(default_factory=list)
     seen: dict[int, Seen] = field(default_factory=dict)
+    shapes: dict[str, list[int]] = field(default_factory=dict)
     coarsest: float = 0.0
     device: str = "cpu"
     failed: str = ""
@@ -315,6 +316,7 @@ class Trace:
             else:
                 entry.each = {table.get(k, k): v for k, v in entry.each.items()}
         self.names = {table.get(k, k): v for k, v in self.names.items()}
+        self.shapes = {table.get(k, k): v for k, v in self.shapes.items()}
         self.frozen = frozenset(table.get(k, k) for k in self.frozen)
         self.shared = {table.get(k, k): v for k, v in self.shared.items()}
 
@@ -412,6 +414,8 @@ def _compared(trace: Trace, record: dict[str, Any]) -> None:
     kind = record.get("k")
     if kind == "coarsest":
         trace.coarsest = record["eps"]
+    elif kind == "shapes":
+        trace.shapes.update(record["shapes"])
     elif kind == "device":
         trace.device = record["type"]
     elif kind == "seen":

@@ -316,6 +316,13 @@ def test_parts_of_a_batch_beside_the_whole(parts: dict[str, str], words: list[st
     assert all(word in line for word, line in zip(words, told, strict=True)), told
 
 
+def test_a_parameter_of_another_shape_is_another_one(tmp_path: Path) -> None:
+    part = START + "net = nn.Linear(8, 1)\nnet.part = nn.Parameter(torch.ones(2))" + ADAM
+    part = part.replace("net(x)", "(net(x) + net.part.square().mean())")
+    other = Against("1", PLAIN, PLAIN, "as given", "with `1`", {"train.py": part.replace("ones(2)", "ones(4)")}, ["1"])
+    assert sentences(found_in(tmp_path, part, other), other)[0].startswith("no difference: ")
+
+
 def found_in(folder: Path, source: str, other: Against) -> Compared:
     """What a comparison of three runs in forks of this process finds."""
 
