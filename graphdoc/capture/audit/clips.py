@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 ENOUGH = 4
 """Calls from one place in which the same was seen."""
 LAST = 6
-"""Calls that are looked at."""
+"""Calls that are looked at from each place."""
+MOST = 40
+"""Calls that are looked at in all."""
 _FUNCTIONS = ("_clip_grads_with_norm_", "clip_grad_value_")
 """Of ``torch.nn.utils.clip_grad``; the first one does the work of ``clip_grad_norm_`` (PyTorch 2.6 and later)."""
 
@@ -56,9 +58,9 @@ class _Clip:
 
 class Clips:
     """``clip-unused``: ``stack`` is the call that bounds, ``other`` the call that it has to change places with or stand
-    in front of; ``facts["how"]`` is ``after-step``, ``before-backward`` or ``before-unscale``; ``facts["bounds"]``
-    whether any of the calls had something to bound. Or ``nothing-given``:
-    the call has no parameters to bound, while ``other`` steps; the source has to tell why."""
+    in front of; ``facts["how"]`` is ``after-step``, ``others-step`` (``other`` uses gradients of other parameters),
+    ``before-backward`` or ``before-unscale``; ``facts["bounds"]`` whether any of the calls had something to bound. Or
+    ``nothing-given``: the call has no parameters to bound, while ``other`` steps; the source has to tell why."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
@@ -104,7 +106,7 @@ class Clips:
         clip.found = found and known != 0.0
         clip.bounds = known is None or known > float(bound)
         self._clips.append(clip)
-        self._over = len(self._clips) >= LAST
+        self._over = len(self._clips) >= MOST or all(len(calls) >= LAST for calls in self._by_place())
 
     # -- the end -------------------------------------------------------------------------------------------------
 
@@ -121,15 +123,22 @@ class Clips:
             if self._found:
                 self._audit.tell_early()
 
-    def _judge(self) -> None:
+    def _by_place(self) -> list[list[_Clip]]:
         places: dict[Any, list[_Clip]] = {}
         for clip in self._clips:
             places.setdefault(tuple(map(id, clip.raw.raw[::2])) + tuple(clip.raw.raw[1::2]), []).append(clip)
+        return list(places.values())
+
+    def _judge(self) -> None:
         entries = self._audit.journal.entries()
-        for clips in places.values():
+        for clips in self._by_place():
             if len(clips) < ENOUGH:
                 continue
             seen = [self._how(clip, entries) for clip in clips]
+            if seen[-1] is None:  # the call that decides has not come yet
+                seen.pop()
+            if not seen:
+                continue
             if seen[0] is None or (seen[0][0] != "nothing-given" and not any(c.ids for c in clips[1:])):
                 seen = seen[1:]
             hows = {how[0] if how is not None else "" for how in seen}
@@ -151,13 +160,31 @@ class Clips:
         if last is None or following is None:
             return None
         if last.kind == "step" and following.kind == "zero_grad":
-            return "after-step", last
+            others = self._step_of_others(entries, last, clip, following)
+            if others is None:
+                return "after-step", last
+            mine = self._held_by(others)
+            beside = [c for c in self._clips if last.index < c.index <= others.index]
+            # All networks may be bounded in front of each step.
+            return ("", None) if any(c.ids & mine for c in beside) else ("others-step", others)
         if not clip.found and following.kind == "backward" and following.reaches is not None:
             then = next((e for e in after if e.kind in ("step", "zero_grad") and e.optimizer in owners), None)
             return ("before-backward", following) if then is not None and then.kind == "step" else ("", None)
         if last.kind == "backward" and following.kind == "step" and self._is_scaled(last, clip):
             return "before-unscale", following
         return "", None
+
+    def _step_of_others(self, entries: list[Entry], last: Entry, clip: _Clip, following: Entry) -> Entry | None:
+        """The step for which a call may have been meant: backward has run for it since these parameters were stepped,
+        and it comes before they are cleared."""
+        since = [e for e in entries if last.index < e.index < following.index]
+        step = next((e for e in since if e.kind == "step" and e.index >= clip.index), None)
+        mine = self._held_by(step) if step is not None else set()
+        made = [e for e in since if e.kind == "backward" and e.index < clip.index]
+        return step if any(e.reaches and e.reaches & mine for e in made) else None
+
+    def _held_by(self, step: Entry) -> set[int]:
+        return {i for s in self._audit.journal.optimizers.values() if s.id == step.optimizer for i in s.parameters}
 
     def _concerns(self, entry: Entry, owners: set[int], ids: set[int]) -> bool:
         if entry.kind == "backward":

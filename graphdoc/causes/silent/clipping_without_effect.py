@@ -15,7 +15,7 @@ from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import innermost_user, place, span_of
 from graphdoc.remedies.clipping import clip_beside, moved_with
 from graphdoc.story.unregistered import nothing_left
-from graphdoc.story.wording import optimizer_of
+from graphdoc.story.wording import folded, optimizer_of
 
 PAGE = Page(
     code="GD708",
@@ -24,8 +24,9 @@ PAGE = Page(
     what_happened="""\
 `clip_grad_norm_` or `clip_grad_value_` is called behind `step()`, where the gradients have been used already; in front
 of `backward()`, where there are none yet; or on gradients that a `GradScaler` has multiplied, so that the bound holds
-for numbers thousands of times too large. Or it is given an iterator of parameters that something else has gone through
-before, the optimizer perhaps. The training runs as if nothing had been clipped, or with almost no gradient.
+for numbers thousands of times too large. Or it is given the parameters of another network than the one that steps; or
+an iterator of parameters that something else has gone through before, the optimizer perhaps. The training runs as if
+nothing had been clipped, or with almost no gradient.
 """,
     why="""\
 Clipping writes to the `.grad` that is there when it is called. Nothing connects it with a step.
@@ -55,16 +56,19 @@ Unsafe, because steps become smaller (or, behind `unscale_`, as large as the bou
 
 _TITLES = {
     "after-step": "gradients are clipped after the step that uses them: this has no effect",
+    "others-step": "the step uses other parameters than those whose gradients are clipped",
     "before-backward": "gradients are clipped before backward computes them: this has no effect",
     "before-unscale": "gradients are clipped while they are scaled: the bound is far too small",
 }
 _LABELS = {
     "after-step": ("the step has used these gradients already", "uses the gradients as they are"),
+    "others-step": ("bounds gradients that no step uses", "uses the gradients of other parameters"),
     "before-backward": ("there are no gradients yet", "computes them"),
     "before-unscale": ("bounds gradients that are multiplied by the scale", "divides by the scale only here"),
 }
 _BECAUSE = {
     "after-step": "each call came right after the step, and `zero_grad()` followed before anything used the gradients",
+    "others-step": "each call was given parameters that had been stepped already, and the next step was not theirs",
     "before-backward": "at each call no parameter had a gradient; backward and step followed",
     "before-unscale": "at each call the scaler had scaled the loss, and `unscale_` was not called before",
 }
@@ -84,6 +88,8 @@ def recognise(program: Program) -> Finding | None:
 def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
     how = str(sign.facts["how"])
     here, there = _LABELS[how]
+    if how == "others-step" and sign.parameters:
+        here = f"bounds the gradients of {folded(sign.parameters)}, which no step uses"
     clip = clip_beside(sources, sign)
     return Finding(
         0.93,
@@ -147,6 +153,8 @@ def _remedies(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, how
         args: dict[str, object] = {"place": place(clip), "statement": statement, "before": True}
         title = "divide the gradients by the scale before they are clipped"
         return [Remedy("add_statement", title, "unsafe", note, args)] if statement else []
+    if how == "others-step":
+        return []  # whose gradients are to be bounded is for the author to say
     where = {"before": place(other)} if how == "after-step" else {"after": place(other)}
     title = f"clip {'before the step' if how == 'after-step' else 'after the backward call'}"
     return [Remedy("move_statement", title, "unsafe", note, {"place": moved_with(sources, clip, other), **where})]
