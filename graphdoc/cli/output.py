@@ -106,7 +106,7 @@ def _same(file: Path, source: str) -> bool:
 
 # Writing reports: those that were asked for, the terminal's, and GitHub Actions' when we run there.
 
-FORMATS_HELP = "json, sarif, github, gitlab, markdown or html"
+FORMATS_HELP = "json, sarif, github, gitlab, markdown, html or svg"
 REPORT_HELP = f"Write a report as well: {FORMATS_HELP}, to stderr or FILE; may be given several times."
 
 

@@ -10,7 +10,7 @@ from html import escape
 from importlib import resources
 
 from graphdoc.model import Diagnosis, Fix, Report
-from graphdoc.render import story
+from graphdoc.render import markdown, story
 from graphdoc.render.change import change_rows
 from graphdoc.render.page.graph_svg import graph_section
 from graphdoc.render.page.shown_places import Places
@@ -24,7 +24,13 @@ NAME = "html"
 BEGINS = re.compile(r"<!doctype html>\n.{0,600}<title>graphdoc: ", re.DOTALL)
 
 _WIDTH = 140  # cells; the page scrolls sideways where a window is narrower
-_PARTS = (("curves", "curves"), ("graph", "graph"), ("source", "source"), ("story", "what to do"), ("calls", "calls"))
+_PARTS = (
+    ("curves", "curves"),
+    ("graph", "graph"),
+    ("source", "source"),
+    ("story", "how it happened"),
+    ("calls", "calls"),
+)
 
 
 def render(report: Report, *, width: int, color: bool) -> str:
@@ -43,13 +49,20 @@ def render(report: Report, *, width: int, color: bool) -> str:
     notes = [element("li", note) for note in report.notes if flat(note)]
     if notes:
         body.append(f"<ul class=notes>{''.join(notes)}</ul>")
-    title = flat(report.diagnoses[0].title) if report.diagnoses else "no diagnosis"
+    if report.diagnoses:
+        body.append(_for_an_issue(report))
+    first = report.diagnoses[0] if report.diagnoses else None
+    title = escape(flat(first.title) if first else "no diagnosis")
+    described = escape(flat(f"{first.code}: {story.lead(first)}") if first else story.verdict(report))
     return (
         "<!doctype html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n"
         f'<meta http-equiv="Content-Security-Policy" content="{escape(_policy(style))}">\n'
         '<meta name=viewport content="width=device-width, initial-scale=1">\n'
-        f"<title>graphdoc: {escape(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
-        + "\n".join([_run(report, "".join(body)), "<main>", *body, "</main>"])
+        f"<title>graphdoc: {title}</title>\n"
+        f'<meta name=description content="{described}">\n<meta property=og:type content=article>\n'
+        f'<meta property=og:title content="graphdoc: {title}">\n<meta property=og:description content="{described}">\n'
+        f"<style>{style}</style>\n</head>\n<body>\n"
+        + "\n".join([_head("".join(body)), "<main>", *body, "</main>", _run(report)])
         + "\n</body>\n</html>\n"
     )
 
@@ -60,7 +73,14 @@ def _policy(style: str) -> str:
     return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
 
-def _run(report: Report, body: str) -> str:
+def _head(body: str) -> str:
+    links = "".join(f"<a href=#{ident}>{name}</a>" for ident, name in _PARTS if f"<section id={ident} " in body)
+    nav = f"<nav aria-label='Parts of the page'>{links}</nav>" if links else ""
+    return f"<header><h1>graphdoc</h1>{nav}</header>"
+
+
+def _run(report: Report) -> str:
+    """What has run, below all that was found."""
     run = report.run
     rows = [
         ("command", " ".join(run.command)),
@@ -71,9 +91,13 @@ def _run(report: Report, body: str) -> str:
         ("exception", ": ".join(report.exception.get(k, "") for k in ("type", "message")) if report.exception else ""),
     ]
     cells = "".join(f"<dt>{name}</dt>{element('dd', value)}" for name, value in rows if value)
-    links = "".join(f"<a href=#{ident}>{name}</a>" for ident, name in _PARTS if f"<section id={ident} " in body)
-    nav = f"<nav aria-label='Parts of the page'>{links}</nav>" if links else ""
-    return f"<header><h1>graphdoc</h1><dl>{cells}</dl>{nav}</header>"
+    return f"<footer><h2>The run</h2><dl>{cells}</dl></footer>" if cells else ""
+
+
+def _for_an_issue(report: Report) -> str:
+    """The report as Markdown, to be copied."""
+    text = escape(markdown.render(report, width=_WIDTH, color=False))
+    return f"<details><summary>Text for an issue</summary><pre tabindex=0>{text}</pre></details>"
 
 
 def _picture(report: Report, places: Places) -> str:
@@ -84,13 +108,15 @@ def _picture(report: Report, places: Places) -> str:
 
 
 def _lead(report: Report, diagnosis: Diagnosis) -> str:
-    """What is wrong and what proves it."""
+    """What is wrong, what proves it and the first patch: what a reader sees without moving."""
+    main = story.main_place(diagnosis)
+    fix = "".join(_fix(f, 0, main.file if main else "", gutter_width(diagnosis)) for f in diagnosis.fixes[:1])
     level = story.level(report)
     sure, *measured = story.evidence(diagnosis)
     told = [f"<li><b>{diagnosis.confidence}:</b> {prose(sure)}</li>", *(element("li", fact) for fact in measured)]
     return (
         f"<section>\n<h2><span class={level}>{level}[{escape(diagnosis.code)}]</span> {prose(diagnosis.title)}</h2>\n"
-        f"<ul>{''.join(told)}</ul></section>\n"
+        f"{element('p', story.lead(diagnosis))}\n<ul>{''.join(told)}</ul>{fix}</section>\n"
     )
 
 
@@ -99,12 +125,13 @@ def _rest(report: Report, diagnosis: Diagnosis, first: bool) -> str:
     gutter = gutter_width(diagnosis)
     main = story.main_place(diagnosis)
     named = " id=story aria-labelledby=story-h" if first else ""
-    parts = [f"<section{named}>", f"<h2{' id=story-h' if first else ''}>What happened, and how to fix it</h2>"]
+    parts = [f"<section{named}>", f"<h2{' id=story-h' if first else ''}>How it happened</h2>"]
     if main is not None:
         parts.append(_block(drawing(diagnosis, report.sources, _WIDTH, gutter)))
     if flat(diagnosis.explanation):
         parts.append(element("p", diagnosis.explanation))
-    parts += [_fix(fix, number, main.file if main else "", gutter) for number, fix in enumerate(diagnosis.fixes)]
+    others = list(enumerate(diagnosis.fixes))[1:]
+    parts += [_fix(fix, number, main.file if main else "", gutter) for number, fix in others]
     more = ", ".join(f"<code>{escape(command)}</code>" for command in story.commands(report, diagnosis))
     parts += [f"<p>more: {more}</p>", "</section>"]
     return "\n".join(parts)

@@ -9,6 +9,7 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from sample_reports import PPO
@@ -146,13 +147,13 @@ def test_the_graph_is_a_list_where_it_cannot_be_drawn(monkeypatch: pytest.Monkey
     text = page(PAGES["ppo"])
     assert "pip install &#x27;torch-graphdoc[page]&#x27;" in text and "<details open>" in text
     assert MISSING.startswith("The graph is listed")
-    assert "fails at 3" in text and "overwrites 3" in text and "held by no optimizer" in text
+    assert "fails at 3" in text and "overwrites 3" in text and "trained by no optimizer" in text
 
 
 def test_a_drawing_names_what_it_shows_for_those_who_cannot_see_it() -> None:
     pytest.importorskip("pygraphviz")
     text = page(PAGES["ppo"])
-    assert '<svg class=graph role=group aria-labelledby="graph-t graph-d"' in text
+    assert '<svg class="graph" role="group" aria-labelledby="graph-t graph-d"' in text
     assert "18 nodes, live: Sub 1, Mul 17" in text and "<summary>The graph as a list</summary>" in text
 
 
@@ -207,3 +208,27 @@ def test_a_curve_of_any_numbers_can_be_drawn(points: tuple[tuple[int, float], ..
     text = page(replace(PPO, picture=Picture(curves=(Curve("norm", points, 400),))))
     numbers: list[Any] = re.findall(r'polyline class=curve points="([^"]*)"', text)
     assert len(numbers) == 1 and "nan" not in numbers[0] and "inf" not in numbers[0]
+
+
+def test_the_graph_alone_is_one_picture_that_loads_nothing_and_leads_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pygraphviz")
+    told = PAGES["ppo"]
+    evil = replace(told, diagnoses=(replace(told.diagnoses[0], title=EVIL), *told.diagnoses[1:]))
+    for one, drawn in ((told, True), (evil, True), (replace(told, picture=Picture()), False)):
+        root = ElementTree.fromstring(render(one, "svg"))
+        names = {element.tag.rpartition("}")[2] for element in root.iter()}
+        assert names <= {"svg", "title", "desc", "defs", "marker", "style", "g", "rect", "path", "text"}
+        assert not [a for element in root.iter() for a in element.attrib if "href" in a or a.startswith("on")]
+        text = " ".join(root.itertext())
+        assert "GD103" in text and ("policy.*" in text) is drawn and ("trained by policy.optimizer" in text) is drawn
+        assert "@import" not in text and "url(" not in text and "var(" not in text and "light-dark" not in text
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert "pip install 'torch-graphdoc[page]'" in " ".join(ElementTree.fromstring(render(told, "svg")).itertext())
+
+
+def test_the_page_tells_who_shares_it_what_it_is_and_has_the_text_of_an_issue() -> None:
+    text = page(PAGES["ppo"])
+    lead, graph, run = (text.index(part) for part in ("class=error", "<section id=graph", "<footer>"))
+    assert lead < text.index("help: ") < graph < run
+    assert '<meta name=description content="GD103: ' in text and '<meta property=og:title content="graphdoc: ' in text
+    assert "<summary>Text for an issue</summary><pre tabindex=0>### error GD103: " in text

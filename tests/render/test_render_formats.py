@@ -63,7 +63,7 @@ def report(*diagnoses: Diagnosis, **changes: object) -> Report:
 
 
 def test_the_formats() -> None:
-    assert FORMATS == ("github", "gitlab", "html", "json", "markdown", "sarif", "terminal")
+    assert FORMATS == ("github", "gitlab", "html", "json", "markdown", "sarif", "svg", "terminal")
 
 
 @pytest.mark.parametrize("name", REPORTS)

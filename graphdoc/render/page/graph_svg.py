@@ -13,20 +13,20 @@ from graphdoc.shapes import Arrow, Box, Picture
 # What the boxes and arrows of the drawn graph look like, and the key that says so.
 
 _KEY = (
-    ("live", "operations: alive"),
+    ("live", "operations still in memory"),
     ("released", "released by an earlier call"),
     ("stale", "saved values overwritten since"),
     ("call", "a call of the program"),
     ("write", "a write in place"),
     ("gap", "where the chain ends"),
-    ("value", "hands on a value that is not finite"),
+    ("value", "passes on a value that is not finite"),
 )
 _WAYS = (
     ("fatal", "the edge at which it failed"),
     ("freed", "releases"),
     ("overwrites", "overwrites"),
     ("broken", "no gradient passes"),
-    ("carries", "hands the value on"),
+    ("carries", "passes the value on"),
 )
 
 
@@ -41,6 +41,16 @@ def box_class(box: Box, picture: Picture) -> str:
 
 def key(picture: Picture) -> str:
     """A list of what occurs in this drawing."""
+    drawn = "<svg class=graph width=26 height=16 aria-hidden=true>{}</svg>"
+    return (
+        "<ul class=key>"
+        + "".join(f"<li>{drawn.format(swatch)}{prose(told)}</li>" for swatch, told in entries_of(picture))
+        + "</ul>"
+    )
+
+
+def entries_of(picture: Picture) -> list[tuple[str, str]]:
+    """What occurs in this drawing: a swatch of 26 by 16 pixels, and what it stands for."""
     seen = {name for box in picture.boxes for name in box_class(box, picture).split()}
     ways = {arrow.way for arrow in picture.arrows}
     entries = [(_rect(name), told) for name, told in _KEY if name in seen]
@@ -49,17 +59,16 @@ def key(picture: Picture) -> str:
     if any(box.fatal and box.kind != "parameters" for box in picture.boxes):
         entries.append((_rect("call fatal"), "where it went wrong"))
     if any(box.fatal and box.kind == "parameters" for box in picture.boxes):
-        entries.append((_rect("parameters fatal"), "what this is about"))
+        entries.append((_rect("parameters fatal"), "the parameters concerned"))
     entries += [(f'<path class="arrow {way}" d="M1 8L25 8"/>', told) for way, told in _WAYS if way in ways]
     owners = {o for box in picture.boxes for o in box.optimizers}
     for ident, name in picture.optimizers:
         if ident in owners:
             swatch = _rect(f"parameters o{hue(picture.optimizers, ident)}")
-            entries.append((swatch, f"held by <code>{escape(flat(name))}</code>"))
+            entries.append((swatch, f"trained by `{name}`"))
     if any(box.kind == "parameters" and not box.optimizers for box in picture.boxes):
         entries.append((_rect("parameters o0"), "in no optimizer"))
-    drawn = "<svg class=graph width=26 height=16 aria-hidden=true>{}</svg>"
-    return "<ul class=key>" + "".join(f"<li>{drawn.format(swatch)}{told}</li>" for swatch, told in entries) + "</ul>"
+    return entries
 
 
 def _rect(names: str) -> str:
@@ -91,7 +100,7 @@ _DOES = {
     "freed": "releases",
     "overwrites": "overwrites",
     "broken": "does not reach",
-    "carries": "hands its value to",
+    "carries": "passes its value to",
 }
 
 
@@ -100,9 +109,7 @@ def graph_section(picture: Picture, places: Places) -> str:
     gaps = "".join(f"<p class=gap>{prose(gap)}</p>" for gap in picture.gaps)
     if not picture.boxes:
         return gaps
-    lines = [_lines(box, picture, places) for box in picture.boxes]
-    sizes = [(max(_FEWEST, *(cells(t) for t in told)) * _CELL + 2 * _PAD, len(told) * _LINE + _PAD) for told in lines]
-    layout = lay_out(sizes, [(a.tail, a.head, a.way not in _ASIDE) for a in picture.arrows])
+    layout, svg = drawing(picture, places)
     broad = layout is not None and layout.width > _BROAD
     parts = [
         f"<section id=graph{' class=broad' if broad else ''} aria-labelledby=graph-h><h2 id=graph-h>The graph</h2>",
@@ -111,7 +118,7 @@ def graph_section(picture: Picture, places: Places) -> str:
     if layout is None:
         parts.append(f"<p class=gap>{prose(MISSING)}</p>")
     else:
-        parts += [_svg(picture, places, layout, lines, sizes), key(picture)]
+        parts += [f"<div class=scroll tabindex=0 role=region aria-label='The drawn graph'>{svg}</div>", key(picture)]
     opened = " open" if layout is None else ""
     parts.append(
         f"<details{opened}><summary>The graph as a list</summary>{_list(picture, places, layout is None)}</details>"
@@ -119,13 +126,19 @@ def graph_section(picture: Picture, places: Places) -> str:
     return "\n".join([*parts, gaps, "</section>"])
 
 
+def drawing(picture: Picture, places: Places) -> tuple[Layout | None, str]:
+    """Where everything stands, and the drawing as SVG; neither where there is nothing to lay it out with."""
+    lines = [_lines(box, picture, places) for box in picture.boxes]
+    sizes = [(max(_FEWEST, *(cells(t) for t in told)) * _CELL + 2 * _PAD, len(told) * _LINE + _PAD) for told in lines]
+    layout = lay_out(sizes, [(a.tail, a.head, a.way not in _ASIDE) for a in picture.arrows])
+    return layout, _svg(picture, places, layout, lines, sizes) if layout is not None else ""
+
+
 def _about(picture: Picture) -> str:
     if not picture.nodes:
         return ""
     boxes = sum(box.kind in ("operations", "parameters") for box in picture.boxes)
-    return (
-        f"<p>{picture.nodes:,} nodes in {boxes} boxes, folded by source line; arrows go the way of the gradients.</p>"
-    )
+    return f"<p>{picture.nodes:,} nodes in {boxes} boxes, folded by source line; arrows show how gradients flow.</p>"
 
 
 def _lines(box: Box, picture: Picture, places: Places) -> list[str]:
@@ -167,11 +180,11 @@ def _svg(
         for way in ways
     )
     drawn = [
-        f'<svg class=graph role=group aria-labelledby="graph-t graph-d" width="{wide * scale:.0f}"'
+        f'<svg class="graph" role="group" aria-labelledby="graph-t graph-d" width="{wide * scale:.0f}"'
         f' height="{high * scale:.0f}"'
         f' viewBox="0 0 {wide:.0f} {high:.0f}">',
-        "<title id=graph-t>The graph of the call</title>",
-        f"<desc id=graph-d>{escape(_described(picture))}</desc><defs>{heads}</defs>",
+        '<title id="graph-t">The graph of the call</title>',
+        f'<desc id="graph-d">{escape(_described(picture))}</desc><defs>{heads}</defs>',
     ]
     for arrow in sorted(picture.arrows, key=lambda a: a.way == "fatal"):
         drawn.append(_arrow(arrow, layout.paths.get((arrow.tail, arrow.head), [])))
@@ -181,7 +194,7 @@ def _svg(
     for box, told, (w, h) in sorted(placed, key=lambda one: (at[one[0].id][1], at[one[0].id][0])):
         x, y = at[box.id]
         drawn.append(_box(box, picture, places, told, (x - w / 2 + _EDGE, y - h / 2 + _EDGE, w, h)))
-    return f"<div class=scroll tabindex=0 role=region aria-label='The drawn graph'>{''.join(drawn)}</svg></div>"
+    return "".join([*drawn, "</svg>"])
 
 
 def _described(picture: Picture) -> str:
@@ -240,7 +253,7 @@ def _title(box: Box, picture: Picture, places: Places) -> str:
     if box.parameters:
         told.append(", ".join(box.parameters[:24]) + (" \u2026" if len(box.parameters) > 24 else ""))
     if box.kind == "parameters":
-        told.append("held by " + (", ".join(names.get(o, "?") for o in box.optimizers) or "no optimizer"))
+        told.append("trained by " + (", ".join(names.get(o, "?") for o in box.optimizers) or "no optimizer"))
     return flat("; ".join([*told, *([box.note] if box.note else [])]))
 
 
