@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _ENDS = ("detach", "detach_", "no_grad", "item", "tolist", "numpy")
 _NUMBERS = ("item", "tolist")
 _ARRAYS = ("tolist", "numpy")
-_TERM_ENDS = ("detach", "argmax", "argmin", "round", "sign", "floor", "ceil", "histc", "bincount")
+_TERM_ENDS = ("detach", "no_grad", "argmax", "argmin", "round", "sign", "floor", "ceil", "histc", "bincount")
 _WITH_A_PATH = ("Normal", "LogNormal", "MultivariateNormal", "Laplace", "Gamma", "Beta", "Dirichlet", "StudentT")
 _MAKERS = ("tensor", "as_tensor", "FloatTensor", "Variable")
 

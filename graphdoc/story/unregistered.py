@@ -458,6 +458,8 @@ def made_anew(sources: SourceTexts, sign: Sign) -> Finding | None:
     name = bindings.text_of(call.func) if call is not None else ""
     made_at = bindings.assignments(sources, taken, name)[:1] if re.fullmatch(r"(self\.)?\w+", name) else []
     whole = next((at for at, value in made_at if _is_made(value)), None)
+    if whole is None and (call is None or not _is_made(call.func)):
+        return None  # its parameters are made another way: of a result, perhaps
     what = f"`{name}`" if whole is not None else f"the layer of `{short_code(sources, taken)}`"
     shapes = listing([str(tuple(shape)) for shape in sign.facts["shapes"]])
     return Finding(

@@ -205,18 +205,20 @@ class TermWatch(CutWatch):
             record = self._of(value)
             behind = records_behind([record], 200) if record is not None else []
             cuts = [r for r in behind if r.origins]
-            cut = cuts[0] if cuts else None
+            held = self._witness.journal.held() if cuts and not cuts[0].recording else set()
+            cut = next((c for c in cuts if c.behind & held), cuts[0] if cuts else None)
             if cut is not None and type(value) is float and record is not None:
                 # A number that nobody needs as one: the conversion is the cut, whatever was detached for it.
                 record.leaves, record.event = record.leaves + cut.leaves, cut.event
                 cut = record
             if cut is None or (cut.op in _MEANT and not (gains and id(cut) in self._detached)):
                 continue
-            if cut.recording and not self._is_earlier(cut):
+            whole = gains and cut.switch is not None and is_users(cut.switch)
+            if (cut.recording or whole) and not self._is_earlier(cut):
                 # Terms that were detached one by one and then added up are one constant.
                 parts = cuts if cut.op in _MEANT else []
-                whole = [c for c in parts if id(c) in self._detached and not self._is_earlier(c)]
-                self.terms[result.grad_fn._sequence_nr()] = (whole or [cut], stacks.stack_here(4))
+                each = [c for c in parts if id(c) in self._detached and not self._is_earlier(c)]
+                self.terms[result.grad_fn._sequence_nr()] = (each or [cut], stacks.stack_here(4))
 
     def _is_earlier(self, cut: Record) -> bool:
         """Whether a backward call has run since the cut: what is kept from an earlier pass is meant as a number."""
