@@ -41,10 +41,11 @@ _COUNTED = {"gloo", "nccl", "xccl"}
 
 
 class _Local:
-    """A looked-at backward call that has started no collective."""
+    """A looked-at backward call that has started no collective; or, where they are ``unknown`` to the wrapper, none
+    for these leaves."""
 
-    def __init__(self, noted: Noted, count: int, leaves: dict[int, Any]) -> None:
-        self.noted, self.count, self.leaves = noted, count, frozenset(leaves)
+    def __init__(self, noted: Noted, count: int, leaves: dict[int, Any], unknown: bool) -> None:
+        self.noted, self.count, self.leaves, self.unknown = noted, count, frozenset(leaves), unknown
         self.stack: stacks.Stack | None = None
         """Where the first of these leaves was used, for those of a wrapped module."""
         self.wrapper: Any = None
@@ -55,6 +56,8 @@ class _Local:
 class Unreduced:
     """``wrapper-bypassed``: ``stack`` is where a wrapped module was called without its DistributedDataParallel,
     ``other`` the backward call; ``facts["collectives"]``: some ran meanwhile, and averaged no gradient of those steps.
+
+    ``wrapper-outdated``: the same, but the wrapper was called, and these parameters were made after it.
 
     ``never-wrapped``: ``stack`` is the backward call of a program whose ranks share nothing while they train, though a
     DistributedSampler divides the data among them.
@@ -98,10 +101,12 @@ class Unreduced:
             if self._averaged(count, mine):
                 self.looks = MOST_LOOKS
                 return
-            local = _Local(noted, count, mine)
+            unknown = {} if wrapper is None else _unknown(wrapper, mine)
+            mine = unknown or mine
+            local = _Local(noted, count, mine, bool(unknown))
             if wrapper is not None:
                 local.wrapper = weakref.ref(wrapper)
-                local.stack = _used_at(outputs, mine, type(wrapper).forward.__code__)
+                local.stack = _used_at(outputs, mine, None if unknown else type(wrapper).forward.__code__)
             if wrapper is None or local.stack is not None:
                 self._open = local, mine
 
@@ -109,6 +114,8 @@ class Unreduced:
         """That call has ended well."""
         assert self._open is not None
         (local, leaves), self._open = self._open, None
+        if local.unknown:
+            local.count = self._count()
         if self._count() == local.count:
             local.samples = self._sampled((i, p.grad) for i, p in leaves.items())
             self._calls.append(local)
@@ -229,7 +236,8 @@ class Unreduced:
         audit, cwd = self._audit, self._audit.witness.cwd
         audit.snapshot()
         backward = frames_of(event_stacks.stack_of_seen(local.noted[3]), cwd)
-        kind = "wrapper-bypassed" if local.wrapper is not None else "never-wrapped"
+        kind = "wrapper-outdated" if local.unknown else "wrapper-bypassed"
+        kind = kind if local.wrapper is not None else "never-wrapped"
         sign = Sign(kind, backward, optimizer=seen.id, event=local.noted[0], count=OFTEN)
         sign.parameters = sorted(audit.names[i] for i in local.leaves if i in audit.names)
         if local.stack is None:
@@ -255,6 +263,14 @@ def _is_scaled(pairs: list[tuple[float, float]]) -> bool:
     if not factors or any(now for before, now in pairs if not before):
         return not factors and not any(now for _, now in pairs)
     return min(factors) > 0 and max(factors) <= 1 + CLOSE and max(factors) - min(factors) <= CLOSE * max(factors)
+
+
+def _unknown(wrapper: Any, leaves: dict[int, Any]) -> dict[int, Any]:
+    """Those of these leaves that a wrapper has no hooks for: its parameters are the ones that it was made with."""
+    known = {id(p) for p in getattr(wrapper, "_module_parameters", leaves.values())}
+    ignored = getattr(wrapper, "parameters_to_ignore", ())
+    left = {id(p) for name, p in wrapper.module.named_parameters() if id(p) not in known and name not in ignored}
+    return {i: p for i, p in leaves.items() if i in left}
 
 
 def _used_at(outputs: Any, leaves: dict[int, Any], forward: Any) -> stacks.Stack | None:

@@ -1,4 +1,4 @@
-"""GD809: each rank steps by its own gradients: the DistributedDataParallel wrapper was bypassed, or there is none."""
+"""GD809: each rank steps by its own gradients: the DistributedDataParallel wrapper was bypassed, is old, or is none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import code_at, innermost, short_code, span, span_of
 from graphdoc.program.unwrapped import wrapper_past
 from graphdoc.remedies.fix_places import remedy_at
-from graphdoc.story.wording import optimizer_of
+from graphdoc.story.wording import folded, optimizer_of
 
 PAGE = Page(
     code="GD809",
@@ -18,10 +18,11 @@ PAGE = Page(
     families=("silent",),
     what_happened="""\
 Several processes train together, and each steps by its own gradients. Their parameters part from the first step on.
-Nothing is raised, and each rank's loss may even fall. Two programs do that:
+Nothing is raised, and each rank's loss may even fall. Three programs do that:
 
 - **the wrapper is bypassed**: `model.module(x)`, `unwrap_model(model)(x)` or a method such as
   `model.module.loss(x)` runs the forward, so `DistributedDataParallel.forward` does not;
+- **the wrapper is older than the parameters**: a conversion that makes new ones, or a layer that is added later;
 - **there is no wrapper**: a `DistributedSampler` divides the data, but the model was never wrapped and the
   program averages nothing itself.
 """,
@@ -29,6 +30,8 @@ Nothing is raised, and each rank's loss may even fall. Two programs do that:
 `DistributedDataParallel` averages gradients in hooks of the parameters. Its `forward` prepares them for the next
 backward; without that the hooks return at once, as they do under `no_sync()`. So a backward through the inner module
 fills `.grad` on this rank alone, and no all-reduce runs.
+
+The hooks are those of the parameters that the wrapper was made with. One that takes their place has none.
 
 Only the forward of the wrapper counts. Reading `model.module` for a checkpoint, an evaluation under `no_grad`, or the
 names of parameters does no harm.
@@ -74,6 +77,9 @@ def recognise(program: Program) -> Finding | None:
     bypassed = first_sign(program.signs, "wrapper-bypassed")
     if bypassed is not None:
         return _bypassed(program, bypassed)
+    outdated = first_sign(program.signs, "wrapper-outdated")
+    if outdated is not None:
+        return _outdated(program, outdated)
     alone = first_sign(program.signs, "never-wrapped")
     return _alone(program, alone) if alone is not None else None
 
@@ -99,6 +105,30 @@ def _bypassed(program: Program, sign: Sign) -> Finding | None:
         remedies=_through(frame, wrapper),
         because=f"at {sign.count} steps of {name} backward had started no collective"
         + ("; those that ran at other times averaged no gradient" if some else ", and none ran before the step"),
+    )
+
+
+def _outdated(program: Program, sign: Sign) -> Finding | None:
+    frame = innermost(sign.stack)
+    if frame is None:
+        return None
+    name, names = optimizer_of(program.optimizers, sign), folded(sign.parameters)
+    many = len(sign.parameters) != 1
+    title = "make the DistributedDataParallel after the last change of its module"
+    note = "First move, convert and extend the module; then wrap it, and make the optimizer."
+    return Finding(
+        0.95,
+        Proof.COLLECTIVES.where(not sign.facts.get("collectives")),
+        f"DDP does not average {names or 'new parameters'}, made after it",
+        "The wrapper has hooks in the parameters that it was made with. "
+        + (f"{names} {'are' if many else 'is'} none of those" if names else "These are others")
+        + ": a conversion or a new layer made another parameter. Each rank steps by its own gradient of it.",
+        (
+            span("cause", frame, "runs parameters that the wrapper does not know", program.sources),
+            *span_of("related", sign.other, "fills their `.grad` on this rank alone", program.sources),
+        ),
+        remedies=(Remedy("wrap_model", title, "display", note),),
+        because=f"at {sign.count} steps of {name} no collective changed their gradients, and the wrapper lists others",
     )
 
 
