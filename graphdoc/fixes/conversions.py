@@ -36,8 +36,9 @@ def drop_call(sources: Sources, args: Args) -> list[Edit]:
     """Take out what cuts the chain: ``.item()``, ``.detach()``, ``.data``, ``.cpu().numpy()``, ``float(x)``,
     ``Variable``.
 
-    A conversion that only makes sense with the other goes along (``torch.tensor(x.item())`` → ``x``), and what NumPy
-    computes between the two is computed in torch. A function that takes numbers alone gets numbers, and its result is
+    A conversion that only makes sense with the other goes along (``torch.tensor(x.item())`` → ``x``,
+    ``torch.tensor([x.item() for x in xs])`` → ``torch.stack([x for x in xs])``), and what NumPy computes between the
+    two is computed in torch. A function that takes numbers alone gets numbers, and its result is
     scaled: ``torch.linspace(a.item(), b.item(), n)`` → ``a + (b - a) * torch.linspace(0, 1, n)``. A statement
     ``loss.requires_grad = True`` or ``loss.requires_grad_()`` is removed. What was made a leaf for its gradient, and
     has that read, retains it. A statement that would bind a name to itself goes.
@@ -67,6 +68,9 @@ def drop_call(sources: Sources, args: Args) -> list[Edit]:
     bound = [key(t) for t in owner.targets] if isinstance(owner, ast.Assign) and owner.value is top else []
     if bound == [key(core)] and not kept:
         return delete(source, owner)
+    joined = _made_of_elements(source, top)
+    if joined is not None:
+        return [*_stacked(source, joined, {}), *kept]
     rest = _up_to_a_tensor(source, top) or _of_numbers_alone(source, top)
     return [write(source, top, "{core}", core=core), *rest, *kept]
 
@@ -313,6 +317,19 @@ def stack_instead_of_tensor(sources: Sources, args: Args) -> list[Edit]:
     source, node = call(sources, required(args, "place"))
     if last_name(node) not in _MAKERS or not node.args:
         raise CannotFix("the call does not make a tensor from a list")
+    return _stacked(source, node, args)
+
+
+def _made_of_elements(source: Source, node: ast.expr) -> ast.Call | None:
+    """The call that makes a tensor of a list of which this is an element."""
+    around = source.parents.get(node)
+    listed = isinstance(around, ast.List | ast.Tuple) or (isinstance(around, ast.ListComp) and around.elt is node)
+    maker = source.parents.get(around) if around is not None and listed else None
+    makes = isinstance(maker, ast.Call) and maker.args[:1] == [around] and last_name(maker) in _MAKERS
+    return maker if makes and isinstance(maker, ast.Call) else None
+
+
+def _stacked(source: Source, node: ast.Call, args: Args) -> list[Edit]:
     given = node.args[0]
     several = isinstance(given, ast.List | ast.Tuple | ast.ListComp | ast.GeneratorExp)
     several = several or (isinstance(given, ast.Call) and last_name(given) in _LISTS)

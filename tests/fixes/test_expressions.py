@@ -81,6 +81,18 @@ FIXED = [
     ("drop_call", "x = torch.tensor(«y.item()», dtype=d)\n", {}, "x = y\n"),
     (
         "drop_call",
+        "import torch\nx = torch.tensor([«part(o).item()» for o in outs], requires_grad=True).sum()\n",
+        {},
+        "import torch\nx = torch.stack([part(o) for o in outs]).sum()\n",
+    ),
+    (
+        "drop_call",
+        "import torch\nx = torch.tensor([«a.item()», b.item()]).mean()\n",
+        {},
+        "import torch\nx = torch.stack([a, b]).mean()\n",
+    ),
+    (
+        "drop_call",
         "import numpy as np\nimport torch\nx = torch.from_numpy(np.exp(-np.clip(«y.detach()».numpy(), 0, 3)) + 1)\n",
         {},
         "import numpy as np\nimport torch\nx = torch.exp(-torch.clip(y, 0, 3)) + 1\n",
