@@ -66,7 +66,7 @@ def _exchange(lines: list[bytes], change: Change, encoding: str) -> bool:
     above = lines[max(0, place - len(context)) : place]
     if above + there != context + old:
         # A diff that has lost its carriage returns on the way still says what to do.
-        if _without_returns(above + there) != context + old:
+        if [line.removesuffix(b"\r") for line in above + there] != context + old:
             return False
         new = [line.removesuffix(b"\r") + b"\r" for line in new]
     at_end = place + len(old) == len(lines)  # the last of the old lines has no newline
@@ -78,10 +78,6 @@ def _exchange(lines: list[bytes], change: Change, encoding: str) -> bool:
         del lines[-1]
     lines[place : place + len(old)] = new
     return True
-
-
-def _without_returns(lines: list[bytes]) -> list[bytes]:
-    return [line.removesuffix(b"\r") for line in lines]
 
 
 def apply(texts: Mapping[Path, str | bytes]) -> dict[Path, bytes]:

@@ -56,7 +56,7 @@ def drop_call(sources: Sources, args: Args) -> list[Edit]:
     if node is None or core is None:
         raise CannotFix("no call that can be dropped stands exactly there")
     top = node
-    while (deeper := _inside(core)) is not None and _is_step(core):
+    while (deeper := _inside(core)) is not None and last_name(core) in _ALONG:
         core = deeper
     while (wider := _outside(source, top)) is not None:
         top = wider
@@ -178,10 +178,6 @@ def _inside(node: ast.expr) -> ast.expr | None:
             return node.args[0]
         return None
     return node.value if isinstance(node, ast.Attribute) and node.attr == "data" else None
-
-
-def _is_step(node: ast.expr) -> bool:
-    return last_name(node) in _ALONG
 
 
 def _outside(source: Source, node: ast.expr) -> ast.expr | None:

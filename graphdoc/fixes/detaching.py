@@ -343,7 +343,7 @@ def _list_anew(source: Source, owner: ast.stmt, loop: ast.For, name: str) -> lis
     if owner not in loop.body or any(_binds(s, name) for s in loop.body):
         raise CannotFix(f"not each {name} of the loop is detached")
     at = loop.body.index(owner)
-    if any(_named(s, name) for s in loop.body[:at]):
+    if any(name in plain_names(s) for s in loop.body[:at]):
         raise CannotFix(f"{name} is used before it is detached")
     cut = insert_before(source, loop, [f"{given.id} = [{name}.detach() for {name} in {given.id}]"])
     if len(loop.body) == 1:
@@ -378,7 +378,3 @@ def _is_list(source: Source, value: ast.expr) -> bool:
 
 def _binds(node: ast.stmt, name: str) -> bool:
     return any(key(t) == name for n in ast.walk(node) if isinstance(n, ast.stmt) for t in targets_of(n))
-
-
-def _named(node: ast.stmt, name: str) -> bool:
-    return name in plain_names(node)

@@ -60,7 +60,7 @@ def join_pieces(sources: Sources, args: Args) -> list[Edit]:
     gathered = fresh_name(source, "pieces", f"{found.name}_pieces")
     edits = insert_before(source, loop, [f"{gathered} = []"])
     for node in _statements(loop):
-        if _writes(node, found.name):
+        if _written(node) == found.name:
             edits += out_of_place(sources, {"place": vars(source.place(node)), "joined": True})
     edits += insert_after(source, loop.body[-1], [f"{gathered}.append({found.name})"])
     edits += insert_after(source, loop, [written(source, call, base=found.base, pieces=gathered, **along)])
@@ -114,10 +114,6 @@ def _written(owner: ast.stmt) -> str:
         else:
             return ""
     return node.id if node is not None and writes else ""
-
-
-def _writes(statement: ast.stmt, name: str) -> bool:
-    return _written(statement) == name
 
 
 def _statements(loop: ast.For) -> list[ast.stmt]:

@@ -62,7 +62,7 @@ def _check(loop: ast.For, owner: ast.stmt) -> None:
             raise CannotFix("the loop can be left early")
         if last_word(node) in READS_GRADIENTS:
             raise CannotFix("gradients are read between the backward calls")
-        if isinstance(node, ast.Attribute) and node.attr == "backward" and not _within(node, owner):
+        if isinstance(node, ast.Attribute) and node.attr == "backward" and not any(n is node for n in ast.walk(owner)):
             raise CannotFix("the loop calls backward more than once")
 
 
@@ -96,7 +96,7 @@ def _again(loop: ast.For, owner: ast.stmt, steps: list[ast.stmt]) -> list[ast.st
     known = {key(t) for t in targets_of(loop)}
     again: list[ast.stmt] = []
     for step in steps:
-        wanted = _plain_names(step)
+        wanted = {n for n in reads(step) if n.isidentifier()} | plain_names(step)
         for statement in loop.body:
             if statement is owner:
                 break
@@ -144,11 +144,3 @@ def repeatable(source: Source, loop: ast.For, node: ast.expr) -> bool:
 
 def _called(node: ast.expr) -> str:
     return last_word(node.func) if isinstance(node, ast.Call) else ""
-
-
-def _plain_names(node: ast.AST) -> set[str]:
-    return {n for n in reads(node) if n.isidentifier()} | plain_names(node)
-
-
-def _within(node: ast.AST, owner: ast.AST) -> bool:
-    return any(n is node for n in ast.walk(owner))

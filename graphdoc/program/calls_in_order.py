@@ -312,7 +312,7 @@ def _argument_of(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> t
             place, first = (frame_of(sources, frame.file, e, frame.function) for e in (target, given))
             if _inside(frame, place):
                 return place, name, True
-            if _same(frame, frame_of(sources, frame.file, call)):
+            if _spot(frame) == _spot(frame_of(sources, frame.file, call)):
                 # The loss itself takes the value in: its name tells as which of the two.
                 if text_of(target) in names - {text_of(given)}:
                     return place, name, True
@@ -352,10 +352,6 @@ def _inside(inner: Frame, outer: Frame) -> bool:
         return False
     start = (outer.line, outer.column) <= (inner.line, inner.column)
     return start and (inner.end_line or inner.line, inner.end_column) <= (outer.end_line, outer.end_column)
-
-
-def _same(one: Frame, other: Frame) -> bool:
-    return _spot(one) == _spot(other)
 
 
 def _spot(f: Frame) -> Spot:

@@ -307,7 +307,7 @@ def _in_file(sources: SourceTexts, file: str) -> Iterator[TrainOverride]:
             if not isinstance(statement, ast.stmt):
                 continue
             called = _own_method(statement)
-            if called in methods and _freezes(methods[called]):
+            if called in methods and any(switches(node) is False for node in walked(methods[called])):
                 init = methods.get("__init__")
                 plain = ast.unparse(statement) if not statement.value.args else ""  # type: ignore[attr-defined]
                 body = init.body if init is not None else [None]
@@ -324,10 +324,6 @@ def _own_method(statement: ast.stmt) -> str:
     call = statement.value if isinstance(statement, ast.Expr) else None
     func = call.func if isinstance(call, ast.Call) else None
     return func.attr if isinstance(func, ast.Attribute) and bindings.text_of(func.value) == "self" else ""
-
-
-def _freezes(function: ast.FunctionDef) -> bool:
-    return any(switches(node) is False for node in walked(function))
 
 
 # Parameters that the failing loss trained before, frozen since for another loss and not let go: by which statement.

@@ -75,7 +75,7 @@ def _goes_on(sources: SourceTexts, frame: Frame, call: Frame, at: Frame) -> Hold
     steps = _steps(target) if target is not None else []
     if not steps or (loop is not None and not covers(loop, at.line)):
         return None
-    if target is None or value is None or _is_read_in(value, target):
+    if target is None or value is None or any(same(n, target) for n in walked(value) if isinstance(n, ast.expr)):
         return None  # ``state = cell(x, state)``: what is taken up is cut, and what comes out of the cell trains it
     word = last_word(without_subscripts(target))
     if len(steps) == 1:
@@ -118,10 +118,6 @@ def _steps(target: ast.expr) -> list[Step]:
     else:
         return []
     return [*(replace(s, type="") for s in before), step] if before else []
-
-
-def _is_read_in(value: ast.expr, target: ast.expr) -> bool:
-    return any(same(n, target) for n in walked(value) if isinstance(n, ast.expr))
 
 
 def _reads(root: ast.AST, word: str) -> Iterator[ast.Name | ast.Attribute]:

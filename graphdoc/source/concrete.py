@@ -471,7 +471,7 @@ _TIGHT = cst.Name | cst.Attribute | cst.Call | cst.Slice
 
 def _fill(parse: Any, template: str, parts: dict[str, _Node]) -> _Node:
     """A template with its parts, in parentheses only where it would mean something else without them."""
-    grouped = [n for n, p in parts.items() if getattr(p, "lpar", ()) and _on_one_line(p)]
+    grouped = [n for n, p in parts.items() if getattr(p, "lpar", ()) and not {"\n", "\r"} & set(_code(p))]
     bare = {n: p.with_changes(lpar=[], rpar=[]) if n in grouped else p for n, p in parts.items()}
     loose = [n for n, p in bare.items() if not isinstance(p, _TIGHT) and not p.lpar]
     safe = {n: p if n not in loose else parts[n] if parts[n].lpar else _parenthesized(p) for n, p in bare.items()}
@@ -481,10 +481,6 @@ def _fill(parse: Any, template: str, parts: dict[str, _Node]) -> _Node:
         if _meaning(tried) == _meaning(made):
             safe[name], made = bare[name], tried
     return made
-
-
-def _on_one_line(node: _Node) -> bool:
-    return not {"\n", "\r"} & set(_code(node))
 
 
 def _meaning(node: _Node) -> str:

@@ -139,7 +139,7 @@ def _remedies(sources: SourceTexts, cut: Cut) -> tuple[Remedy, ...]:
         return ()
     call = bindings.call_at(sources, frame)
     code = bindings.text_of(call) or code_at(sources, frame)
-    if _makes_tensor(code):
+    if code.startswith(("torch.tensor(", "torch.as_tensor(", "torch.FloatTensor(", "tensor(")):
         structure = "list" if cut.listed else _structure(sources, call)
         one = structure == "tensor" and not _is_display(call)
         return (
@@ -192,10 +192,6 @@ def _is_display(call: ast.Call | None) -> bool:
     if isinstance(given, ast.Call):
         return bindings.text_of(given.func) in ("list", "tuple", "sorted")
     return isinstance(given, ast.List | ast.Tuple | ast.ListComp | ast.GeneratorExp)
-
-
-def _makes_tensor(code: str) -> bool:
-    return code.startswith(("torch.tensor(", "torch.as_tensor(", "torch.FloatTensor(", "tensor("))
 
 
 def _float_loss(program: Program) -> Finding | None:
