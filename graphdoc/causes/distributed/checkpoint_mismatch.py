@@ -26,8 +26,7 @@ function depends on something besides its arguments that has changed in between:
   an attribute that is None the first time;
 - settings outside: `model.eval()`, a changed temperature or mask, a flag switched between forward and backward;
 - grad mode or autocast that is not the same in both runs; randomness that is not torch's own (`random`, NumPy), which
-  is not restored.
-""",
+  is not restored.""",
     why="""\
 The results of the second run take the places of those of the first. The non-reentrant form (`use_reentrant=False`)
 compares their number, shapes, dtypes and devices, and refuses: *Recomputed values for the following tensors have
@@ -38,23 +37,20 @@ Values are not compared. A function that draws other numbers of the same shape t
 gives a wrong gradient. Torch's own generators are safe: their state is stored and put back
 (`preserve_rng_state=True`).
 
-The reentrant form has no such check. It fails later, as *Mismatch in shape: grad_output[0] ...*, or not at all.
-""",
+The reentrant form has no such check. It fails later, as *Mismatch in shape: grad_output[0] ...*, or not at all.""",
     example="""\
 def block(h):
     self.cache.append(self.key(h))  # runs twice: the cache grows in backward, too
     return attend(h, torch.cat(self.cache, 1))
 
 
-h = checkpoint(block, h, use_reentrant=False)
-""",
+h = checkpoint(block, h, use_reentrant=False)""",
     use_instead="""\
 def block(h, past):
     return attend(h, torch.cat([*past, self.key(h)], 1))
 
 
-h = checkpoint(block, h, tuple(self.cache), use_reentrant=False)
-""",
+h = checkpoint(block, h, tuple(self.cache), use_reentrant=False)""",
     fix_safety="""\
 Display: make the function depend on its arguments alone, and let it change nothing outside. Pass the state in and
 return the new one; write it down after the checkpoint. A cache for generation is not needed in training: switch it
@@ -63,14 +59,12 @@ off there.
 `determinism_check="none"` only removes the comparison. The gradient of a function that is another one the second time
 is wrong.
 
-To see the two runs side by side, `checkpoint(..., debug=True)` prints the operations of both.
-""",
+To see the two runs side by side, `checkpoint(..., debug=True)` prints the operations of both.""",
     not_this="""\
 - *element 0 of tensors does not require grad* with the warning *None of the inputs have requires_grad=True*:
   `checkpoint-no-grad-input`.
 - The error comes under `torch.compile` with changing shapes: the recomputation may have taken another compiled graph;
-  mark the dimension as dynamic, or compile inside of the checkpoint.
-""",
+  mark the dimension as dynamic, or compile inside of the checkpoint.""",
     references=(
         ("torch.utils.checkpoint", "checkpoint.html"),
         (

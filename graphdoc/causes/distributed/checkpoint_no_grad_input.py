@@ -28,8 +28,7 @@ older versions that is the default). Data does not require gradients, and the re
 arguments* only, not at the parameters inside. So its output does not require gradients either: the parameters of the
 block get none, and if all blocks are checkpointed the whole loss has no graph.
 
-The same happens further inside when the embedding in front is frozen, as in fine-tuning with adapters.
-""",
+The same happens further inside when the embedding in front is frozen, as in fine-tuning with adapters.""",
     why="""\
 The reentrant form is a `torch.autograd.Function` whose forward runs under `no_grad`. Such a function is recorded only
 if one of its tensor inputs requires gradients, and the parameters are no inputs of it. It warns: *None of the inputs
@@ -39,18 +38,15 @@ and does not have a grad_fn*; or, if a later part has a graph of its own, the tr
 The other way round, *none of output has requires_grad=True, this checkpoint() is not necessary* comes from backward:
 the input requires gradients and the function, when it was run again, gave a result without a graph.
 
-The non-reentrant form records the operations themselves and has none of these limits.
-""",
+The non-reentrant form records the operations themselves and has none of these limits.""",
     example="""\
 h = checkpoint(block, x, use_reentrant=True)  # x is a batch of data
 loss = criterion(h, y)
-loss.backward()
-""",
+loss.backward()""",
     use_instead="""\
 h = checkpoint(block, x, use_reentrant=False)
 loss = criterion(h, y)
-loss.backward()
-""",
+loss.backward()""",
     fix_safety="""\
 Safe: `use_reentrant=False` gives the same values, and the gradients that a call without checkpoint gives. It also
 works with `torch.autograd.grad` and with keyword arguments.
@@ -63,8 +59,7 @@ Where the reentrant form has to stay, let the input require gradients: `x.requir
   `frozen-parameters`.
 - *incompatible with .grad() or passing an `inputs` parameter*: also the reentrant form, and also cured by
   `use_reentrant=False`.
-- The recomputation gave other shapes: `checkpoint-mismatch`.
-""",
+- The recomputation gave other shapes: `checkpoint-mismatch`.""",
     references=(("torch.utils.checkpoint", "checkpoint.html"),),
 )
 

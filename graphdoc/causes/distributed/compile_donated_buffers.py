@@ -16,8 +16,7 @@ PAGE = Page(
     families=("compile",),
     what_happened="""\
 A part of the model runs through `torch.compile`, and `backward()` or `autograd.grad()` was called with
-`retain_graph=True` or `create_graph=True`. The same code works without compilation.
-""",
+`retain_graph=True` or `create_graph=True`. The same code works without compilation.""",
     why="""\
 The compiled backward is compiled when it is first called. If that call does not keep the graph, the compiler knows
 that the saved tensors are needed once, and *donates* them: the backward writes its own results into their memory. A
@@ -27,21 +26,18 @@ retain_graph=False*.
 
 So it depends on the order. A program whose first backward retains the graph is compiled without donation and runs;
 one that does so later (a diagnostic every hundred steps, a regulariser that is switched on after a warm-up) fails
-then.
-""",
+then.""",
     example="""\
 model = torch.compile(net)
 warm_up(model(x)).backward()  # the backward is compiled here, and may reuse its buffers
 features = model(x)
 loss_a(features).backward(retain_graph=True)
-loss_b(features).backward()
-""",
+loss_b(features).backward()""",
     use_instead="""\
 model = torch.compile(net)
 warm_up(model(x)).backward()
 features = model(x)
-(loss_a(features) + loss_b(features)).backward()
-""",
+(loss_a(features) + loss_b(features)).backward()""",
     fix_safety="""\
 Safe where two losses of one iteration are added: the gradients are the same as those of two calls without a step
 between, and the graph is walked once.
@@ -49,13 +45,11 @@ between, and the graph is walked once.
 Where the graph truly has to be kept (a gradient of one loss is looked at before the real backward), set
 `torch._functorch.config.donated_buffer = False` before the first call of the compiled model. It costs memory and
 changes no number. For `create_graph=True` this is not enough, since compiled code has no second derivative
-(`compile-no-double-backward`): leave that part uncompiled.
-""",
+(`compile-no-double-backward`): leave that part uncompiled.""",
     not_this="""\
 - *does not currently support double backward*: `compile-no-double-backward`.
 - `retain_graph=True` was added against *Trying to backward through the graph a second time*: look for that cause
-  first, and take the flag out.
-""",
+  first, and take the flag out.""",
     references=("torch.compile", "torch.Tensor.backward"),
 )
 

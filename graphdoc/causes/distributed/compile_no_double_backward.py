@@ -17,8 +17,7 @@ PAGE = Page(
     what_happened="""\
 A gradient was computed with `create_graph=True` (a gradient penalty, a physics loss, a Hessian-vector product)
 through a model that was wrapped with `torch.compile`, and that gradient is differentiated again. Without compilation
-the same code works.
-""",
+the same code works.""",
     why="""\
 `torch.compile` traces the forward and the backward together and compiles each to one function. The compiled backward
 is a node whose own derivative was never traced. It is connected to the graph so that the attempt is noticed, and
@@ -26,18 +25,15 @@ raises: *torch.compile with aot_autograd does not currently support double backw
 *torch.compile does not currently support higher order gradients*.
 
 The first derivative with `create_graph=True` still succeeds; the error comes from the second backward, often far away
-from the compiled model.
-""",
+from the compiled model.""",
     example="""\
 critic = torch.compile(critic)
 slope = torch.autograd.grad(critic(mixed).sum(), mixed, create_graph=True)[0]
-(slope.norm(dim=1) - 1).square().mean().backward()
-""",
+(slope.norm(dim=1) - 1).square().mean().backward()""",
     use_instead="""\
 fast = torch.compile(critic)  # for the forward passes that are differentiated once
 slope = torch.autograd.grad(critic(mixed).sum(), mixed, create_graph=True)[0]
-(slope.norm(dim=1) - 1).square().mean().backward()
-""",
+(slope.norm(dim=1) - 1).square().mean().backward()""",
     fix_safety="""\
 Safe: the compiled and the plain module share their parameters, so the penalty can go through the plain one and all
 else through the compiled one. Only speed is lost, and only there. The values agree up to rounding.
@@ -46,12 +42,10 @@ To switch compilation off for one call use `torch.compiler.set_stance("force_eag
 reference to the module before it was compiled (`compiled._orig_mod`).
 
 A function written with `torch.func.grad` *inside* of the compiled function can be compiled as a whole, if no gradient
-crosses its boundary twice.
-""",
+crosses its boundary twice.""",
     not_this="""\
 - *derivative for aten::..._backward is not implemented*: no compiler is involved: `no-double-backward`.
-- *compiled with non-empty donated buffers*: `compile-donated-buffers`.
-""",
+- *compiled with non-empty donated buffers*: `compile-donated-buffers`.""",
     references=("torch.compile", "torch.compiler.set_stance", "torch.autograd.grad"),
 )
 

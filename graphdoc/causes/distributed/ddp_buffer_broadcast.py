@@ -27,8 +27,7 @@ normalisation in `eval`, a centre, a mask, a table of positions). The second cal
 first needs the old ones: *one of the variables needed for gradient computation has been modified by an inplace
 operation*.
 
-The program never writes to the buffer, and the same program is right with one process.
-""",
+The program never writes to the buffer, and the same program is right with one process.""",
     why="""\
 So that all processes work with the same buffers, `DistributedDataParallel` copies those of rank 0 to the others *at
 the start of every forward*, in place. This counts as a write, also where the values happen to be the same. A graph
@@ -37,20 +36,17 @@ process nothing is broadcast, which is why the error comes with the second one.
 
 Newer versions (2.13 among them) keep this copying out of the version counter, and the error is gone. The write is
 still there: if the buffer differed between the processes, backward of the first forward now computes with the new
-values and nobody notices.
-""",
+values and nobody notices.""",
     example="""\
 model = DistributedDataParallel(net)
 za, zb = model(view_a), model(view_b)  # the second call writes the buffers that the first has saved
 loss = contrast(za, zb)
-loss.backward()
-""",
+loss.backward()""",
     use_instead="""\
 model = DistributedDataParallel(net)
 za, zb = model(torch.cat([view_a, view_b])).chunk(2)  # one forward for both
 loss = contrast(za, zb)
-loss.backward()
-""",
+loss.backward()""",
     fix_safety="""\
 Safe for layers that treat each sample alone: one forward of the joined batch gives the same outputs. With batch
 normalisation in training the statistics are then those of the joined batch.
@@ -59,12 +55,10 @@ normalisation in training the statistics are then those of the joined batch.
 keep its own statistics (use `SyncBatchNorm` to share them in the forward); the saved model is then that of rank 0.
 Newer versions call the option `forward_sync_buffers`; see the documentation of the version in use.
 
-If the module itself writes the buffer in forward, it needs a clone at the use as well: `buffer-updated-in-place`.
-""",
+If the module itself writes the buffer in forward, it needs a clone at the use as well: `buffer-updated-in-place`.""",
     not_this="""\
 - It fails with one process as well: the module writes its buffer: `buffer-updated-in-place`.
-- The tensor is a parameter: an optimizer stepped in between: `optimizer-step-before-backward`.
-""",
+- The tensor is a parameter: an optimizer stepped in between: `optimizer-step-before-backward`.""",
     references=(
         (
             "torch.nn.parallel.DistributedDataParallel: broadcast_buffers",

@@ -25,28 +25,24 @@ In one iteration the gradient of a parameter arrived at the reducer more than on
 - **a parameter that is used outside of the wrapped forward**: `model.module.head.weight` in a regularisation term, or
   the inner module called directly. With `find_unused_parameters=True` it was reported as unused after the forward,
   and reports again when its gradient comes;
-- a parameter that is shared between two passes of which one runs while the backward of the other does.
-""",
+- a parameter that is shared between two passes of which one runs while the backward of the other does.""",
     why="""\
 Each parameter has a hook that marks it as ready when its gradient is complete, and a bucket is averaged when all of
 its parameters are. A second report could come after the bucket has left: this gradient would be missing in the
 average and the processes would drift apart. So the reducer stops: *Expected to mark a variable ready only once*.
 
 Reentrant checkpoints break the assumption that one backward pass delivers each gradient once and complete. The
-non-reentrant form recomputes inside of the same pass and keeps it.
-""",
+non-reentrant form recomputes inside of the same pass and keeps it.""",
     example="""\
 def forward(self, x):
     for _ in range(2):
         x = checkpoint(self.block, x, use_reentrant=True)  # the same block, two inner backwards
-    return x
-""",
+    return x""",
     use_instead="""\
 def forward(self, x):
     for _ in range(2):
         x = checkpoint(self.block, x, use_reentrant=False)
-    return x
-""",
+    return x""",
     fix_safety="""\
 Safe for checkpoints: `use_reentrant=False` computes the same gradients and is what PyTorch recommends; it also works
 with `torch.autograd.grad` and with inputs that need no gradient.
@@ -55,12 +51,10 @@ Where a parameter is used outside of the forward: compute that term *inside* of 
 return it. Dropping `find_unused_parameters=True` ends the message too, if all parameters really are used in every
 iteration.
 
-`static_graph=True` is a way out only if the same parameters take part the same number of times in each iteration.
-""",
+`static_graph=True` is a way out only if the same parameters take part the same number of times in each iteration.""",
     not_this="""\
 - *Expected to have finished reduction in the prior iteration*: a parameter reported never: `ddp-unused-parameters`.
-- *Trying to backward through the graph a second time* under DistributedDataParallel is the ordinary error, see GD1.
-""",
+- *Trying to backward through the graph a second time* under DistributedDataParallel is the ordinary error, see GD1.""",
     references=(
         ("torch.utils.checkpoint", "checkpoint.html"),
         "torch.nn.parallel.DistributedDataParallel",

@@ -29,8 +29,7 @@ the program caught its error (a batch that does not fit into memory, say). The e
 iteration late, and points at the line that calls the model.
 
 Often the loss depends on the batch (two tasks in turn, a rare class, an auxiliary classifier), so the first steps go
-well.
-""",
+well.""",
     why="""\
 `DistributedDataParallel` averages gradients over all processes, in buckets, while the backward is running. Every
 parameter has a hook that reports *ready*; a bucket is sent when all of its parameters have reported. A parameter
@@ -39,20 +38,17 @@ PyTorch notices that the reduction is not finished: *Expected to have finished r
 starting a new one*.
 
 The message lists the indices of these parameters, counted over those that require gradients in the order of
-`module.parameters()`. With the environment variable `TORCH_DISTRIBUTED_DEBUG=DETAIL` it gives their names.
-""",
+`module.parameters()`. With the environment variable `TORCH_DISTRIBUTED_DEBUG=DETAIL` it gives their names.""",
     example="""\
 model = DistributedDataParallel(TwoHeads())
 for task, x, y in batches:
     loss = F.cross_entropy(model(x, task), y)  # the head of the other task is idle
-    loss.backward()
-""",
+    loss.backward()""",
     use_instead="""\
 model = DistributedDataParallel(TwoHeads(), find_unused_parameters=True)
 for task, x, y in batches:
     loss = F.cross_entropy(model(x, task), y)
-    loss.backward()
-""",
+    loss.backward()""",
     fix_safety="""\
 Safe for the gradients: with `find_unused_parameters=True` the graph is searched after each forward, idle parameters
 are reported ready at once, and the others are averaged as before. It costs one more walk over the graph in every
@@ -64,14 +60,12 @@ with weight zero: `loss + 0.0 * other.sum()`. Optimizers with momentum or weight
 gradient is zero.
 
 The flag does not help if an output of `forward` is computed and left out of the loss on some rank, or if it is hidden
-in an object in which DistributedDataParallel cannot find tensors.
-""",
+in an object in which DistributedDataParallel cannot find tensors.""",
     not_this="""\
 - *Expected to mark a variable ready only once*: a parameter reported twice: `ddp-marked-ready-twice`.
 - One rank fails with *element 0 of tensors does not require grad*, the others hang: `constant-loss` on that rank.
 - *Your training graph has changed in this iteration ... static_graph*: with `static_graph=True` the set of used
-  parameters must stay the same in all iterations.
-""",
+  parameters must stay the same in all iterations.""",
     references=(
         "torch.nn.parallel.DistributedDataParallel",
         ("DistributedDataParallel: internal design", "notes/ddp.html#internal-design"),

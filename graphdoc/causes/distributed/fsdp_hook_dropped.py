@@ -20,8 +20,7 @@ PAGE = Page(
 A module that is wrapped by `fully_shard` returns a **view**: its forward ends with `squeeze`, `view`, `reshape`,
 `transpose`, `[:, 0]` or the like. The code that called it writes into that view in place (`out += y`). In backward the
 parameters of the module are still sharded, their memory is free, and the first operation of the module that needs one
-of them fails.
-""",
+of them fails.""",
     why="""\
 With `reshard_after_forward=True` FSDP2 frees the gathered parameters after the forward. It registers a hook on each
 tensor that the module returns; when the gradient of that tensor arrives, the hook gathers the parameters again.
@@ -31,31 +30,26 @@ the view gets a new `grad_fn`, without the hook. The old one is no longer part o
 Newer versions of PyTorch warn of it in the forward: *FSDP2-wrapped module (…) returned a view tensor*.
 
 If the parameters happen to be there in backward (`reshard_after_forward=False`, or another module has gathered them),
-nothing fails here.
-""",
+nothing fails here.""",
     example="""\
 fully_shard(embed, reshard_after_forward=True)  # embed.forward ends with .squeeze(1)
 
 out = embed(x)
-out += y  # the view gets a new grad_fn, without FSDP2's hook
-""",
+out += y  # the view gets a new grad_fn, without FSDP2's hook""",
     use_instead="""\
 out = embed(x)
-out = out + y  # a new tensor; the view keeps its grad_fn and its hook
-""",
+out = out + y  # a new tensor; the view keeps its grad_fn and its hook""",
     fix_safety="""\
 Writing out of place leaves the numbers of the forward as they are and gives the gradients that were asked for. It is
 unsafe in one respect: what the output was a view of keeps its numbers, which the write would have changed. That matters
 only where the module has kept its own result.
 
 A `clone()` of the output before the write does the same. Inside the wrapped module the write is harmless: the hook is
-registered on what the module returns at last.
-""",
+registered on what the module returns at last.""",
     not_this="""\
 - Parameters are used outside of the forward of the module that `fully_shard` wraps: call the module, or
   `module.unshard()` first.
-- The write is refused at once, with a message about a view: `inplace-on-view`.
-""",
+- The write is refused at once, with a message about a view: `inplace-on-view`.""",
     references=(
         ("torch.distributed.fsdp.fully_shard", "distributed.fsdp.fully_shard.html"),
         links.TENSOR_VIEWS,

@@ -24,8 +24,7 @@ Nothing is raised, and each rank's loss may even fall. Three programs do that:
   `model.module.loss(x)` runs the forward, so `DistributedDataParallel.forward` does not;
 - **the wrapper is older than the parameters**: a conversion that makes new ones, or a layer that is added later;
 - **there is no wrapper**: a `DistributedSampler` divides the data, but the model was never wrapped and the
-  program averages nothing itself.
-""",
+  program averages nothing itself.""",
     why="""\
 `DistributedDataParallel` averages gradients in hooks of the parameters. Its `forward` prepares them for the next
 backward; without that the hooks return at once, as they do under `no_sync()`. So a backward through the inner module
@@ -34,24 +33,21 @@ fills `.grad` on this rank alone, and no all-reduce runs.
 The hooks are those of the parameters that the wrapper was made with. One that takes their place has none.
 
 Only the forward of the wrapper counts. Reading `model.module` for a checkpoint, an evaluation under `no_grad`, or the
-names of parameters does no harm.
-""",
+names of parameters does no harm.""",
     example="""\
 model = DistributedDataParallel(net)
 for x, y in loader:
     optimizer.zero_grad()
     loss = F.mse_loss(model.module(x), y)  # past the wrapper
     loss.backward()
-    optimizer.step()
-""",
+    optimizer.step()""",
     use_instead="""\
 model = DistributedDataParallel(net)
 for x, y in loader:
     optimizer.zero_grad()
     loss = F.mse_loss(model(x), y)
     loss.backward()
-    optimizer.step()
-""",
+    optimizer.step()""",
     fix_safety="""\
 Unsafe: calling the wrapper changes the gradients, to the average over the ranks. That is what the wrapper is for.
 
@@ -63,8 +59,7 @@ Where another part of the program averages gradients at a later time, after many
     not_this="""\
 - The forward runs through the wrapper and some parameters get no gradient: `ddp-unused-parameters`.
 - A term outside of the forward uses a parameter a second time: `ddp-marked-ready-twice`.
-- Gradients that are collected under `no_sync()`: the next backward outside of it averages them all.
-""",
+- Gradients that are collected under `no_sync()`: the next backward outside of it averages them all.""",
     references=(
         "torch.nn.parallel.DistributedDataParallel",
         ("DistributedDataParallel: internal design", "notes/ddp.html#internal-design"),

@@ -27,36 +27,30 @@ such a parameter beside a plain tensor, or DTensors of two device meshes:
   and no other method has one;
 - **`clip_grad_norm_` or a foreach optimizer** got all parameters, of which only a part is sharded, or which lie on two
   meshes;
-- **a parameter was used directly**, as in `F.linear(x, model.head.weight)`.
-""",
+- **a parameter was used directly**, as in `F.linear(x, model.head.weight)`.""",
     why="""\
 A DTensor is one part of a tensor, with the knowledge of where the other parts are. Beside a plain tensor nobody can
 tell whether that is a part too, or the same on each rank. So PyTorch refuses instead of guessing.
 
-Inside the forward of a module that FSDP2 has wrapped, parameters are gathered, and plain tensors for that time.
-""",
+Inside the forward of a module that FSDP2 has wrapped, parameters are gathered, and plain tensors for that time.""",
     example="""\
 fully_shard(model)
 z = model.encode(x)  # parameters are shards here
-z.square().mean().backward()
-""",
+z.square().mean().backward()""",
     use_instead="""\
 fully_shard(model)
 register_fsdp_forward_method(model, "encode")  # gathers them, as forward does
 z = model.encode(x)
-z.square().mean().backward()
-""",
+z.square().mean().backward()""",
     fix_safety="""\
 Safe: `register_fsdp_forward_method` runs the method as FSDP2 runs `forward`. `foreach=False` steps each parameter by
 itself, with the same numbers.
 
 Display only where norms are clipped: shard the rest of the model too, or clip each kind by itself, which bounds two
-norms instead of one.
-""",
+norms instead of one.""",
     not_this="""\
 - An optimizer made before `fully_shard` fails in no way, and trains nothing: `optimizer-holds-stale-parameters`.
-- backward meets parameters without memory: `fsdp-hook-dropped`.
-""",
+- backward meets parameters without memory: `fsdp-hook-dropped`.""",
     references=(
         ("torch.distributed.fsdp.fully_shard", "distributed.fsdp.fully_shard.html"),
         ("torch.distributed.tensor", "distributed.tensor.html"),

@@ -26,8 +26,7 @@ and in the graph of the first derivative the input does not occur.
 
 It comes with the simplest test functions (`w * x`, a network of linear layers alone), with a regulariser that is
 linear in one of several inputs, with an energy in which some terms do not depend on positions, and in a loop over
-many functions of which one happens to be linear.
-""",
+many functions of which one happens to be linear.""",
     why="""\
 For `y = w * x` the backward computes `w * 1`: a graph that contains `w` and not `x`. `torch.autograd.grad` of that
 with respect to `x` raises *One of the differentiated Tensors appears to not have been used in the graph*. For `y = 2
@@ -36,18 +35,15 @@ require grad and does not have a grad_fn*, in spite of `create_graph=True`.
 
 PyTorch cannot tell a derivative that is zero from a tensor that was forgotten, so it asks the author to say which it
 is. `relu` is not such a case: its second derivative is zero as well, but the input takes part in the graph and zeros
-come back.
-""",
+come back.""",
     example="""\
 y = (w * x).sum()
 dy = torch.autograd.grad(y, x, create_graph=True)[0]  # equals w, wherever x is
-d2y = torch.autograd.grad(dy.sum(), x)[0]
-""",
+d2y = torch.autograd.grad(dy.sum(), x)[0]""",
     use_instead="""\
 y = (w * x).sum()
 dy = torch.autograd.grad(y, x, create_graph=True)[0]
-d2y = torch.autograd.grad(dy.sum(), x, materialize_grads=True)[0]  # zeros where x does not occur
-""",
+d2y = torch.autograd.grad(dy.sum(), x, materialize_grads=True)[0]  # zeros where x does not occur""",
     fix_safety="""\
 Safe if the function is known to be linear in this input: zero *is* the derivative. This is the one situation in which
 `allow_unused=True` (None instead of zeros) or `materialize_grads=True` is right.
@@ -57,12 +53,10 @@ input was lost on the way (`unused-in-graph`).
 
 If the first derivative has no graph at all, `materialize_grads=True` does not help, because there is no output to
 start from: test `dy.requires_grad` and use `torch.zeros_like(x)`. `torch.func.hessian` and
-`torch.autograd.functional.hessian` (without `strict=True`) return zeros in both cases.
-""",
+`torch.autograd.functional.hessian` (without `strict=True`) return zeros in both cases.""",
     not_this="""\
 - The first derivative was computed without `create_graph=True`: `missing-create-graph`.
-- The failing call is the *first* derivative: then the input is not part of the computation: `unused-in-graph`.
-""",
+- The failing call is the *first* derivative: then the input is not part of the computation: `unused-in-graph`.""",
     references=("torch.autograd.grad", "torch.func.hessian", "torch.autograd.functional.hessian"),
 )
 

@@ -35,8 +35,7 @@ values and no history, so what is computed from it cannot be differentiated agai
 If the loss has other terms, there is no error at all: the term made of gradients counts in the value of the loss, its
 weight can be as large as one likes, and it adds nothing to the gradients of the parameters. Nor is there one where an
 inner step, `p - lr * g`, goes into an outer loss: the initial `p` is trained (first order), and what enters the inner
-loss alone, a learned loss or a learned weight of it, never gets a gradient.
-""",
+loss alone, a learned loss or a learned weight of it, never gets a gradient.""",
     why="""\
 The backward pass is itself a computation. By default PyTorch runs it without recording, because recording costs time
 and keeps the whole graph alive. With `create_graph=True` the backward is recorded like a forward, and the gradients
@@ -47,20 +46,17 @@ require grad and does not have a grad_fn*. There is a second face: the default a
 `backward()` of a loss that shares it says *Trying to backward through the graph a second time*. `retain_graph=True`
 silences that and leaves the gradient a constant; `create_graph=True` retains the graph by itself. And a third: an
 update written out, `p - lr * g`, depends on `p` and no longer on what `g` was computed from, so a gradient with respect
-to that (example weights, a learning rate in the inner loss) says *not to have been used in the graph*.
-""",
+to that (example weights, a learning rate in the inner loss) says *not to have been used in the graph*.""",
     example="""\
 score = critic(mixed)
 gradient = torch.autograd.grad(score.sum(), mixed)[0]
 penalty = ((gradient.norm(dim=1) - 1) ** 2).mean()
-penalty.backward()
-""",
+penalty.backward()""",
     use_instead="""\
 score = critic(mixed)
 gradient = torch.autograd.grad(score.sum(), mixed, create_graph=True)[0]
 penalty = ((gradient.norm(dim=1) - 1) ** 2).mean()
-penalty.backward()
-""",
+penalty.backward()""",
     fix_safety="""\
 Unsafe only in that it changes what is trained, as intended: the value of the loss stays, and the term now reaches the
 parameters. Memory and time grow, since the backward is recorded too.
@@ -70,16 +66,14 @@ gradients with a graph into every `.grad`, which adds them to the gradients of t
 cycle that Python's collector has to find. PyTorch warns about the cycle once. An optimizer that reads `p.grad` and
 differentiates it leaves no other way; `optimizer.zero_grad()`, which sets `.grad` to None, breaks the cycle.
 
-In evaluation, where the gradient is only looked at, leave the flag off.
-""",
+In evaluation, where the gradient is only looked at, leave the flag off.""",
     not_this="""\
 - `create_graph=True` is there, and the derivative is constant all the same: `constant-derivative`.
 - *derivative for ... is not implemented*: the operation cannot be differentiated twice: `no-double-backward`.
 - The inner step was taken by an optimizer, which records nothing: `unused-in-graph`.
 - First order is a choice: an inner step without the flag is told only where something gets no gradient at all by it.
 - The gradient was meant as a number (clipping, an adaptive weight, a statistic): detach it and look for the graph of
-  the loss elsewhere.
-""",
+  the loss elsewhere.""",
     references=(
         "torch.autograd.grad",
         "torch.Tensor.backward",

@@ -45,21 +45,18 @@ unless `@once_differentiable` forbids it: *trying to differentiate twice a funct
 @once_differentiable*.
 
 Which kernel runs is chosen at run time from the device, the dtype, the shapes and the mask. The same model can pass
-on the CPU and fail on the GPU, or pass with `need_weights=True` and fail without.
-""",
+on the CPU and fail on the GPU, or pass with `need_weights=True` and fail without.""",
     example="""\
 y = F.scaled_dot_product_attention(q, k, v)
 gradient = torch.autograd.grad(y.sum(), q, create_graph=True)[0]
-gradient.square().sum().backward()
-""",
+gradient.square().sum().backward()""",
     use_instead="""\
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 with sdpa_kernel(SDPBackend.MATH):  # around the forward: the kernel is chosen there
     y = F.scaled_dot_product_attention(q, k, v)
 gradient = torch.autograd.grad(y.sum(), q, create_graph=True)[0]
-gradient.square().sum().backward()
-""",
+gradient.square().sum().backward()""",
     fix_safety="""\
 Safe up to rounding: the math backend computes the same attention from ordinary operations, which can be
 differentiated any number of times. It is slower and needs memory for the full attention matrix, so it should cover
@@ -74,14 +71,12 @@ operations of torch, on `grad_output` and on tensors that forward was given or r
 way has no graph, and a backward in numpy or C++ has none either: the second derivative would then be wrong without a
 message, which is what the mark prevents. `torch.autograd.gradgradcheck` in double precision tells.
 
-Dropping `create_graph=True` also ends the error. The penalty is then a constant and trains nothing.
-""",
+Dropping `create_graph=True` also ends the error. The penalty is then a constant and trains nothing.""",
     not_this="""\
 - The operation in the message does not end in `_backward`: it has no first derivative: `nondifferentiable-op`.
 - *torch.compile with aot_autograd does not currently support double backward*: `compile-no-double-backward`.
 - *Trying to backward through the graph a second time*: the same graph was walked twice, which is not a second
-  derivative.
-""",
+  derivative.""",
     references=(
         "torch.nn.attention.sdpa_kernel",
         "torch.nn.functional.scaled_dot_product_attention",

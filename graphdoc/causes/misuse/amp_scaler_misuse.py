@@ -33,8 +33,7 @@ One iteration with a `GradScaler` has a fixed order: `scaler.scale(loss).backwar
 - `step` or `update` before any `scale`;
 - a new scaler for every epoch: each begins at 65536, loses its steps on the way down, and is thrown away before one is
   taken. Nothing fails and nothing trains;
-- the *parameters* are half precision (`model.half()`), so the gradients are, too.
-""",
+- the *parameters* are half precision (`model.half()`), so the gradients are, too.""",
     why="""\
 Small gradients vanish in float16. The scaler multiplies the loss by a large factor, divides the gradients by it
 before the step, skips the step if they contain infinities, and adapts the factor in `update`. For each optimizer it
@@ -43,23 +42,20 @@ too small by a factor of some thousands, so it raises instead: *unscale_() has a
 since the last update()*.
 
 *No inf checks were recorded for this optimizer* means that it found no gradient at all to look at. *Attempting to
-unscale FP16 gradients* means that the gradients have lost the small values already.
-""",
+unscale FP16 gradients* means that the gradients have lost the small values already.""",
     example="""\
 scaler.scale(loss).backward()
 scaler.unscale_(optimizer)
 clip_grad_norm_(model.parameters(), 1.0)
 scaler.unscale_(optimizer)
-scaler.step(optimizer)
-""",
+scaler.step(optimizer)""",
     use_instead="""\
 scaler.scale(loss).backward()
 scaler.unscale_(optimizer)  # once, and only where gradients are looked at before the step
 clip_grad_norm_(model.parameters(), 1.0)
 scaler.step(optimizer)
 scaler.update()
-optimizer.zero_grad()
-""",
+optimizer.zero_grad()""",
     fix_safety="""\
 Unsafe: `update()` before an early `continue` or `return`. No step is taken in that iteration, as before; the scaler
 learns that it has ended and lowers its factor if the gradients were not finite. Or drop the early exit: `scaler.step`
@@ -73,14 +69,12 @@ A scaler that was made again and again is made once, before the loop, and handed
 unsafe, for steps are taken from then on.
 
 Keep the parameters in float32 and let `torch.autocast` choose the precision of the operations. `bfloat16` needs no
-scaler.
-""",
+scaler.""",
     not_this="""\
 - The step is skipped in the first iterations and a warning about `lr_scheduler.step()` appears: the scaler is looking
   for its factor; that is no error.
 - Losses are nan: the scaler cannot repair a nan that the forward makes.
-- Anomaly detection reports infinities in the backward of a scaled loss: they are expected there.
-""",
+- Anomaly detection reports infinities in the backward of a scaled loss: they are expected there.""",
     references=(
         ("Automatic mixed precision examples", "notes/amp_examples.html"),
         ("torch.amp.GradScaler", "amp.html#gradient-scaling"),

@@ -19,32 +19,25 @@ A call asked for something that autograd, torch.func, torch.compile, an optimize
 do. The message belongs to this one fault, and the place is the innermost line of your own code.
 
 [docs/messages.md](messages.md) has all of these messages, with what to do about each, and beside them those that are
-PyTorch's own affair.
-""",
+PyTorch's own affair.""",
     why="""\
-Each of these checks protects a gradient: from being wrong, from being lost, or from a graph that cannot be built.
-""",
+Each of these checks protects a gradient: from being wrong, from being lost, or from a graph that cannot be built.""",
     example="""\
 def loss(params, x):
     value = functional_call(net, params, (x,)).square().mean()
     value.backward()  # torch.func.grad differentiates it already
     return value
 
-grads = torch.func.grad(loss)(params, x)
-""",
+grads = torch.func.grad(loss)(params, x)""",
     use_instead="""\
 def loss(params, x):
     return functional_call(net, params, (x,)).square().mean()
 
-grads = torch.func.grad(loss)(params, x)
-""",
-    fix_safety="""\
-Display only: what to do is said in words, and nothing is edited.
-""",
+grads = torch.func.grad(loss)(params, x)""",
+    fix_safety="Display only: what to do is said in words, and nothing is edited.",
     not_this="""\
 - A message that several faults can have leads to a cause of its own, such as `cut-by-detach` or `carried-state`.
-- An ordinary wrong argument, such as a negative learning rate, is told in one line and is no fault of the graph.
-""",
+- An ordinary wrong argument, such as a negative learning rate, is told in one line and is no fault of the graph.""",
     references=(("torch.func", "func.html"), ("Autograd mechanics", "notes/autograd.html")),
 )
 

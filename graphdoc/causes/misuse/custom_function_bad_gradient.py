@@ -31,8 +31,7 @@ gradients of its inputs: too few or too many values, a gradient for an argument 
 another shape than the input, or something that is no tensor at all.
 
 The failing line in the traceback is some `backward()` of the training loop. The line to change is a `return` in the
-class.
-""",
+class.""",
     why="""\
 `backward(ctx, *grad_outputs)` receives one gradient for each *output* of forward, and has to return one value for
 each *argument* of forward after `ctx`, in the same order: a tensor of the argument's shape, or None where no gradient
@@ -52,8 +51,7 @@ A backward that returns nothing, or None for an input that is to learn, raises n
 
 PyTorch does not notice a wrong *value* of the right shape. graphdoc measures it in a second run, and
 `torch.autograd.gradcheck` in double precision finds it. A Function that reverses, scales or clips a gradient, or that
-passes it through steps, does so on purpose.
-""",
+passes it through steps, does so on purpose.""",
     example="""\
 class Scale(torch.autograd.Function):
     @staticmethod
@@ -63,8 +61,7 @@ class Scale(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad):
-        return grad * ctx.factor  # forward took x and factor
-""",
+        return grad * ctx.factor  # forward took x and factor""",
     use_instead="""\
 class Scale(torch.autograd.Function):
     @staticmethod
@@ -74,8 +71,7 @@ class Scale(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad):
-        return grad * ctx.factor, None  # a number has no gradient
-""",
+        return grad * ctx.factor, None  # a number has no gradient""",
     fix_safety="""\
 Safe for arguments that are no tensors, or tensors that never require gradients: None is their gradient.
 
@@ -89,13 +85,11 @@ Unsafe where what backward has computed is returned at last: more is trained tha
 right, `torch.autograd.gradcheck` can tell.
 
 For another shape that does not fit, look at the formula: for `y = x @ w.T` they are `grad @ w` and `grad.T @ x`. Where
-forward broadcast an argument, sum its gradient over the dimensions that were added: `grad.sum_to_size(x.shape)`.
-""",
+forward broadcast an argument, sum its gradient over the dimensions that were added: `grad.sum_to_size(x.shape)`.""",
     not_this="""\
 - `ctx.saved_tensors` is missing, wrong or was used for something that is no tensor: `custom-function-saved-misuse`.
 - *Function ... returned nan values in its 0th output*: the shapes are right and the values are not.
-- A hook, not a Function, returned the wrong thing: the message says *hook*.
-""",
+- A hook, not a Function, returned the wrong thing: the message says *hook*.""",
     references=(
         ("Extending torch.autograd", "notes/extending.html#extending-torch-autograd"),
         ("torch.autograd.Function", "autograd.html#function"),

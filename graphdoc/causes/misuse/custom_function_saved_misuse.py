@@ -31,8 +31,7 @@ A `torch.autograd.Function` breaks one of the rules of its `ctx`:
 - `ctx.mark_dirty` names an input that was changed in place and is not returned as it is;
 - `forward` has no `ctx` although there is no `setup_context`, is no `@staticmethod`, or the class was instantiated
   and called instead of `.apply`;
-- there is no `backward`.
-""",
+- there is no `backward`.""",
     why="""\
 `save_for_backward` is how PyTorch watches a tensor from the forward to the backward: it counts in-place writes to it,
 frees it after the backward, and avoids a reference cycle when an output is saved. It can do that for tensors only:
@@ -44,37 +43,32 @@ place before the backward, the gradient is silently wrong, where `save_for_backw
 backward through a graph that was freed goes through.
 
 Since 2.0 there are two styles: `forward(ctx, ...)`, or `forward(...)` with `setup_context(ctx, inputs, output)`.
-Mixing them gives errors about the number of arguments.
-""",
+Mixing them gives errors about the number of arguments.""",
     example="""\
 class Clip(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, low):
         ctx.save_for_backward(x, low)  # low is a float
-        return x.clamp(min=low)
-""",
+        return x.clamp(min=low)""",
     use_instead="""\
 class Clip(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, low):
         ctx.save_for_backward(x)  # inputs and outputs that are tensors
         ctx.low = low  # everything else
-        return x.clamp(min=low)
-""",
+        return x.clamp(min=low)""",
     fix_safety="""\
 Safe: where a value is kept changes neither the forward nor the gradient. Save inputs and outputs with
 `save_for_backward`, in one call; intermediate tensors can be saved there as well, but then the function cannot be
 differentiated twice through them unless they are returned as outputs.
 
 If nothing but a formula is wanted, ordinary tensor operations are shorter than a Function and have their derivative
-for free. For a forward that should pass gradients unchanged, `x + (f(x) - x).detach()` does it.
-""",
+for free. For a forward that should pass gradients unchanged, `x + (f(x) - x).detach()` does it.""",
     not_this="""\
 - The backward runs and what it returns is refused: `custom-function-bad-gradient`.
 - A saved tensor was changed in place afterwards: *modified by an inplace operation*: `inplace-on-saved-activation`.
 - *backward through the graph a second time (or directly access saved tensors after they have already been freed)*:
-  the graph was used twice; see the GD1 causes.
-""",
+  the graph was used twice; see the GD1 causes.""",
     references=(
         ("Extending torch.autograd: how to use", "notes/extending.html#how-to-use"),
         "torch.autograd.function.FunctionCtx.save_for_backward",

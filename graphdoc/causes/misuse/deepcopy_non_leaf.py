@@ -26,15 +26,13 @@ layers. Somewhere in it lies a tensor with a graph. Parameters are leaves and ca
 a result that some forward has left behind: `self.last_attention = ...` for a plot, a cached feature, a hidden state,
 an auxiliary loss, the weight that the old `torch.nn.utils.weight_norm` computes before each forward.
 
-So it depends on whether a forward has run. The copy of the fresh model works, that of the used one fails.
-""",
+So it depends on whether a forward has run. The copy of the fresh model works, that of the used one fails.""",
     why="""\
 A deep copy of a result would have to copy the graph behind it, down to the parameters, and then it would no longer be
 clear whose gradients it computes. PyTorch copies leaves only: *Only Tensors created explicitly by the user (graph
 leaves) support the deepcopy protocol at the moment*. The message names neither the attribute nor the module.
 
-Calling `backward()` first does not help: the tensor keeps its `grad_fn` when the graph has been freed.
-""",
+Calling `backward()` first does not help: the tensor keeps its `grad_fn` when the graph has been freed.""",
     example="""\
 class Gate(nn.Module):
     def forward(self, x):
@@ -42,8 +40,7 @@ class Gate(nn.Module):
         return x * self.last_map
 
 
-ema = copy.deepcopy(model)
-""",
+ema = copy.deepcopy(model)""",
     use_instead="""\
 class Gate(nn.Module):
     def forward(self, x):
@@ -52,8 +49,7 @@ class Gate(nn.Module):
         return x * gate
 
 
-ema = copy.deepcopy(model)
-""",
+ema = copy.deepcopy(model)""",
     fix_safety="""\
 Safe where the attribute is only looked at: keep a detached copy, and use the live tensor in the forward. This also
 lets go of the memory of the last graph.
@@ -64,13 +60,11 @@ attribute: it computes with it).
 
 If only the weights are wanted, copy those: `new.load_state_dict(old.state_dict())`. For an average of weights
 `torch.optim.swa_utils.AveragedModel` exists (it deep-copies, too). Replace `torch.nn.utils.weight_norm` by
-`torch.nn.utils.parametrizations.weight_norm`, which leaves no result in the module.
-""",
+`torch.nn.utils.parametrizations.weight_norm`, which leaves no result in the module.""",
     not_this="""\
 - A tensor cannot be sent to another process (*Cowardly refusing to serialize non-leaf tensor*): the same rule, in
   `torch.multiprocessing`. Detach it before it is sent.
-- Pickling fails on a lambda or a lock: that has nothing to do with gradients.
-""",
+- Pickling fails on a lambda or a lock: that has nothing to do with gradients.""",
     references=(
         "Tensor.is_leaf",
         ("torch.optim: weight averaging", "optim.html#weight-averaging-swa-and-ema"),

@@ -22,22 +22,16 @@ PAGE = Page(
 `requires_grad=True`, `requires_grad_()` or `nn.Parameter(...)` was applied to a tensor of whole numbers. Either the
 numbers were meant to be real and were written without a decimal point (`torch.tensor([1, 2, 3])`, `torch.arange(10)`,
 an image as `uint8`), or they are what they look like: token ids, class labels, indices, a mask. Whole numbers cannot
-be moved by a small step.
-""",
+be moved by a small step.""",
     why="""\
 A derivative says what happens when the input changes a little. An integer cannot change a little, so PyTorch keeps
 gradients for floating point and complex dtypes only: *Only Tensors of floating point and complex dtype can require
 gradients*.
 
 `torch.tensor` takes its dtype from the data: `[1, 2]` gives int64, `[1.0, 2]` gives float32. `torch.arange` does
-likewise. Factories such as `torch.zeros` and `torch.rand` give floats unless told otherwise.
-""",
-    example="""\
-scale = torch.tensor([1, 2, 3], requires_grad=True)
-""",
-    use_instead="""\
-scale = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
-""",
+likewise. Factories such as `torch.zeros` and `torch.rand` give floats unless told otherwise.""",
+    example="scale = torch.tensor([1, 2, 3], requires_grad=True)",
+    use_instead="scale = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)",
     fix_safety="""\
 Safe where the numbers are quantities: write them as floats, or give `dtype=torch.float32`. For data that exists
 already the order matters: `x.float().requires_grad_()`; the flag first and the cast after would make the cast a part
@@ -45,13 +39,11 @@ of the graph.
 
 For token ids and labels there is no gradient to have. Saliency over words and adversarial text take the gradient with
 respect to the *embedding* of the ids: call the embedding layer, `requires_grad_()` or `retain_grad()` its result, and
-feed that to the rest of the model. A parameter of whole numbers (a fixed index table) belongs in `register_buffer`.
-""",
+feed that to the rest of the model. A parameter of whole numbers (a fixed index table) belongs in `register_buffer`.""",
     not_this="""\
 - Indices come out of `argmax` and the loss is built on them: `nondifferentiable-op`.
 - A layer complains about the dtype of its input (*expected Long*, *must have the same dtype*): no matter of
-  gradients.
-""",
+  gradients.""",
     references=(
         "Tensor.requires_grad_",
         "torch.tensor",

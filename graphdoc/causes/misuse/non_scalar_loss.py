@@ -27,8 +27,7 @@ PAGE = Page(
     what_happened="""\
 The loss is a vector or a matrix: one value for each sample, pixel or head. A loss function with `reduction="none"`, a
 difference that was never averaged, the output of `nn.DataParallel` (one loss for each GPU), or the output of the
-model itself. A gradient step needs one number to make smaller.
-""",
+model itself. A gradient step needs one number to make smaller.""",
     why="""\
 `backward()` computes the product of a vector with the Jacobian. For a single number that vector is 1 and PyTorch
 fills it in. For several numbers every choice of the vector is a different question, so it refuses to guess: *grad can
@@ -39,16 +38,13 @@ For complex results the same holds: reduce to a real number, such as `abs().sum(
 
 Where the vector is given, it needs the shape of what is differentiated, one weight for each element: *Mismatch in
 shape: grad_output[0] has a shape of ...*. A mean has the shape `[]`, for which `torch.ones(1)` of shape `[1]` does
-not fit.
-""",
+not fit.""",
     example="""\
 loss = F.cross_entropy(model(x), y, reduction="none") * weights
-loss.backward()
-""",
+loss.backward()""",
     use_instead="""\
 loss = F.cross_entropy(model(x), y, reduction="none") * weights
-loss.mean().backward()
-""",
+loss.mean().backward()""",
     fix_safety="""\
 Unsafe, because the scale of the gradient is the author's: `mean()` makes the step independent of the batch size and
 is what PyTorch's losses do by default; `sum()` is larger by the number of elements. For weighted terms divide by the
@@ -58,11 +54,9 @@ sum of the weights; for padded sequences by the number of real tokens, not by th
 
 A gradient *for each element* is another thing: `torch.func.vmap` over `torch.func.grad`, or `torch.autograd.grad`
 with `is_grads_batched=True`. Summing gives the sum of these gradients, which equals them only if the elements do not
-share inputs.
-""",
+share inputs.""",
     not_this="""\
-- The loss has one element and no graph: *element 0 of tensors does not require grad*, see the `cut-by-...` causes.
-""",
+- The loss has one element and no graph: *element 0 of tensors does not require grad*, see the `cut-by-...` causes.""",
     references=(
         "torch.Tensor.backward",
         ("torch.func: per-sample gradients", "https://docs.pytorch.org/tutorials/intermediate/per_sample_grads.html"),

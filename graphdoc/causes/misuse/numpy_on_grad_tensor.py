@@ -25,25 +25,21 @@ requires gradients: the output of a model, a loss, or a parameter. NumPy calls `
 the word need not occur on the line; a list of such tensors is enough.
 
 Mostly the tensor has a graph because nobody asked for its absence: an evaluation that does not run under `no_grad`,
-or a loss that is returned as a tensor and collected for the average.
-""",
+or a loss that is returned as a tensor and collected for the average.""",
     why="""\
 A NumPy array shares memory with its tensor and cannot record operations. A computation that leaves through an array
 would silently lose its gradient, and a write into the array would change a value that backward needs without the
 version counter noticing. So the tensor has to be detached in so many words: *Can't call numpy() on Tensor that
 requires grad. Use tensor.detach().numpy() instead.*
 
-`float(x)`, `x.item()` and `x.tolist()` copy numbers out and are allowed.
-""",
+`float(x)`, `x.item()` and `x.tolist()` copy numbers out and are allowed.""",
     example="""\
 losses = [criterion(model(x), y) for x, y in validation]
-print(np.mean(losses))
-""",
+print(np.mean(losses))""",
     use_instead="""\
 with torch.no_grad():
     losses = [criterion(model(x), y).item() for x, y in validation]
-print(np.mean(losses))
-""",
+print(np.mean(losses))""",
     fix_safety="""\
 Safe for what is printed, plotted or stored: `x.detach().cpu().numpy()` for arrays, `x.item()` for single numbers.
 Also for lists that are kept over an epoch: a list of numbers holds no graph, a list of losses holds every graph of
@@ -54,12 +50,10 @@ the training is wrong or fails later (`cut-by-conversion`). Do that computation 
 for `np.sum(layers, 0)`, `torch.exp(x)` for `np.exp(x)`. That is safe, and it is proposed first where the line belongs
 to a module's forward or backward is called on what it gives.
 
-For evaluation prefer `torch.no_grad()` around the whole loop; it saves memory and time as well.
-""",
+For evaluation prefer `torch.no_grad()` around the whole loop; it saves memory and time as well.""",
     not_this="""\
 - *can't convert cuda:0 device type tensor to numpy*: move it with `.cpu()`; nothing is wrong with the graph.
-- The conversion worked and the loss has no graph now: `cut-by-conversion`.
-""",
+- The conversion worked and the loss has no graph now: `cut-by-conversion`.""",
     references=("Tensor.numpy", "torch.Tensor.detach", "torch.no_grad"),
 )
 

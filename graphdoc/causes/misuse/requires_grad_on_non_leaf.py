@@ -21,8 +21,7 @@ PAGE = Page(
 result of an operation. Mostly the intention was to treat the result as a constant (freeze the features, stop the
 gradient at a target), or to mark it for a gradient. Sometimes the tensor is taken for a parameter: a loop over the
 values of a dictionary of outputs instead of over `parameters()`, or a weight that is itself computed, by a
-parametrisation or weight norm.
-""",
+parametrisation or weight norm.""",
     why="""\
 For a leaf the flag is a choice. For a result it is a consequence: it requires gradients because one of its inputs
 did, and its `grad_fn` is there already. Switching it off would leave a graph that leads nowhere, so PyTorch refuses:
@@ -30,17 +29,14 @@ did, and its `grad_fn` is there already. Switching it off would leave a graph th
 doesn't require differentiation use var_no_grad = var.detach()*.
 
 `x.requires_grad_(True)` of such a tensor is accepted, since it changes nothing; the assignment `x.requires_grad =
-True` is refused even then.
-""",
+True` is refused even then.""",
     example="""\
 features = backbone(x)
 features.requires_grad = False
-loss = F.cross_entropy(head(features), y)
-""",
+loss = F.cross_entropy(head(features), y)""",
     use_instead="""\
 features = backbone(x).detach()
-loss = F.cross_entropy(head(features), y)
-""",
+loss = F.cross_entropy(head(features), y)""",
     fix_safety="""\
 Unsafe: `x = x.detach()` does what was written, a constant from here on, and so the gradient stops here. Everything
 before this line no longer learns from this loss. Other uses of the same graph are not affected, because `detach`
@@ -48,13 +44,11 @@ returns a new tensor.
 
 If the aim was to *freeze a module*, set the flag on its parameters, before the forward:
 `backbone.requires_grad_(False)`. Then its activations are not kept either. If the aim was to *read the gradient* of
-the result, use `x.retain_grad()`.
-""",
+the result, use `x.retain_grad()`.""",
     not_this="""\
 - The tensor is an integer tensor: `integer-requires-grad`.
 - `.grad` of a result is None: `grad-of-non-leaf`.
-- *can't optimize a non-leaf Tensor*: `non-leaf-parameter`.
-""",
+- *can't optimize a non-leaf Tensor*: `non-leaf-parameter`.""",
     references=(
         ("Autograd mechanics: setting requires_grad", "notes/autograd.html#setting-requires-grad"),
         "Tensor.requires_grad_",

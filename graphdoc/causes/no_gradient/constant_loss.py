@@ -29,32 +29,28 @@ The loss starts as a constant (`torch.zeros(())`, `torch.tensor(0.0)`, `0`) and 
 condition or in a loop. For this batch no term was added: every sample was skipped, no box matched, the mask was
 empty, the weight of the term is zero in this phase. What arrives at `backward()` is the constant itself. In training
 this comes after minutes or days, with the first batch that is empty in that sense; in distributed training on one
-rank only, while the others wait for it in their all-reduce.
-""",
+rank only, while the others wait for it in their all-reduce.""",
     why="""\
 A constant depends on no parameter, so there is nothing to differentiate: *element 0 of tensors does not require grad
 and does not have a grad_fn*. If the accumulator is a Python number, it is *'int' object has no attribute 'backward'*,
 since `sum([])` and an untouched `loss = 0` are not tensors.
 
 The same program with one more sample in the batch is right: the sum of a constant and a tensor with a graph has a
-graph.
-""",
+graph.""",
     example="""\
 loss = torch.zeros(())
 for image, boxes in zip(features, targets):
     if len(boxes) == 0:
         continue
     loss = loss + F.l1_loss(head(image), boxes.mean(0))
-loss.backward()
-""",
+loss.backward()""",
     use_instead="""\
 loss = features.sum() * 0.0  # zero, and connected to the network
 for image, boxes in zip(features, targets):
     if len(boxes) == 0:
         continue
     loss = loss + F.l1_loss(head(image), boxes.mean(0))
-loss.backward()
-""",
+loss.backward()""",
     fix_safety="""\
 Unsafe: either way this batch changes nothing, which is the author's to decide. Two fixes, by situation:
 
@@ -65,13 +61,11 @@ Unsafe: either way this batch changes nothing, which is the author's to decide. 
   zero. `0 * inf` and `0 * nan` are nan; use `torch.nan_to_num` or a mask if the output may be infinite.
 
 Do not write `torch.zeros((), requires_grad=True)`: this removes the message in every case, including those in which a
-real term was lost, and under `DistributedDataParallel` the ranks hang.
-""",
+real term was lost, and under `DistributedDataParallel` the ranks hang.""",
     not_this="""\
 - Terms were added, and each of them had lost its graph: `cut-by-conversion`, `cut-by-detach`, `nondifferentiable-op`.
 - Recording was off: `cut-by-no-grad`. All parameters are frozen: `frozen-parameters`.
-- `'float' object has no attribute 'backward'` after `.item()`: `cut-by-conversion`.
-""",
+- `'float' object has no attribute 'backward'` after `.item()`: `cut-by-conversion`.""",
     references=(
         ("DistributedDataParallel: internal design", "notes/ddp.html#internal-design"),
         "torch.Tensor.backward",

@@ -44,8 +44,7 @@ These calls copy numbers out of the graph:
   `torch.from_numpy(array)`.
 
 Two that are often taken for such copies keep the graph: `torch.as_tensor(x)` of one tensor returns that tensor, and
-`torch.stack` and `torch.cat` are ordinary differentiable operations.
-""",
+`torch.stack` and `torch.cat` are ordinary differentiable operations.""",
     why="""\
 Autograd records operations on tensors. A Python float or a NumPy array is not a tensor, so nothing can be recorded on
 it, and a tensor made from it is new data: a leaf that does not require gradients. `backward()` on a result that is
@@ -55,22 +54,19 @@ it raises *'float' object has no attribute 'backward'*.
 A list of tensors given to `torch.tensor` is read number by number, as if each had been through `.item()`. PyTorch
 hints at it with a warning: *Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior*.
 For a single tensor the warning says *To copy construct from a tensor, it is recommended to use
-sourceTensor.detach().clone()*.
-""",
+sourceTensor.detach().clone()*.""",
     example="""\
 losses = []
 for x, y in episode:
     losses.append(F.mse_loss(model(x), y))
 loss = torch.tensor(losses).mean()  # new data: the graphs of the list stay in the list
-loss.backward()
-""",
+loss.backward()""",
     use_instead="""\
 losses = []
 for x, y in episode:
     losses.append(F.mse_loss(model(x), y))
 loss = torch.stack(losses).mean()  # one more operation of the same graph
-loss.backward()
-""",
+loss.backward()""",
     fix_safety="""\
 Safe where a list of tensors is joined: `torch.stack` has the same forward values as `torch.tensor` and adds the
 gradient that was meant. Use `torch.cat` if the parts are already vectors.
@@ -81,14 +77,12 @@ baseline, a reward or a normalising factor. For NumPy code in the middle of a fo
 with torch operations, or give it a derivative in a `torch.autograd.Function`.
 
 Setting `loss.requires_grad = True`, or `torch.tensor(..., requires_grad=True)`, removes the message and nothing else:
-the loss is then a leaf with a gradient of 1, and no parameter learns.
-""",
+the loss is then a leaf with a gradient of 1, and no parameter learns.""",
     not_this="""\
 - The line says `.detach()` or `.data` and the result stays a tensor: `cut-by-detach`.
 - The operation itself has no derivative (argmax, a comparison, `.long()`): `nondifferentiable-op`.
 - The whole forward ran under `torch.no_grad()`; then `.item()` has nothing left to cut: `cut-by-no-grad`.
-- `.item()` on a value that is only printed or logged is right, and needed to free the graph.
-""",
+- `.item()` on a value that is only printed or logged is right, and needed to free the graph.""",
     references=("torch.tensor", "torch.stack", "Tensor.item", links.GRAPH_HISTORY),
 )
 

@@ -39,16 +39,14 @@ The usual places: a module that detaches what it returns because somebody once p
 for a target and is now used for the loss as well; `x.data` or `Variable(x)` from code older than PyTorch 0.4; the
 arguments of the loss the wrong way round, so that the prediction is the detached one.
 
-`loss = Variable(loss, requires_grad=True)` makes a loss that `backward()` accepts, and that trains nothing.
-""",
+`loss = Variable(loss, requires_grad=True)` makes a loss that `backward()` accepts, and that trains nothing.""",
     why="""\
 `detach()` is how one says *treat this as a constant*, and autograd takes it literally: the result is a leaf that does
 not require gradients. Everything computed from such leaves alone does not require gradients either, and `backward()`
 has no node to start from: *element 0 of tensors does not require grad and does not have a grad_fn*.
 
 `detach()` shares memory with its source and keeps the version counter, so a later in-place write is still noticed.
-`.data` cuts in the same way but also hides such writes, which turns an error into a wrong gradient.
-""",
+`.data` cuts in the same way but also hides such writes, which turns an error into a wrong gradient.""",
     example="""\
 class Encoder(nn.Module):
     def forward(self, x):
@@ -58,8 +56,7 @@ class Encoder(nn.Module):
 
 
 loss = F.mse_loss(encoder(x), y)
-loss.backward()
-""",
+loss.backward()""",
     use_instead="""\
 class Encoder(nn.Module):
     def forward(self, x):
@@ -69,8 +66,7 @@ class Encoder(nn.Module):
 
 
 loss = F.mse_loss(encoder(x), y)
-loss.backward()
-""",
+loss.backward()""",
     fix_safety="""\
 Unsafe: taking the `.detach()` away lets gradient flow into everything before it. That is the purpose when the value
 is the model's prediction. It is wrong when the value was meant as a constant (a target, an advantage, a teacher, a
@@ -79,14 +75,12 @@ are exchanged.
 
 Two calls may have to go. Detaching again after the first one was removed gives the same error from the next line.
 
-`loss.requires_grad_()` ends the error and leaves every parameter without gradient.
-""",
+`loss.requires_grad_()` ends the error and leaves every parameter without gradient.""",
     not_this="""\
 - The values went through `.item()`, a list or NumPy: `cut-by-conversion`.
 - Gradient recording was off when the value was computed; `detach` then changed nothing: `cut-by-no-grad`.
 - The detached value was a target, and the other side has no graph because its parameters are frozen:
-  `frozen-parameters`.
-""",
+  `frozen-parameters`.""",
     references=(
         "torch.Tensor.detach",
         ("torch.autograd: in-place operations and Variable.data", "autograd.html"),

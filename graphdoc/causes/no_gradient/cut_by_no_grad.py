@@ -45,8 +45,7 @@ The switch is often far from the loss:
 - a caller higher up, such as an evaluation loop that runs a module whose forward calls `backward` itself;
 - `torch.set_grad_enabled(False)` as a statement, left on after a validation pass;
 - a `with` block that is longer than it looks, with the loss inside its indentation;
-- `@torch.no_grad()` on the `step` of an optimizer of one's own, which calls the closure that it is given.
-""",
+- `@torch.no_grad()` on the `step` of an optimizer of one's own, which calls the closure that it is given.""",
     why="""\
 Whether an operation is recorded is decided when it runs, by the grad mode of the current thread, not when
 `backward()` is called. Nothing can be added later: the graph of these operations does not exist. `backward()` finds a
@@ -55,8 +54,7 @@ root without `grad_fn` and raises *element 0 of tensors does not require grad an
 `model.eval()` is another thing. It changes dropout and batch normalisation and leaves the grad mode alone; likewise
 `model.train()` does not switch recording on. `torch.enable_grad()` inside a `no_grad` block records again from there
 on, and cannot bring back what was computed before. Inside `inference_mode` it has no effect at all: only
-`torch.inference_mode(False)` ends that mode.
-""",
+`torch.inference_mode(False)` ends that mode.""",
     example="""\
 @torch.no_grad()
 def features(x):
@@ -64,8 +62,7 @@ def features(x):
 
 
 loss = F.cross_entropy(features(x), y)  # the whole backbone ran unrecorded
-loss.backward()
-""",
+loss.backward()""",
     use_instead="""\
 def features(x):
     return backbone(x)
@@ -75,8 +72,7 @@ loss = F.cross_entropy(features(x), y)
 loss.backward()
 
 with torch.no_grad():  # the switch stands where nothing is to be learned
-    score = features(validation_x)
-""",
+    score = features(validation_x)""",
     fix_safety="""\
 Unsafe: recording this part means that its parameters receive gradient, and that its activations stay in memory until
 `backward()`. Where the part was meant to be a frozen extractor, the switch is right and something trainable has to
@@ -91,15 +87,13 @@ that helper's own computations. There recording stays off: `@torch.no_grad()` on
 torch.no_grad():` around its lines, in place of the statement. For the rest of the program it comes back.
 
 When a training step is run for its numbers only (a loss module that calls `backward` itself, in evaluation), the
-right change is to skip the backward: `if torch.is_grad_enabled(): loss.backward()`.
-""",
+right change is to skip the backward: `if torch.is_grad_enabled(): loss.backward()`.""",
     not_this="""\
 - Grad mode is on and a single operation drops the graph: `cut-by-detach`, `cut-by-conversion`,
   `nondifferentiable-op`.
 - Grad mode is on and no parameter has `requires_grad=True`: `frozen-parameters`.
 - The message is *Inference tensors cannot be saved for backward*: `inplace-on-inference-tensor`.
-- A reentrant checkpoint with inputs that need no gradient: `checkpoint-no-grad-input`.
-""",
+- A reentrant checkpoint with inputs that need no gradient: `checkpoint-no-grad-input`.""",
     references=(
         links.GRAD_MODES,
         "torch.no_grad",

@@ -60,36 +60,31 @@ not have a grad_fn*. The flag counts at the time of the forward: setting it back
 appear.
 
 `DistributedDataParallel` checks the same at construction: *not needed when a module doesn't have any parameter that
-requires a gradient*. An optimizer accepts frozen parameters without a word and never changes them.
-""",
+requires a gradient*. An optimizer accepts frozen parameters without a word and never changes them.""",
     example="""\
 model.fc = nn.Linear(64, 10)
 for p in model.parameters():
     p.requires_grad = False  # the new head as well
 loss = F.cross_entropy(model(x), y)
-loss.backward()
-""",
+loss.backward()""",
     use_instead="""\
 for p in model.parameters():
     p.requires_grad = False
 model.fc = nn.Linear(64, 10)  # new parameters require gradients
 loss = F.cross_entropy(model(x), y)
-loss.backward()
-""",
+loss.backward()""",
     fix_safety="""\
 Unsafe: making parameters trainable is the author's choice of *which*. Unfreeze what the optimizer holds, and nothing
 more; if the optimizer was made from `filter(lambda p: p.requires_grad, ...)` while everything was frozen, it has to
 be made again.
 
 Parameters frozen for one phase are best frozen and released in one place, around the phase, so that an early `return`
-cannot leave them frozen.
-""",
+cannot leave them frozen.""",
     not_this="""\
 - The parameters require gradients and recording was off: `cut-by-no-grad`.
 - Gradients are wanted with respect to the *input*, not to the parameters: `input-needs-grad`.
 - Only some parameters are frozen: the loss has a graph and there is no error.
-- `model.eval()` freezes nothing.
-""",
+- `model.eval()` freezes nothing.""",
     references=(
         ("Autograd mechanics: setting requires_grad", "notes/autograd.html#setting-requires-grad"),
         ("torch.nn.Module.requires_grad_", "generated/torch.nn.Module.html#torch.nn.Module.requires_grad_"),

@@ -23,39 +23,33 @@ scales them, sends them to other processes. For one of them `.grad` is None, and
   loss goes through the actor alone.
 - The gradients were cleared after the last backward call.
 - No backward call has been made yet: a loop that begins with `w.grad.zero_()`.
-- The parameter is frozen.
-""",
+- The parameter is frozen.""",
     why="""\
 `.grad` is None until a backward call that reaches the parameter fills it. Since PyTorch 2.0 `zero_grad()` sets it back
 to None, where it used to fill it with zeros (`set_to_none=True` is the default). A program that was written before then
 and that clears between two losses met zeros in the parameters that the second loss does not reach; it meets None now.
-PyTorch itself leaves such parameters out: an optimizer does not step them, `clip_grad_norm_` does not count them.
-""",
+PyTorch itself leaves such parameters out: an optimizer does not step them, `clip_grad_norm_` does not count them.""",
     example="""\
 optimizer.zero_grad()
 policy_loss.backward()  # reaches the actor alone
-vector = torch.cat([p.grad.view(-1) for p in actor_critic.parameters()])
-""",
+vector = torch.cat([p.grad.view(-1) for p in actor_critic.parameters()])""",
     use_instead="""\
 optimizer.zero_grad()
 policy_loss.backward()
 vector = torch.cat(
     [(torch.zeros_like(p) if p.grad is None else p.grad).view(-1) for p in actor_critic.parameters()]
-)
-""",
+)""",
     fix_safety="""\
 Safe: a parameter without a gradient counts with zeros, or is left out; all others stay as they are. Ask first whether
 it was to learn from this loss. If it was, the way to it is missing, and that is the fault.
 
 `zero_grad(set_to_none=False)` brings the zeros back, but only where there has been a gradient before, and then the
-optimizer steps those parameters by a gradient of zero: momentum and weight decay move them.
-""",
+optimizer steps those parameters by a gradient of zero: momentum and weight decay move them.""",
     not_this="""\
 - The tensor is data, not a parameter: `input-needs-grad`.
 - The tensor is the result of an operation: `grad-of-non-leaf`.
 - The name was bound again to the result of its own update: `non-leaf-parameter`.
-- Nothing fails, and a module never learns: `parameters-never-reached`.
-""",
+- Nothing fails, and a module never learns: `parameters-never-reached`.""",
     references=("torch.optim.Optimizer.zero_grad", "Tensor.grad"),
 )
 

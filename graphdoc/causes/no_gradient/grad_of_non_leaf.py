@@ -23,8 +23,7 @@ PAGE = Page(
 The backward went well, the tensor is part of the graph, and its `.grad` is None. The tensor is an intermediate
 result: `x_adv = x + delta` with `delta` requiring gradients, an activation, a batch after `.to(device)` or
 `.reshape(...)`, the output of one module on its way into the next. The gradient has passed through it and was not
-kept.
-""",
+kept.""",
     why="""\
 To save memory `backward()` keeps gradients only in leaves, the tensors where a branch of the graph begins. For every
 other tensor the gradient is freed as soon as it has been passed on. Reading `.grad` there returns None, with a
@@ -33,20 +32,17 @@ populated during autograd.backward()*. The warning is easily missed, and the err
 only.
 
 Whether a tensor is a leaf does not depend on how important it is. `x.requires_grad_()` makes a leaf of a fresh
-tensor; `x.to(device)` of that tensor is no leaf if it had to be moved, and is the very same leaf if not.
-""",
+tensor; `x.to(device)` of that tensor is no leaf if it had to be moved, and is the very same leaf if not.""",
     example="""\
 delta = torch.zeros_like(x).uniform_(-eps, eps).requires_grad_()
 x_adv = x + delta
 F.cross_entropy(model(x_adv), y).backward()
-step = x_adv.grad.sign()
-""",
+step = x_adv.grad.sign()""",
     use_instead="""\
 delta = torch.zeros_like(x).uniform_(-eps, eps).requires_grad_()
 x_adv = x + delta
 F.cross_entropy(model(x_adv), y).backward()
-step = delta.grad.sign()  # the leaf has it
-""",
+step = delta.grad.sign()  # the leaf has it""",
     fix_safety="""\
 There are three ways, and they give the same numbers where the tensor is used in one place:
 
@@ -56,13 +52,11 @@ There are three ways, and they give the same numbers where the tensor is used in
   what an attack or a saliency map wants anyway.
 
 `x_adv.detach().requires_grad_()` makes a leaf as well, and cuts what lies before it. That is right if nothing before
-it is to learn.
-""",
+it is to learn.""",
     not_this="""\
 - The tensor is a leaf and does not require gradients: `input-needs-grad`.
 - A parameter's `.grad` is None although it is a leaf: `grad-is-none`.
-- The tensor is meant to be trained: `non-leaf-parameter`.
-""",
+- The tensor is meant to be trained: `non-leaf-parameter`.""",
     references=("Tensor.retain_grad", "Tensor.is_leaf", "Tensor.grad"),
 )
 

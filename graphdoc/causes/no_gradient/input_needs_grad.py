@@ -36,8 +36,7 @@ Or what is to learn was made by hand without the flag: `w = torch.randn(3)`, giv
 `w -= lr * w.grad`. Only `nn.Parameter` requires gradients by itself.
 
 Or all parameters of a module are asked for, and some of them are frozen: a checkpoint function of one's own, whose
-backward differentiates by everything that it was given, or an inner step of a model that is trained in part.
-""",
+backward differentiates by everything that it was given, or an inner step of a model that is trained in part.""",
     why="""\
 Autograd records only what leads to a tensor that requires gradients. For an input without the flag no edge of the
 graph points at it, so there is no derivative to compute. `torch.autograd.grad(y, x)` says *One of the differentiated
@@ -45,33 +44,28 @@ Tensors does not require grad*; after `y.backward()` the attribute `x.grad` is N
 *'NoneType' object has no attribute ...*. If nothing else in the computation requires gradients either (a frozen
 model), the message is *element 0 of tensors does not require grad and does not have a grad_fn*.
 
-The flag has to be set *before* the forward; on a tensor that was already used it changes nothing in the past.
-""",
+The flag has to be set *before* the forward; on a tensor that was already used it changes nothing in the past.""",
     example="""\
 x = torch.linspace(0, 1, 50).unsqueeze(1)
 u = net(x)
-du = torch.autograd.grad(u.sum(), x, create_graph=True)[0]
-""",
+du = torch.autograd.grad(u.sum(), x, create_graph=True)[0]""",
     use_instead="""\
 x = torch.linspace(0, 1, 50).unsqueeze(1).requires_grad_()
 u = net(x)
-du = torch.autograd.grad(u.sum(), x, create_graph=True)[0]
-""",
+du = torch.autograd.grad(u.sum(), x, create_graph=True)[0]""",
     fix_safety="""\
 Safe: the forward values and the gradients of all parameters stay what they were; the input's gradient is computed in
 addition, at the cost of one more branch of the backward.
 
 Set the flag on the very tensor that goes into the model, after any `.to(device)` and reshaping, and before the
 forward. For data that comes out of another network, `x = x.detach().requires_grad_()` begins a new graph there: the
-gradient stops at `x`, which is usually what is meant, and the other network gets none.
-""",
+gradient stops at `x`, which is usually what is meant, and the other network gets none.""",
     not_this="""\
 - The input has the flag, and the message is *appears to not have been used in the graph*: `unused-in-graph`.
 - The tensor is the result of an operation on a leaf with the flag; then its `.grad` is None too: `grad-of-non-leaf`.
 - It is a parameter: `grad-is-none`.
 - The tensor is of an integer dtype (token ids): differentiate with respect to the embeddings, see
-  `integer-requires-grad`.
-""",
+  `integer-requires-grad`.""",
     references=("torch.autograd.grad", "Tensor.requires_grad_", "Tensor.grad"),
 )
 

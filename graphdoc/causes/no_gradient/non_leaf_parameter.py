@@ -26,8 +26,7 @@ gradients. Here an operation stands behind the flag:
 - `torch.randn(3, requires_grad=True) * 0.01`: the leaf is the unscaled tensor, which nobody holds any more;
 - `nn.Parameter(...).to(torch.float64)`, `.cuda()`, `.view(...)`, `.t()`: each returns a new, plain tensor when there
   is something to change;
-- `w = w - lr * w.grad`: the update makes a new tensor and gives it the old name.
-""",
+- `w = w - lr * w.grad`: the update makes a new tensor and gives it the old name.""",
     why="""\
 Gradients are stored in `.grad` of leaves only. An optimizer needs them there, so its constructor refuses other
 tensors: *can't optimize a non-leaf Tensor*. Without an optimizer the failure comes later: `.grad` of the result stays
@@ -35,16 +34,13 @@ None (*'NoneType' object has no attribute 'zero_'*).
 
 Assigned to a module it is not registered either: `self.w = nn.Parameter(...).to(device)` sets an ordinary attribute,
 which `parameters()` and `state_dict()` do not list. Whether `.to(...)` makes a new tensor depends on whether there is
-anything to convert: the same line can work on the CPU and fail on the GPU.
-""",
+anything to convert: the same line can work on the CPU and fail on the GPU.""",
     example="""\
 images = torch.randn(6, 1, 8, 8, requires_grad=True) * 0.01
-optimizer = torch.optim.SGD([images], lr=0.1)
-""",
+optimizer = torch.optim.SGD([images], lr=0.1)""",
     use_instead="""\
 images = (torch.randn(6, 1, 8, 8) * 0.01).requires_grad_()
-optimizer = torch.optim.SGD([images], lr=0.1)
-""",
+optimizer = torch.optim.SGD([images], lr=0.1)""",
     fix_safety="""\
 Safe where the flag moves behind the arithmetic: the tensor starts with the same values and is now the leaf. Nothing
 trained the hidden one.
@@ -57,8 +53,7 @@ An update by hand belongs under `torch.no_grad()` and in place, `w -= lr * w.gra
     not_this="""\
 - `.grad` is read on an intermediate result that nobody wants to train: `grad-of-non-leaf`.
 - The flag of a computed tensor is switched: `requires-grad-on-non-leaf`.
-- *a leaf Variable that requires grad is being used in an in-place operation*: `inplace-on-leaf`.
-""",
+- *a leaf Variable that requires grad is being used in an in-place operation*: `inplace-on-leaf`.""",
     references=(
         "Tensor.is_leaf",
         "torch.nn.parameter.Parameter",

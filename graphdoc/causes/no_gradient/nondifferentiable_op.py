@@ -27,8 +27,7 @@ an index (`argmax`, `argsort`, `topk(...).indices`, `nonzero`), a decision (`>`,
 change of a parameter changes nothing in the result, or makes it jump. There is no slope to follow.
 
 The loss is often exactly the number one would like to improve: the accuracy, the error of a decoded position, the
-reward of a sampled action. As a number to report it is fine; as a loss it needs a differentiable stand-in.
-""",
+reward of a sampled action. As a number to report it is fine; as a loss it needs a differentiable stand-in.""",
     why="""\
 The results of these operations are integers or booleans, which cannot require gradients, or draws made under
 `no_grad` (`Distribution.sample()`). They have no `grad_fn`. A `.float()` behind them changes the type and not the
@@ -40,19 +39,16 @@ what comes past them through a scale, as in `round(w / s) * s` with `s = w.abs()
 size one is 1 for every input, so it passes nothing on either; nor does a value that is divided by its own sum or length
 there, or a layer that normalises groups of one element. A ReLU or a margin that all values lie below from the first
 step on passes nothing on for ever. Others are differentiable where it counts: the *values* of `max`, `sort`, `topk`,
-`median` and `gather` pass gradients on; only their indices do not.
-""",
+`median` and `gather` pass gradients on; only their indices do not.""",
     example="""\
 action = policy(obs).softmax(-1).multinomial(1)
 loss = -(action.float() * advantage).mean()  # the number of the action, not its probability
-loss.backward()
-""",
+loss.backward()""",
     use_instead="""\
 dist = torch.distributions.Categorical(logits=policy(obs))
 action = dist.sample()
 loss = -(dist.log_prob(action) * advantage).mean()  # the surrogate of the policy gradient
-loss.backward()
-""",
+loss.backward()""",
     fix_safety="""\
 Unsafe or display: every stand-in is another objective, and choosing it is a decision about the model. For a
 `Distribution.sample()` in the function of the loss there is a patch: `rsample()` where the distribution has it, and the
@@ -70,15 +66,13 @@ straight through.
 | rounding, quantising | straight-through: `x + (x.round() - x).detach()` |
 | a count or histogram | a sum of soft memberships |
 
-`loss.requires_grad = True` only makes the message go away: no parameter receives a gradient.
-""",
+`loss.requires_grad = True` only makes the message go away: no parameter receives a gradient.""",
     not_this="""\
 - The indices are used to *select* (`logits.gather(1, index)`, `x[mask]`): that is differentiable with respect to what
   is selected and no error.
 - The operation has a derivative and was run under `no_grad`: `cut-by-no-grad`.
 - *derivative for aten::..._backward is not implemented*: the first derivative exists, the second does not:
-  `no-double-backward`.
-""",
+  `no-double-backward`.""",
     references=(
         ("torch.distributions: score function and pathwise derivative", "distributions.html"),
         (

@@ -33,26 +33,22 @@ back to it. The two are connected in the author's mind, not in the graph. Typica
 - *another object with the same values* went into the forward: `x.clone().requires_grad_()` was called and the result
   asked about, while the model got `x`; `x.view(-1)` or `x[0]` taken after the forward is a new tensor, too;
 - the way is cut in the middle: by a detach, by NumPy, or by `optimizer.step()`, which writes new parameters in place
-  under `no_grad` and leaves no trace of the gradients that it used.
-""",
+  under `no_grad` and leaves no trace of the gradients that it used.""",
     why="""\
 A derivative with respect to something that does not occur is zero in mathematics. In a program it is nearly always a
 mistake, so PyTorch refuses: *One of the differentiated Tensors appears to not have been used in the graph*, in newer
 versions with the index of the input. What counts is the identity of the tensor object, not its values or its name.
 
 `backward()` does not complain in this situation. It leaves `.grad` of such a tensor at None, and an optimizer skips
-it.
-""",
+it.""",
     example="""\
 noise = torch.zeros_like(embedding).requires_grad_()
 score = model(lambda e: encoder(tokens), embedding + noise)  # the lambda drops its argument
-direction = torch.autograd.grad(score, noise)[0]
-""",
+direction = torch.autograd.grad(score, noise)[0]""",
     use_instead="""\
 noise = torch.zeros_like(embedding).requires_grad_()
 score = model(lambda e: encoder(e), embedding + noise)
-direction = torch.autograd.grad(score, noise)[0]
-""",
+direction = torch.autograd.grad(score, noise)[0]""",
     fix_safety="""\
 Unsafe, and it cannot be done at the failing line: the connection has to be made where it is missing, or the input
 taken out of the list.
@@ -64,15 +60,13 @@ returns zeros instead, with the same warning. It is proposed where the run shows
 outputs: some of them are in this one, and the missing one is in another.
 
 For a learning step that has to be differentiated (meta-learning, learned weights), an optimizer cannot be used: write
-the update as `p - lr * g` with `create_graph=True` and run the network on it with `torch.func.functional_call`.
-""",
+the update as `p - lr * g` with `create_graph=True` and run the network on it with `torch.func.functional_call`.""",
     not_this="""\
 - The output is itself a derivative and really does not depend on the input any more, as the second derivative of a
   linear function: `constant-derivative`.
 - The input does not require gradients; then the message is *does not require grad*: `input-needs-grad`.
 - A reentrant checkpoint hides its parameters from `autograd.grad`: use `use_reentrant=False`.
-- The output has no graph at all: *element 0 of tensors ...*, see the `cut-by-...` causes.
-""",
+- The output has no graph at all: *element 0 of tensors ...*, see the `cut-by-...` causes.""",
     references=("torch.autograd.grad", "torch.func.functional_call", ("torch.utils.checkpoint", "checkpoint.html")),
 )
 

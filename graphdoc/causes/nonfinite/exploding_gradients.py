@@ -22,31 +22,25 @@ PAGE = Page(
 Nothing is wrong with any single expression. The gradient grows, the step follows it, the next gradient is larger
 still, and after a few updates a product or a square overflows. Recurrent networks over many steps do it, a learning
 rate that a warm-up raises too far, deep networks without normalisation, losses that grow with the square of the
-error.
-""",
+error.""",
     why="""\
 A recurrence multiplies by the same matrix at every step; where that stretches by more than one, the gradient grows
-exponentially with the length. A large step then lands where the slope is steeper still.
-""",
+exponentially with the length. A large step then lands where the slope is steeper still.""",
     example="""\
 loss.backward()
-optimizer.step()
-""",
+optimizer.step()""",
     use_instead="""\
 loss.backward()
 torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-optimizer.step()
-""",
+optimizer.step()""",
     fix_safety="""\
 Unsafe: clipping keeps the direction of the gradient and bounds its length; which bound is right is for the task to
 say (the norm of the healthy steps is in the report). With a GradScaler it comes behind `scaler.unscale_(optimizer)`.
-A smaller learning rate, or a recurrence that cannot stretch, is the other way.
-""",
+A smaller learning rate, or a recurrence that cannot stretch, is the other way.""",
     not_this="""\
 - A single function has no value at its input (a logarithm, a root, a quotient): the other causes of this group.
 - The overflow is one of half precision alone: `nan-half-overflow`.
-- The gradients are clipped already, but at the wrong place: `clipping-without-effect`.
-""",
+- The gradients are clipped already, but at the wrong place: `clipping-without-effect`.""",
     references=(
         "torch.nn.utils.clip_grad_norm_",
         ("Automatic mixed precision examples: gradient clipping", "notes/amp_examples.html#gradient-clipping"),

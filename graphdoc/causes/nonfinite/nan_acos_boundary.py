@@ -18,25 +18,16 @@ PAGE = Page(
 `acos` and `asin` are defined from -1 to 1 and their derivatives are infinite at both ends; `atanh` is infinite itself
 there, `acosh` ends at 1. A cosine of two equal directions is 1, and rounding makes it `1.0000001` now and then.
 Clamping to the closed interval keeps the forward pass finite and lets the infinite derivative through: `0 * inf` is
-nan.
-""",
+nan.""",
     why="""\
 The angle between equal directions has a kink: its derivative does not exist. The gradient that comes from behind is
-zero where the prediction is right, and zero times infinity has no value.
-""",
-    example="""\
-angle = torch.acos(cosine.clamp(-1.0, 1.0))
-""",
-    use_instead="""\
-angle = torch.acos(cosine.clamp(-1.0 + 1e-6, 1.0 - 1e-6))  # or atan2(sine, cosine), which is exact
-""",
+zero where the prediction is right, and zero times infinity has no value.""",
+    example="angle = torch.acos(cosine.clamp(-1.0, 1.0))",
+    use_instead="angle = torch.acos(cosine.clamp(-1.0 + 1e-6, 1.0 - 1e-6))  # or atan2(sine, cosine), which is exact",
     fix_safety="""\
 Unsafe: inside the margin the angle is constant and no gradient flows; the smallest angle is `sqrt(2 * margin)`. In
-single precision `1e-7` is the smallest margin that is one. `torch.atan2` of sine and cosine needs none.
-""",
-    not_this="""\
-- The function is left out by a `torch.where` there: `nan-where-branch`.
-""",
+single precision `1e-7` is the smallest margin that is one. `torch.atan2` of sine and cosine needs none.""",
+    not_this="- The function is left out by a `torch.where` there: `nan-where-branch`.",
     references=("torch.acos", "torch.atan2"),
 )
 

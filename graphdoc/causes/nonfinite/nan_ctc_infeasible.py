@@ -15,25 +15,16 @@ PAGE = Page(
     what_happened="""\
 CTC sums over all ways to lay the target out over the frames of the input. Where the target has more symbols than the
 input has frames (a repeated symbol needs one more, for the blank in between) there is no way: the probability is
-zero, the loss is infinite and its gradient nan.
-""",
+zero, the loss is infinite and its gradient nan.""",
     why="""\
 It happens with short recordings, with an encoder that keeps one frame in four, with wrong lengths, and with batches
-in which a single sample is so. One sample is enough for the mean.
-""",
-    example="""\
-loss = F.ctc_loss(log_probs, targets, input_lengths, target_lengths)
-""",
-    use_instead="""\
-loss = F.ctc_loss(log_probs, targets, input_lengths, target_lengths, zero_infinity=True)
-""",
+in which a single sample is so. One sample is enough for the mean.""",
+    example="loss = F.ctc_loss(log_probs, targets, input_lengths, target_lengths)",
+    use_instead="loss = F.ctc_loss(log_probs, targets, input_lengths, target_lengths, zero_infinity=True)",
     fix_safety="""\
 Unsafe: `zero_infinity=True` leaves out samples that have no path, loss and gradient. If there are many, the lengths
-are wrong: `input_lengths` must count frames *after* the encoder's own subsampling.
-""",
-    not_this="""\
-- The log-probabilities hold nan already: the report then names what made them.
-""",
+are wrong: `input_lengths` must count frames *after* the encoder's own subsampling.""",
+    not_this="- The log-probabilities hold nan already: the report then names what made them.",
     references=("torch.nn.CTCLoss",),
 )
 

@@ -19,28 +19,20 @@ PAGE = Page(
 A divisor is zero: `0 / 0` is nan, anything else over zero is infinite. Written out it is a sum over a mask divided by
 the number of its elements, where a batch has none; a scale or a step size that has shrunk to exactly zero; a standard
 deviation of equal values. Not written out it is the mean of nothing: `x[mask].mean()` of an empty selection, or a
-`cross_entropy` whose targets are all `ignore_index`.
-""",
+`cross_entropy` whose targets are all `ignore_index`.""",
     why="""\
 PyTorch follows the standard for floating point: a mean over no elements is `0 / 0`. Often the gradient of that term
 is zero or missing and the network goes on; what has the loss itself for its gradient, a learned weight of the task or
-a running average, takes the nan over.
-""",
-    example="""\
-loss = (error * mask).sum() / mask.sum()
-""",
-    use_instead="""\
-loss = (error * mask).sum() / mask.sum().clamp(min=1)
-""",
+a running average, takes the nan over.""",
+    example="loss = (error * mask).sum() / mask.sum()",
+    use_instead="loss = (error * mask).sum() / mask.sum().clamp(min=1)",
     fix_safety="""\
 Unsafe: a bound on the divisor says that the mean of nothing is zero, which is what a masked loss means by it. For a
-divisor that may be negative there is no such bound, and the division has to be left out where it has no value.
-""",
+divisor that may be negative there is no such bound, and the division has to be left out where it has no value.""",
     not_this="""\
 - The divisor is the length of a vector: `nan-norm-at-zero`.
 - The divisor is the standard deviation of a single sample: `nan-std-of-one`.
-- The quotient is left out by a `torch.where`, and only its gradient is nan: `nan-where-branch`.
-""",
+- The quotient is left out by a `torch.where`, and only its gradient is nan: `nan-where-branch`.""",
     references=("torch.div", "torch.nn.functional.cross_entropy"),
 )
 

@@ -17,28 +17,21 @@ PAGE = Page(
     what_happened="""\
 `exp` of more than 88.7 is infinite in single precision (11.1 in half, 709.8 in double). The infinity is then divided,
 subtracted or taken the logarithm of, and the gradient is nan. Typical: a softmax or a likelihood written out by hand,
-the ratio `exp(new - old)` of a policy far from the old one, a scale that is learned as its logarithm.
-""",
+the ratio `exp(new - old)` of a policy far from the old one, a scale that is learned as its logarithm.""",
     why="""\
 The result of the whole formula would be finite, `log(sum(exp(x)))` is about the largest `x`; but the value in between
-has no place among the floating-point numbers.
-""",
+has no place among the floating-point numbers.""",
     example="""\
 likelihood = (weight * log_density.exp()).sum(1)
-loss = -torch.log(likelihood).mean()
-""",
-    use_instead="""\
-loss = -torch.logsumexp(torch.log(weight) + log_density, dim=1).mean()
-""",
+loss = -torch.log(likelihood).mean()""",
+    use_instead="loss = -torch.logsumexp(torch.log(weight) + log_density, dim=1).mean()",
     fix_safety="""\
 Safe in its meaning is the form that stays in the range: `torch.logsumexp`, `F.log_softmax`, `F.softplus`,
 `torch.expm1`. Unsafe is a bound on the exponent: no gradient flows beyond it, and the program may learn nothing
-there.
-""",
+there.""",
     not_this="""\
 - Everything grows from step to step, and `exp` is only where it shows: `exploding-gradients`.
-- The type is half precision, and single precision has room for the number: `nan-half-overflow`.
-""",
+- The type is half precision, and single precision has room for the number: `nan-half-overflow`.""",
     references=("torch.logsumexp", "torch.exp"),
 )
 

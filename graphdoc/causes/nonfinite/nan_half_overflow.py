@@ -14,27 +14,20 @@ PAGE = Page(
     what_happened="""\
 Half precision (`float16`) ends at 65504. A sum over many elements, a product of activations, attention scores that
 are not scaled, a square or a variance goes beyond it, and the result is infinite. In single precision the same number
-is nothing special.
-""",
+is nothing special.""",
     why="""\
 `autocast` runs matrix products in half precision and keeps sums, exponentials and losses in single; a model turned
 with `.half()`, or a cast written by hand, has no such protection. A GradScaler looks after gradients that are too
-large; it does not help where the forward pass overflows.
-""",
-    example="""\
-scores = (q.half() @ k.half().transpose(-2, -1)) / d**0.5
-""",
+large; it does not help where the forward pass overflows.""",
+    example="scores = (q.half() @ k.half().transpose(-2, -1)) / d**0.5",
     use_instead="""\
-scores = (q.half() / d**0.5) @ k.half().transpose(-2, -1)  # or bfloat16, which has the range of single precision
-""",
+scores = (q.half() / d**0.5) @ k.half().transpose(-2, -1)  # or bfloat16, which has the range of single precision""",
     fix_safety="""\
 Display: scale before the product, do this step in single precision (`.float()`), or use `bfloat16`. Which of them
-fits depends on the hardware and on the precision that is needed.
-""",
+fits depends on the hardware and on the precision that is needed.""",
     not_this="""\
 - The number would not fit into single precision either: `exploding-gradients` or `nan-exp-overflow`.
-- Only the scaled gradients overflow and the GradScaler leaves the step out: nothing is wrong.
-""",
+- Only the scaled gradients overflow and the GradScaler leaves the step out: nothing is wrong.""",
     references=(("Automatic mixed precision", "amp.html"), ("torch.finfo", "type_info.html")),
 )
 

@@ -20,27 +20,20 @@ PAGE = Page(
     what_happened="""\
 No operation has made the nan: it was in the data. An empty field of a table is read as nan, a sensor writes `inf` for
 *no reading*, a target is marked as missing by nan. It goes through the first batch that holds such a row, which may
-be thousands of steps into the training.
-""",
+be thousands of steps into the training.""",
     why="""\
 `nanmean`, `nansum` and a mask that multiplies leave such elements out of the *value* of a loss. Their gradient is `0
-* nan` all the same: what is to be left out must be left out before anything is computed with it.
-""",
-    example="""\
-loss = torch.nanmean((prediction - target) ** 2)
-""",
+* nan` all the same: what is to be left out must be left out before anything is computed with it.""",
+    example="loss = torch.nanmean((prediction - target) ** 2)",
     use_instead="""\
 known = ~torch.isnan(target)
-loss = ((prediction[known] - target[known]) ** 2).mean()
-""",
+loss = ((prediction[known] - target[known]) ** 2).mean()""",
     fix_safety="""\
 Unsafe: which rows to leave out, or what to fill in for them, is a question about the data. Selecting the known
-elements before computing is right for a target that is marked as missing.
-""",
+elements before computing is right for a target that is marked as missing.""",
     not_this="""\
 - An operation made the nan of finite data: the other causes of this group.
-- The mask's own `-inf` became nan: `nan-masked-softmax`.
-""",
+- The mask's own `-inf` became nan: `nan-masked-softmax`.""",
     references=("torch.nanmean", "torch.isnan"),
 )
 

@@ -24,30 +24,24 @@ loss; `0 * -inf` is nan as well, so a term that is weighted with zero does not s
 is hit, the derivative `1 / x` is what has no value at zero.
 
 The zeros are rarely written by anybody. A sigmoid of more than 17 is exactly 1 in single precision, so `1 - p` is
-exactly 0; a softmax underflows to 0 for a class that is sure not to be meant; a histogram has an empty bin.
-""",
+exactly 0; a softmax underflows to 0 for a class that is sure not to be meant; a histogram has an empty bin.""",
     why="""\
 Floating-point numbers have no room between 1 and the next smaller one: about `6e-8`. So a probability that is sure
 enough becomes 0 or 1, the better the model gets, the sooner. PyTorch follows the standard for floating point and
-raises nothing; the nan shows wherever it is printed, and every parameter has it one step later.
-""",
+raises nothing; the nan shows wherever it is printed, and every parameter has it one step later.""",
     example="""\
 p = torch.sigmoid(logits)
-loss = -(y * torch.log(p) + (1 - y) * torch.log(1 - p)).mean()
-""",
+loss = -(y * torch.log(p) + (1 - y) * torch.log(1 - p)).mean()""",
     use_instead="""\
-loss = F.binary_cross_entropy_with_logits(logits, y)  # or F.logsigmoid(logits), F.log_softmax(logits, dim=1)
-""",
+loss = F.binary_cross_entropy_with_logits(logits, y)  # or F.logsigmoid(logits), F.log_softmax(logits, dim=1)""",
     fix_safety="""\
 Unsafe: `clamp_min` bounds the logarithm, and an element below the bound sends no gradient. That is what a loss of
 this kind needs in practice, but it is a choice. Better where the logits are at hand: `F.logsigmoid`, `F.log_softmax`
-or a loss `…_with_logits`, which are exact and send a gradient everywhere.
-""",
+or a loss `…_with_logits`, which are exact and send a gradient everywhere.""",
     not_this="""\
 - The zeros come from `exp` of something very negative, to be summed and taken the logarithm of again:
   `torch.logsumexp` does that without leaving the range (`nan-exp-overflow`).
-- The logarithm is left out by a `torch.where` and only its gradient is nan: `nan-where-branch`.
-""",
+- The logarithm is left out by a `torch.where` and only its gradient is nan: `nan-where-branch`.""",
     references=("torch.log", "torch.nn.functional.binary_cross_entropy_with_logits"),
 )
 

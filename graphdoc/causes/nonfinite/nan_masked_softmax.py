@@ -21,27 +21,19 @@ A mask of `-inf` leaves positions out of a softmax. Where a whole row is masked 
 among: `exp(-inf)` sums to zero, and `0 / 0` is nan. Such rows are padded queries, empty sequences, a document without
 a candidate, a first position that may attend to nothing.
 
-A mask made by multiplying, `(1 - mask) * float("-inf")`, has the same fault everywhere: zero times infinity is nan.
-""",
+A mask made by multiplying, `(1 - mask) * float("-inf")`, has the same fault everywhere: zero times infinity is nan.""",
     why="""\
-`-inf - (-inf)` has no value. Leaving the row out of the loss afterwards does not help: its gradient is `0 * nan`.
-""",
-    example="""\
-weights = torch.softmax(scores.masked_fill(~mask, float("-inf")), dim=-1)
-""",
+`-inf - (-inf)` has no value. Leaving the row out of the loss afterwards does not help: its gradient is `0 * nan`.""",
+    example='weights = torch.softmax(scores.masked_fill(~mask, float("-inf")), dim=-1)',
     use_instead="""\
 weights = torch.softmax(scores.masked_fill(~mask, torch.finfo(scores.dtype).min), dim=-1)
-out, _ = attention(x, x, x, key_padding_mask=pad & ~pad.all(-1, keepdim=True))
-""",
+out, _ = attention(x, x, x, key_padding_mask=pad & ~pad.all(-1, keepdim=True))""",
     fix_safety="""\
 Unsafe: with the smallest finite number in the place of `-inf` a row that is masked out entirely gets equal weights
 instead of nan, and every other row stays as it is. The result of such rows has no meaning and must stay out of the
 loss. A layer that is handed the mask, such as `nn.MultiheadAttention`, writes the `-inf` itself; there the mask spares
-the rows that it would empty.
-""",
-    not_this="""\
-- The scores themselves overflow before the softmax: `nan-half-overflow` or `exploding-gradients`.
-""",
+the rows that it would empty.""",
+    not_this="- The scores themselves overflow before the softmax: `nan-half-overflow` or `exploding-gradients`.",
     references=("torch.softmax", "torch.Tensor.masked_fill_"),
 )
 

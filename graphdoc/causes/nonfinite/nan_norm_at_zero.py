@@ -18,26 +18,18 @@ an empty sentence whose word vectors sum to nothing, a padded row, a dead unit, 
 softmax or a mean over the batch then spreads the nan to everything.
 
 With `create_graph=True` the second derivative of a norm at zero has no value either: a gradient penalty of a gradient
-that is exactly zero.
-""",
+that is exactly zero.""",
     why="""\
 The direction of a zero vector is not defined. PyTorch defines the derivative of a norm at zero as zero, but the
-quotient is for the program to define.
-""",
-    example="""\
-unit = v / v.norm(dim=-1, keepdim=True)
-""",
-    use_instead="""\
-unit = F.normalize(v, dim=-1)  # divides by max(norm, 1e-12)
-""",
+quotient is for the program to define.""",
+    example="unit = v / v.norm(dim=-1, keepdim=True)",
+    use_instead="unit = F.normalize(v, dim=-1)  # divides by max(norm, 1e-12)",
     fix_safety="""\
 Unsafe in name only: `clamp_min` on the length, as `F.normalize` has it, gives the zero vector for the zero vector and
-changes no other. Whether such a row should be in the batch at all is another question.
-""",
+changes no other. Whether such a row should be in the batch at all is another question.""",
     not_this="""\
 - The length is written out as a root of a sum of squares and only its gradient is nan: `nan-sqrt-at-zero`.
-- The divisor is a count or a sum and not a length: `nan-division-by-zero`.
-""",
+- The divisor is a count or a sum and not a length: `nan-division-by-zero`.""",
     references=("torch.nn.functional.normalize", "torch.linalg.vector_norm"),
 )
 

@@ -15,26 +15,19 @@ PAGE = Page(
     what_happened="""\
 Loss and gradients are finite, and after `step()` a parameter is not. The update itself divides by zero or overflows:
 Adam with `eps=0`, or with an `eps` that half precision rounds to zero (`1e-8` does), a learning rate of nan or inf
-from a schedule, `RMSprop` of a gradient that was always zero.
-""",
+from a schedule, `RMSprop` of a gradient that was always zero.""",
     why="""\
 Adam divides by `sqrt(v) + eps`. Where a gradient has been exactly zero from the start, `v` is zero and `eps` is all
-that is left: `0 / 0`.
-""",
-    example="""\
-optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, eps=0.0)
-""",
+that is left: `0 / 0`.""",
+    example="optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, eps=0.0)",
     use_instead="""\
-optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, eps=1e-8)  # 1e-4 for parameters in half precision
-""",
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, eps=1e-8)  # 1e-4 for parameters in half precision""",
     fix_safety="""\
 Unsafe: `eps` bounds the size of a step; the default is harmless in single precision. Parameters in half precision
-want an optimizer that keeps its state in single precision.
-""",
+want an optimizer that keeps its state in single precision.""",
     not_this="""\
 - The gradient was not finite before the step: the cause lies in the graph, and another entry of this group tells it.
-- The numbers have grown for many steps: `exploding-gradients`.
-""",
+- The numbers have grown for many steps: `exploding-gradients`.""",
     references=("torch.optim.Adam", ("torch.optim", "optim.html")),
 )
 

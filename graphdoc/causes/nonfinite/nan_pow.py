@@ -15,26 +15,18 @@ PAGE = Page(
     what_happened="""\
 `x ** a` is nan for a negative `x` and an exponent that is no whole number. At zero it is infinite for a negative
 exponent, and for one between 0 and 1 its derivative `a * x ** (a - 1)` is: the forward pass is fine and the gradient
-is not.
-""",
+is not.""",
     why="""\
 PyTorch computes powers with real numbers. A base that is meant to be positive reaches zero by rounding, by a `relu`,
-or by a pixel that is black.
-""",
-    example="""\
-loss = (error.abs() ** 0.7).mean()
-""",
-    use_instead="""\
-loss = (error.abs().clamp_min(1e-6) ** 0.7).mean()
-""",
+or by a pixel that is black.""",
+    example="loss = (error.abs() ** 0.7).mean()",
+    use_instead="loss = (error.abs().clamp_min(1e-6) ** 0.7).mean()",
     fix_safety="""\
 Unsafe: a bound on the base sends no gradient below it. Which bound is small enough depends on the exponent: the
-derivative at the bound is `a * bound ** (a - 1)`.
-""",
+derivative at the bound is `a * bound ** (a - 1)`.""",
     not_this="""\
 - The power is a square root written as one: the same fault, told as `nan-sqrt-at-zero` for `sqrt`.
-- The base is large and the power overflows: `exploding-gradients`.
-""",
+- The base is large and the power overflows: `exploding-gradients`.""",
     references=("torch.pow",),
 )
 

@@ -15,29 +15,23 @@ PAGE = Page(
 The eigenvalues of a matrix have derivatives; its eigenvectors have none where two eigenvalues are equal: any rotation
 between them is as good. PyTorch's formula divides by the differences of the values, so it gives inf or nan. A zero
 matrix, the identity, a covariance of silent channels, a ridge added to it (all values equal then) and a symmetric
-start are such matrices. For the singular vectors it is the same.
-""",
+start are such matrices. For the singular vectors it is the same.""",
     why="""\
 The nan appears in the gradient alone; the forward pass of that step is fine. In the next one the function is given a
-matrix of nan and may raise *failed to converge* or speak of ill conditioning, which is not what is wrong with it.
-""",
+matrix of nan and may raise *failed to converge* or speak of ill conditioning, which is not what is wrong with it.""",
     example="""\
 values, vectors = torch.linalg.eigh(covariance)
-root = (vectors * values.sqrt()) @ vectors.mT
-""",
+root = (vectors * values.sqrt()) @ vectors.mT""",
     use_instead="""\
 ridge = 1e-4 * torch.diag(torch.linspace(1.0, 2.0, n))  # distinct, so that the values are
 values, vectors = torch.linalg.eigh(covariance + ridge)
-root = (vectors * values.sqrt()) @ vectors.mT
-""",
+root = (vectors * values.sqrt()) @ vectors.mT""",
     fix_safety="""\
 Display: which remedy is right depends on what the vectors are for. Where only values are used, `eigvalsh` and
 `svdvals` have a derivative. A symmetric function of the matrix (a root, a logarithm) has a regular derivative of its
 own, to be written as a `torch.autograd.Function`. A distinct jitter on the diagonal changes the numbers by its size.
 """,
-    not_this="""\
-- The matrix had nan or inf before: the report then names what made them.
-""",
+    not_this="- The matrix had nan or inf before: the report then names what made them.",
     references=("torch.linalg.eigh", "torch.linalg.svd"),
 )
 

@@ -18,29 +18,23 @@ PAGE = Page(
 Some functions end, or jump to infinity, at single points. `digamma`, `lgamma` and `polygamma` have a pole at zero and
 at every negative whole number; the Bessel functions of the second kind end at zero; `logdet` of a matrix whose
 determinant is zero is `-inf`, and its inverse, or a triangular solve with a zero on the diagonal, is infinite. A layer
-norm with `eps=0` divides a row of equal numbers by their standard deviation, which is zero.
-""",
+norm with `eps=0` divides a row of equal numbers by their standard deviation, which is zero.""",
     why="""\
 The concentration of a Dirichlet or Beta distribution, the count of a negative binomial one or the variance of a
 Student one goes through `lgamma`, and reaches zero by a `relu`, by rounding, or by a row that is empty. A covariance
-matrix of fewer samples than dimensions has no inverse.
-""",
+matrix of fewer samples than dimensions has no inverse.""",
     example="""\
 concentration = torch.relu(head(h))
-normaliser = torch.lgamma(concentration).sum(-1)
-""",
+normaliser = torch.lgamma(concentration).sum(-1)""",
     use_instead="""\
 concentration = F.softplus(head(h)) + 1e-6
-normaliser = torch.lgamma(concentration).sum(-1)
-""",
+normaliser = torch.lgamma(concentration).sum(-1)""",
     fix_safety="""\
 Unsafe: `clamp_min` keeps what goes in above zero, and an element at the bound sends no gradient. `F.softplus` sends one
-everywhere. For a matrix, a little of the identity added to it (`a + 1e-6 * torch.eye(n)`) is the usual way.
-""",
+everywhere. For a matrix, a little of the identity added to it (`a + 1e-6 * torch.eye(n)`) is the usual way.""",
     not_this="""\
 - A logarithm, a root, a power, a quotient: each has a cause of its own in this group.
-- An inverse function at the edge of its domain, `erfinv` and `ndtri` among them: `nan-acos-boundary`.
-""",
+- An inverse function at the edge of its domain, `erfinv` and `ndtri` among them: `nan-acos-boundary`.""",
     references=(("torch.special", "special.html"), "torch.linalg.slogdet"),
 )
 

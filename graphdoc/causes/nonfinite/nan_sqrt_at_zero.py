@@ -18,27 +18,19 @@ there; multiplied with the zero that comes from behind or goes in front (`0 * in
 distance written out by hand, `((a - b) ** 2).sum(-1).sqrt()`, for two points that are the same: a padded pair, a
 sample compared with itself, a pair of equal embeddings.
 
-Of a number below zero, such as a variance that rounding has made `-1e-9`, the root itself is nan.
-""",
+Of a number below zero, such as a variance that rounding has made `-1e-9`, the root itself is nan.""",
     why="""\
 Autograd multiplies derivatives. An infinite one times zero has no value, also where a mask multiplies the result by
 zero afterwards: `0 * nan` is nan. The loss of that step is finite still; the gradient is not, and with the next step
-every parameter that it reached is lost.
-""",
-    example="""\
-distance = ((a - b) ** 2).sum(-1).sqrt()
-""",
-    use_instead="""\
-distance = torch.linalg.vector_norm(a - b, dim=-1)  # its derivative at zero is defined as zero
-""",
+every parameter that it reached is lost.""",
+    example="distance = ((a - b) ** 2).sum(-1).sqrt()",
+    use_instead="distance = torch.linalg.vector_norm(a - b, dim=-1)  # its derivative at zero is defined as zero",
     fix_safety="""\
 Unsafe: `clamp_min` under the root keeps every distance above its bound as it is and sends no gradient below it.
-`torch.linalg.vector_norm` and `torch.cdist` define the derivative at zero as zero and change no number at all.
-""",
+`torch.linalg.vector_norm` and `torch.cdist` define the derivative at zero as zero and change no number at all.""",
     not_this="""\
 - A vector is divided by its length, and the length is zero: `nan-norm-at-zero`.
-- The root is one branch of a `torch.where` that takes the other one there: `nan-where-branch`.
-""",
+- The root is one branch of a `torch.where` that takes the other one there: `nan-where-branch`.""",
     references=("torch.sqrt", "torch.linalg.vector_norm"),
 )
 

@@ -15,25 +15,17 @@ PAGE = Page(
     what_happened="""\
 `x.std()` and `x.var()` divide by the number of values less one. For a single value that is `0 / 0`: nan. It comes
 with the last batch of an epoch that holds one sample, an episode of one step whose returns are normalised, a group of
-one.
-""",
+one.""",
     why="""\
 The default is the unbiased estimate (Bessel's correction), which one value cannot give. PyTorch warns of it once
-(*degrees of freedom is <= 0*) and goes on with nan.
-""",
-    example="""\
-advantage = (returns - returns.mean()) / (returns.std() + 1e-8)
-""",
-    use_instead="""\
-advantage = (returns - returns.mean()) / (returns.std(correction=0) + 1e-8)  # 0 for a single value
-""",
+(*degrees of freedom is <= 0*) and goes on with nan.""",
+    example="advantage = (returns - returns.mean()) / (returns.std() + 1e-8)",
+    use_instead="advantage = (returns - returns.mean()) / (returns.std(correction=0) + 1e-8)  # 0 for a single value",
     fix_safety="""\
 Unsafe: without the correction every standard deviation is smaller by `sqrt((n - 1) / n)`, little for many values. To
-leave all others as they are, treat the single value by itself, or let the loader drop the last batch.
-""",
+leave all others as they are, treat the single value by itself, or let the loader drop the last batch.""",
     not_this="""\
-- There are several values, all the same, and the quotient by their deviation is nan: `nan-division-by-zero`.
-""",
+- There are several values, all the same, and the quotient by their deviation is nan: `nan-division-by-zero`.""",
     references=("torch.std", "torch.var"),
 )
 

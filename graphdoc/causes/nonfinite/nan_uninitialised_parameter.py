@@ -16,26 +16,18 @@ PAGE = Page(
     what_happened="""\
 `torch.empty`, `empty_like`, `new_empty` and `torch.Tensor(n, m)` give memory as it is found. If nothing is written
 there before it is used, the numbers are whatever was left: often zeros, now and then `1e38` or nan. So it fails on
-one machine and not on another, or only after some other code has run.
-""",
+one machine and not on another, or only after some other code has run.""",
     why="""\
 A parameter made with `nn.Parameter(torch.empty(…))` needs an initialisation of its own; PyTorch's modules have theirs
-in `reset_parameters`. A buffer that is filled in part and read whole is the same fault.
-""",
-    example="""\
-self.weight = nn.Parameter(torch.empty(n_out, n_in))
-""",
+in `reset_parameters`. A buffer that is filled in part and read whole is the same fault.""",
+    example="self.weight = nn.Parameter(torch.empty(n_out, n_in))",
     use_instead="""\
 self.weight = nn.Parameter(torch.empty(n_out, n_in))
-nn.init.kaiming_uniform_(self.weight, a=5**0.5)
-""",
+nn.init.kaiming_uniform_(self.weight, a=5**0.5)""",
     fix_safety="""\
 Unsafe: which start is right depends on the layer. `torch.zeros` is right for biases and buffers and wrong for weights
-that are to differ from each other.
-""",
-    not_this="""\
-- The memory was written, and an operation made the nan: the other causes of this group.
-""",
+that are to differ from each other.""",
+    not_this="- The memory was written, and an operation made the nan: the other causes of this group.",
     references=("torch.empty", ("torch.nn.init", "nn.init.html")),
 )
 

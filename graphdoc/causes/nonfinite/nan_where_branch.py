@@ -18,27 +18,20 @@ PAGE = Page(
 `torch.where(condition, a, b)` takes the finite branch for each element, and the loss is fine. Backward goes through
 both branches: the one that was not taken gets a gradient of zero, and its own derivative there is infinite or nan, so
 what flows on is `0 * inf`, which is nan. A mask that multiplies by zero, `masked_fill`, `nanmean` and `nansum` do the
-same.
-""",
+same.""",
     why="""\
 Both branches have been computed for all elements before `torch.where` chooses. Autograd knows no branch that is not
-taken, only a gradient that is zero, and zero times infinity has no value.
-""",
-    example="""\
-y = torch.where(x > 0, torch.log(x), torch.zeros_like(x))
-""",
+taken, only a gradient that is zero, and zero times infinity has no value.""",
+    example="y = torch.where(x > 0, torch.log(x), torch.zeros_like(x))",
     use_instead="""\
 safe = torch.where(x > 0, x, torch.ones_like(x))  # whatever the function can take
-y = torch.where(x > 0, torch.log(safe), torch.zeros_like(x))
-""",
+y = torch.where(x > 0, torch.log(safe), torch.zeros_like(x))""",
     fix_safety="""\
 Safe in its meaning: what is chosen instead never reaches the result, neither forward nor backward. It is told as
-display where the branch has several lines, since which value the branch can take is for its author to say.
-""",
+display where the branch has several lines, since which value the branch can take is for its author to say.""",
     not_this="""\
 - The result of the function is used where it is not finite: `nan-log-of-zero`, `nan-sqrt-at-zero` and their like.
-- The data itself has nan, and the mask is meant to leave it out: `nan-input-data`.
-""",
+- The data itself has nan, and the mask is meant to leave it out: `nan-input-data`.""",
     references=(
         "torch.where",
         (

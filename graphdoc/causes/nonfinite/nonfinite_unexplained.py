@@ -18,26 +18,18 @@ PAGE = Page(
     what_happened="""\
 The loss, or a gradient, is nan or infinite, and training has gone on with it. Where a second run has met it again, the
 report names the operation that made it of finite numbers, or a result that is too large for its type. Where there was
-no second run, or it went another way, the report names the backward call alone.
-""",
+no second run, or it went another way, the report names the backward call alone.""",
     why="""\
 PyTorch raises nothing for a value that is not finite. The loss that is printed is wrong from then on, and with the
-gradient every parameter that it reaches.
-""",
+gradient every parameter that it reaches.""",
     example="""\
 loss = my_extension(x).mean()   # nan of finite numbers
-loss.backward()
-""",
+loss.backward()""",
     use_instead="""\
 y = my_extension(x)
-assert y.isfinite().all()   # see first for which numbers it has no value
-""",
-    fix_safety="""\
-Display only: nothing is proposed, for what the function can take is for its author to say.
-""",
-    not_this="""\
-- The function is one that graphdoc knows the singular points of: the other causes of this group.
-""",
+assert y.isfinite().all()   # see first for which numbers it has no value""",
+    fix_safety="Display only: nothing is proposed, for what the function can take is for its author to say.",
+    not_this="- The function is one that graphdoc knows the singular points of: the other causes of this group.",
     references=("torch.isfinite",),
 )
 STRENGTH = 0.5

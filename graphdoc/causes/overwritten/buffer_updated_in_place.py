@@ -27,8 +27,7 @@ same `forward`, under `torch.no_grad()` or on a detached tensor, as such updates
 (another view of the data, another loss) that updates it does the same.
 
 The buffer itself needs no gradient. The operation that used it does need it: the gradient of `q @ queue` with respect
-to `q` *is* the queue.
-""",
+to `q` *is* the queue.""",
     why="""\
 A product saves both factors, so that each can be used for the gradient of the other. For `q` the saved factor is the
 buffer, by reference and with its version. `torch.no_grad()` and `.detach()` switch off the recording of *operations*;
@@ -43,22 +42,19 @@ Not every update is counted. Batch normalisation updates `running_mean` and `run
 batch's statistics. A forward in `eval()` mode does use the running ones, and if a training forward changes them
 before its backward, the gradient is wrong without an error. `reset_running_stats()` is counted and raises. The
 broadcast of buffers in `DistributedDataParallel` was not counted when tried (2.13, gloo on a CPU); reports from earlier
-versions show it raising.
-""",
+versions show it raising.""",
     example="""\
 def forward(self, q, k):
     logits = q @ self.queue             # saves the queue for the gradient of q
     with torch.no_grad():
         self.queue[:, self.ptr] = k     # changes it before backward
-    return logits
-""",
+    return logits""",
     use_instead="""\
 def forward(self, q, k):
     logits = q @ self.queue.clone()     # the graph keeps its own copy
     with torch.no_grad():
         self.queue[:, self.ptr] = k
-    return logits
-""",
+    return logits""",
     fix_safety="""\
 Safe: `clone()` at the use. Values and gradients are those of the buffer at that moment; it costs a copy of the buffer
 for each forward. A `clone()` on the *updating* side does not help: the graph must hold the copy.
@@ -68,14 +64,12 @@ Also right, and without a copy: make the update after `backward()`, or build a n
 registered buffer registered, but not its identity: whoever holds the old tensor keeps the old values. With a
 `batch_mean` that has a graph, detach it, or the buffer carries the graph into the next iteration (`carried-state`).
 
-Writing through `.data` only hides the error: it is not counted, and the gradient is that of the new values.
-""",
+Writing through `.data` only hides the error: it is not counted, and the gradient is that of the new values.""",
     not_this="""\
 - The tensor is a parameter, written by an optimizer: `optimizer-step-before-backward`; by a copy or a soft update:
   `parameter-overwritten`.
 - The buffer carries a graph of its own and is written in a loop: `state-overwritten-in-place`.
-- Under `DistributedDataParallel`, the broadcast of buffers at a second forward: `ddp-buffer-broadcast`.
-""",
+- Under `DistributedDataParallel`, the broadcast of buffers at a second forward: `ddp-buffer-broadcast`.""",
     references=(links.IN_PLACE, links.MODULE_BUFFERS, "torch.clone"),
 )
 

@@ -23,8 +23,7 @@ A tensor was computed under `torch.inference_mode()`, by a function with that de
 generation and evaluation, and then leaves the block and takes part in training: generated token ids go into an
 embedding, a cached feature into a layer, a teacher's output or an advantage into a loss, a running statistic is updated
 after an evaluation. The failing line is where it is used. The line to change is the one that switched inference mode
-on.
-""",
+on.""",
     why="""\
 Tensors that are made in inference mode are *inference tensors*, and stay so for life: they have no version counter and
 no record of views. That is what makes the mode cheaper than `no_grad`. Autograd cannot save such a tensor, as it would
@@ -37,24 +36,21 @@ inside the block stays normal, and its version counts on.
 
 `clone()`, `stack`, `cat` or arithmetic *outside* the block make normal tensors. `clone()` inside does not, nor do
 operations that have nothing to do and return the same tensor: `x.contiguous()`, `x.to(dtype)` with the dtype it has.
-`detach()` does not, either.
-""",
+`detach()` does not, either.""",
     example="""\
 @torch.inference_mode()
 def generate(policy, prompt):
     return policy.sample(prompt)
 
 tokens = generate(policy, prompt)
-log_probs = policy(tokens)           # the embedding saves the token ids
-""",
+log_probs = policy(tokens)           # the embedding saves the token ids""",
     use_instead="""\
 @torch.no_grad()
 def generate(policy, prompt):
     return policy.sample(prompt)
 
 tokens = generate(policy, prompt)
-log_probs = policy(tokens)
-""",
+log_probs = policy(tokens)""",
     fix_safety="""\
 Safe: `torch.no_grad()` instead of `torch.inference_mode()` records as little, gives the same numbers and returns normal
 tensors, for all that leaves the block. It is somewhat slower inside, by the counting of versions and views.
@@ -63,13 +59,11 @@ A `clone()` outside the block is right too, where the block is not yours to chan
 the place where it does. At the line that raised it is one patch for one use, and the next use raises again.
 
 Neither makes the tensor differentiable. If the training was meant to go *through* it, neither mode is right there:
-`cut-by-no-grad`.
-""",
+`cut-by-no-grad`.""",
     not_this="""\
 - The tensor lacks a gradient, but nothing speaks of inference tensors: `cut-by-no-grad`.
 - "A view was created in inference mode": the memory is that of a normal tensor, the view is the trouble,
-  `inplace-on-view`.
-""",
+  `inplace-on-view`.""",
     references=(links.INFERENCE_MODE, links.GRAD_MODES, "torch.no_grad"),
 )
 

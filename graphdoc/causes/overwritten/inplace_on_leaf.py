@@ -42,8 +42,7 @@ PAGE = Page(
 A tensor that was created with `requires_grad=True`, usually a parameter, is written in place: `w -= lr * w.grad`,
 `weight[0] = 0`, `p.normal_()`, `x /= 255`, an activation module with `inplace=True` applied to a parameter. The line in
 the traceback is the write itself. "A view of a leaf" is the same through a slice or a reshaped view: `weight[0] = 0`
-writes into `weight`.
-""",
+writes into `weight`.""",
     why="""\
 A leaf is where gradients arrive: `backward()` puts them into its `.grad`, and the optimizer holds this very tensor. An
 in-place operation that is recorded would make the tensor the *result* of an operation. It would stop being a leaf, and
@@ -55,21 +54,18 @@ line is allowed: the numbers change, the tensor stays a leaf, and its version go
 it.
 
 `w = w - lr * w.grad` is not refused and is no substitute. It binds the name to a new tensor, which is not a leaf: after
-the next backward its `.grad` is `None`.
-""",
+the next backward its `.grad` is `None`.""",
     example="""\
 loss = model_output(w).pow(2).mean()
 loss.backward()
 w -= 0.1 * w.grad
-w.grad = None
-""",
+w.grad = None""",
     use_instead="""\
 loss = model_output(w).pow(2).mean()
 loss.backward()
 with torch.no_grad():
     w -= 0.1 * w.grad
-w.grad = None
-""",
+w.grad = None""",
     fix_safety="""\
 What the write is for decides, so the choice is unsafe in general.
 
@@ -81,15 +77,13 @@ What the write is for decides, so the choice is unsafe in general.
   same, and the gradient reaches the leaf through the operation. Under `torch.no_grad()` it would be lost.
 - **Filling a tensor that is to be trained:** fill it first, then call `requires_grad_()`.
 
-`.data` gets round the check as well, and round the version counter with it. Prefer `no_grad`.
-""",
+`.data` gets round the check as well, and round the version counter with it. Prefer `no_grad`.""",
     not_this="""\
 - The error comes from `backward()`, with two version numbers: `parameter-overwritten`,
   `optimizer-step-before-backward`.
 - The message speaks of a view that was made under `no_grad` or by a function with several outputs: `inplace-on-view`.
 - "functions with out=... arguments don't support automatic differentiation": the result is to be written into an
-  existing tensor; assign the result instead.
-""",
+  existing tensor; assign the result instead.""",
     references=(links.IN_PLACE, "torch.no_grad", links.GRAD_MODES),
 )
 

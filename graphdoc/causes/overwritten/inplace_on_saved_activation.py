@@ -34,8 +34,7 @@ that ends in `_` (`relu_`, `mul_`, `masked_fill_`, `clamp_`), an assignment to a
 caller's tensor, and a view (`y.view(-1)`, `y[0]`, `y.T`, `y.detach()`) shares its memory with the original.
 
 PyTorch notices when backward comes to the operation that saved the tensor. Even anomaly detection shows that reader and
-not the writer.
-""",
+not the writer.""",
     why="""\
 Each operation saves what its derivative is made of, and only that. Whether a write hurts depends on what was saved:
 
@@ -51,20 +50,17 @@ not. The version counter of a tensor tells: it is noted when the tensor is saved
 view counts on its base's counter.
 
 In "output 0 of *X*", *X* is the operation that saved its own result. If an input was saved, *X* is the operation that
-made the tensor *as it is now*: with `z += 1` recorded, the message says `Add`, the write itself.
-""",
+made the tensor *as it is now*: with `z += 1` recorded, the message says `Add`, the write itself.""",
     example="""\
 gate = torch.sigmoid(scores)
 gate *= mask               # sigmoid needs its result for the gradient
 out = gate * values
-out.sum().backward()
-""",
+out.sum().backward()""",
     use_instead="""\
 gate = torch.sigmoid(scores)
 gate = gate * mask         # a new tensor; the old one stays as it was
 out = gate * values
-out.sum().backward()
-""",
+out.sum().backward()""",
     fix_safety="""\
 Safe: `x = x + y` instead of `x += y`, `x = x.masked_fill(…)` instead of `x.masked_fill_(…)`, `F.relu(x)` instead of
 `F.relu(x, inplace=True)`, `torch.where` or `torch.cat` instead of a slice write, or a `clone()` before the write.
@@ -74,8 +70,7 @@ One thing to look at: if *another* name refers to the same memory and was meant 
 argument), it no longer does. Usually that is a second bug disappearing.
 
 `.data` and `.detach()` are no cure. Writing through `.detach()` is counted and fails in the same way. Writing through
-`.data` is not counted: the error goes away and the gradient is computed from the overwritten numbers, silently.
-""",
+`.data` is not counted: the error goes away and the gradient is computed from the overwritten numbers, silently.""",
     not_this="""\
 - The message has no "which is output …" part, or the shape is that of a weight: `optimizer-step-before-backward`,
   `parameter-overwritten`, `buffer-updated-in-place`.

@@ -42,8 +42,7 @@ refused:
 - an **expanded** tensor, in which several elements are one memory cell.
 
 `detach_()` writes no numbers, but changes the tensor's history in place, and is refused on **every** view. A gradient
-that `torch.autograd.grad` has returned can be one: that of a `Linear` weight is a transposed product.
-""",
+that `torch.autograd.grad` has returned can be one: that of a `Linear` weight is a transposed product.""",
     why="""\
 A recorded write to a view has to change the history of its base, too: both are the same memory. For a single view
 (`x[0]`, `x[:, :3]`, `x.view(…)`) autograd does this: `x[0].mul_(2)` makes `x` the result of a `CopySlices` that
@@ -54,18 +53,15 @@ order of the writes.
 
 Small differences decide. `chunk` and `split` are refused; `tensor_split`, `hsplit` and slices, which make the same
 pieces as single views, are allowed (2.13). On an expanded tensor `m += 1` is refused, but `m[0] = 0` is not, and sets
-*every* row to zero, since they are all the same memory.
-""",
+*every* row to zero, since they are all the same memory.""",
     example="""\
 gates = linear(x)
 i, f = gates.chunk(2, dim=-1)
-i.sigmoid_()                     # i is one of several views of `gates`
-""",
+i.sigmoid_()                     # i is one of several views of `gates`""",
     use_instead="""\
 gates = linear(x)
 i, f = gates.chunk(2, dim=-1)
-i = i.sigmoid()                  # a new tensor
-""",
+i = i.sigmoid()                  # a new tensor""",
     fix_safety="""\
 Safe: write out of place (`row = row * 2`), or on a `clone()` of the view, if only the view's new value is used from
 then on. The base keeps its old values, which is what to look at: where the base was *meant* to change, build it anew
@@ -78,14 +74,12 @@ is often the caller's data: a batch that the next epoch reads again, now with a 
 
 For `detach_()`, use what `detach()` returns: `h = h.detach()`, or a new list, `grads = [g.detach() for g in grads]`.
 In a loop `g = g.detach()` alone changes nothing but the loop's own name. A gradient that is only wanted as a number
-needs no cut at all without `create_graph=True`.
-""",
+needs no cut at all without `create_graph=True`.""",
     not_this="""\
 - The base is a parameter, "a view of a leaf Variable": `inplace-on-leaf`.
 - The tensor itself was made in inference mode: `inplace-on-inference-tensor`.
 - The write succeeds and `backward()` fails with two versions: `inplace-on-saved-activation`,
-  `state-overwritten-in-place`.
-""",
+  `state-overwritten-in-place`.""",
     references=(links.TENSOR_VIEWS, links.IN_PLACE, "torch.no_grad"),
 )
 

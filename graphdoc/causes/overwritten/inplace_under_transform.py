@@ -30,14 +30,12 @@ carry:
   written into it;
 - **under grad, vjp or jvp**, a tensor from outside of the function: a buffer, a global, an attribute;
 - **BatchNorm in training mode**, which is the same: its running statistics and its counter are buffers, and each
-  forward updates them.
-""",
+  forward updates them.""",
     why="""\
 Under vmap a mapped tensor stands for all examples at once. One without the batch dimension has room for one example.
 
 `grad` differentiates the function by its arguments. A write into something else would be an effect that no derivative
-sees, and that would keep a tensor of the transform alive outside of it.
-""",
+sees, and that would keep a tensor of the transform alive outside of it.""",
     example="""\
 def prefix_sums(x):
     out = torch.zeros(x.shape)
@@ -45,8 +43,7 @@ def prefix_sums(x):
         out[i] = x[: i + 1].sum()
     return out
 
-torch.vmap(prefix_sums)(batch)
-""",
+torch.vmap(prefix_sums)(batch)""",
     use_instead="""\
 def prefix_sums(x):
     out = x.new_zeros(x.shape)  # batched, as `x` is
@@ -54,20 +51,17 @@ def prefix_sums(x):
         out[i] = x[: i + 1].sum()
     return out
 
-torch.vmap(prefix_sums)(batch)
-""",
+torch.vmap(prefix_sums)(batch)""",
     fix_safety="""\
 Safe for the target: `x.new_zeros(...)` holds the same numbers with the dtype and device of `x`, once for each example.
 
 Unsafe for BatchNorm: `track_running_stats=False` normalises by each batch, in evaluation too.
 `torch.func.replace_all_batch_norm_modules_(net)` does that to a net that was made elsewhere. GroupNorm needs no batch.
 
-A tensor from outside becomes an argument of the function, and its new value a result.
-""",
+A tensor from outside becomes an argument of the function, and its new value a result.""",
     not_this="""\
 - The write is refused outside of any transform: `inplace-on-leaf` or `inplace-on-view`.
-- backward complains of it later: `inplace-on-saved-activation`.
-""",
+- backward complains of it later: `inplace-on-saved-activation`.""",
     references=(
         ("torch.func limitations", "func.ux_limitations.html"),
         ("Patching batch norm", "func.batch_norm.html"),

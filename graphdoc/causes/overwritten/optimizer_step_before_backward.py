@@ -45,8 +45,7 @@ The message hides this. `[torch.FloatTensor [64, 1]], which is output 0 of AsStr
 
 Typical places: a GAN that scores the fakes, steps the discriminator and then differentiates the generator's loss; an
 actor's loss that was computed before the critic's step; agents that are updated in turn from one joint forward pass;
-the next state, encoded before the step and used after it.
-""",
+the next state, encoded before the step and used after it.""",
     why="""\
 Every tensor has a version counter (`tensor._version`) that each in-place write raises. An operation that saves a tensor
 for backward notes the count, and backward compares. If they differ, the numbers that the derivative needs are gone:
@@ -61,8 +60,7 @@ network of one layer passes where one with two layers fails.
 
 Before PyTorch 1.5 the steps were not counted: a program that "worked in 1.4" trained with a mixture of old activations
 and new weights. `fused=True` optimizers do not raise the counter to this day (tried with `SGD`, `Adam`, `AdamW` and
-`Adagrad` of 2.13 on a CPU): no error, the same wrong gradient (`stale-parameter-unseen`).
-""",
+`Adagrad` of 2.13 on a CPU): no error, the same wrong gradient (`stale-parameter-unseen`).""",
     example="""\
 fake = generator(noise)
 score = discriminator(fake)
@@ -75,8 +73,7 @@ d_opt.step()                             # changes it in place
 
 g_opt.zero_grad()
 g_loss.backward()                        # needs the one from before
-g_opt.step()
-""",
+g_opt.step()""",
     use_instead="""\
 fake = generator(noise)
 d_loss = softplus(-discriminator(real)).mean() + softplus(discriminator(fake.detach())).mean()
@@ -87,8 +84,7 @@ d_opt.step()
 g_loss = softplus(-discriminator(fake)).mean()  # scored again, after the step
 g_opt.zero_grad()
 g_loss.backward()
-g_opt.step()
-""",
+g_opt.step()""",
     fix_safety="""\
 Unsafe: each of four changes is valid, and they differ in the weights that the gradient belongs to.
 
@@ -103,15 +99,13 @@ Unsafe: each of four changes is valid, and they differ in the weights that the g
   `functional_call(net, {k: v.clone() for k, v in net.named_parameters()}, (x,))`, or `F.linear(x, w.clone(),
   b.clone())` for one layer. The step writes into the parameters, the graph keeps the clones, and the gradient flows
   through `clone` to the parameters. Costs a copy of the weights. Where `net` holds a layer under two names
-  (`self.first = self.features = …`), `tie_weights=False` as well: else that layer is left with the clone, for good.
-""",
+  (`self.first = self.features = …`), `tie_weights=False` as well: else that layer is left with the clone, for good.""",
     not_this="""\
 - `retain_graph=True` stands in the program and the stale graph is one that an earlier backward has already walked:
   `retain-graph-cover-up`. The real fault is a missing detach.
 - A tensor computed before the step is carried into the next iteration: `carried-state` shows as this error too.
 - The parameter was written by `copy_`, `load_state_dict`, a soft update or a clamp: `parameter-overwritten`.
-- The message names `Sigmoid`, `Relu`, `Exp`, `Softmax` …: an activation was written, `inplace-on-saved-activation`.
-""",
+- The message names `Sigmoid`, `Relu`, `Exp`, `Softmax` …: an activation was written, `inplace-on-saved-activation`.""",
     references=(links.IN_PLACE, links.SAVED_TENSORS, "torch.func.functional_call", links.OPTIM),
 )
 

@@ -36,8 +36,7 @@ The forward pass used a parameter, something wrote into it, and then came the ba
 optimizer was at work: it was `load_state_dict` (restoring the start of an inner loop, loading a checkpoint), a soft
 update of a target network (`copy_`, `lerp_`, `mul_().add_()`), weight clipping (`clamp_`), a re-initialisation, a
 perturbation of the weights that is taken back (`add_` … `sub_`), or an embedding that renormalises the rows it looks up
-(`max_norm=`). The write is often in another class than the loss.
-""",
+(`max_norm=`). The write is often in another class than the loss.""",
     why="""\
 A layer saves a reference to its weight, not a copy, together with the version that the weight has. `load_state_dict`
 copies into the existing parameters and raises each version by 1; so do `copy_`, `lerp_` and `clamp_` under
@@ -47,16 +46,14 @@ not matter to the counter, nor can PyTorch know it.
 Three ways of writing are *not* counted: through `.data` (`p.data.copy_(q)`), by assigning `p.data = q`, and
 `torch.nn.utils.vector_to_parameters`, which does the latter. Of these `p.data.copy_` is the dangerous one: backward
 runs and multiplies with the new values. With `p.data = q` the graph goes on holding the old memory, and the gradient is
-right.
-""",
+right.""",
     example="""\
 start = copy.deepcopy(net.state_dict())
 for task in tasks:
     adapt(net, task)
     query_losses.append(task.query_loss(net))
     net.load_state_dict(start)               # writes into the weights that the loss used
-torch.stack(query_losses).mean().backward()
-""",
+torch.stack(query_losses).mean().backward()""",
     use_instead="""\
 start = copy.deepcopy(net.state_dict())
 meta_grads = [torch.zeros_like(p) for p in net.parameters()]
@@ -66,8 +63,7 @@ for task in tasks:
     meta_grads = [m + g / len(tasks) for m, g in zip(meta_grads, grads)]
     net.load_state_dict(start)               # nothing needs the adapted weights any more
 for p, g in zip(net.parameters(), meta_grads):
-    p.grad = g
-""",
+    p.grad = g""",
     fix_safety="""\
 Unsafe in most cases, because the write or the backward moves and the order of the two is part of the algorithm.
 
@@ -79,15 +75,13 @@ Unsafe in most cases, because the write or the backward moves and the order of t
 - **Keep the network and pass weights** (second-order meta-learning): `torch.func.functional_call(net, weights, (x,))`
   with the adapted weights as tensors of their own. Nothing is written in place.
 
-Switching to `.data` is no fix: it removes the counter, not the overwrite.
-""",
+Switching to `.data` is no fix: it removes the counter, not the overwrite.""",
     not_this="""\
 - An optimizer stepped in between: `optimizer-step-before-backward`, `retain-graph-cover-up`.
 - The loss takes the overwritten network's output as a target, with its graph: `undetached-target`.
 - The tensor is no parameter: `buffer-updated-in-place`, `state-overwritten-in-place`.
 - The writing line itself raises *a leaf Variable that requires grad is being used in an in-place operation*:
-  `inplace-on-leaf`.
-""",
+  `inplace-on-leaf`.""",
     references=(links.IN_PLACE, links.LOAD_STATE_DICT, "torch.no_grad", "torch.func.functional_call"),
 )
 

@@ -38,8 +38,7 @@ The program once failed with *Trying to backward through the graph a second time
 `retain_graph=True`. With the flag that message is gone and another one comes: *modified by an inplace operation*. The
 fault is the same as before. A tensor of an earlier iteration or of another objective still connects this loss to an old
 graph. The flag has kept that graph walkable, so backward walks it once more, and finds that the optimizer has changed
-the weights in the meantime.
-""",
+the weights in the meantime.""",
     why="""\
 `retain_graph=True` tells backward not to free the saved tensors. It does not copy them. What a layer saves of its
 weight is a reference to the parameter itself, with the version that it had; `optimizer.step()` writes into the same
@@ -48,8 +47,7 @@ new weights: a derivative of nothing. Hence the check.
 
 Where no parameter was saved (or a fused optimizer wrote without counting) the flag does silence everything, and the
 program runs on with a graph that grows by one iteration in every iteration: slower each time, more memory each time,
-and old losses counted again.
-""",
+and old losses counted again.""",
     example="""\
 hidden = torch.zeros(1, 16)
 for x, y in batches:
@@ -57,8 +55,7 @@ for x, y in batches:
     loss = F.mse_loss(head(hidden), y)
     optimizer.zero_grad()
     loss.backward(retain_graph=True)   # silences the first error ...
-    optimizer.step()                   # ... and causes the second
-""",
+    optimizer.step()                   # ... and causes the second""",
     use_instead="""\
 hidden = torch.zeros(1, 16)
 for x, y in batches:
@@ -67,24 +64,21 @@ for x, y in batches:
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-    hidden = hidden.detach()           # the cause of both
-""",
+    hidden = hidden.detach()           # the cause of both""",
     fix_safety="""\
 Unsafe, as is the fix of the fault below: detach what is carried, stored or used as a constant, and *then* take the flag
 out. Removing `retain_graph=True` alone brings the first message back, and that is a good way to find the place: it
 names the same old graph.
 
 Leave the flag where it has a reason of its own: two gradients of one graph with no step in between (a gradient penalty,
-the norm of one term, the first of two losses). There the graph is walked again before any weight changes.
-""",
+the norm of one term, the first of two losses). There the graph is walked again before any weight changes.""",
     not_this="""\
 - No earlier backward has walked the stale part; it was computed before the step and is differentiated for the first
   time: `optimizer-step-before-backward`.
 - The faults below, without the flag: `carried-state`, `stored-with-graph`, `undetached-target`, `graph-built-once`,
   `accumulated-loss`.
 - The stale tensor is an activation or a buffer, not a parameter: `inplace-on-saved-activation`,
-  `buffer-updated-in-place`.
-""",
+  `buffer-updated-in-place`.""",
     references=("torch.Tensor.backward", links.SAVED_TENSORS, links.IN_PLACE),
 )
 

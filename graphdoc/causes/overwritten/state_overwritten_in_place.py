@@ -24,8 +24,7 @@ PAGE = Page(
 A tensor holds the states of a loop: `h[t] = cell(x[t], h[t - 1])`, a memory matrix whose rows are replaced, positions
 that a simulator moves on with `+=`. Each step reads the tensor (or a piece of it) and later steps write into it. What
 was read went into the graph as a view of this one tensor. By the time of `backward()` the tensor has been written again
-and again, and every earlier read is out of date, also those of rows that were never written a second time.
-""",
+and again, and every earlier read is out of date, also those of rows that were never written a second time.""",
     why="""\
 A slice is a view: `h[t - 1]` has no memory and no version counter of its own, it shares both with `h`. A write to *any*
 row raises the one counter that all rows share, and PyTorch keeps no record of which elements were touched. So an
@@ -35,22 +34,19 @@ The gap in the message counts the writes that came after the read. For reads in 
 first, the last, is usually 1 behind; earlier ones would be further.
 
 Filling a tensor is not wrong in itself. Autograd records a slice assignment as `CopySlices`, and `out[t] = f(x[t])` in
-a loop works, as long as nothing reads `out` (in an operation that saves it) before the last write.
-""",
+a loop works, as long as nothing reads `out` (in an operation that saves it) before the last write.""",
     example="""\
 h = torch.zeros(steps + 1, 16)
 for t in range(steps):
     h[t + 1] = torch.tanh(layer(h[t]))  # the product in `layer` saves the view h[t]
 loss = h.pow(2).mean()
-loss.backward()
-""",
+loss.backward()""",
     use_instead="""\
 h = [torch.zeros(16)]
 for t in range(steps):
     h.append(torch.tanh(layer(h[-1])))  # every state is a tensor of its own
 loss = torch.stack(h).pow(2).mean()
-loss.backward()
-""",
+loss.backward()""",
     fix_safety="""\
 Safe: collecting the states in a list and joining them with `torch.stack` (or `torch.cat`) gives the same values and the
 gradients that the loop asked for. A simulator's `self.pos += v * dt` becomes `self.pos = self.pos + v * dt`; a row
@@ -66,8 +62,7 @@ If several places write (an integrator and a reset), all of them have to change:
 - The tensor is a registered buffer, a queue or a statistic without a graph of its own: `buffer-updated-in-place`.
 - A two-dimensional shape that is that of a weight, reversed: `optimizer-step-before-backward`; such a weight is an
   "output of AsStrided" in the same way as a slice.
-- The write itself raises: `inplace-on-view`.
-""",
+- The write itself raises: `inplace-on-view`.""",
     references=(links.TENSOR_VIEWS, links.IN_PLACE, "torch.stack"),
 )
 

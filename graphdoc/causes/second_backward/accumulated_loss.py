@@ -24,8 +24,7 @@ PAGE = Page(
 A variable collects the loss (`total_loss += loss`), and `backward()` is called on the collecting variable inside the
 loop, or a second time after it went on collecting. The sum holds the graphs of all its terms. The first call frees the
 graph of the first term; in the next iteration that term is still in the sum, and the walk comes to it again. A reset
-that is missing between two phases (a second pass, the next epoch) has the same effect.
-""",
+that is missing between two phases (a second pass, the next epoch) has the same effect.""",
     why="""\
 `total_loss + loss` is an operation like any other: its node has one edge to the new loss and one to the former total.
 `+=` on a tensor that has a graph records the same edges. Setting the gradients to zero does not help, since
@@ -33,8 +32,7 @@ that is missing between two phases (a second pass, the next epoch) has the same 
 
 Nor would the result be the wanted one if the graph were kept. With `retain_graph=True` the first term is differentiated
 in every iteration, the second in all but one: after *n* iterations the first loss has counted *n* times. Gradients
-accumulate without any help: each `backward()` *adds* to `.grad`.
-""",
+accumulate without any help: each `backward()` *adds* to `.grad`.""",
     example="""\
 total_loss = 0
 for x, y in batches:
@@ -42,8 +40,7 @@ for x, y in batches:
     optimizer.zero_grad()
     total_loss.backward()
     optimizer.step()
-print(total_loss.item())
-""",
+print(total_loss.item())""",
     use_instead="""\
 total_loss = 0.0
 for x, y in batches:
@@ -52,8 +49,7 @@ for x, y in batches:
     loss.backward()
     optimizer.step()
     total_loss += loss.item()  # a number, for the log
-print(total_loss)
-""",
+print(total_loss)""",
     fix_safety="""\
 Unsafe, because it decides what one step trains on.
 
@@ -63,13 +59,11 @@ Unsafe, because it decides what one step trains on.
 - **One step for all of them:** leave the sum and move `zero_grad()`, `backward()` and `step()` behind the loop. The
   memory of all the graphs is needed at once. A sum that is used again must start from zero again.
 - **Gradient accumulation:** call `backward()` on each batch's own loss, and `step()` and `zero_grad()` every *k*
-  batches. This gives the gradient of the sum with the memory of one batch.
-""",
+  batches. This gives the gradient of the sum with the memory of one batch.""",
     not_this="""\
 - What is added up is not the loss but a state, an average or a penalty that the loss uses: `carried-state`.
 - The sum is used for the log alone and never differentiated: no error, but memory grows (`graph-grows`).
-- The same, unchanged loss is differentiated twice: `repeated-backward`.
-""",
+- The same, unchanged loss is differentiated twice: `repeated-backward`.""",
     references=(links.FAQ_MEMORY, "torch.Tensor.backward", "torch.optim.Optimizer.zero_grad"),
 )
 

@@ -45,8 +45,7 @@ A reset in place does not end this: `state.zero_()` is an operation on the tenso
 graph.
 
 It need not be the second iteration. The error comes when the carried tensor first reaches a loss again: on the next
-batch, at the start of the second epoch, or a week of time steps later when an old entry of a queue is read.
-""",
+batch, at the start of the second epoch, or a week of time steps later when an old entry of a queue is read.""",
     why="""\
 To differentiate an operation PyTorch needs some of its inputs or its result: `tanh` its result, a product both its
 factors. These *saved tensors* take most of the memory of a training step. `backward()` runs every node of the graph
@@ -59,8 +58,7 @@ can be walked any number of times. A carried tensor that was made by such operat
 
 The same fault has a second face. If this backward is the first to walk the carried part (the last loss did not use it),
 nothing was freed, but the optimizer has changed the weights in the meantime: then the error is *modified by an inplace
-operation*.
-""",
+operation*.""",
     example="""\
 hidden = torch.zeros(1, 16)
 for x, y in batches:
@@ -68,8 +66,7 @@ for x, y in batches:
     loss = F.mse_loss(head(hidden), y)
     optimizer.zero_grad()
     loss.backward()
-    optimizer.step()
-""",
+    optimizer.step()""",
     use_instead="""\
 hidden = torch.zeros(1, 16)
 for x, y in batches:
@@ -78,8 +75,7 @@ for x, y in batches:
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-    hidden = hidden.detach()  # the numbers go on, the graph ends here
-""",
+    hidden = hidden.detach()  # the numbers go on, the graph ends here""",
     fix_safety="""\
 Unsafe: `.detach()` changes no number of the forward pass, but it decides how far back in time gradients reach. After it
 a loss trains the weights through the current iteration alone, which is called truncated backpropagation through time
@@ -96,15 +92,13 @@ Three ways to cut wrongly:
 
 Where gradients are meant to cross iterations, add up the losses of a window of steps, call `backward()` once at its end
 and detach there. `retain_graph=True` is no way out: it keeps every past graph in memory, makes each backward longer
-than the last, and after an optimizer step it turns into the version error (`retain-graph-cover-up`).
-""",
+than the last, and after an optimizer step it turns into the version error (`retain-graph-cover-up`).""",
     not_this="""\
 - Tensors of many steps lie in a list or a buffer, and several updates read them: `stored-with-graph`.
 - The tensor was computed once, before the loop, and is never renewed: `graph-built-once`.
 - What is carried is the loss itself, as a sum: `accumulated-loss`.
 - The tensor is a constant for this loss and belongs to another optimizer's network: `undetached-target`.
-- Both backward calls stand in the same iteration: `shared-subgraph-losses` or `repeated-backward`.
-""",
+- Both backward calls stand in the same iteration: `shared-subgraph-losses` or `repeated-backward`.""",
     references=(links.SAVED_TENSORS, links.GRAPH_HISTORY, "torch.Tensor.detach"),
 )
 

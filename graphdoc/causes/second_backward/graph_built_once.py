@@ -43,8 +43,7 @@ PAGE = Page(
 A tensor that depends on parameters was computed a single time: before the training loop, in `__init__`, in a cached
 property, in a memo or under `parametrize.cached()`. The loop only reads it. The first `backward()` goes through that
 computation and frees it; the second one goes there again. The failing line often lies inside a library's `fit` or in
-the loop, which are right; what is wrong is the line that ran before them.
-""",
+the loop, which are right; what is wrong is the line that ran before them.""",
     why="""\
 PyTorch records the graph while the operations run. There is no second recording: a line that runs once makes its nodes
 once, and they last for one backward. Everything that leads from a trained parameter to the loss has to run again in
@@ -52,24 +51,21 @@ each iteration.
 
 Not only the graph would be old, the *value* is old as well. The optimizer changes the parameter, and the tensor that
 was computed from it stays what it was at the start. Where the computation saves nothing (`points + offset`), no error
-is raised at all, and the loss is evaluated for ever at the first value of the parameter.
-""",
+is raised at all, and the loss is evaluated for ever at the first value of the parameter.""",
     example="""\
 weights = torch.softmax(logits, dim=0)     # once
 for x, y in batches:
     loss = F.mse_loss((weights * x).sum(1), y)
     optimizer.zero_grad()
     loss.backward()
-    optimizer.step()
-""",
+    optimizer.step()""",
     use_instead="""\
 for x, y in batches:
     weights = torch.softmax(logits, dim=0)  # with the parameter's value of now
     loss = F.mse_loss((weights * x).sum(1), y)
     optimizer.zero_grad()
     loss.backward()
-    optimizer.step()
-""",
+    optimizer.step()""",
     fix_safety="""\
 Unsafe, since there are two readings and they train differently.
 
@@ -79,14 +75,12 @@ Unsafe, since there are two readings and they train differently.
   `torch.no_grad()`, or detach it once. No trained parameter loses its gradient.
 
 `retain_graph=True` in every iteration does not do either: the value stays old, and as soon as the computation has saved
-a parameter that is stepped, the version error follows.
-""",
+a parameter that is stepped, the version error follows.""",
     not_this="""\
 - The tensor is renewed in every iteration from its former value: `carried-state`.
 - There are many such tensors, gathered during a rollout: `stored-with-graph`.
 - It belongs to another network's objective: `undetached-target`.
-- The backward itself stands twice in the iteration: `shared-subgraph-losses`, `repeated-backward`.
-""",
+- The backward itself stands twice in the iteration: `shared-subgraph-losses`, `repeated-backward`.""",
     references=(links.GRAPH_HISTORY, links.SAVED_TENSORS, "torch.nn.utils.parametrize.cached"),
 )
 

@@ -28,24 +28,20 @@ PAGE = Page(
 two calls may stand far apart: one in a helper that "computes the loss" and one in the training loop; one plain and one
 through a gradient scaler; one in a hook or a logging function that measures a gradient. Or one line runs several times
 on one result: a gradient for each input, each class, each repetition of an inner loop that does not run the forward
-pass again.
-""",
+pass again.""",
     why="""\
 Calling backward frees the graph below the tensor, unless `retain_graph=True` was given, or `create_graph=True`, which
 implies it where `retain_graph` is not set. A loss that has been differentiated is a number afterwards, as far as
 autograd is concerned. To differentiate again, run the forward pass again.
 
 Repeating a backward on a kept graph brings nothing new: the same gradients are computed once more and added to `.grad`
-again. No error tells, and a step behind both uses twice the gradient.
-""",
+again. No error tells, and a step behind both uses twice the gradient.""",
     example="""\
 output = model(a, b)
-grads = [torch.autograd.grad(output.sum(), x)[0] for x in (a, b)]
-""",
+grads = [torch.autograd.grad(output.sum(), x)[0] for x in (a, b)]""",
     use_instead="""\
 output = model(a, b)
-grads = torch.autograd.grad(output.sum(), (a, b))  # one walk for all inputs
-""",
+grads = torch.autograd.grad(output.sum(), (a, b))  # one walk for all inputs""",
     fix_safety="""\
 - **Two calls by accident:** removing one is safe if nothing happens between them; keep the one that `zero_grad()` and
   `step()` surround. Both together, with the graph kept, would double the gradient.
@@ -56,14 +52,12 @@ grads = torch.autograd.grad(output.sum(), (a, b))  # one walk for all inputs
   before the real backward): this is where `retain_graph=True` belongs, on all calls but the last. Safe.
 - **An inner `autograd.grad`, and its loss is a term of the outer one:** `retain_graph=True` on the inner call leaves
   its result a number (first order); `create_graph=True` lets the outer loss differentiate through it as well (second
-  order, what MAML is defined with). Unsafe, since the two train differently.
-""",
+  order, what MAML is defined with). Unsafe, since the two train differently.""",
     not_this="""\
 - Two *different* losses, one common forward pass: `shared-subgraph-losses`.
 - The tensor has grown in between: `accumulated-loss`.
 - The call stands once in the program and fails in a later iteration: `carried-state`, `graph-built-once`.
-- A gradient is differentiated, and the first call had no `create_graph=True`: `missing-create-graph`.
-""",
+- A gradient is differentiated, and the first call had no `create_graph=True`: `missing-create-graph`.""",
     references=("torch.Tensor.backward", "torch.autograd.grad"),
 )
 

@@ -33,8 +33,7 @@ second arrives there and finds nothing.
 
 The losses may also be outputs of one operation: the entries of a vector that is gone through (`for loss in losses`), or
 what one custom Function returns. `DistributedDataParallel` gives out all that one forward call returns through one
-node, so two losses of such a call share a graph even where their networks share nothing.
-""",
+node, so two losses of such a call share a graph even where their networks share nothing.""",
     why="""\
 A backward frees what it has passed, and it cannot know that another loss is still going to come along the same way.
 Two losses of one forward pass are no trouble as such: if the parts that they share save nothing (an addition, a slice,
@@ -42,8 +41,7 @@ the parameters themselves), both backward calls succeed.
 
 The sum of the losses has one graph in which the common part occurs once. Since the derivative of a sum is the sum of
 the derivatives, one backward of the sum leaves in every `.grad` what two calls would have added up there, at the price
-of one walk through the common part instead of two.
-""",
+of one walk through the common part instead of two.""",
     example="""\
 features = encoder(x)
 class_loss = F.cross_entropy(classifier(features), labels)
@@ -52,8 +50,7 @@ depth_loss = F.mse_loss(depth_head(features), depth)
 optimizer.zero_grad()
 class_loss.backward()
 depth_loss.backward()
-optimizer.step()
-""",
+optimizer.step()""",
     use_instead="""\
 features = encoder(x)
 class_loss = F.cross_entropy(classifier(features), labels)
@@ -61,8 +58,7 @@ depth_loss = F.mse_loss(depth_head(features), depth)
 
 optimizer.zero_grad()
 (class_loss + depth_loss).backward()
-optimizer.step()
-""",
+optimizer.step()""",
     fix_safety="""\
 Safe where nothing happens between the two calls: no `step()`, no `zero_grad()`, no reading or clipping of gradients.
 The merged call then gives the same gradients, up to the rounding of sums in another order, in less time.
@@ -82,14 +78,12 @@ fails where the same step runs uncompiled. Compile the networks, and leave the f
 
 With a `step()` between the two calls neither is right as it stands: see `optimizer-step-before-backward`. With two
 optimizers, merging sends each loss into both networks; if one loss was not meant for the other's parameters, detach
-instead: `undetached-target`.
-""",
+instead: `undetached-target`.""",
     not_this="""\
 - The shared part leads only to parameters that this loss should not train: `undetached-target`.
 - Both calls start from the same tensor: `repeated-backward`.
 - The shared part was computed before the loop: `graph-built-once`.
-- The first of the two calls belongs to an earlier iteration: `carried-state`.
-""",
+- The first of the two calls belongs to an earlier iteration: `carried-state`.""",
     references=("torch.Tensor.backward", links.SAVED_TENSORS),
 )
 

@@ -28,8 +28,7 @@ frees the graph of it. The next update that reads the same entry, or one that sh
 recurrent state of one rollout connects all its steps), finds it freed.
 
 Where each update reads another entry, nothing is freed twice, and the first step makes the rest of the buffer stale:
-the error is then *modified by an inplace operation*.
-""",
+the error is then *modified by an inplace operation*.""",
     why="""\
 A backward frees the saved tensors of every node that it runs, whoever else still holds a tensor made by that node.
 Storing the tensor keeps the node alive, not what the node has saved. Slicing, stacking or indexing the stored tensors
@@ -37,8 +36,7 @@ makes new nodes on top and leaves the old ones below as they were: freed.
 
 Even where freeing is prevented with `retain_graph=True`, the stored graph is one of the *old* weights. After the first
 optimizer step its backward fails with *modified by an inplace operation*, because its gradient would be that of a
-network which no longer exists. Stored numbers stay valid as data; a stored graph is good for one update.
-""",
+network which no longer exists. Stored numbers stay valid as data; a stored graph is good for one update.""",
     example="""\
 for obs in rollout:
     dist = policy(obs)
@@ -49,8 +47,7 @@ for epoch in range(4):
     loss = -sum(log_prob * advantage(obs) for obs, action, log_prob in memory)
     optimizer.zero_grad()
     loss.backward()
-    optimizer.step()
-""",
+    optimizer.step()""",
     use_instead="""\
 for obs in rollout:
     with torch.no_grad():
@@ -66,8 +63,7 @@ for epoch in range(4):
         loss = loss - ratio * advantage(obs)
     optimizer.zero_grad()
     loss.backward()
-    optimizer.step()
-""",
+    optimizer.step()""",
     fix_safety="""\
 Unsafe, because different changes end the error and only the purpose of the stored tensor tells which is right.
 
@@ -78,14 +74,12 @@ Unsafe, because different changes end the error and only the purpose of the stor
   action, and compute the tensor again in every update. Where they are stored beside it already, the patch does that.
 - **It was meant for one update**, and nothing empties the buffer: empty it behind the step.
 
-A buffer that is read by one single backward and then emptied needs neither.
-""",
+A buffer that is read by one single backward and then emptied needs neither.""",
     not_this="""\
 - One tensor is carried from step to step, and each step has its own backward: `carried-state`.
 - The tensors were computed once, before any update, by a network that the loop trains: `graph-built-once`.
 - The stored tensor enters the loss of another network as a target or an advantage: `undetached-target`.
-- What is gathered is the loss, in one sum that is differentiated again and again: `accumulated-loss`.
-""",
+- What is gathered is the loss, in one sum that is differentiated again and again: `accumulated-loss`.""",
     references=(links.SAVED_TENSORS, "torch.Tensor.detach", "torch.no_grad"),
 )
 

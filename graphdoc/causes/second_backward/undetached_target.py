@@ -47,8 +47,7 @@ Two networks have a loss and an optimizer each, and the output of one enters the
 as the advantage of a policy, the target network's estimate as a TD target, a teacher's output, the generator's image
 given to the discriminator. For that loss the value is meant to be a number to compare with. As a tensor it still has
 its `grad_fn`, so the backward of one loss runs on through the *other* network and frees that network's graph. The
-other loss then finds it gone, or this one does if it comes second.
-""",
+other loss then finds it gone, or this one does if it comes second.""",
     why="""\
 Autograd does not know which loss was written for which network. It follows every edge from the loss down to the leaves,
 computes a gradient for every parameter that it meets, and frees the saved tensors on the way. An optimizer plays no
@@ -56,8 +55,7 @@ part in this: it only decides which of the accumulated gradients are used.
 
 The crash is the lucky outcome. Where both graphs happen to be fresh, nothing is raised, and the foreign loss adds its
 gradient to the critic's or generator's `.grad`, where that network's own optimizer takes it unless `zero_grad()` comes
-in between.
-""",
+in between.""",
     example="""\
 value = critic(obs)
 advantage = returns - value                 # carries the critic's graph
@@ -66,8 +64,7 @@ advantage.pow(2).mean().backward()          # frees it
 critic_optimizer.step()
 
 actor_loss = -(log_prob * advantage).mean()
-actor_loss.backward()                       # walks into the critic again
-""",
+actor_loss.backward()                       # walks into the critic again""",
     use_instead="""\
 value = critic(obs)
 advantage = returns - value
@@ -76,8 +73,7 @@ advantage.pow(2).mean().backward()
 critic_optimizer.step()
 
 actor_loss = -(log_prob * advantage.detach()).mean()  # a constant for the actor
-actor_loss.backward()
-""",
+actor_loss.backward()""",
     fix_safety="""\
 Unsafe: after `.detach()` this loss sends no gradient into the network behind the value. That is what algorithms with
 separate optimizers (actor-critic, DQN, the discriminator's step of a GAN, distillation) call for. Who owns which
@@ -89,16 +85,14 @@ differentiates (a target network, a teacher) is better computed under `torch.no_
 Adding the two losses and calling `backward()` once also ends the error, and changes the training: the critic is then
 trained by the actor's loss too. Where the other network's gradient is truly wanted (a generator trained through its
 discriminator, an actor trained through `critic(obs, actor(obs))`) do not detach: see `optimizer-step-before-backward`
-for the right order.
-""",
+for the right order.""",
     not_this="""\
 - The shared part leads to parameters that *both* losses train, with one optimizer: `shared-subgraph-losses`.
 - The value comes from the previous iteration of the same network: `carried-state`.
 - It was stored in a rollout and several updates read it: `stored-with-graph`.
 - The message is *modified by an inplace operation*, and the other optimizer has stepped already. The same `.detach()`
   is right if the value is a constant: `optimizer-step-before-backward`. Where no step but a copy wrote (the soft update
-  of a target network whose estimate came in with its graph), it is this fault.
-""",
+  of a target network whose estimate came in with its graph), it is this fault.""",
     references=("torch.Tensor.detach", "torch.no_grad", links.GRAPH_HISTORY),
 )
 

@@ -21,30 +21,24 @@ PAGE = Page(
 parameter as it is. The loss is computed, printed and never falls.
 
 Where gradients are collected over several batches, and a step is made every fourth time, `zero_grad()` before each
-`backward()` does the same to all batches but the last one.
-""",
+`backward()` does the same to all batches but the last one.""",
     why="""\
 An optimizer's step uses what `.grad` holds at that moment, and leaves out parameters whose `.grad` is None. PyTorch
-cannot know that there has been a gradient.
-""",
+cannot know that there has been a gradient.""",
     example="""\
 loss.backward()
 optimizer.zero_grad()
-optimizer.step()
-""",
+optimizer.step()""",
     use_instead="""\
 optimizer.zero_grad()
 loss.backward()
-optimizer.step()
-""",
+optimizer.step()""",
     fix_safety="""\
 Unsafe, because the parameters are trained afterwards. Move `zero_grad()` in front of `backward()`, or behind `step()`;
-where a step uses several backward calls, behind the step.
-""",
+where a step uses several backward calls, behind the step.""",
     not_this="""\
 - Nothing clears the gradients: `zero-grad-missing`.
-- The optimizer never steps: `step-missing`.
-""",
+- The optimizer never steps: `step-missing`.""",
     references=("torch.optim.Optimizer.zero_grad", links.OPTIM),
 )
 

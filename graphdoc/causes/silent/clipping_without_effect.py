@@ -26,31 +26,24 @@ PAGE = Page(
 of `backward()`, where there are none yet; or on gradients that a `GradScaler` has multiplied, so that the bound holds
 for numbers thousands of times too large. Or it is given the parameters of another network than the one that steps; or
 an iterator of parameters that something else has gone through before, the optimizer perhaps. The training runs as if
-nothing had been clipped, or with almost no gradient.
-""",
-    why="""\
-Clipping writes to the `.grad` that is there when it is called. Nothing connects it with a step.
-""",
+nothing had been clipped, or with almost no gradient.""",
+    why="Clipping writes to the `.grad` that is there when it is called. Nothing connects it with a step.",
     example="""\
 loss.backward()
 optimizer.step()
 torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-optimizer.zero_grad()
-""",
+optimizer.zero_grad()""",
     use_instead="""\
 loss.backward()
 torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
 optimizer.step()
-optimizer.zero_grad()
-""",
+optimizer.zero_grad()""",
     fix_safety="""\
 Unsafe, because steps become smaller (or, behind `unscale_`, as large as the bound says). With a scaler the order is
-`scaler.scale(loss).backward()`, `scaler.unscale_(optimizer)`, `clip_grad_norm_`, `scaler.step(optimizer)`.
-""",
+`scaler.scale(loss).backward()`, `scaler.unscale_(optimizer)`, `clip_grad_norm_`, `scaler.step(optimizer)`.""",
     not_this="""\
 - Nothing is clipped and the gradients grow: `exploding-gradients`.
-- The norm is only measured, with an infinite bound: that is no fault.
-""",
+- The norm is only measured, with an infinite bound: that is no fault.""",
     references=(links.OPTIM, "torch.nn.utils.clip_grad_norm_"),
 )
 

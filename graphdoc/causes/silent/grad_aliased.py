@@ -18,14 +18,12 @@ PAGE = Page(
     what_happened="""\
 The program keeps the gradients of one loss (`g = [p.grad for p in net.parameters()]`), clears them, computes those of
 another loss and combines the two. But `g` holds the very tensors that `p.grad` names. Clearing them in place clears
-`g`, and the second `backward()` adds its gradients to `g` as well. Both lists hold the same numbers from then on.
-""",
+`g`, and the second `backward()` adds its gradients to `g` as well. Both lists hold the same numbers from then on.""",
     why="""\
 `p.grad` is an attribute that refers to a tensor, and keeping it keeps a reference. `.data` and `.detach()` are new
 tensors over the same memory. `backward()` accumulates in place where `.grad` is there already, and
 `zero_grad(set_to_none=False)` and `p.grad.zero_()` write zeros into it. `zero_grad()` as it is by default drops the
-reference instead, and the kept tensor stays as it was: the same program is right or wrong by this flag.
-""",
+reference instead, and the kept tensor stays as it was: the same program is right or wrong by this flag.""",
     example="""\
 net.zero_grad(set_to_none=False)
 first.backward()
@@ -33,8 +31,7 @@ g = [p.grad for p in net.parameters()]
 net.zero_grad(set_to_none=False)
 second.backward()
 k = [p.grad for p in net.parameters()]
-dot = sum((a * b).sum() for a, b in zip(g, k))
-""",
+dot = sum((a * b).sum() for a, b in zip(g, k))""",
     use_instead="""\
 net.zero_grad(set_to_none=False)
 first.backward()
@@ -42,16 +39,13 @@ g = [p.grad.clone() for p in net.parameters()]
 net.zero_grad(set_to_none=False)
 second.backward()
 k = [p.grad.clone() for p in net.parameters()]
-dot = sum((a * b).sum() for a, b in zip(g, k))
-""",
+dot = sum((a * b).sum() for a, b in zip(g, k))""",
     fix_safety="""\
 Unsafe, because the training changes: what is combined is then what the program says. `.clone()` costs the memory of one
-more gradient. `torch.autograd.grad(loss, parameters)` returns new tensors and leaves `.grad` alone.
-""",
+more gradient. `torch.autograd.grad(loss, parameters)` returns new tensors and leaves `.grad` alone.""",
     not_this="""\
 - The gradients are never cleared between two steps and nobody keeps them: `zero-grad-missing`.
-- The kept gradient is to be differentiated itself: `missing-create-graph`.
-""",
+- The kept gradient is to be differentiated itself: `missing-create-graph`.""",
     references=("torch.Tensor.backward", "torch.optim.Optimizer.zero_grad", "torch.clone"),
 )
 

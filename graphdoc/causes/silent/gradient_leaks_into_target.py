@@ -44,32 +44,26 @@ earlier task, `p.clone()` keeps the graph that leads back to `p`. The derivative
 and the penalty moves nothing, however large it grows.
 
 So is the advantage of a policy: what a log-probability is multiplied with says how much to learn from an action. If it
-is computed from a value with a graph, `returns - values`, the policy's part of the loss moves the value as well.
-""",
+is computed from a value with a graph, `returns - values`, the policy's part of the loss moves the value as well.""",
     why="""\
 Autograd differentiates a loss by everything that it was computed from. It knows no goals. `module.to(device)` returns
-the module itself, and so does an assignment: a second network needs `copy.deepcopy`.
-""",
+the module itself, and so does an assignment: a second network needs `copy.deepcopy`.""",
     example="""\
 optimizer = torch.optim.Adam([*net.parameters(), *target_net.parameters()])
 goal = reward + gamma * target_net(next_state).max(dim=1).values
-loss = F.mse_loss(net(state).gather(1, action).squeeze(1), goal)
-""",
+loss = F.mse_loss(net(state).gather(1, action).squeeze(1), goal)""",
     use_instead="""\
 optimizer = torch.optim.Adam(net.parameters())
 with torch.no_grad():
     goal = reward + gamma * target_net(next_state).max(dim=1).values
-loss = F.mse_loss(net(state).gather(1, action).squeeze(1), goal)
-""",
+loss = F.mse_loss(net(state).gather(1, action).squeeze(1), goal)""",
     fix_safety="""\
 Unsafe, because it decides what is a constant for the loss. Detach the goal, or compute it under `torch.no_grad()`.
 Where both names are one network, `copy.deepcopy` makes the second one. A copy of parameters that is detached keeps its
-values, and the penalty has the gradient by the parameters themselves.
-""",
+values, and the penalty has the gradient by the parameters themselves.""",
     not_this="""\
 - The goal's graph was freed by its own backward, and PyTorch raised an error: `undetached-target`.
-- The second network is meant to learn by the same loss, and nobody copies into it.
-""",
+- The second network is meant to learn by the same loss, and nobody copies into it.""",
     references=("torch.Tensor.detach", "torch.no_grad", links.LOAD_STATE_DICT),
 )
 

@@ -20,30 +20,24 @@ PAGE = Page(
     what_happened="""\
 A loss is added to a running total, an average or a list, for the log. The loss carries its graph, so the total carries
 the graphs of all iterations. Memory and the time to free it grow with every step, although `backward()` has long been
-called for each of these losses.
-""",
+called for each of these losses.""",
     why="""\
 Adding two tensors makes a node that leads to both. PyTorch keeps a graph as long as something leads to it; it cannot
-know that a total is only meant to be printed. `backward()` frees the saved activations, not the nodes.
-""",
+know that a total is only meant to be printed. `backward()` frees the saved activations, not the nodes.""",
     example="""\
 loss.backward()
 optimizer.step()
-total += loss
-""",
+total += loss""",
     use_instead="""\
 loss.backward()
 optimizer.step()
-total += loss.item()
-""",
+total += loss.item()""",
     fix_safety="""\
 Safe: the graphs that are dropped have been used up, nothing can be differentiated through them. `.detach()` keeps a
-tensor and does not wait for a GPU, `.item()` gives a number and does.
-""",
+tensor and does not wait for a GPU, `.item()` gives a number and does.""",
     not_this="""\
 - `backward()` is called on the total, and PyTorch raised an error: `accumulated-loss`.
-- The values are meant to be differentiated together later: then no `backward()` has used them up.
-""",
+- The values are meant to be differentiated together later: then no `backward()` has used them up.""",
     references=("torch.Tensor.detach",),
 )
 

@@ -25,33 +25,27 @@ An optimizer is made from `model.parameters()`. Afterwards a layer of the model 
 a parametrization), or the whole model is copied. The loss is computed with the new parameters and gives them gradients.
 The optimizer still holds the old ones, which get no gradient any more: its `step()` does nothing for the new ones.
 
-Where two layers shared one weight and one of them gets its own afterwards, the optimizer steps the other alone.
-""",
+Where two layers shared one weight and one of them gets its own afterwards, the optimizer steps the other alone.""",
     why="""\
 An optimizer keeps references to the parameter tensors that it was given. It knows nothing of the module that they came
-from. An assignment to an attribute of the module puts another tensor in their place there and nowhere else.
-""",
+from. An assignment to an attribute of the module puts another tensor in their place there and nowhere else.""",
     example="""\
 optimizer = torch.optim.Adam(model.parameters())
 model.fc = nn.Linear(64, 10)
 F.cross_entropy(model(x), y).backward()
-optimizer.step()
-""",
+optimizer.step()""",
     use_instead="""\
 model.fc = nn.Linear(64, 10)
 optimizer = torch.optim.Adam(model.parameters())
 F.cross_entropy(model(x), y).backward()
-optimizer.step()
-""",
+optimizer.step()""",
     fix_safety="""\
 Unsafe, because more is trained than before. A new optimizer begins without the state of the old one (momentum, Adam's
-moments), and a scheduler that was made for the old one has to be made again too.
-""",
+moments), and a scheduler that was made for the old one has to be made again too.""",
     not_this="""\
 - The optimizer holds the right parameters and nobody calls its `step()`: `step-missing`.
 - The parameters were never meant for this optimizer's module: `parameters-never-reached`.
-- `model.to(device)` keeps the parameters: it changes their data in place.
-""",
+- `model.to(device)` keeps the parameters: it changes their data in place.""",
     references=(links.OPTIM,),
 )
 

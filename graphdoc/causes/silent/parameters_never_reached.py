@@ -51,26 +51,21 @@ Or a codebook is looked up, `q = codebook(z)`, and used only as `z + (q - z).det
 """,
     why="""\
 An optimizer updates what it was given and nothing else. `requires_grad=True` lets `backward()` compute a gradient; it
-does not make anybody use it.
-""",
+does not make anybody use it.""",
     example="""\
 criterion = WeightedLoss()  # has nn.Parameters
-optimizer = torch.optim.Adam(model.parameters())
-""",
+optimizer = torch.optim.Adam(model.parameters())""",
     use_instead="""\
 criterion = WeightedLoss()
-optimizer = torch.optim.Adam([*model.parameters(), *criterion.parameters()])
-""",
+optimizer = torch.optim.Adam([*model.parameters(), *criterion.parameters()])""",
     fix_safety="""\
 A codebook needs a loss on `q` itself, in front of the sum; where that goes is for the author to say, so it is not a
 patch. Giving an optimizer more parameters is unsafe, because more is trained than before. Give the loss a group of its
-own where it needs another learning rate or no weight decay. If it is not meant to learn, register it as a buffer.
-""",
+own where it needs another learning rate or no weight decay. If it is not meant to learn, register it as a buffer.""",
     not_this="""\
 - The optimizer holds older tensors in the place of these: `optimizer-holds-stale-parameters`.
 - The parameters are in an optimizer and get no gradient: `cut-by-conversion`, `cut-by-detach`.
-- A network is left out on purpose (a frozen backbone, a perceptual loss): that is no fault.
-""",
+- A network is left out on purpose (a frozen backbone, a perceptual loss): that is no fault.""",
     references=(links.OPTIM,),
 )
 

@@ -19,36 +19,30 @@ PAGE = Page(
     what_happened="""\
 A network runs in every iteration, its optimizer steps, and no loss depends on what it gives. The name of its loss is
 bound to another one before `backward()`, a term was forgotten in the sum, or the loss takes another output. Its
-parameters never get a gradient and keep their initial values.
-""",
+parameters never get a gradient and keep their initial values.""",
     why="""\
 `backward()` reaches what its loss was made of and nothing else. A result of which no loss is made is no error: its
-graph is let go with it. `step()` leaves out every parameter whose `.grad` is None.
-""",
+graph is let go with it. `step()` leaves out every parameter whose `.grad` is None.""",
     example="""\
 loss = F.mse_loss(decoder(code), x)
 loss = F.cross_entropy(classifier(code), labels)  # the first one is gone
 optimizer.zero_grad()
 loss.backward()
-optimizer.step()
-""",
+optimizer.step()""",
     use_instead="""\
 loss = F.mse_loss(decoder(code), x)
 loss = loss + F.cross_entropy(classifier(code), labels)
 optimizer.zero_grad()
 loss.backward()
-optimizer.step()
-""",
+optimizer.step()""",
     fix_safety="""\
 Display only: how much the result is to count in the loss is for the author to say. If the network is not to learn in
-this run, leave it out of the optimizer.
-""",
+this run, leave it out of the optimizer.""",
     not_this="""\
 - The loss depends on them and they get no gradient: `cut-by-detach`, `cut-by-conversion`, `cut-by-no-grad`,
   `nondifferentiable-op`.
 - The whole optimizer never finds a gradient: `steps-without-gradient`.
-- The loss reaches them and no optimizer has them: `parameters-never-reached`.
-""",
+- The loss reaches them and no optimizer has them: `parameters-never-reached`.""",
     references=(links.OPTIM, "torch.Tensor.backward"),
 )
 

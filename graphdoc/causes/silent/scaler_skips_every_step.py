@@ -20,33 +20,27 @@ PAGE = Page(
 `scaler.step(optimizer)` leaves a step out when it finds an infinity or nan in the gradients, and `scaler.update()`
 halves the scale. That is meant for the first few iterations. Here every step has been left out for a long time, and the
 scale has fallen to 1 or less: the gradients are not finite by themselves. The loop goes on, the loss may even be
-printed, and no parameter moves.
-""",
+printed, and no parameter moves.""",
     why="""\
 The scaler takes every infinity for an overflow that a smaller scale will mend. One bad row in each batch, a gradient
 that is nan (the root of zero, a logarithm of zero, an empty mean) or parameters that are not finite already look the
-same to it. It says nothing: being left out is the normal life of a step.
-""",
+same to it. It says nothing: being left out is the normal life of a step.""",
     example="""\
 distance = (model(x) - y).pow(2).sum(1).sqrt()  # zero somewhere: its derivative is infinite
 scaler.scale(distance.mean()).backward()
 scaler.step(optimizer)
-scaler.update()
-""",
+scaler.update()""",
     use_instead="""\
 distance = (model(x) - y).pow(2).sum(1).clamp_min(1e-12).sqrt()
 scaler.scale(distance.mean()).backward()
 scaler.step(optimizer)
-scaler.update()
-""",
+scaler.update()""",
     fix_safety="""\
 Display: where the operation is known that makes the first value that is not finite, that operation is told instead,
-with its own fix. Another scale, or another factor of the scaler, mends nothing.
-""",
+with its own fix. Another scale, or another factor of the scaler, mends nothing.""",
     not_this="""\
 - A few steps are left out at the beginning, or one now and then: that is how the scale is found.
-- The scaler raised an error about the order of its calls: `amp-scaler-misuse`.
-""",
+- The scaler raised an error about the order of its calls: `amp-scaler-misuse`.""",
     references=(
         ("torch.amp.GradScaler", "amp.html#gradient-scaling"),
         ("Automatic mixed precision examples", "notes/amp_examples.html"),

@@ -28,13 +28,11 @@ Two losses come from one forward pass, and the optimizer steps between their two
 optimizers PyTorch refuses the second call: a parameter that it needs has been modified. With `fused=True` there is no
 error. The second call combines activations of the old parameters with the new parameters, and its gradient belongs to
 neither. The same happens where a program writes to `p.data` between a forward and its backward: averaged weights that
-are copied in for a measurement, say, and are not taken back.
-""",
+are copied in for a measurement, say, and are not taken back.""",
     why="""\
 Every in-place operation raises a tensor's version counter, and a backward compares it with the version at which a
 tensor was saved. The fused kernels of Adam, AdamW and SGD write the parameters without raising it (as do writes to
-`.data`), so there is nothing to compare.
-""",
+`.data`), so there is nothing to compare.""",
     example="""\
 optimizer = torch.optim.AdamW(net.parameters(), fused=True)
 first, second = losses(net(x))
@@ -42,8 +40,7 @@ first.backward(retain_graph=True)
 optimizer.step()
 optimizer.zero_grad()
 second.backward()
-optimizer.step()
-""",
+optimizer.step()""",
     use_instead="""\
 optimizer = torch.optim.AdamW(net.parameters(), fused=True)
 first, _ = losses(net(x))
@@ -52,17 +49,14 @@ optimizer.step()
 optimizer.zero_grad()
 _, second = losses(net(x))
 second.backward()
-optimizer.step()
-""",
+optimizer.step()""",
     fix_safety="""\
 Unsafe, because it decides what the second loss is measured on: on the new parameters (run the forward again), or on the
 old ones (one step for both losses). Dropping `fused=True` alone turns the silence into PyTorch's error; so does writing
-to `p` under `torch.no_grad()` in the place of `p.data`.
-""",
+to `p` under `torch.no_grad()` in the place of `p.data`.""",
     not_this="""\
 - PyTorch raised the error about an in-place operation: `optimizer-step-before-backward`.
-- What was written is an activation or a buffer: `inplace-on-saved-activation`, `buffer-updated-in-place`.
-""",
+- What was written is an activation or a buffer: `inplace-on-saved-activation`, `buffer-updated-in-place`.""",
     references=(links.IN_PLACE, links.OPTIM),
 )
 

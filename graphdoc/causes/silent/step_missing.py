@@ -23,12 +23,10 @@ PAGE = Page(
     what_happened="""\
 A loss is computed for some parameters, `backward()` fills their `.grad`, and the next `zero_grad()` of their optimizer
 throws the gradients away. `step()` of this optimizer is never called, so these parameters keep their initial values. In
-a program with several networks the others go on learning, and nothing looks broken.
-""",
+a program with several networks the others go on learning, and nothing looks broken.""",
     why="""\
 `backward()` computes gradients and stores them; it changes no parameter. An optimizer changes parameters in `step()`
-and nowhere else. PyTorch cannot know that a gradient was meant to be used.
-""",
+and nowhere else. PyTorch cannot know that a gradient was meant to be used.""",
     example="""\
 critic_optimizer.zero_grad()
 critic_loss = F.mse_loss(critic(state), target)
@@ -37,8 +35,7 @@ critic_loss.backward()
 actor_optimizer.zero_grad()
 actor_loss = -critic(actor(state)).mean()
 actor_loss.backward()
-actor_optimizer.step()
-""",
+actor_optimizer.step()""",
     use_instead="""\
 critic_optimizer.zero_grad()
 critic_loss = F.mse_loss(critic(state), target)
@@ -48,18 +45,15 @@ critic_optimizer.step()
 actor_optimizer.zero_grad()
 actor_loss = -critic(actor(state)).mean()
 actor_loss.backward()
-actor_optimizer.step()
-""",
+actor_optimizer.step()""",
     fix_safety="""\
 Unsafe, because it decides when these parameters are updated. The step belongs right behind the backward call whose loss
 is for this optimizer alone: at the end of the iteration `.grad` may also hold gradients of other losses that pass
-through these parameters.
-""",
+through these parameters.""",
     not_this="""\
 - The optimizer steps, but what it holds is no longer what the model uses: `optimizer-holds-stale-parameters`.
 - The program takes the gradients for a purpose of its own, for statistics or an update by hand.
-- The optimizer steps, and the gradients do not reach it: `parameters-never-reached`.
-""",
+- The optimizer steps, and the gradients do not reach it: `parameters-never-reached`.""",
     references=(links.OPTIM, "torch.optim.Optimizer.zero_grad"),
 )
 

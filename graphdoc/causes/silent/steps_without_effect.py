@@ -21,36 +21,29 @@ PAGE = Page(
     what_happened="""\
 The gradients are right and the optimizer steps, but the parameters get nowhere. Either the program writes their old
 numbers back after each step: `load_state_dict` of an early copy stands inside the loop, or the best weights are
-restored at every batch. Or the learning rate is zero at every step, because a schedule multiplies it by 0.
-""",
+restored at every batch. Or the learning rate is zero at every step, because a schedule multiplies it by 0.""",
     why="""\
 `step()` changes the parameters in place, and `load_state_dict()` overwrites them in place: the later one counts. A
 `LambdaLR` multiplies the initial rate by what its function returns. `epoch // 1000` is 0 for a thousand epochs, and a
-warm-up that is asked once an epoch is 0 for the whole first one.
-""",
+warm-up that is asked once an epoch is 0 for the whole first one.""",
     example="""\
 for x, y in loader:
     loss_fn(model(x), y).backward()
     optimizer.step()
     optimizer.zero_grad()
-    model.load_state_dict(best)  # takes each step back
-""",
+    model.load_state_dict(best)  # takes each step back""",
     use_instead="""\
 for x, y in loader:
     loss_fn(model(x), y).backward()
     optimizer.step()
     optimizer.zero_grad()
-model.load_state_dict(best)
-""",
-    fix_safety="""\
-Display: when the old weights are to come back, and how the rate is to rise, is for the author to say.
-""",
+model.load_state_dict(best)""",
+    fix_safety="Display: when the old weights are to come back, and how the rate is to rise, is for the author to say.",
     not_this="""\
 - The updates are too small for parameters of 16 bits: `update-rounded-away`.
 - There is no gradient, or it is zero: `steps-without-gradient`, `nondifferentiable-op`.
 - The new weights are used before the old ones come back (adaptation to one sample, meta-learning): no fault.
-- A parameter stands at the bound that it is projected to: no fault.
-""",
+- A parameter stands at the bound that it is projected to: no fault.""",
     references=(links.OPTIM, "torch.optim.lr_scheduler.LambdaLR"),
 )
 

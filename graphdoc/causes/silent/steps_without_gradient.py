@@ -19,36 +19,30 @@ PAGE = Page(
 The loss is computed, the optimizer steps, and none of its parameters has a gradient: they keep their initial values to
 the end. Either no `backward()` is called at all, or the loss is made of something else: of a copy
 (`copy.deepcopy(model)`, `model.weight.data`, `nn.Parameter(self.weight)` in a forward), or of another instance of the
-model than the one that the optimizer was given.
-""",
+model than the one that the optimizer was given.""",
     why="""\
 `step()` leaves out every parameter whose `.grad` is None: in a network some layers may rightly have none in an
-iteration. That all of them have none at every step looks the same to it.
-""",
+iteration. That all of them have none at every step looks the same to it.""",
     example="""\
 learner = copy.deepcopy(model)
 loss = criterion(learner(x), y)
 optimizer.zero_grad()  # the optimizer of model
 loss.backward()
-optimizer.step()
-""",
+optimizer.step()""",
     use_instead="""\
 weights = {name: p - rate * g for (name, p), g in zip(model.named_parameters(), gradients)}
 loss = criterion(torch.func.functional_call(model, weights, x), y)
 optimizer.zero_grad()
 loss.backward()
-optimizer.step()
-""",
+optimizer.step()""",
     fix_safety="""\
 Unsafe, whatever is done, and not a patch: what the loss was to be computed from is for the author to say. Use the
 parameters themselves, or a function of them that keeps the graph, where the copy stands; or give the optimizer what the
-loss does reach.
-""",
+loss does reach.""",
     not_this="""\
 - The place where the values leave the graph is known: `cut-by-conversion`, `cut-by-detach`, `cut-by-no-grad`.
 - The parameters get gradients, which are cleared before the step: `cleared-before-step`.
-- The model's parameters were replaced after the optimizer was made: `optimizer-holds-stale-parameters`.
-""",
+- The model's parameters were replaced after the optimizer was made: `optimizer-holds-stale-parameters`.""",
     references=(links.OPTIM, "torch.Tensor.backward"),
 )
 

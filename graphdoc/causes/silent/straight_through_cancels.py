@@ -23,27 +23,20 @@ PAGE = Page(
 gradient. Everything in front of it receives exactly zero.
 
 Or both sides of a difference are the same function of the parameters: in `(new - old).exp()` of a policy gradient,
-`old` was computed in the same iteration and not detached. The ratio is 1 whatever the policy is.
-""",
+`old` was computed in the same iteration and not detached. The ratio is 1 whatever the policy is.""",
     why="""\
 The derivative of `x + (q - x)` by `x` is 1 - 1 = 0. With `(q - x).detach()` the second part is a constant and the
-derivative is 1.
-""",
+derivative is 1.""",
     example="""\
 q = torch.round(x)
-x = x + (q - x)
-""",
+x = x + (q - x)""",
     use_instead="""\
 q = torch.round(x)
-x = x + (q - x).detach()
-""",
-    fix_safety="""\
-Unsafe, because parameters are trained that were not before. The forward values stay as they are.
-""",
+x = x + (q - x).detach()""",
+    fix_safety="Unsafe, because parameters are trained that were not before. The forward values stay as they are.",
     not_this="""\
 - The rounded value is used by itself: `nondifferentiable-op`.
-- A loss of zero, an expert without inputs, a layer that starts at zero: gradients that are zero for now.
-""",
+- A loss of zero, an expert without inputs, a layer that starts at zero: gradients that are zero for now.""",
     references=("torch.Tensor.detach",),
 )
 

@@ -19,35 +19,29 @@ PAGE = Page(
     what_happened="""\
 The parameters are `bfloat16` or `float16`, they have gradients, the optimizer steps, and nearly all of their elements
 are bit by bit what they were before. The update is not zero: it is smaller than half the distance to the next number,
-and the sum is rounded back.
-""",
+and the sum is rounded back.""",
     why="""\
 A `bfloat16` has 8 significant bits: near 1 the next number is 0.0078 away, near 0.1 it is 0.0005. `step()` adds the
 update to the parameter in the parameter's own format. With Adam an update is about as large as the learning rate, so
-at a rate of 1e-5 only elements below 0.004 can move. Nothing fails, and the loss goes down a little by those.
-""",
+at a rate of 1e-5 only elements below 0.004 can move. Nothing fails, and the loss goes down a little by those.""",
     example="""\
 model = Net().to(torch.bfloat16)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
-loss = criterion(model(x.to(torch.bfloat16)), y)
-""",
+loss = criterion(model(x.to(torch.bfloat16)), y)""",
     use_instead="""\
 model = Net()  # float32, and computes in 16 bits all the same
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
 with torch.autocast("cuda", dtype=torch.bfloat16):
-    loss = criterion(model(x), y)
-""",
+    loss = criterion(model(x), y)""",
     fix_safety="""\
 Display: it costs memory, or changes the numbers. Keep the parameters in 32 bits and compute under `autocast`; or let
 the optimizer hold a copy of 32 bits and copy it into the model after each step. An optimizer that rounds at random, or
-keeps what was rounded off, needs less memory. A larger learning rate helps only what it is not too large for.
-""",
+keeps what was rounded off, needs less memory. A larger learning rate helps only what it is not too large for.""",
     not_this="""\
 - The learning rate is still rising, or has fallen to nearly zero at the end of a schedule.
 - A few small tensors stand still, such as the weights of a norm, which are near 1.
 - A `GradScaler` leaves out every step: `scaler-skips-every-step`.
-- The gradients themselves are zero: `nondifferentiable-op`.
-""",
+- The gradients themselves are zero: `nondifferentiable-op`.""",
     references=(links.OPTIM, ("Automatic mixed precision", "amp.html"), ("torch.finfo", "type_info.html")),
 )
 

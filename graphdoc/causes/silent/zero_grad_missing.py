@@ -20,32 +20,26 @@ PAGE = Page(
     what_happened="""\
 The training loop calls `backward()` and `step()`, and nothing clears the gradients in between: `zero_grad()` is
 missing, stands in front of the loop, or clears another optimizer or module. Each step then uses the gradients of all
-the iterations before it as well.
-""",
+the iterations before it as well.""",
     why="""\
 `backward()` adds to `.grad`; it does not replace it. That allows to accumulate gradients over several backward calls
-before one step. Where one accumulation ends, only the program knows.
-""",
+before one step. Where one accumulation ends, only the program knows.""",
     example="""\
 optimizer.zero_grad()
 for x, y in loader:
     loss_fn(model(x), y).backward()
-    optimizer.step()
-""",
+    optimizer.step()""",
     use_instead="""\
 for x, y in loader:
     optimizer.zero_grad()
     loss_fn(model(x), y).backward()
-    optimizer.step()
-""",
+    optimizer.step()""",
     fix_safety="""\
 Unsafe, because every step but the first changes. With gradient accumulation `zero_grad()` belongs behind the step, not
-in front of each `backward()`.
-""",
+in front of each `backward()`.""",
     not_this="""\
 - The gradients are cleared between `backward()` and `step()`: `cleared-before-step`.
-- The program keeps `.grad` itself and goes on using it: `grad-aliased`.
-""",
+- The program keeps `.grad` itself and goes on using it: `grad-aliased`.""",
     references=("torch.optim.Optimizer.zero_grad", "torch.Tensor.backward"),
 )
 
