@@ -122,7 +122,7 @@ class Unreduced:
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
-        if not (self._calls or self._alone or self._bypassed):
+        if not (self._calls or self._alone or self._bypassed or (self._stepped and self.looks < MOST_LOOKS)):
             return
         count = self._count()
         if self._bypassed and count != self._before:
@@ -134,7 +134,10 @@ class Unreduced:
             self._alone.clear()  # what was sent may have been the parameters
         if mine:
             self._judge(mine[-1], held, seen, count)
-            self._stepped = self._sampled((i, held[i]) for i in mine[-1].leaves if i in held)
+            self._stepped = {}
+        # A step in between, by gradients that were averaged, changes parameters as well.
+        known = mine[-1].leaves if mine else self._stepped.keys()
+        self._stepped |= self._sampled((i, held[i]) for i in known if i in held)
         self._before = count
 
     def _averaged(self, count: int, leaves: dict[int, Any]) -> bool:
