@@ -27,6 +27,12 @@ def stopped_steps(base: Trace, patched: Trace) -> list[str]:
     return sorted(base.optimizer_name(o) for o in gone)
 
 
+def idle_before(base: Trace, failing: int) -> bool:
+    """Whether the original stepped before it failed, and none of these steps had a gradient: that is another fault."""
+    before = [s for s in base.steps if failing < 0 or s.index < failing]
+    return bool(before) and not any(s.gradients for s in before)
+
+
 def silent_afterwards(patched: Trace, failing: int, gone: str) -> str:
     """A sentence if every gradient is zero or missing from the point of the failure on."""
     later = [s for s in patched.steps if s.index > failing]

@@ -31,6 +31,7 @@ from graphdoc.verify.measures import (
     draws_again,
     draws_elsewhere,
     graph_grows,
+    idle_before,
     names_of,
     new_warnings,
     reference_difference,
@@ -417,7 +418,8 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     still = reaches_nothing(trace, baseline.covered)
     if still:
         return Verdict(False, still, data)
-    silent = silent_afterwards(trace, baseline.failing, baseline.gone)
+    idle = safe and idle_before(base, baseline.failing)
+    silent = "" if idle else silent_afterwards(trace, baseline.failing, baseline.gone)
     if silent:
         return Verdict(False, silent, data)
     old = walks_old_graph(base, trace, baseline.failing, baseline.gone)

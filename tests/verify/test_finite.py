@@ -45,7 +45,7 @@ def verdict_on(tmp_path, program, *edits, unfinite=True):
         ((DIVISOR,), False, "the loss at train.py:13 is inf"),
         ((LOG,), False, "the loss at train.py:13 is nan"),
         ((DIVISOR, LOG), True, "every parameter of its optimizers receives gradient"),
-        ((DIVISOR, LOG, ("-share", "-0 * share")), False, "no step behind it has a gradient other than zero"),
+        ((DIVISOR, LOG, ("-share", "-0 * share")), False, "no later step has a gradient other than zero"),
     ],
     ids=["log is left", "division is left", "both bounded", "zeros alone"],
 )

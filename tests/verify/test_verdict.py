@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tracing import Sick, traced
@@ -1024,3 +1025,27 @@ def test_leaves_of_no_optimizer_are_compared_at_a_failing_call_that_is_the_last_
     assert (right.verified, right.data.get("max_relative_difference"), right.unmeasured) == (True, 0.0, False)
     cut = sick.judge(sick.edited(("y[:2] =", "y = y.clone()\ny[:2] = y.detach()[:2] * 2 - 0.5\n#")), safe=True)
     assert cut.verified is None and not cut.equal and "gradients differ from the reference" in cut.summary
+
+
+TRAINED_IN_VAIN = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Linear(3, 1)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(4):
+    out = model(torch.randn(5, 3))
+    loss = torch.tensor(out.pow(2).mean().item(), requires_grad=True)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+print(out.numpy())
+"""
+
+
+def test_steps_that_had_no_gradient_before_the_failure_are_another_fault(tmp_path: Path) -> None:
+    sick = Sick(tmp_path, TRAINED_IN_VAIN)
+    patched = sick.edited(("out.numpy()", "out.detach().numpy()"))
+    assert sick.judge(patched, safe=True).verified is not False
+    assert "no later step has a gradient" in sick.judge(patched).summary  # of a change that may take gradients away
