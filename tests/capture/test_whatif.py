@@ -339,6 +339,36 @@ def test_a_step_that_cannot_be_repeated_is_not_measured(tmp_path: Path, name: st
     assert not told(evidence)
 
 
+CLIPPED = """
+from torch import nn
+maker, critic = nn.Linear(2, 3), nn.Linear(3, 1)
+first = torch.optim.SGD(critic.parameters(), lr=0.05)
+second = torch.optim.SGD(maker.parameters(), lr=0.01)
+nn.init.constant_(critic.bias, -0.01)
+for _ in range(8):
+    apart = critic(maker(torch.randn(16, 2)).detach()).mean() - critic(torch.randn(16, 3) + 1).mean()
+    first.zero_grad()
+    apart.backward()
+    critic.bias.grad = None
+    first.step()
+    with torch.no_grad():
+        for p in critic.parameters():
+            p.clamp_(-0.01, 0.01)
+    loss = -critic(maker(torch.randn(16, 2))).mean()
+    second.zero_grad()
+    loss.backward()
+    second.step()
+"""
+
+
+def test_a_parameter_at_the_bound_that_it_is_clipped_to_is_not_moved(tmp_path: Path) -> None:
+    """A move would be clipped away: that the loss does not follow it says nothing of the gradient."""
+    evidence = measured(tmp_path, CLIPPED)
+    looks: list[Any] = [look for s in evidence.signs for look in s.facts.get("looks", ())]
+    given = [a["answer"] for look in looks for a in look["answers"]]
+    assert "agrees" in given and "another" not in given, looks
+
+
 def test_threads_are_a_reason(tmp_path: Path) -> None:
     evidence = measured(tmp_path, program("z = enc(x)", THREAD))
     assert any("more than one thread" in line for line in gradients(evidence))

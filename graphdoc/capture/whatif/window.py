@@ -76,14 +76,14 @@ class Window:
         self._row: dict[str, Any] | None = None
         self._inputs: list[int] | None = None
         self._within = target.within
-        self._totals: list[float] = []
+        self._totals: list[tuple[int, float]] = []
         self._written: set[int] = set()
         self._entered = ExitStack()
 
     def begin(self) -> None:
         """Move what is to be moved."""
         # Within its step an optimizer adds to what is there: a move stays.
-        self._totals = self._sums() if self._move.first and not self._within else []
+        self._totals = self._states() if self._move.first and not self._within else []
         if self._move.directions is not None:
             with self._torch.no_grad():
                 for p, direction in zip(self._target.parameters, self._move.directions, strict=True):
@@ -92,8 +92,10 @@ class Window:
         if self._move.watch is not None:
             self._entered.enter_context(self._move.watch)
 
-    def _sums(self) -> list[float]:
-        return [float(p.detach().double().sum()) for p in self._target.parameters]
+    def _states(self) -> list[tuple[int, float]]:
+        """What shows a write: the version where it is counted, else the numbers. One that stands at the bound it is
+        clipped to keeps its number."""
+        return [(p._version, float(p.detach().double().sum())) for p in self._target.parameters]
 
     # -- backward calls ------------------------------------------------------------------------------------------
 
@@ -135,7 +137,7 @@ class Window:
             row["weights"] += float(weight.sum())
         row["times"] += 1
         if self._totals:  # what the program itself puts there takes the place of any move
-            self._written |= {i for i, (a, b) in enumerate(zip(self._totals, self._sums(), strict=True)) if a != b}
+            self._written |= {i for i, (a, b) in enumerate(zip(self._totals, self._states(), strict=True)) if a != b}
         self._before = []
         if self._looks_at_gains and inputs is None:
             self._before = [None if p.grad is None else p.grad.detach().clone() for p in target.parameters]

@@ -57,7 +57,9 @@ def recognise(program: Program) -> Finding | None:
 
 def _taken_back(program: Program, sign: Sign) -> Finding:
     name, whose = optimizer_of(program.optimizers, sign), folded(sign.parameters)
-    code = code_at(program.sources, innermost_user(sign.stack))
+    at = innermost_user(sign.stack)
+    whole = bindings.statement_at(program.sources, at)
+    code = bindings.text_of(whole) if isinstance(whole, ast.Assign | ast.Expr) else code_at(program.sources, at)
     return Finding(
         0.9,
         Proof.STEPS.confidence,
