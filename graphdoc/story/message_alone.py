@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from graphdoc.evidence import Raised, Stale
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding
 from graphdoc.model import Confidence, Role
 from graphdoc.program.exception import VERSION, message_of
 from graphdoc.program.observed import Program
@@ -157,8 +157,6 @@ def from_message(
     confidence: Confidence = "possible",
     role: Role = "failed",
     label: str = "",
-    facts: Sequence[str] = (),
-    remedies: Sequence[Remedy] = (),
 ) -> Finding | None:
     """A finding from words alone, or None where none of these messages speaks for the cause ``slug``.
 
@@ -170,4 +168,4 @@ def from_message(
         return None
     frame = innermost_user(program.raised.stack) if program.raised else None
     spans = (span(role, frame, label, program.sources),) if frame else ()
-    return Finding(strength, confidence, title, explanation, spans, tuple(facts), tuple(remedies))
+    return Finding(strength, confidence, title, explanation, spans)

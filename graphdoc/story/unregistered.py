@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphdoc.evidence import Frame, Optimizer, Parameter, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy, distinct, together
+from graphdoc.finding import Finding, Remedy, together
 from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.gathered_parameters import Collected, OneShot, never_given
@@ -178,11 +178,9 @@ def ungiven_places(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
     name = optimizer_of(optimizers, sign)
     own = name_of(optimizers, sign)
     making = made(sources, own) if own else None
-    return distinct(
-        (
-            *((span("cause", making.frame(sources), f"{name} is not given them", sources),) if making else ()),
-            *span_of("related" if making else "cause", sign.stack, f"gives gradients to {whose}", sources),
-        )
+    return (
+        *((span("cause", making.frame(sources), f"{name} is not given them", sources),) if making else ()),
+        *span_of("related" if making else "cause", sign.stack, f"gives gradients to {whose}", sources),
     )
 
 

@@ -168,13 +168,7 @@ def _spans(program: Program) -> tuple[Span, ...]:
     made = span_of(
         "cause", loss_made(program.evidence.extras)[1], "the loss is made here, from constants", program.sources
     )
-    return distinct(
-        (
-            *_assigned(program),
-            *made,
-            *program.raised_span("the loss that arrives here is a constant"),
-        )
-    )
+    return (*_assigned(program), *made, *program.raised_span("the loss that arrives here is a constant"))
 
 
 def _remedies(sources: SourceTexts, extras: dict[str, Any]) -> tuple[Remedy, ...]:
