@@ -239,16 +239,19 @@ class Sites:
         self._numbers: dict[tuple[int, ...], int] = {}
         self._known: dict[tuple[int, int], int] = {}
 
-    def of(self, node: Any) -> int:
+    def of(self, found: walk.Found) -> int:
         """The number of the expression that made this node."""
-        kept = kept_in(node)
-        if not isinstance(kept, Stack):
-            return self._number(kept if isinstance(kept, list) else [])
-        key = id(kept.chain), kept.lasti
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = self._number(kept)
-        return known
+        if found.site < 0:
+            kept = found.kept
+            if not isinstance(kept, Stack):
+                found.site = self._number(kept if isinstance(kept, list) else [])
+                return found.site
+            key = id(kept.chain), kept.lasti
+            known = self._known.get(key)
+            if known is None:
+                known = self._known[key] = self._number(kept)
+            found.site = known
+        return found.site
 
     def _number(self, stack: Any) -> int:
         return self._numbers.setdefault(site_of(stack, library=True), len(self._numbers))
@@ -417,9 +420,9 @@ class Autopsy:
         same expression made."""
         if met.released or "CopySlices" not in met.op:
             return
-        made = self.sites.of(met.node)
+        made = self.sites.of(met)
         for found in self.order:
-            if found.op == met.op and found.sequence <= met.sequence and self.sites.of(found.node) == made:
+            if found.op == met.op and found.sequence <= met.sequence and self.sites.of(found) == made:
                 found.released = found.saves = True
 
     @property
@@ -437,18 +440,17 @@ class Autopsy:
 
     def _failing(self, failing: Stack | None, name: str = "") -> int:
         if failing is not None:
-            shared = [f for f in self.order if f.node.metadata.get("traceback_") is failing]
+            alike = (f for f in self.order if f.kept is failing)
+            shared = [f for f in alike if f.node.metadata.get("traceback_") is failing]
             if len(shared) > 1:
                 # Nodes of one operation have one stack; the engine comes to the one with the highest number first.
-                shared = [f for f in shared if f.node.name() == name] or [
-                    f for f in shared if f.sequence < walk.NO_SEQUENCE
-                ]
+                shared = [f for f in shared if f.op == name] or [f for f in shared if f.sequence < walk.NO_SEQUENCE]
                 shared.sort(key=lambda f: -f.sequence)
             if shared:
                 return shared[0].number
         # Without the engine's word: the first node that it would have met, highest number first.
         hit = [f for f in self.order if f.released or f.stale]
-        hit = [f for f in hit if f.node.name() == name] or hit
+        hit = [f for f in hit if f.op == name] or hit
         return max(hit, key=lambda f: f.sequence).number if hit and failing is None else -1
 
     def names(self, bits: int) -> list[str]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture.code_places import is_user_file, position, spot
 from graphdoc.capture.facts import shape_of
 from graphdoc.capture.frames import frames_of, site_of
-from graphdoc.capture.node_stacks import kept_in
 from graphdoc.capture.stacks import Stack
 from graphdoc.capture.walk import NO_SEQUENCE
 from graphdoc.evidence import PART_FRAMES, PART_NAMES, Evidence, Folded, Part
@@ -50,7 +49,7 @@ class Folding:
         sites = [self._site(found) for found in order]
         for depth in _DEPTHS:
             places: dict[Key, int] = {}
-            part_of = [places.setdefault(self._key(f, sites[f.number], depth), len(places)) for f in order]
+            part_of = self._parts(order, sites, depth, places)
             if len(places) <= MOST_PARTS or depth == 0:
                 break
         folded = Folded([Part() for _ in places], root=part_of[0])
@@ -64,10 +63,24 @@ class Folding:
             folded.homes[ident] = part_of[number]
         return folded
 
+    def _parts(self, order: list[Found], sites: list[tuple[int, ...]], depth: int, places: dict[Key, int]) -> list[int]:
+        """The number of each node's part. The nodes of one site, old and new ones apart, share theirs."""
+        known: dict[tuple[bool, int], int] = {}
+        part_of = []
+        for found, site in zip(order, sites, strict=True):
+            alike = (found.sequence >= self._latest, id(site)) if site and found.leaf is None else None
+            part = known.get(alike) if alike is not None else None
+            if part is None:
+                part = places.setdefault(self._key(found, site, depth), len(places))
+                if alike is not None:
+                    known[alike] = part
+            part_of.append(part)
+        return part_of
+
     def _site(self, found: Found) -> tuple[int, ...]:
         """The user's frames that led to a node, innermost first; what the nodes of one running function share is read
         once."""
-        kept = kept_in(found.node) if found.leaf is None else None
+        kept = found.kept if found.leaf is None else None
         if not isinstance(kept, Stack):
             return site_of(kept) if isinstance(kept, list) else ()
         known = self._sites.get((id(kept.chain), kept.lasti))

@@ -59,6 +59,12 @@ def _metadata_with(stack: Stack) -> list[dict[Any, Any]]:
     return those(gc.get_objects(0)) or those(gc.get_objects(1)) or those(gc.get_referrers(stack))
 
 
+def is_known(kept: Any) -> bool:
+    """Whether what was kept for a node tells where it was made. Of a ``Stack`` that is not asked by its length, for
+    which it is made into text."""
+    return isinstance(kept, Stack) or (isinstance(kept, list) and bool(kept))
+
+
 def kept_in(node: Any) -> Any:
     """What was kept for this node: a ``Stack``, or where that was not possible the lines of anomaly mode's own text."""
     kept = node.metadata.get("traceback_")

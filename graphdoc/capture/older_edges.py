@@ -14,10 +14,9 @@ from graphdoc.capture.event_stacks import is_below
 from graphdoc.capture.facts import grad_fn_of
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.journal import Entry
-from graphdoc.capture.node_stacks import kept_in
 from graphdoc.capture.stacks import Stack
 from graphdoc.capture.summands import emptied
-from graphdoc.capture.walk import NO_SEQUENCE, Found
+from graphdoc.capture.walk import NO_SEQUENCE, Above, Found
 from graphdoc.capture.weights import weight_of
 from graphdoc.evidence import Evidence, Holder, OlderEdge, Tensor
 
@@ -132,7 +131,7 @@ other."""
 
 
 def compared_edges(
-    order: list[Found], upper: dict[int, list[int]], bits: list[int], numbers: list[int], edges: list[tuple[int, int]]
+    order: list[Found], upper: Above, bits: list[int], numbers: list[int], edges: list[tuple[int, int]]
 ) -> dict[tuple[int, int], str]:
     """Those of the edges whose value, on every way up, is set against something that reaches all the same parameters
     without such an edge, before anything else is mixed with it: as a ``ratio`` (of probabilities), or a ``distance``;
@@ -143,7 +142,7 @@ def compared_edges(
 
     Args:
         order: the nodes of the graph, as ``walk`` found them.
-        upper: the nodes that lead to each of them at once, as ``above`` tells.
+        upper: the nodes that lead to each of them at once.
         bits: the leaves that each of them leads to, as bit sets.
         numbers: what ``upward`` says of the graph.
         edges: from a fresh node to one of the older graph.
@@ -169,7 +168,7 @@ def compared_edges(
 
 def _compared(
     order: list[Found],
-    upper: dict[int, list[int]],
+    upper: Above,
     fresh: list[int],
     mixed: list[bool],
     older: set[int],
@@ -207,7 +206,7 @@ def _compared(
         if computed and op.startswith(COMPARING) and (not op.startswith(_DIFFERENCE) or _turned(order, upper, n)):
             weak.add(_ASIDE)
             continue
-        if beside or not upper.get(n):
+        if beside or not upper[n]:
             return ""
         new = set(upper[n]) - way
         way |= new
@@ -217,11 +216,11 @@ def _compared(
     return how if whole or how == _LINEAR else "part"
 
 
-def _turned(order: list[Found], upper: dict[int, list[int]], start: int) -> str:
+def _turned(order: list[Found], upper: Above, start: int) -> str:
     """What a difference is first made into, of ``_TURNS``, through what leaves it one; or nothing."""
     todo, seen = [start], {start}
     while todo:
-        for n in upper.get(todo.pop(), ()):
+        for n in upper[todo.pop()]:
             op = order[n].op
             if op.startswith(_TURNS) or (op == _PRODUCT and len(set(order[n].following)) < len(order[n].following)):
                 return op
@@ -245,13 +244,14 @@ class OlderEdges:
     def __init__(self, seen: Autopsy) -> None:
         self.seen = seen
         self._holders = OutputHolders(seen)
-        self._made_at: dict[int, list[int]] | None = None
+        self._latest: dict[tuple[int, str], int] | None = None
+        """The highest number of a node by the expression that made it, and by that and its operation."""
 
     def fill(self, evidence: Evidence, entry: Entry) -> None:
         """Tell the carried tensors, the calls that freed what lies behind them, and what else is kept."""
         order = self.seen.order
         backwards = [e for e in self.seen.entries if e.kind in ("backward", "grad") and e.index < entry.index]
-        freed_by = {n: self._freeing(order[n], backwards, entry) for n in self.seen.dead}
+        freed_by = self._freed(backwards, entry)
         edges = self._crossing(freed_by)
         if not edges and any(order[n].released for n in self.seen.dead):
             edges, shared = self._shared(backwards, entry)
@@ -304,8 +304,8 @@ class OlderEdges:
             evidence.degraded.append(f"how a package clears what it keeps was not looked up: {type(e).__name__}: {e}")
 
     @cached_property
-    def _above(self) -> dict[int, list[int]]:
-        return walk.above(self.seen.order)
+    def _above(self) -> walk.Above:
+        return walk.Above(self.seen.order)
 
     def _fill_recorded(self, evidence: Evidence, entry: Entry, mark: int) -> None:
         """``extras["recorded"]``: how many operations were recorded since the freeing call, how many of these are in
@@ -341,13 +341,13 @@ class OlderEdges:
     def _alike(self, takers: set[int], makers: set[int]) -> tuple[set[int], set[int]]:
         """The nodes that the same expressions made as these, and as those."""
         order, sites = self.seen.order, self.seen.sites
-        of_takers, of_makers = ({(order[n].op, sites.of(order[n].node)) for n in some} for some in (takers, makers))
+        of_takers, of_makers = ({(order[n].op, sites.of(order[n])) for n in some} for some in (takers, makers))
         ops = {op for op, _ in of_takers | of_makers}
         taking, making = set(), set()
         for found in order:
             op = found.op
             if op in ops:
-                made = op, sites.of(found.node)
+                made = op, sites.of(found)
                 if made in of_takers:
                     taking.add(found.number)
                 if made in of_makers:
@@ -374,27 +374,45 @@ class OlderEdges:
 
     def _again(self, consumer: int, producer: int, mark: int) -> tuple[bool, bool]:
         """Whether the call that made the producer was made again since the last backward; and feeds on the producer."""
-        if self._made_at is None:
-            self._made_at = {}
-            for found in self.seen.order:
-                if isinstance(kept_in(found.node), Stack):
-                    self._made_at.setdefault(self.seen.sites.of(found.node), []).append(found.number)
-        node = self.seen.order[producer].node
-        same = self._made_at.get(self.seen.sites.of(node), [])
-        newer = {n for n in same if self.seen.order[n].sequence >= mark > self.seen.order[producer].sequence}
-        remade = any(self.seen.order[n].op == node.name() for n in newer)
-        if not newer:
+        order, sites = self.seen.order, self.seen.sites
+        if self._latest is None:
+            latest: dict[tuple[int, str], int] = {}
+            for found in order:
+                if isinstance(found.kept, Stack):
+                    key = sites.of(found), found.op
+                    if found.sequence > latest.get(key, -1):
+                        latest[key] = found.sequence
+            for (site, _), number in list(latest.items()):
+                latest[site, ""] = max(number, latest.get((site, ""), -1))
+            self._latest = latest
+        site = sites.of(order[producer])
+        if not self._latest.get((site, ""), -1) >= mark > order[producer].sequence:
             return False, False
+        remade = self._latest.get((site, order[producer].op), -1) >= mark
         seen, todo = {consumer}, [consumer]
         while todo and len(seen) < 50_000:
             n = todo.pop()
-            if n in newer:
+            if order[n].sequence >= mark and sites.of(order[n]) == site and isinstance(order[n].kept, Stack):
                 return True, True
-            for m in self._above.get(n, ()):
+            for m in self._above[n]:
                 if m not in seen:
                     seen.add(m)
                     todo.append(m)
         return False, remade
+
+    def _freed(self, backwards: list[Entry], failing: Entry) -> dict[int, Entry | None]:
+        """The call that released each of the dead nodes; what lies between the same calls is asked once."""
+        made, roots = sorted(e.sequence for e in backwards), sorted(e.root for e in backwards)
+        known: dict[tuple[int, int, int], Entry | None] = {}
+        out: dict[int, Entry | None] = {}
+        for n in self.seen.dead:
+            found = self.seen.order[n]
+            number = found.sequence
+            key = bisect.bisect_right(made, number), bisect.bisect_left(roots, number), self.seen.bits[n]
+            if key not in known:
+                known[key] = self._freeing(found, backwards, failing)
+            out[n] = known[key]
+        return out
 
     def _freeing(self, found: walk.Found, backwards: list[Entry], failing: Entry) -> Entry | None:
         """The backward call that released a node: the first one after it was made that reaches the same leaves.
@@ -484,7 +502,7 @@ class OlderEdges:
         numbers = {f.node: f.number for f in self.seen.order}
         other = walk.walk([root], self.seen.limit)
         bits, _, _ = walk.below(other, set(), walk.upward(other))
-        upper = walk.above(other)
+        upper = walk.Above(other)
         for found in other:
             if found.node in numbers or len(evidence.earlier_edges) >= MOST_TOLD:
                 continue

@@ -67,12 +67,12 @@ def _memory(group: Any) -> set[int | None]:
 
 def _writes(autopsy: Autopsy) -> list[int]:
     """The writes into views on the ways to the failing node, the nearest ones to it first."""
-    above = walk.above(autopsy.order)
+    above = walk.Above(autopsy.order)
     found, known, todo = [], {autopsy.failing}, [autopsy.failing]
     for number in todo:
         if "CopySlices" in autopsy.order[number].op:
             found.append(number)
-        new = [n for n in above.get(number, ()) if n not in known]
+        new = [n for n in above[number] if n not in known]
         known.update(new)
         todo += new
     return found

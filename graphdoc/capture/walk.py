@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import re
+import sys
+from array import array
 from collections.abc import Container, Iterable, Iterator
 from heapq import heappop, heappush
+from operator import attrgetter
 from typing import Any
 
 from graphdoc.capture import saved
 from graphdoc.capture.facts import storage_of
+from graphdoc.capture.node_stacks import kept_in
 from graphdoc.capture.saved_contents import contents
 
 _VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
@@ -21,24 +25,54 @@ VIEWS |= {"SliceBackward0", "SelectBackward0", "ExpandBackward0"}
 """Nodes of operations that copy nothing."""
 
 
-class Found:
-    """One node of the walk. ``saved`` holds (attribute, expected version, current version) of its stale tensors."""
+_NOTHING: Any = ()
+"""Stands for the lists of the many nodes that have nothing in them."""
 
-    __slots__ = ("following", "leaf", "node", "number", "released", "saves", "sequence", "stale")
+
+class Found:
+    """One node of the walk. ``stale`` holds (attribute, expected version, current version) of its stale tensors. What
+    is asked of a node in C++ is asked once, and kept."""
+
+    __slots__ = (
+        "_kept",
+        "_op",
+        "following",
+        "leaf",
+        "node",
+        "number",
+        "released",
+        "saves",
+        "sequence",
+        "site",
+        "stale",
+    )
 
     def __init__(self, number: int, node: Any, sequence: int) -> None:
         self.number = number
         self.node = node
         self.sequence = sequence
-        self.following: list[int] = []
+        self.following: list[int] = _NOTHING
         self.released = False
         self.saves = False
-        self.stale: list[tuple[str, int, int]] = []
+        self.stale: list[tuple[str, int, int]] = _NOTHING
         self.leaf: Any = None
+        self.site = -1
+        """The number of the expression that made it, once that was asked (``graphdoc.capture.autopsy.Sites``)."""
+        self._op: str | None = None
+        self._kept: Any = _NOTHING
 
     @property
     def op(self) -> str:
-        return str(self.node.name())
+        if self._op is None:
+            self._op = sys.intern(str(self.node.name()))
+        return self._op
+
+    @property
+    def kept(self) -> Any:
+        """See ``graphdoc.capture.node_stacks.kept_in``."""
+        if self._kept is _NOTHING:
+            self._kept = kept_in(self.node)
+        return self._kept
 
 
 NO_SEQUENCE = 1 << 62
@@ -48,7 +82,7 @@ DEEP = 10_000
 """Graphs with more nodes than this are never freed once they have been walked."""
 MOST_NODES = 2_000_000
 """Nodes of one graph that are walked."""
-MOST_ASKED = 20_000
+MOST_ASKED = 5_000
 """Released nodes that are asked one by one."""
 
 _saved_names: dict[type, tuple[str, ...]] = {}
@@ -128,7 +162,7 @@ def walk(roots: Iterable[Any], limit: int = MOST_NODES) -> list[Found]:
         if not following:
             found.leaf = getattr(found.node, "variable", None)
             continue
-        numbers = found.following
+        numbers = found.following = []
         for node, _ in following:
             if node is not None:
                 number = known.get(node)
@@ -156,7 +190,7 @@ def examine_all(order: list[Found], limit: int = NO_SEQUENCE) -> int:
     asked = 0
     inferred = 0
     below = bytearray(len(order))
-    for found in sorted(order, key=lambda f: -f.sequence):
+    for found in sorted(order, key=attrgetter("sequence"), reverse=True):
         if found.sequence > limit:
             continue
         if asked >= MOST_ASKED and below[found.number]:
@@ -216,11 +250,10 @@ def _examine_one(found: Found, name: str) -> None:
 
 def _note(found: Found, name: str, message: str) -> None:
     found.saves = True
-    versions = _VERSIONS.search(message)
-    if versions:
-        found.stale.append((name, int(versions[2]), int(versions[1])))
-    elif of_released(message):
+    if of_released(message):
         found.released = True
+    elif versions := _VERSIONS.search(message):
+        found.stale = [*found.stale, (name, int(versions[2]), int(versions[1]))]
 
 
 def of_released(message: str) -> bool:
@@ -252,13 +285,27 @@ def upward(order: list[Found]) -> list[int]:
     return out
 
 
-def above(order: list[Found]) -> dict[int, list[int]]:
-    """The nodes that lead to each node at once, by number."""
-    out: dict[int, list[int]] = {}
-    for found in order:
-        for m in found.following:
-            out.setdefault(m, []).append(found.number)
-    return out
+class Above:
+    """The nodes that lead to each node at once, by number: those of all nodes stand in one array, one after another."""
+
+    def __init__(self, order: list[Found]) -> None:
+        first = [0] * (len(order) + 1)
+        for found in order:
+            for m in found.following:
+                first[m] += 1
+        total = 0
+        for n, count in enumerate(first):
+            total += count
+            first[n] = total  # where those of the next begin; filled from behind
+        self._of = array("l", bytes(total * array("l").itemsize))
+        for found in reversed(order):
+            for m in reversed(found.following):
+                first[m] -= 1
+                self._of[first[m]] = found.number
+        self._first = array("l", first)
+
+    def __getitem__(self, number: int) -> array[int]:
+        return self._of[self._first[number] : self._first[number + 1]]
 
 
 def gather(order: list[Found], own: dict[int, int], numbers: list[int] | None = None) -> list[int]:

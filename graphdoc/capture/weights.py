@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from graphdoc.capture.walk import Found
+from graphdoc.capture.walk import Above, Found
 
 _PRODUCT = "MulBackward0"
 
 
-def weight_of(order: list[Found], upper: dict[int, list[int]], bits: list[int], consumer: int, shared: int) -> str:
+def weight_of(order: list[Found], upper: Above, bits: list[int], consumer: int, shared: int) -> str:
     """Whether all that a graph makes of a value, above the node that takes it in, ends as a factor of a product.
 
     ``alone`` where the other factor leads to parameters, and to none of those behind the value; ``beside`` where it
@@ -15,7 +15,7 @@ def weight_of(order: list[Found], upper: dict[int, list[int]], bits: list[int], 
 
     Args:
         order: the nodes of the graph, as ``walk`` found them.
-        upper: the nodes that lead to each of them at once, as ``above`` tells.
+        upper: the nodes that lead to each of them at once, of the whole graph.
         bits: the leaves that each of them leads to, as bit sets.
         consumer: the number of the node that takes the value in.
         shared: the leaves behind the value.
@@ -31,7 +31,7 @@ def weight_of(order: list[Found], upper: dict[int, list[int]], bits: list[int], 
                 return ""
             how = "beside" if any(b & shared for b in beside) else how
             continue
-        if not upper.get(n):
+        if not upper[n]:
             return ""
         new = set(upper[n]) - seen
         seen |= new

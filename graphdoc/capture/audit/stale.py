@@ -121,7 +121,7 @@ class Stale:
     def _suspect(self, order: list[walk.Found]) -> None:
         """Mark what the version counter does not: one version further, as another optimizer would have made it."""
         for found in order:
-            found.stale += [(name, 0, 1) for name in self._moved(found)]
+            found.stale = [*found.stale, *((name, 0, 1) for name in self._moved(found))]
 
     def evidence(self) -> Evidence | None:
         """What was found, as the evidence of the failure that it would be."""
