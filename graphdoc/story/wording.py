@@ -71,7 +71,9 @@ def of_entries(name: str, every: Iterable[str]) -> str:
 
 
 def as_called(name: str) -> str:
-    """A function in a sentence, with its parentheses: `item()`; an attribute or an operator as it is: `data`, `>`."""
+    """A function in a sentence, with its parentheses: `item()`, and `float()` for ``__float__``; an attribute or an
+    operator as it is: `data`, `>`."""
+    name = re.sub(r"^__(\w+)__$", r"\1", name)
     parts = name.split(".")
     calls = all(part.isidentifier() for part in parts) and parts[-1] not in _ATTRIBUTES
     return f"`{name}()`" if calls else f"`{name}`"
