@@ -25,7 +25,12 @@ def has_room() -> bool:
         free = 2 * sizes["MemAvailable:"] > sizes["MemTotal:"]
     except (OSError, ValueError, KeyError):
         return False
-    return free and not any(glob.glob(pattern) for pattern in _ACCELERATORS)
+    return free and not has_accelerator()
+
+
+def has_accelerator() -> bool:
+    """Whether the system shows the device of one, which the program may use or not."""
+    return any(glob.glob(pattern) for pattern in _ACCELERATORS)
 
 
 class Beside(Stop):

@@ -28,7 +28,7 @@ from graphdoc.program.library_calls import reentrant_fails
 from graphdoc.program.observed import program_of
 from graphdoc.second_run import take_over
 from graphdoc.sourcetext import decode, read_source
-from graphdoc.verify.beside import Beside, has_room
+from graphdoc.verify.beside import Beside, has_accelerator, has_room
 from graphdoc.verify.compared import NO_STEPS, TOLERANCE, Baseline, Measured, Outcome, Verdict, measured
 from graphdoc.verify.failing_again import (
     NONFINITE,
@@ -255,7 +255,9 @@ class Trial:
         self._looked = False
         self._asked_twice = False
         self._folders: list[Path] = []
-        self._forks = Forks([MADE_WITH_OPTIMIZERS] if evidence.optimizers else [])
+        # Whether that import asks for an accelerator, after which nothing could be shared, was seen without one alone.
+        later = [MADE_WITH_OPTIMIZERS] if evidence.optimizers and not has_accelerator() else []
+        self._forks = Forks(later)
         self._beside = Beside(self.stop)
 
     def __enter__(self) -> Trial:
