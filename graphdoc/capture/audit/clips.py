@@ -141,10 +141,8 @@ class Clips:
                 continue
             if seen[0] is None or (seen[0][0] != "nothing-given" and not any(c.ids for c in clips[1:])):
                 seen = seen[1:]
-            if seen[-1] is None:
-                seen.pop()  # the program ends before anything follows this call
             hows = {how[0] if how is not None else "" for how in seen}
-            if len(hows) == 1 and len(seen) >= ENOUGH - 1 and seen[-1] is not None and seen[-1][0]:
+            if len(hows) == 1 and seen[-1] is not None and seen[-1][0]:
                 self._tell(clips[-1], any(c.bounds for c in clips), *seen[-1])
 
     def _how(self, clip: _Clip, entries: list[Entry]) -> tuple[str, Entry | None] | None:
