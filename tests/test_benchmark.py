@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import sys
 from pathlib import Path
@@ -78,10 +79,12 @@ def test_each_version_runs_as_it_should() -> None:
 def test_a_right_patch_is_told_from_a_wrong_one(tmp_path: Path) -> None:
     task = next(task for task in TASKS if task.name == "char_rnn_hidden_state")
     line = "logits, hidden = model(chunk, hidden)"
-    number = source(task).splitlines().index("    " + line) + 1
+    before = source(task).splitlines(keepends=True)
+    number = before.index(f"    {line}\n") + 1
 
     def answered(new: str) -> dict[str, object]:
-        patch = f"--- a/train.py\n+++ b/train.py\n@@ -{number} +{number} @@\n-    {line}\n+    {new}\n"
+        after = [*before[: number - 1], f"    {new}\n", *before[number:]]
+        patch = "".join(difflib.unified_diff(before, after, "a/train.py", "b/train.py"))
         (tmp_path / f"{task.name}.diff").write_text(patch)
         (tmp_path / f"{task.name}.toml").write_text(f'cause = "carried-state"\nlines = [{number}]\n')
         return dict(score.score(task, "answers", lambda *asked: score.answers(*asked, tmp_path)))
