@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "fixtures" / "benchmark"
-SECONDS = 180
+SECONDS = 600
 COUNTED = ("cause", "line", "fix", "twin")
 LINES_COUNTED = 3  # a tool that names every line finds nothing
 
@@ -126,11 +126,6 @@ def run(words: list[str], folder: Path) -> str:
         return ""
 
 
-def launch(task: Task, *script: str) -> list[str]:
-    """The words that start a script of this program: python itself, or one process for each rank."""
-    return [sys.executable, *task.launch, *script]
-
-
 def ran(task: Task, *texts: str, mode: str = "plain") -> list[Ran]:
     """Versions of a program, run: each in a folder of its own, beside nothing that would give its fault away."""
     with tempfile.TemporaryDirectory() as name:
@@ -142,7 +137,7 @@ def ran(task: Task, *texts: str, mode: str = "plain") -> list[Ran]:
             scripts.append(f"{number}/train.py")
             (folder / scripts[-1]).write_text(text, encoding="utf-8")
         for group in [[s] for s in scripts] if task.launch else [scripts]:
-            run(launch(task, "run.py", mode, *group), folder)
+            run([sys.executable, *task.launch, "run.py", mode, *group], folder)
         return [_ran(folder / script) for script in scripts]
 
 
@@ -154,11 +149,8 @@ def _ran(script: Path) -> Ran:
     return Ran(status, Path(f"{script}.out").read_text(), Path(f"{script}.err").read_text(), steps)
 
 
-# ---- the tools
-
-
 def graphdoc(task: Task, folder: Path, is_twin: bool) -> Answer:
-    started = ["--", *launch(task, "train.py")] if task.launch else ["train.py"]
+    started = ["--", sys.executable, *task.launch, "train.py"] if task.launch else ["train.py"]
     run([sys.executable, "-m", "graphdoc", "run", "--report", "json:report.json", *started], folder)
     try:
         found = json.loads((folder / "report.json").read_text(encoding="utf-8"))["diagnoses"]
@@ -190,9 +182,6 @@ def answers(task: Task, _folder: Path, is_twin: bool, given: Path) -> Answer:
     return Answer(
         told.get("cause", ""), tuple(told.get("lines", ())), text, alarm=bool(text.strip() or told.get("cause"))
     )
-
-
-# ---- what is counted
 
 
 def near(a: list[float], b: list[float]) -> bool:
