@@ -402,7 +402,8 @@ def learns_through(sources: SourceTexts, frame: Frame, name: str, tensors: tuple
     if nests and any(p.startswith(nests) and t.requires_grad and not t.is_leaf for p, t in known.items()):
         return True  # an entry of a list or a dictionary whose entries have graphs, a gradient of a recorded derivative
     numbers = all(r in known and not known[r].requires_grad for r in read)
-    return not numbers and _is_sum(sources, frame, name)
+    # A leaf whose own gradient is taken is no sum of results: it is moved along that gradient.
+    return not numbers and _is_sum(sources, frame, name) and not gradient_asked(sources, frame, name)
 
 
 def _walked(sources: SourceTexts, frame: Frame, name: str) -> str:
