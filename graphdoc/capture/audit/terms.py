@@ -296,9 +296,15 @@ class TermWatch(CutWatch):
                 self.estimators[site_of(here)] = first, others | behind
 
     def added(self, roots: list[Any]) -> list[tuple[list[Record], stacks.Stack]]:
-        """The terms without graph that the loss with these roots is a sum of."""
+        """The terms without graph that the loss with these roots is a sum of. Where the values behind one have gone
+        elsewhere into a graph as numbers, they are a target, and a term of the target alone is a constant by right."""
         found = [term for n in top_of(roots) if (term := self.terms.get(n._sequence_nr())) is not None]
-        return [(cuts, at) for cuts, at in found if all(site_of(r.raw) not in self._differentiated for r in cuts)]
+        kept = [(cuts, at) for cuts, at in found if all(site_of(r.raw) not in self._differentiated for r in cuts)]
+        if not any(r.switch is not None for cuts, _ in kept for r in cuts):
+            return kept
+        elsewhere = [r for n, r, _ in self.entered_values.latest if n not in self.terms]
+        targets = {id(r) for r in records_behind(elsewhere, MOST_FOLLOWED)}
+        return [(cuts, at) for cuts, at in kept if all(r.switch is None or id(r) not in targets for r in cuts)]
 
 
 def _given(args: Any) -> list[Any]:
