@@ -140,6 +140,7 @@ class Audit:
         """A grad call that is looked at is about to run; ``args`` are those of the engine."""
         self.products.asked(noted, outputs, args)
         self.unheld.asked(args[3] if len(args) > 3 else ())
+        self.made_anew.asked(args[3] if len(args) > 3 else ())
         self.inner.asked(noted, leaves, len(args) > 2 and bool(args[2]), args[3] if len(args) > 3 else ())
 
     @property

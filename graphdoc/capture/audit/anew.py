@@ -32,7 +32,14 @@ class MadeAnew:
         self._latest: list[weakref.ref[Any]] = []
         self._shapes: list[list[int]] = []
         self._times = 0
+        self._wanted: set[tuple[int, ...]] = set()
+        """Shapes of parameters whose gradients the program has asked for itself."""
         self._found: list[Sign] = []
+
+    def asked(self, inputs: Any) -> None:
+        """A grad call that is looked at is about to run: a head that is adapted to one task by it is used up there."""
+        given = inputs if isinstance(inputs, list | tuple) else ()
+        self._wanted.update(tuple(p.shape) for p in given if type(p) is self._audit.torch.nn.Parameter)
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         """A backward call that is looked at is about to run."""
@@ -48,7 +55,7 @@ class MadeAnew:
         again = bool(new) and not known and shapes == self._shapes
         self._times = self._times + 1 if again else 0
         self._latest, self._shapes = [weakref.ref(p) for p in new], shapes
-        if self._times < ENOUGH:
+        if self._times < ENOUGH or not self._wanted.isdisjoint(map(tuple, shapes)):
             return
         self._times = 0
         with Unseen(audit.torch, audit.witness.anomaly, None):
