@@ -70,7 +70,7 @@ def drop_call(sources: Sources, args: Args) -> list[Edit]:
         return delete(source, owner)
     joined = _made_of_elements(source, top)
     if joined is not None:
-        return [*_stacked(source, joined, {}), *kept]
+        return [*_stacked(source, joined), *kept]
     rest = _up_to_a_tensor(source, top) or _of_numbers_alone(source, top)
     return [write(source, top, "{core}", core=core), *rest, *kept]
 
@@ -313,7 +313,7 @@ def stack_instead_of_tensor(sources: Sources, args: Args) -> list[Edit]:
     source, node = call(sources, required(args, "place"))
     if last_name(node) not in _MAKERS or not node.args:
         raise CannotFix("the call does not make a tensor from a list")
-    return _stacked(source, node, args)
+    return _stacked(source, node, args.get("structure"), bool(args.get("flat")), bool(args.get("nested")))
 
 
 def _made_of_elements(source: Source, node: ast.expr) -> ast.Call | None:
@@ -325,17 +325,17 @@ def _made_of_elements(source: Source, node: ast.expr) -> ast.Call | None:
     return maker if makes and isinstance(maker, ast.Call) else None
 
 
-def _stacked(source: Source, node: ast.Call, args: Args) -> list[Edit]:
+def _stacked(
+    source: Source, node: ast.Call, structure: object = None, flat: bool = False, nested: bool = False
+) -> list[Edit]:
     given = node.args[0]
     several = isinstance(given, ast.List | ast.Tuple | ast.ListComp | ast.GeneratorExp)
     several = several or (isinstance(given, ast.Call) and last_name(given) in _LISTS)
-    structure = args.get("structure")
     if not several and not (structure == "list" or (isinstance(structure, dict) and "list" in structure)):
         return [write(source, node, "{given}", given=given)]
     name = name_for(source, "torch.stack", node, "import torch")
-    flat = bool(args.get("flat"))
     rows = [e for e in getattr(given, "elts", ()) if isinstance(e, ast.List)]
-    if (args.get("nested") and not rows) or (rows and (len(rows) != len(getattr(given, "elts", ())) or flat)):
+    if (nested and not rows) or (rows and (len(rows) != len(getattr(given, "elts", ())) or flat)):
         widths = {len(row.elts) for row in rows}
         if len(widths) != 1 or any(isinstance(e, ast.List | ast.Starred) for row in rows for e in row.elts):
             raise CannotFix("the lists of tensors that stand in the list are not written as rows of one length")
