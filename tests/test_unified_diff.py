@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from graphdoc.model import Diagnosis, Fix, Report, Run
@@ -40,7 +40,6 @@ def unified(old: str, new: str, context: int) -> str:
 lines = st.lists(st.sampled_from(["a", "b", "", "-- x", "++ y", "    z"]), max_size=9)
 
 
-@settings(deadline=None)  # a busy machine is no failure
 @given(lines, lines, st.sampled_from(["\n", "\r\n"]), st.integers(1, 3), st.booleans(), st.booleans())
 def test_replacements_do_what_the_diff_does(
     old: list[str], new: list[str], eol: str, context: int, old_newline: bool, new_newline: bool

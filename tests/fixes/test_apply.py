@@ -21,7 +21,7 @@ def joined(lines: list[str], end: str, last: bool) -> str:
     return end.join(lines) + (end if lines and last else "")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(LINES, LINES, st.sampled_from(["\n", "\r\n"]), st.booleans(), st.booleans())
 def test_patched_is_the_new_text(
     tmp_path_factory: pytest.TempPathFactory, old: list[str], new: list[str], end: str, left: bool, right: bool

@@ -112,7 +112,7 @@ def modules(draw: st.DrawFn) -> str:
 
 
 @pytest.mark.slow
-@settings(max_examples=500, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=500, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(modules())
 def test_many_generated_modules(text):
     every_fix(text)
@@ -127,7 +127,7 @@ def every_fix(text: str) -> None:
         pass
 
 
-@settings(max_examples=40, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(modules())
 def test_generated_modules(text):
     try:
@@ -138,7 +138,7 @@ def test_generated_modules(text):
         pass
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=5, suppress_health_check=list(HealthCheck))
 @given(modules())
 def test_patches_of_generated_modules(tmp_path_factory, text):
     try:
