@@ -379,7 +379,7 @@ def _alone(torch: Any) -> Any:
 
 # Gradients that are cleared before each backward call, while several calls go by from one step to the next.
 
-AT = 4
+AT = 3
 """The step of an optimizer at which its calls so far are read."""
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from graphdoc.capture.journal import Entry, Noted, Place, Seen
 
 
-ENOUGH = 5
+ENOUGH = 4
 """Times that gradients have been thrown away before anything is said."""
 
 MOST_SAMPLED = 50
