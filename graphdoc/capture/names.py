@@ -192,7 +192,8 @@ class Census:
             self._take(module, self._told(path))
         for ident, paths in self.tensor_paths.items():
             tensor = self.tensors[ident]
-            if ident not in self.parameter_names and is_leaf(tensor) and tensor.requires_grad:
+            kept = is_leaf(tensor) and (tensor.requires_grad or type(tensor) is self._torch.nn.Parameter)
+            if ident not in self.parameter_names and kept:
                 name = self._told(min(paths, key=lambda found: cost_of(found[1], found[0]))[1])
                 self.parameter_names[ident] = name
                 self.parameters[ident] = (name, tensor, False)

@@ -194,12 +194,12 @@ def unfreezing(sources: SourceTexts) -> list[Frame]:
 
 
 def switches(node: ast.AST) -> bool | None:
-    """What a simple statement sets ``requires_grad`` to; None where it does not, or not to a plain value."""
+    """What a simple statement, or a call, sets ``requires_grad`` to; None where it does not, or to no plain value."""
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute):
         if node.targets[0].attr == "requires_grad" and isinstance(node.value, ast.Constant):
             return bool(node.value.value)
         return None
-    call = node.value if isinstance(node, ast.Expr) else None
+    call = node.value if isinstance(node, ast.Expr) else node
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "requires_grad_":
         given = bindings.argument(call, 0, "requires_grad")
         return True if given is None else bool(given.value) if isinstance(given, ast.Constant) else None
@@ -531,8 +531,8 @@ def unfrozen_behind(sources: SourceTexts, optimizer: str, parameters: list[str])
     root = bindings.tree(sources, making.file) if making is not None else None
     if making is None or root is None or not _asks_for_the_flag(making.statement.value):
         return None
-    statements = [n for n in walked(root) if isinstance(n, ast.stmt)]
-    if not any(switches(n) is False for n in statements if n.lineno < making.statement.lineno):
+    before = [n for n in walked(root) if isinstance(n, ast.stmt | ast.Call) and n.lineno < making.statement.lineno]
+    if not any(switches(n) is False for n in before):
         return None
     scope = bindings.function_around(root, making.statement.lineno) or root
     late = [

@@ -253,12 +253,17 @@ class Unheld:
                 self._had[seen.id] = 0
         elif 0 <= had < MOST_LOOKS and not self._looks:
             self._had[seen.id] = had + 1
-            self._looks = ENOUGH + 2
             self._reached.clear()
-            self._audit.witness.looking = True
+            self._look_again()
+        if seen.look == 2 * seen.steps and not self._looks:
+            self._look_again()  # ever more rarely: a layer may have been unfrozen
         if self._ready and seen.steps > ENOUGH:
             self._ready = False
             self._judge()
+
+    def _look_again(self) -> None:
+        self._looks = ENOUGH + 2
+        self._audit.witness.looking = True
 
     # -- judging -------------------------------------------------------------------------------------------------
 
@@ -292,8 +297,10 @@ class Unheld:
             for seen, optimizer in live:
                 if seen.steps > ENOUGH and self._is_stale(optimizer, mine, owners):
                     audit.snapshot()
-                    if not any(id(p) in audit.names and id(p) not in owners for p in parameters_of(optimizer)):
-                        self._tell("held-stale", seen, mine)  # nor does the program keep them by itself
+                    gone = [p for p in parameters_of(optimizer) if id(p) not in owners]
+                    named = sum(id(p) in audit.names for p in gone)
+                    if not gone or named < min(len(gone), 2):  # a loop leaves one in its variable
+                        self._tell("held-stale", seen, mine)
                     return
             if len(live) == 1 and not self._suspects:
                 self._suspect(live[0][0], live[0][1], mine)
@@ -364,10 +371,10 @@ class Unheld:
     def _is_stale(self, optimizer: Any, mine: dict[int, Any], owners: dict[int, Any]) -> bool:
         """Whether the optimizer holds parameters without gradient that nothing has any more; or a twin of ``mine``."""
         held = parameters_of(optimizer)
-        idle = [p for p in held if p.requires_grad and p.grad is None and id(p) not in self._reached]
+        idle = [p for p in held if p.grad is None and id(p) not in self._reached]
         kind = self._audit.torch.nn.Parameter
         if any(type(p) is kind and id(p) not in owners for p in idle):
-            return all(id(p) not in owners for p in idle)
+            return not any(p.requires_grad and id(p) in owners for p in idle)  # what is frozen waits for nothing
         never = len(idle) == len(held) and not any(id(p) in self._audit.journal.with_grad for p in held)
         return never and sorted(tuple(p.shape) for p in held) == sorted(tuple(p.shape) for p in mine.values())
 
