@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING, Any
 
 from torch.overrides import TorchFunctionMode
@@ -31,7 +32,8 @@ class TakenBack(TorchFunctionMode):
         pairs = zip(target.parameters, before, strict=True)
         self._moved = [(p, b) for p, b in pairs if b and print_of(p) not in (0, b)]
         self._cwd = cwd
-        self._read = self._back = self._within = False
+        self._back = self._within = False
+        self._read = _is_scripted(target.torch) or any(_has_views(target.torch, p) for p, _ in self._moved)
         self._written: stacks.Stack | None = None
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -70,3 +72,15 @@ class TakenBack(TorchFunctionMode):
         if self._read or not self._back or self._written is None:
             return []
         return [dict(vars(f)) for f in frames_of(self._written, self._cwd)]
+
+
+# What reads parameters without an operation that a mode sees: TorchScript's interpreter, and NumPy in their memory.
+
+
+def _is_scripted(torch: Any) -> bool:
+    return any(torch.jit.ScriptModule in type(o).__mro__ for o in gc.get_objects())
+
+
+def _has_views(torch: Any, parameter: Any) -> bool:
+    """Whether anything but the parameter and the object that is asked here uses the memory."""
+    return int(torch._C._storage_Use_Count(parameter.untyped_storage()._cdata)) > 2
