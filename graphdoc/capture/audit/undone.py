@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from inspect import signature
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
@@ -107,8 +108,9 @@ class AtRest:
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
-        asked = _asked(optimizer)
-        if not asked or any(group.get("lr") != 0.0 for group in optimizer.param_groups):
+        still = all(group.get("lr") == 0.0 for group in optimizer.param_groups)
+        asked = _asked(optimizer) if still else 0.0
+        if not asked:
             self.over.add(seen.id)
             self._found.pop(seen.id, None)
             return
@@ -138,6 +140,8 @@ class AtRest:
 
 def _asked(optimizer: Any) -> float:
     """The largest learning rate that the program has asked for: a scheduler keeps it (``initial_lr``), and an optimizer
-    what it was made with; 0 where it is no plain number."""
-    rates = [optimizer.defaults.get("lr"), *(group.get("initial_lr") for group in optimizer.param_groups)]
+    what it was made with, unless that is what it has of itself; 0 where it is no plain number."""
+    rate, own = optimizer.defaults.get("lr"), signature(type(optimizer)).parameters.get("lr")
+    given = None if own is not None and own.default == rate else rate
+    rates = [given, *(group.get("initial_lr") for group in optimizer.param_groups)]
     return max((float(rate) for rate in rates if isinstance(rate, int | float)), default=0.0)
