@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 
 # What a terminal, a log viewer or a code reader could take for an order instead of a character: C0 and C1 controls,
-# line separators, marks that turn the writing direction around, lone surrogates (which no stream can encode), a joiner
-# that joins nothing, and the first sign of ``##[error]`` and ``##vso[``, which GitHub's and Azure's runners obey
-# wherever in a line they stand (IndexOf in ActionCommand.cs).
+# line separators, marks that turn the writing direction around, lone surrogates (which no stream can encode), the two
+# that XML does not know, a joiner that joins nothing, and the first sign of ``##[error]`` and ``##vso[``, which
+# GitHub's and Azure's runners obey wherever in a line they stand (IndexOf in ActionCommand.cs).
 _HARMFUL = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]|\u200d(?![^\x00-\x9f])"
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+    "|\u200d(?![^\x00-\x9f])"
     r"|#(?=#(?:\[|vso\[))"
 )
 _KEPT = "\t\n"

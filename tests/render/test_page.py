@@ -20,7 +20,7 @@ from graphdoc.render.page import layout
 from graphdoc.render.page.layout import MISSING, lay_out
 from graphdoc.shapes import Arrow, Box, Curve, Moment, Picture
 
-EVIL = "</title></svg></style><script>alert(1)</script>\" onload='x' x=\x1b[31m`<img src=x>"
+EVIL = "</title></svg></style><script>alert(1)</script>\" onload='x' x=\x1b[31m\ufffe`<img src=x>"
 FILE = next(iter(PPO.sources))
 DRAWN = Picture(
     boxes=(
