@@ -251,24 +251,33 @@ def grad_of_flagged(sources: Sources, args: Args) -> list[Edit]:
     ]
 
 
+_COPIES = ("clone", "contiguous")
+"""Methods whose result has the elements of their tensor, each in its place."""
+
+
 @kind("grad_of_whole", only_records=True)
 def grad_of_whole(sources: Sources, args: Args) -> list[Edit]:
     """Ask for the gradient of the whole tensor and take the part of it that is wanted.
 
     ``torch.autograd.grad(u, x[:, 0:1])[0]`` becomes ``torch.autograd.grad(u, x)[0][:, 0:1]``: the part is a new tensor,
-    of which nothing was computed.
+    of which nothing was computed. So is a copy: ``x.clone()`` becomes ``x``.
 
     Args:
         place: the call of ``torch.autograd.grad``.
     """
     source, node = call(sources, required(args, "place"))
     given = node.args[1] if len(node.args) > 1 else next((k.value for k in node.keywords if k.arg == "inputs"), None)
-    if last_name(node) != "grad" or not isinstance(given, ast.Subscript) or not is_path(given.value):
-        raise CannotFix("no torch.autograd.grad by a part of a tensor stands there")
+    tensor = given.value if isinstance(given, ast.Subscript) else given
+    while isinstance(tensor, ast.Call) and isinstance(tensor.func, ast.Attribute) and tensor.func.attr in _COPIES:
+        tensor = tensor.func.value
+    if last_name(node) != "grad" or given is None or tensor is None or tensor is given or not is_path(tensor):
+        raise CannotFix("no torch.autograd.grad by a part or a copy of a tensor stands there")
+    if not isinstance(given, ast.Subscript):
+        return [write(source, given, "{tensor}", tensor=tensor)]
     above = source.parents.get(node)
     first = above.slice if isinstance(above, ast.Subscript) and above.value is node else None
     if not isinstance(above, ast.Subscript) or not isinstance(first, ast.Constant) or first.value != 0:
         raise CannotFix("the gradient is not taken out of the result where it is asked for")
-    whole = copied(source, above, [write(source, given, "{tensor}", tensor=given.value)])
+    whole = copied(source, above, [write(source, given, "{tensor}", tensor=tensor)])
     part = copied(source, given, [write(source, given.value, "{whole}", whole=whole)])
     return [write(source, above, "{part}", part=part)]

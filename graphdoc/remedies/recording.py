@@ -147,9 +147,8 @@ def of_reason(sources: SourceTexts, frame: Frame | None, reason: Reason) -> tupl
             if frame is None or frame.line != made.line:
                 return ()
             note = "By the chain rule that is the derivative by those elements; no other gradient changes."
-            return remedy_at(
-                frame, "grad_of_whole", "Differentiate by the whole tensor, and take the part", "safe", note
-            )
+            title = "Ask for the gradient of the tensor that it is made of"
+            return remedy_at(frame, "grad_of_whole", title, "safe", note)
         case TakenOut(cut, at):
             if cut.reason not in ("detach", "conversion"):
                 return ()

@@ -14,7 +14,8 @@ REFUSED = [
     ("grad_of_all", "for x in xs:\n    gs.append(«torch.autograd.grad(y, x)»[0])\n    n += 1\n", "plain loop"),
     ("grad_of_all", "gs = [«torch.autograd.grad(y, x)»[0] for x in xs if x.requires_grad]\n", "not simply"),
     ("grad_of_all", "gs = [«f(y, x)»[0] for x in xs]\n", "no torch.autograd.grad"),
-    ("grad_of_whole", "g = «torch.autograd.grad(y, x)»[0]\n", "by a part"),
+    ("grad_of_whole", "g = «torch.autograd.grad(y, x)»[0]\n", "by a part or a copy"),
+    ("grad_of_whole", "g = «torch.autograd.grad(y, x.view(-1))»[0]\n", "by a part or a copy"),
     ("grad_of_whole", "g = «torch.autograd.grad(y, f(x)[:, 0])»[0]\n", "by a part"),
     ("grad_of_whole", "(g,) = «torch.autograd.grad(y, x[:, 0])»\n", "not taken out of the result"),
     ("grad_of_flagged", "g = «torch.autograd.grad(y)»\n", "with its inputs"),
@@ -53,6 +54,16 @@ FIXED = [
         "grad_of_whole",
         "g = «torch.autograd.grad(y, (x)[\n    :, 0,  # first\n])»[0]\n",
         "g = torch.autograd.grad(y, x)[0][\n    :, 0,  # first\n]\n",
+    ),
+    (
+        "grad_of_whole",
+        "(g,) = «torch.autograd.grad(y, self.w.clone(), retain_graph=True)»\n",
+        "(g,) = torch.autograd.grad(y, self.w, retain_graph=True)\n",
+    ),
+    (
+        "grad_of_whole",
+        "g = «torch.autograd.grad(y, x.contiguous()[0])»[0]\n",
+        "g = torch.autograd.grad(y, x)[0][0]\n",
     ),
     (
         "grad_of_whole",
