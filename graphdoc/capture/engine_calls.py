@@ -103,7 +103,7 @@ class EngineCalls:
                 if first is not None:
                     sequence, op = first._sequence_nr(), type(first).__name__  # as name(), and at hand
                     number = output_number(outputs[0])
-                    top = (op, *(type(n).__name__ for n, _ in first.next_functions))
+                    top = (op, *[type(n).__name__ for n, _ in first.next_functions])
                 early = journal.is_early(seen, top) or witness.looking
                 leaves = leaves_behind(roots_of_call(outputs)) if early else None
                 reaches = frozenset(leaves) if leaves is not None else None

@@ -51,6 +51,12 @@ def parameters_of(optimizer: Any) -> list[Any]:
     return [p for group in groups for p in group["params"]] if isinstance(groups, list) else []
 
 
+def has_gradient(optimizer: Any) -> bool:
+    """Whether one of these parameters has a gradient: nearly always the first, and no list of all is made."""
+    groups = optimizer.param_groups
+    return isinstance(groups, list) and any(p.grad is not None for group in groups for p in group["params"])
+
+
 def shape_of(tensor: Any) -> list[int]:
     """The shape; empty for a tensor that has none (nested, or with sizes not known yet)."""
     try:

@@ -276,7 +276,10 @@ class Journal:
 
     def optimizer(self, optimizer: Any) -> Seen:
         """The record of this optimizer, made at its first sight."""
-        seen = self.optimizers.get(id(optimizer)) or self._about.get(id(optimizer))
+        seen = self.optimizers.get(id(optimizer))
+        if seen is not None and seen.ref() is optimizer:
+            return seen  # as nearly always
+        seen = seen or self._about.get(id(optimizer))
         if seen is not None and seen.is_one_of(optimizer):
             return seen
         seen = next((s for s in self.optimizers.values() if s.has_groups_of(optimizer)), None)
@@ -307,9 +310,7 @@ class Journal:
 
     def stepped(self, optimizer: Any) -> Seen:
         """An optimizer has stepped: note which of its parameters have a gradient, in its first steps only."""
-        seen = self.optimizers.get(id(optimizer))
-        if seen is None or seen.ref() is not optimizer:
-            seen = self.optimizer(optimizer)
+        seen = self.optimizer(optimizer)
         if not seen.steps:
             seen.type = type(optimizer).__name__
         seen.steps = steps = seen.steps + 1

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_ITERABLE_COROUTINE
 from sys import _getframe, gettrace
 from types import CodeType, FrameType, TracebackType
@@ -42,7 +42,7 @@ class Stack:
 
     __slots__ = ("chain", "lasti")
 
-    chain: RawStack
+    chain: Sequence[Any]
     """The code, then code and instruction of each call that led to it, and last the ``Stack`` of the function that made
     the outermost of these calls; None if no call is left."""
     lasti: int
@@ -212,7 +212,7 @@ def _walk(frame: FrameType, mine: Any, lasti: int) -> Stack:
                 and type(known := caller.f_trace) is Stack
             ):
                 at, way, by = wrapper.f_code, wrapper.f_lasti, known.chain[0]
-                stack.chain = [first, code, outer.f_lasti, at, way, by, caller.f_lasti, known]
+                stack.chain = (first, code, outer.f_lasti, at, way, by, caller.f_lasti, known)
                 if markable:
                     frame.f_trace = stack
                 _running = stack
@@ -220,7 +220,7 @@ def _walk(frame: FrameType, mine: Any, lasti: int) -> Stack:
         else:
             known = outer.f_trace
             if type(known) is Stack:
-                stack.chain = [first, code, outer.f_lasti, known]
+                stack.chain = (first, code, outer.f_lasti, known)
                 if markable and not first.co_flags & _RESUMED:
                     frame.f_trace = stack
                 _running = stack
@@ -234,7 +234,7 @@ def _walk(frame: FrameType, mine: Any, lasti: int) -> Stack:
                 and type(known := caller.f_trace) is Stack
             ):
                 at, way, by = wrapper.f_code, wrapper.f_lasti, known.chain[0]
-                stack.chain = [first, code, outer.f_lasti, _call_code, call.f_lasti, at, way, by, caller.f_lasti, known]
+                stack.chain = (first, code, outer.f_lasti, _call_code, call.f_lasti, at, way, by, caller.f_lasti, known)
                 if free:
                     outer.f_trace = _PASSED
                     if markable and not first.co_flags & _RESUMED:

@@ -13,7 +13,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -127,7 +127,14 @@ if sys.version_info >= (3, 13):
 
 # The program's own function and dispatch modes see every call on a tensor: ours too, unless they are left first.
 
-_NOTHING = nullcontext()
+
+class _Nothing:
+    """A block in which nothing is different, entered and left by functions of C: three of them lie in each step."""
+
+    __enter__, __exit__ = bool, "".format
+
+
+_NOTHING: AbstractContextManager[Any] = _Nothing()  # type: ignore[assignment]
 
 
 class Modes:

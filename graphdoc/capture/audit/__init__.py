@@ -186,13 +186,17 @@ class Audit:
         self.losses.stepped(optimizer, seen, self.reached)
         self.stale.stepped(optimizer, seen)
         self.moved.stepped(optimizer, seen)
-        self.followers.stepped(optimizer, seen)
+        closely = seen.steps <= CLOSELY
+        if closely:
+            self.followers.stepped(optimizer)
         self.unheld.stepped(optimizer, seen)
-        self.inner.stepped(optimizer, seen)
-        self.collecting.stepped(seen)
-        self.misspelled.stepped(optimizer, seen)
+        if closely:
+            self.inner.stepped(optimizer, seen)
+            self.collecting.stepped(seen)
+            self.misspelled.stepped(optimizer, seen)
         self.references.stepped(seen)
-        self.starved.stepped(optimizer, seen)
+        if seen.id not in self.starved.fed:
+            self.starved.stepped(optimizer, seen)
         if self.unreduced.looks:
             self.unreduced.stepped(optimizer, seen)
         if seen.id not in self.rounded.over:
@@ -204,7 +208,7 @@ class Audit:
         self.undone.stepped(optimizer, seen)
         if seen.id not in self.at_rest.over:
             self.at_rest.stepped(optimizer, seen)
-        if seen.steps <= CLOSELY or seen.steps in LOOKS:
+        if closely or seen.steps in LOOKS:
             self.clearing.stepped(optimizer, seen)
             self.growing.stepped(seen)
             self.clips.stepped()

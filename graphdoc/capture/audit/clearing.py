@@ -11,7 +11,7 @@ import torch._C as torch_c
 
 from graphdoc.capture import event_stacks, stacks
 from graphdoc.capture.code_places import shown_file
-from graphdoc.capture.facts import parameters_of, storage_of, user_frames
+from graphdoc.capture.facts import has_gradient, parameters_of, storage_of, user_frames
 from graphdoc.capture.frames import frames_of, optimizer_functions
 from graphdoc.capture.names import Census
 from graphdoc.capture.number_facts import numbers_of
@@ -137,7 +137,7 @@ class Clearing:
         followed = self._followed.setdefault(seen.id, _Followed())
         if followed.reached:  # what a backward call has added to is thrown away before the next step
             followed.healthy = True
-        if not followed.used and any(p.grad is not None for p in parameters_of(optimizer)):
+        if not followed.used and has_gradient(optimizer):
             followed.backward = followed.backward or self._latest
             followed.thrown = raw
         followed.calls.clear()

@@ -14,7 +14,7 @@ from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.calls import Glimpse
 from graphdoc.capture.code_places import is_user_file, shown_file, users_files
 from graphdoc.capture.cut_recorder import CONVERSIONS, COPIES
-from graphdoc.capture.facts import grad_fn_of, is_leaf, parameters_of, user_frames
+from graphdoc.capture.facts import grad_fn_of, has_gradient, is_leaf, parameters_of, user_frames
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.parts import missed_by, parts_of
@@ -240,12 +240,11 @@ class Losses:
     def _without(self, optimizer: Any, seen: Seen) -> set[int]:
         """The ids of what this optimizer is to train, where it has found a gradient before and now finds none at all,
         although a backward call, which reached nothing that is trained, stands before each of its steps."""
-        every = parameters_of(optimizer)
         steps, before = self._hungry.get(seen.id, (0, -1))
-        if any(p.grad is not None for p in every):  # nearly always the first
+        if has_gradient(optimizer):
             self._hungry[seen.id] = 0, before
             return set()
-        mine = [p for p in every if p.requires_grad]
+        mine = [p for p in parameters_of(optimizer) if p.requires_grad]
         last = self._audit.journal.latest("backward")
         had = self._audit.journal.with_grad
         if (

@@ -16,7 +16,7 @@ from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
-    from graphdoc.capture.journal import Noted, Seen
+    from graphdoc.capture.journal import Noted
 
 
 MOST_COPIES = 200
@@ -259,8 +259,6 @@ def _entering(order: list[walk.Found], copy: _Copy) -> Any:
 # numbers: between a step and the next backward call some parameters move, each by the same part of its distance from
 # another parameter of its shape. Whether a loss trains them meanwhile, ``targets`` looks at.
 
-CLOSELY = 12
-"""Steps of an optimizer after which nothing is looked for any more."""
 MOST_PARAMETERS = 400
 MOST_TRIES = 3
 """Times that the numbers are compared."""
@@ -282,9 +280,9 @@ class Followers:
         self._values: dict[int, tuple[Any, list[float]]] = {}
         self._tries = 0
 
-    def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
-        if self._tries >= MOST_TRIES or seen.steps > CLOSELY:
+    def stepped(self, optimizer: Any) -> None:
+        """An optimizer has made one of its first steps."""
+        if self._tries >= MOST_TRIES:
             return
         kind = self._audit.torch.nn.Parameter
         mine = [p for p in parameters_of(optimizer)[: MOST_PARAMETERS + 1] if type(p) is kind and p.requires_grad]

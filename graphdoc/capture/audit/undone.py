@@ -8,7 +8,7 @@ from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.moved import print_of
-from graphdoc.capture.facts import parameters_of
+from graphdoc.capture.facts import has_gradient, parameters_of
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.quiet import Unseen
@@ -114,7 +114,7 @@ class AtRest:
             self.over.add(seen.id)
             self._found.pop(seen.id, None)
             return
-        self._steps[seen.id] = self._steps.get(seen.id, 0) + any(p.grad is not None for p in parameters_of(optimizer))
+        self._steps[seen.id] = self._steps.get(seen.id, 0) + has_gradient(optimizer)
         if self._steps[seen.id] == AT_REST and seen.id not in self._found:
             self._tell(optimizer, seen, asked)
 

@@ -148,7 +148,7 @@ class Starved:
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
-        self._fed: set[int] = set()
+        self.fed: set[int] = set()
         """Optimizers that have found a gradient, or of whose parameters a backward call has reached one."""
         self._idle: dict[int, int] = {}
         """Of the others: steps behind a backward call."""
@@ -167,19 +167,17 @@ class Starved:
         """A backward call that is looked at is about to run."""
         self._fresh = set()
         known = self._audit.journal.optimizers.values()
-        if known and all(seen.id in self._fed for seen in known):
+        if known and all(seen.id in self.fed for seen in known):
             return
         first = itertools.islice(leaves.values(), MOST_LEAVES)
         self._latest = (noted, len(leaves), [weakref.ref(t) for t in first]) if leaves else None
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
-        if seen.id in self._fed:
-            return
+        """An optimizer that is not ``fed`` has stepped."""
         mine = [p for p in parameters_of(optimizer) if p.requires_grad]
         had, reached = self._audit.journal.with_grad, self._audit.reached
         if any(p.grad is not None or had.get(id(p)) or id(p) in reached for p in mine):
-            self._fed.add(seen.id)
+            self.fed.add(seen.id)
             self._found.pop(seen.id, None)
             return
         if not mine or seen.id in self._fresh:
