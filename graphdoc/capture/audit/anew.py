@@ -85,7 +85,8 @@ class MadeAnew:
 
 
 def _taken_with(roots: list[Any], new: set[int], held: set[int]) -> Any:
-    """The first operation in the program that takes one of the new leaves together with what is made of held ones."""
+    """The first operation in the program that takes one of the new leaves, where all of these take them together with
+    what is made of held ones."""
     parents: dict[Any, list[Any]] = {}
     leaves: dict[Any, Any] = {}
     for count, (node, following) in enumerate(nodes_behind(roots)):
@@ -97,7 +98,9 @@ def _taken_with(roots: list[Any], new: set[int], held: set[int]) -> Any:
             leaves[node] = variable
     trained = _above([n for n, v in leaves.items() if id(v) in held], parents)
     taking = {n for leaf, v in leaves.items() if id(v) in new for n in _taking(leaf, parents)}
-    return min(taking & trained, key=lambda n: n._sequence_nr(), default=None)
+    if taking - trained:
+        return None  # what is applied to data as well measures how far two values are apart
+    return min(taking, key=lambda n: n._sequence_nr(), default=None)
 
 
 def _taking(leaf: Any, parents: dict[Any, list[Any]]) -> list[Any]:
