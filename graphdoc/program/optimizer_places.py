@@ -80,7 +80,8 @@ def replacing(sources: SourceTexts, making: Made, names: list[str]) -> ast.stmt 
     """The first statement behind, in the same block, that replaces what these parameters belong to; or None."""
     owners = {".".join(parts[:n]) for name in names for parts in (name.split("."),) for n in range(1, len(parts))}
     owners.discard("self")
-    return next((s for s in making.behind if any(_replaces(sources, n, owners) for n in walked(s))), None)
+    run = (s for s in making.behind if not isinstance(s, ast.FunctionDef | ast.AsyncFunctionDef))  # its call replaces
+    return next((s for s in run if any(_replaces(sources, n, owners) for n in walked(s))), None)
 
 
 def untying(sources: SourceTexts, making: Made, names: list[str]) -> tuple[ast.Assign, list[str]] | None:
