@@ -236,14 +236,30 @@ def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
 
 def _flat(sources: SourceTexts, sign: Sign, code: str, whose: str, bound: str) -> Finding:
     """Every value lies where the function is flat, and has done so from the first step on."""
+    label = f"every value is {bound}: no gradient passes"
+    why = (
+        f"All values that go in are {bound}, where the result is a constant. Zero gradients move nothing, so it "
+        "stays like that. Look at the sign and the size of these values, or at the margin."
+    )
+    if bound == "zeros" and sign.facts["both"]:
+        label = "both factors are zero in every element: no gradient passes"
+        why = (
+            "The gradient of each factor is multiplied by the other, and both are zero. Zero gradients move nothing, "
+            "so it stays like that. Let one of them begin with random numbers."
+        )
+    elif bound == "zeros":
+        label = "what it is multiplied by is zero in every element"
+        why = (
+            "The gradient is multiplied by the other factor, which was zero in every element. Look at how that is "
+            "computed: a difference from the mean of a group of one is always zero, for example."
+        )
     return Finding(
         0.85,
         "likely",  # that it has been so is seen; that it is not meant to begin so is not
         f"`{code}` stops the gradient of {whose}, from the first step on",
-        f"All values that go in are {bound}, where the result is a constant. Zero gradients move nothing, so it "
-        "stays like that. Look at the sign and the size of these values, or at the margin.",
+        why,
         (
-            *span_of("cause", sign.stack, f"every value is {bound}: no gradient passes", sources),
+            *span_of("cause", sign.stack, label, sources),
             *span_of("related", sign.other, f"sends zeros to {whose}", sources),
         ),
         because=f"in each of {sign.count} steps, the first one included, every gradient of {whose} was exactly zero",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import weakref
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -291,7 +293,8 @@ class DeadEnds:
 
 def dominating(order: list[Found], dead: Collection[int], kind: type) -> tuple[int, list[Any]] | None:
     """The one of these nodes, which pass nothing on, through which every way leads to the parameters (of this class)
-    that are reached through such nodes alone; and these parameters. None where there are none, or several nodes."""
+    that are reached through such nodes alone; and these parameters. None where there are none, or several nodes that
+    one expression has not made: a layer may stand in a network more than once."""
     alive = {0}
     todo = [0]
     while todo:
@@ -307,7 +310,16 @@ def dominating(order: list[Found], dead: Collection[int], kind: type) -> tuple[i
         return None
     bits = walk.gather(order, {n: 1 << i for i, n in enumerate(missed)})
     nearest = max(met, key=lambda n: (bits[n].bit_count(), order[n].sequence))
-    return (nearest, list(missed.values())) if bits[nearest].bit_count() == len(missed) else None
+    place = _place(order[nearest].node)
+    alike = [bits[n] for n in met if n == nearest or (place is not None and _place(order[n].node) == place)]
+    together = functools.reduce(operator.or_, alike)
+    return (nearest, list(missed.values())) if together.bit_count() == len(missed) else None
+
+
+def _place(node: Any) -> Any:
+    """The place of the expression that made a node; None where it is not known."""
+    kept = node_stacks.kept_in(node)
+    return site_of(kept) if isinstance(kept, stacks.Stack) else None
 
 
 def _blocks(node: Any) -> Any:

@@ -28,11 +28,20 @@ _BOUNDS = {
 """The functions that are constant beyond a number, and what their nodes call it (``clamp`` of numbers makes a
 ``ClampBackward1``, and of tensors a ``ClampBackward0``: PyTorch 2.13)."""
 
+_PRODUCTS = {
+    **dict.fromkeys(("MmBackward0", "BmmBackward0"), ("self", "mat2")),
+    "MulBackward0": ("self", "other"),
+    "AddmmBackward0": ("mat1", "mat2"),
+}
+"""The functions that multiply, and what their nodes call the two factors, which are the last of their inputs."""
+ZEROS = "zeros"
+
 
 class Flattened:
-    """``zero-derivative`` with ``facts["flat"]``, on which side of which bound every value lies: ``stack`` is the
-    operation, ``other`` the backward call, ``parameters`` those behind it, ``count`` the steps. Only of parameters
-    whose gradient has never been another number than zero; the first that is takes them out of the sign."""
+    """``zero-derivative`` with ``facts["flat"]``, on which side of which bound every value lies, or ``ZEROS`` for a
+    product with zeros alone (``facts["both"]``: of each other): ``stack`` is the operation, ``other`` the backward
+    call, ``parameters`` those behind it, ``count`` the steps. Only of parameters whose gradient has never been another
+    number than zero; the first that is takes them out of the sign."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
@@ -45,7 +54,8 @@ class Flattened:
         self._met: tuple[Sign, set[int], list[weakref.ref[Any]]] | None = None
         """The operation, and the parameters behind it: their ids, which are theirs while they live."""
         self._alone = False
-        """What went in is made of parameters and of nothing else: no other batch will bring it back."""
+        """What went in is made of parameters and of nothing else, or all of these are zero: no other batch will bring
+        it back."""
         self._found: dict[int, Sign] = {}
 
     def called(self, noted: Noted, outputs: Any) -> None:
@@ -64,9 +74,13 @@ class Flattened:
             sign = Sign("zero-derivative", frames_of(kept, audit.witness.cwd), event=noted[0])
             sign.other = frames_of(event_stacks.stack_of_seen(noted[3]), audit.witness.cwd)
             sign.facts = {"op": type(order[found[0]].node).__name__, "flat": flat[found[0]]}
+            both = flat[found[0]] == ZEROS and all(n is not None for n, _ in order[found[0]].node.next_functions[-2:])
+            sign.facts["both"] = both
             self._met = sign, {id(p) for p in found[1]}, [weakref.ref(p) for p in found[1]]
             behind = list(walk.nodes_behind([order[found[0]].node]))
-            self._alone = all(n is not None for _, following in behind for n, _ in following)
+            self._alone = all(n is not None for _, following in behind for n, _ in following) or (
+                both and all((numbers := numbers_of(p)) is not None and not bool(numbers.any()) for p in found[1])
+            )
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped: the first number that is not zero ends the question."""
@@ -176,9 +190,19 @@ def _outside(node: Any) -> str:
                 return f"below {low:g}"
             if value is not None and isinstance(high, int | float) and bool((value > high).all()):
                 return f"above {high:g}"
+        if name in _PRODUCTS:
+            return ZEROS if _passes_nothing(node, _PRODUCTS[name]) else ""
     except (AttributeError, RuntimeError, TypeError):
         pass
     return ""
+
+
+def _passes_nothing(node: Any, saved_as: tuple[str, str]) -> bool:
+    """Whether each factor that has a graph is multiplied by zeros alone. A single number is none: who writes
+    ``0.0 * penalty`` means it, and a schedule begins so."""
+    ways = [n for n, _ in node.next_functions[-2:]]
+    against = [_kept(node, name) for name, way in zip(reversed(saved_as), ways, strict=True) if way is not None]
+    return all(t is not None and t.numel() > 1 and not bool(t.any()) for t in against)
 
 
 def _kept(node: Any, name: str) -> Any:
