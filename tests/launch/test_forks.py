@@ -313,6 +313,21 @@ def test_a_package_of_the_users_is_not_shared(tmp_path: Path, monkeypatch: pytes
         assert (forks.why, forks.runs, ended.printed) == ("another is no installed package", 0, "ran\n")
 
 
+def test_a_variable_that_the_program_sets_behind_torch_still_counts(tmp_path: Path) -> None:
+    """``torch._dynamo.config`` reads this one when it is imported."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "train.py").write_text(
+        "import os, torch\n"
+        "os.environ['TORCH_COMPILE_DISABLE'] = '1'\n"
+        "import torch._dynamo\n"
+        "print(torch._dynamo.config.disable)\n"
+    )
+    with Forks(["torch._dynamo"]) as forks:
+        ended = run(folder, "train.py", forks)
+        assert (ended.exit_status, ended.printed, forks.runs) == (0, "True\n", 1)
+
+
 def test_runs_go_on_side_by_side(tmp_path: Path) -> None:
     """Each has its own network and files: what one writes, or listens at, is no other's."""
     folder = tmp_path / "project"

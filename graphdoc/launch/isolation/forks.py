@@ -44,6 +44,13 @@ def imported_first(request: Request) -> list[str] | None:
     return None
 
 
+def _sets_variables(request: Request) -> bool:
+    """Whether the program may set variables by which torch's later modules are configured as they are imported."""
+    texts = {Path(path).resolve(): text for path, text in (request.patches or {}).items()}
+    found = [_text(file, texts) or "" for file in _files(request)]
+    return any(word in text for text in found for word in ("environ", "putenv"))
+
+
 def _lies_beside(file: Path, name: str) -> bool:
     top = name.partition(".")[0]
     return any((folder / entry).exists() for folder in file.parents[:2] for entry in (top, f"{top}.py"))
@@ -149,6 +156,8 @@ class Forks:
         key = (as_words(request), given["cwd"], before)
         if self._server is None and threading.current_thread() is threading.main_thread():
             self._key = key
+            if _sets_variables(request):
+                self._later = []
             self._serve(environment, given["cwd"], before, stop, request.timeout or _LONGEST)
         if self._server is None or self._key != key or self.why:
             return None
