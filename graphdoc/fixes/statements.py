@@ -122,10 +122,13 @@ def _crossed(source: Source, node: ast.stmt, block: list[ast.stmt], index: int, 
 def _check(node: ast.stmt, crossed: list[ast.stmt]) -> None:
     """Nothing with effects changes places with what it reads or writes."""
     bound = {key(t).split("[")[0] for n in (node, *ast.walk(node)) for t in targets_of(n)} | _written(node)
-    used = names_read(node)
-    if name := binds_any(crossed, used):
-        raise CannotFix(f"{name}, which the statement uses, is bound in between")
+    reads = names_read(node)
     for other in crossed:
+        # What a function that is defined there writes into its own arguments has only their names.
+        own = {a.arg for a in ast.walk(other) if isinstance(a, ast.arg)} if isinstance(other, ast.FunctionDef) else ()
+        used = {name for name in reads if name.split(".")[0] not in own}
+        if name := binds_any([other], used):
+            raise CannotFix(f"{name}, which the statement uses, is bound in between")
         if taken := _written(other) & used:
             raise CannotFix(f"{min(taken)}, which the statement uses, is written in between")
         read = {key(n) for n in ast.walk(other) if isinstance(n, ast.Name | ast.Attribute)}

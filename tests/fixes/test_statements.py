@@ -73,6 +73,12 @@ REFUSED = [
         "builds a T",
     ),
     ("move_statement", "«x.copy_(y)»\na = f(x)\n«a.backward()»\n", {"after": "@1"}, "x, which the statement"),
+    (
+        "move_statement",
+        "«o = SGD(m.w)»\ndef f(n):\n    global m\n    m = n\n«f(g)»\n",
+        {"after": "@1"},
+        "which the statement",
+    ),
     ("move_statement", "«x.copy_(y)»\ny.zero_()\n«a.backward()»\n", {"after": "@1"}, "y, which the statement"),
     ("compute_in_method", "def f():\n    «a = g()»\n", {}, "not computed in a method"),
     (
@@ -140,6 +146,12 @@ FIXED = [
         "x = 1\nb.backward()\na.step()  # c\n",
     ),
     ("move_statement", "«a.step()»\n«b.backward()»", {"after": "@1"}, "b.backward()\na.step()"),
+    (
+        "move_statement",
+        "«o = SGD(m.w)»\ndef f(m):\n    m[0] = m.w\n«f(m)»\n",
+        {"after": "@1"},
+        "def f(m):\n    m[0] = m.w\nf(m)\no = SGD(m.w)\n",
+    ),
     ("move_statement", "«x = 1»\ny = 2\n«z(\n  1)»\n", {"after": "@1"}, "y = 2\nz(\n  1)\nx = 1\n"),
     ("move_statement", "«x()»\ny()\n«z()»\n", {"before": "@1"}, "y()\nx()\nz()\n"),
     ("move_statement", "with a:\n\t«x()»\n\ty()\n«z()»\n", {"after": "@1"}, "with a:\n\ty()\nz()\nx()\n"),
