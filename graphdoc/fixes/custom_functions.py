@@ -292,7 +292,7 @@ def static_function_kept(sources: Sources, args: Args) -> list[Edit]:
     name = str(required(args, "name"))
     where, function = class_named(sources, name)
     if where is not source:
-        raise CannotFix("the class stands in another file than the call")
+        raise CannotFix("the class is in another file than the call")
     methods = {n.name: n for n in function.body if isinstance(n, ast.FunctionDef)}
     forward, backward = methods.pop("forward", None), methods.pop("backward", None)
     if forward is None or backward is None:

@@ -141,7 +141,7 @@ def enable_grad_block(sources: Sources, args: Args) -> list[Edit]:
     source, chosen = statements(sources, args)
     node = chosen[0]
     if is_compound(node):
-        raise CannotFix("it stands in the head of a block")
+        raise CannotFix("it is in the head of a block")
     around = [a for a in source.node_ancestors(node) if isinstance(a, ast.With)]
     if any(last_name(item.context_expr) == "enable_grad" for a in around for item in a.items):
         raise CannotFix("the statement runs under enable_grad already")

@@ -80,7 +80,7 @@ def _chosen(found: Stretch, backward: ast.stmt | None, kept: Set[int] = frozense
             passed.append(i)
             tainted.add(key(node.target))
         elif i in found.seeds:
-            raise CannotFix("the forward stands in a loop, a branch or a call of its own")
+            raise CannotFix("the forward is in a loop, a branch or a call of its own")
         elif touched:
             within |= changes(node)
     live = wanted_behind(found.following, backward, tainted | within)

@@ -98,7 +98,7 @@ def move_statement(sources: Sources, args: Args) -> list[Edit]:
         raise CannotFix("a statement cannot move to its own place")
     found = source.node_block(anchor)
     if found is None or not _reaches(source, node, found[0]):
-        raise CannotFix("the other statement stands in another block")
+        raise CannotFix("the other statement is in another block")
     block, index = found
     neighbour = index + 1 if after else index - 1
     if 0 <= neighbour < len(block) and block[neighbour] is node:

@@ -52,7 +52,7 @@ def _update(found: Stretch, step: ast.stmt) -> list[int]:
     """The statements from the backward call (and the clearing before it) to the step (and the clearing behind it)."""
     block = found.block
     if step not in block:
-        raise CannotFix("the step stands in a branch or a loop of its own")
+        raise CannotFix("the step is in a branch or a loop of its own")
     end = block.index(step)
     mine = _optimizer(block[end])
     if not mine:

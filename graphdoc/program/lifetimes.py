@@ -312,7 +312,7 @@ class Lifetime(Enum):
 
     RESULT = "an earlier call started from it"
     SUMMED = "an earlier call started from it, and the sum went on"
-    RECURS = "each round makes it anew, out of the last one or beside it"
+    RECURS = "each round makes it again, out of the last one or beside it"
     STORED = "several of one expression are kept in a store"
     MADE_ONCE = "made once, and not again since"
     SAME_PASS = "made in the pass of both calls"

@@ -206,7 +206,7 @@ class Role(Enum):
     TRAINED = "the loss is to train what lies behind it"
     TARGET = "a constant: another loss trains what lies behind it"
     DATA = "a constant for every loss in sight: none of their optimizers has what lies behind it"
-    REFERENCE = "a constant: compared with what the pass computes anew, through which the loss trains the same"
+    REFERENCE = "a constant: compared with what the pass computes again, through which the loss trains the same"
     UNKNOWN = "unknown"
 
 

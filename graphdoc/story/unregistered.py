@@ -463,7 +463,7 @@ def made_anew(sources: SourceTexts, sign: Sign) -> Finding | None:
     return Finding(
         0.9,
         "likely",  # that its parameters are new each time and trained by nobody is seen; that they should be is not
-        f"{what} is made anew in each iteration: it never learns",
+        f"{what} is made again in each iteration: it never learns",
         "A layer that is made in a forward begins with new random weights at each call. Its gradients are thrown away "
         "with it, and no optimizer has it. Make it once, in `__init__`, and use it in `forward`.",
         (

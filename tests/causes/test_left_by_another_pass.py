@@ -85,7 +85,7 @@ def test_what_another_pass_has_left_is_data(code: str, line: str, tmp_path: Path
     seen = observe(tmp_path / "sick", HEAD + code)
     assert seen.slugs == ["stored-with-graph"]
     finding = seen.found[0].finding
-    assert finding.confidence == "likely" and "computes anew with the same parameters" in finding.explanation
+    assert finding.confidence == "likely" and "computes again with the same parameters" in finding.explanation
     new = seen.patches()[0][1]["train.py"]
     assert line in new
     assert observe(tmp_path / "mended", new).mended

@@ -59,7 +59,7 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
         birth,
         title,
         label,
-        amount(numbers, "negative" if negative else "zeros", "the root" if kept is not None else "what goes in"),
+        amount(numbers, "negative" if negative else "zeros", "the root" if kept is not None else "the input"),
         explanation,
         guarded(
             trouble,

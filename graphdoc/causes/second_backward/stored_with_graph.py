@@ -157,7 +157,7 @@ def _left(program: Program, reuse: Reuse) -> Finding:
         program,
         reuse,
         f"{what} {was} kept with {its} graph, which the pass of another loss has made and freed",
-        f"{what} {has} the graph of the earlier loss's pass. The pass of this loss computes anew with the same "
+        f"{what} {has} the graph of the earlier loss's pass. The pass of this loss computes again with the same "
         f"parameters: {folded(reuse.behind, 2)} {learns} through that, and what the other pass has left is most likely "
         "data for it, as a teacher's output or a target is. Keep the numbers only. Where this loss is to learn through "
         "both, the earlier call has to keep its graph.",

@@ -60,7 +60,7 @@ def _told(sources: SourceTexts, sign: Sign, trouble: Trouble | None) -> Finding 
     birth = (trouble.born or trouble.turned) if trouble is not None else None
     step = frame_of(sign.facts["scaler"].get("stack"))
     begun = birth.place if birth is not None else None
-    marks = [(begun, "the first value that is not finite is made here"), (step, "leaves every step out")]
+    marks = [(begun, "the first NaN or infinity appears here"), (step, "leaves every step out")]
     places = [(frame, label) for frame, label in marks if frame is not None]
     if not places:
         return None
