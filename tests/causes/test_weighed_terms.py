@@ -58,7 +58,7 @@ def test_what_a_loss_weighs_its_own_terms_by_is_a_constant_to_it(
     seen = observe(tmp_path / "sick", HEAD + APART + program(more, first, second))
     assert seen.slugs[0] == "undetached-target"
     finding = seen.found[0].finding
-    assert finding.confidence == "likely" and "makes nothing else of it" in finding.because
+    assert finding.confidence == "likely" and "as a factor only" in finding.because
     loss = "the earlier loss" if first == "policy" else "this loss"
     assert finding.remedies[0].title.endswith(f"where {loss} uses it")
     cut, merged = seen.patches()[0][1]["train.py"], seen.patches()[-1]
