@@ -72,7 +72,7 @@ def test_two_faults_are_mended_by_one_patch(tmp_path, monkeypatch):
     assert "then, for train.py:19" in best.title
     alone = next(f for f in report.diagnoses[0].fixes if f.title == best.title.partition(";")[0])
     assert alone.verified is False
-    assert "now fails at train.py:19" in alone.verification["summary"]
+    assert "now fails at line 19" in alone.verification["summary"]
     assert all(f.verification for f in report.diagnoses[0].fixes if "then, for" in f.title)
     # What was found is had again without a run.
     again = propose(kept, report_for(kept), verify=False, trying=Trying())
