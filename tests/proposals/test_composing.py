@@ -217,7 +217,7 @@ print(sum(history) + "")
 def test_a_plain_error_behind_a_right_patch_is_another_failure(tmp_path, monkeypatch):
     (best, *_) = tried(tmp_path, monkeypatch, LATER)[1].diagnoses[0].fixes
     assert best.verified is True and "torch.no_grad()" in best.diff, best.verification
-    assert "then meets another failure at train.py:17" in best.verification["summary"]
+    assert "then meets another failure at line 17" in best.verification["summary"]
     assert "TypeError" in best.verification["summary"] and "4 optimizer steps" in best.verification["summary"]
 
 
@@ -488,4 +488,4 @@ def test_where_a_nan_is_gone_the_next_one_is_looked_for(tmp_path, monkeypatch):
         "share.sum(dim=1, keepdim=True).clamp_min(" in fixes[0].diff and "torch.log(share.clamp_min(" in fixes[0].diff
     )
     alone = next(f for f in fixes if "torch.log(share.clamp_min(" not in f.diff)
-    assert alone.verified is False and "the loss at train.py:13 is inf" in alone.verification["summary"]
+    assert alone.verified is False and "the loss at line 13 is inf" in alone.verification["summary"]
