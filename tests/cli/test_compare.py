@@ -110,6 +110,7 @@ for x in torch.randn(4, 8, 4):
     opt.zero_grad()
     (net(mine) - mine.sum(1, keepdim=True)).square().mean().backward()
     opt.step()
+del net, opt  # first: gloo can wait for ever where DDP is the last to hold the group
 dist.destroy_process_group()
 """
 
