@@ -106,6 +106,10 @@ class Task:
     def fixed(self) -> list[Path]:
         return sorted(self.folder.glob("fixed*.py"))
 
+    def agrees(self, mine: Ran, theirs: Ran) -> bool:
+        """Whether one version trains as the other does."""
+        return alive(mine, theirs) if self.patch == "alive" else same(mine, theirs)
+
 
 def tasks() -> list[Task]:
     """Every program of the benchmark, by name."""
@@ -230,10 +234,9 @@ def mends(task: Task, patch: str) -> bool:
         return False
     accepted = [path.read_text(encoding="utf-8") for path in task.fixed]
     mine, *theirs = ran(task, text, *accepted)
-    agrees = same if task.patch == "same" else alive
     hidden = "retain_graph=True"
     return mine.status == 0 and any(
-        agrees(mine, right) and text.count(hidden) <= version.count(hidden)
+        task.agrees(mine, right) and text.count(hidden) <= version.count(hidden)
         for version, right in zip(accepted, theirs, strict=True)
     )
 

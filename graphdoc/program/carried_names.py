@@ -22,7 +22,7 @@ from graphdoc.program.bindings import (
 )
 from graphdoc.program.container_entries import kept_at, statements, statements_at, user_frames
 from graphdoc.program.spans import innermost_user, node_loop_of
-from graphdoc.source.module import walked
+from graphdoc.source.module import Loop, walked
 from graphdoc.source.paths import covers, key, last_word, pairs, parse_expression, plain_names, spelled, targets_of
 
 # Where a value that was made is taken up and read on: where two passes meet, its names, the losses that use it.
@@ -314,9 +314,14 @@ def _outlives(sources: SourceTexts, frame: Frame, name: str) -> bool:
     loop = node_loop_of(sources, frame)
     if loop is None or not (_runs_backward(sources, loop) or yields(loop)):
         return False
-    above = [s for s in loop.body if s.lineno < frame.line and not covers(s, frame.line)]
+    above = _above(loop, frame)
     always = [loop, *(s for s in above if isinstance(s, ast.Assign | ast.AnnAssign))]
     return name not in {ast.unparse(t) for s in always for t in targets_of(s)}
+
+
+def _above(loop: Loop, frame: Frame) -> list[ast.stmt]:
+    """The statements of a loop that are done by the time that it comes to a place in it."""
+    return [s for s in loop.body if s.lineno < frame.line and not covers(s, frame.line)]
 
 
 def yields(loop: ast.AST) -> bool:
@@ -425,8 +430,7 @@ def _is_new_by(sources: SourceTexts, frame: Frame, name: str) -> bool:
     above it in a loop around both gives it an empty container."""
     at: Frame | None = frame
     while at is not None and (loop := node_loop_of(sources, at)) is not None:
-        above = [s for s in loop.body if s.lineno < frame.line and not covers(s, frame.line)]
-        given = [value for s in above for target, value in pairs(s) if ast.unparse(target) == name]
+        given = [value for s in _above(loop, frame) for target, value in pairs(s) if ast.unparse(target) == name]
         if given and ast.unparse(given[-1]) in _EMPTY:
             return True
         at = frame_of(sources, frame.file, loop, frame.function)

@@ -6,6 +6,7 @@ which nothing is wrong pays for a few looks at its first steps.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ from graphdoc.capture.audit.unstepped import Starved, Unstepped
 from graphdoc.capture.audit.unused import Unused
 from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.facts import user_frames
+from graphdoc.capture.frames import frames_of
 from graphdoc.capture.quiet import Unseen
 from graphdoc.evidence import AS_IF, Evidence, Sign
 
@@ -231,6 +233,20 @@ class Audit:
             self.program = Evidence()
             autopsy.fill_program(self.program)
             self.names.update(autopsy.census.parameter_names)
+
+    def named(self, ids: Iterable[int]) -> list[str]:
+        """The names of the parameters with these ids, as far as they have one."""
+        return sorted(self.names[i] for i in ids if i in self.names)
+
+    def of_step(self, kind: str, seen: Seen, parameters: list[Any]) -> Sign | None:
+        """A sign at the latest step of an optimizer, about these parameters; None where the step is not known."""
+        step = self.journal.latest("step", seen.id)
+        if step is None:
+            return None
+        self.snapshot()
+        sign = Sign(kind, frames_of(step.raw, self.witness.cwd), optimizer=seen.id, event=step.index)
+        sign.parameters = self.named(map(id, parameters))
+        return sign
 
     # -- the end -------------------------------------------------------------------------------------------------
 

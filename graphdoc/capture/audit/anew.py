@@ -5,13 +5,12 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import event_stacks, node_stacks, stacks
+from graphdoc.capture import event_stacks, stacks, walk
 from graphdoc.capture.audit.hidden import is_given
 from graphdoc.capture.audit.unheld import alive
 from graphdoc.capture.facts import grad_fn_of
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.quiet import Unseen
-from graphdoc.capture.walk import DEEP, nodes_behind
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
 ENOUGH = 4
 """Backward calls, each of which reaches new ones of the same shapes, the earlier ones being gone."""
+MOST_NODES = walk.DEEP - 1
 
 
 class MadeAnew:
@@ -69,7 +69,7 @@ class MadeAnew:
         if new & given or any(i in owners and not is_given(owners[i], held, module) for i in new):
             return
         taken = _taken_with([n for t in outputs if (n := grad_fn_of(t)) is not None], new, held)
-        kept = node_stacks.kept_in(taken) if taken is not None else None
+        kept = taken.kept if taken is not None else None
         if not isinstance(kept, stacks.Stack):
             return
         cwd = audit.witness.cwd
@@ -84,35 +84,23 @@ class MadeAnew:
         return self._found
 
 
-def _taken_with(roots: list[Any], new: set[int], held: set[int]) -> Any:
+def _taken_with(roots: list[Any], new: set[int], held: set[int]) -> walk.Found | None:
     """The first operation in the program that takes one of the new leaves, where all of these take them together with
     what is made of held ones."""
-    parents: dict[Any, list[Any]] = {}
-    leaves: dict[Any, Any] = {}
-    for count, (node, following) in enumerate(nodes_behind(roots)):
-        if count >= DEEP:
-            return None
-        for n, _ in following:
-            parents.setdefault(n, []).append(node)
-        if not following and (variable := getattr(node, "variable", None)) is not None:
-            leaves[node] = variable
-    trained = _above([n for n, v in leaves.items() if id(v) in held], parents)
-    taking = {n for leaf, v in leaves.items() if id(v) in new for n in _taking(leaf, parents)}
-    if taking - trained:
+    order = walk.walk(roots, MOST_NODES)
+    if len(order) >= MOST_NODES:
+        return None
+    above = walk.Above(order)
+    trained = walk.gather(order, {f.number: 1 for f in order if f.leaf is not None and id(f.leaf) in held})
+    leaves = [f.number for f in order if f.leaf is not None and id(f.leaf) in new]
+    taking = {n for leaf in leaves for n in _taking(leaf, order, above)}
+    if not all(trained[n] for n in taking):
         return None  # what is applied to data as well measures how far two values are apart
-    return min(taking, key=lambda n: n._sequence_nr(), default=None)
+    return min((order[n] for n in taking), key=lambda f: f.sequence, default=None)
 
 
-def _taking(leaf: Any, parents: dict[Any, list[Any]]) -> list[Any]:
+def _taking(leaf: int, order: list[walk.Found], above: walk.Above) -> list[int]:
     """The operations that take a leaf, transposed perhaps, together with something else."""
-    nodes = parents.get(leaf, [])
-    return [m for n in nodes for m in ([n] if len(n.next_functions) > 1 else _taking(n, parents))]
-
-
-def _above(nodes: list[Any], parents: dict[Any, list[Any]]) -> set[Any]:
-    """The nodes that lead to these."""
-    found: set[Any] = set()
-    while nodes:
-        nodes = list({p for n in nodes for p in parents.get(n, ()) if p not in found})
-        found.update(nodes)
-    return found
+    return [
+        m for n in above[leaf] for m in ([n] if len(order[n].node.next_functions) > 1 else _taking(n, order, above))
+    ]

@@ -100,7 +100,7 @@ class Baselines:
         sign = Sign("baseline-trained", frames_of(places[first][0], cwd), other, event=noted[0], count=OFTEN)
         every = set(leaves_behind(list(values)) or ())
         behind = every - set(leaves_behind(scored) or ()) or every
-        sign.parameters = sorted(audit.names[i] for i in behind if i in audit.names)
+        sign.parameters = audit.named(behind)
         call = frames_of(event_stacks.stack_of_seen(noted[3]), cwd)
         sign.facts = {
             "products": [

@@ -246,7 +246,7 @@ class Clearing:
         audit.snapshot()
         cwd = audit.witness.cwd
         sign = Sign("never-cleared", frames_of(own[0].raw, cwd), frames_of(since[-1].raw, cwd))
-        sign.parameters = sorted(audit.names[id(p)] for p in mine if id(p) in audit.names)
+        sign.parameters = audit.named(map(id, mine))
         sign.optimizer, sign.event, sign.count = seen.id, own[0].index, ENOUGH
         places = {e.place for e in own}
         sign.facts = {
@@ -262,7 +262,7 @@ class Clearing:
         audit = self._audit
         audit.snapshot()
         one, two = (frames_of(event_stacks.stack_of_seen(n[3]), audit.witness.cwd) for n in (first, second))
-        names = sorted(audit.names[i] for i in mine if i in audit.names)
+        names = audit.named(mine)
         self._found.append(Sign("added-twice", two, one, None, names, seen.id, second[0], TIMES))
         audit.tell_early()
 
@@ -273,7 +273,7 @@ class Clearing:
         cwd = audit.witness.cwd
         backward = frames_of(event_stacks.stack_of_seen(followed.backward[3]), cwd)
         sign = Sign("cleared-early", frames_of(followed.thrown, cwd), backward, optimizer=seen.id)
-        sign.parameters = sorted(audit.names[id(p)] for p in every if id(p) in audit.names)
+        sign.parameters = audit.named(map(id, every))
         sign.event, sign.count = followed.backward[0], ENOUGH
         if followed.idle:  # the first step of all came before any backward call
             step = audit.journal.latest("step", seen.id)

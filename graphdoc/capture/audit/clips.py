@@ -160,10 +160,9 @@ class Clips:
         if last is None or following is None:
             return None
         if last.kind == "step" and following.kind == "zero_grad":
-            others = self._step_of_others(entries, last, clip, following)
+            others, mine = self._step_of_others(entries, last, clip, following)
             if others is None:
                 return "after-step", last
-            mine = self._held_by(others)
             beside = [c for c in self._clips if last.index < c.index <= others.index]
             # All networks may be bounded in front of each step.
             return ("", None) if any(c.ids & mine for c in beside) else ("others-step", others)
@@ -174,17 +173,19 @@ class Clips:
             return "before-unscale", following
         return "", None
 
-    def _step_of_others(self, entries: list[Entry], last: Entry, clip: _Clip, following: Entry) -> Entry | None:
-        """The step for which a call may have been meant: backward has run for it since these parameters were stepped,
-        and it comes before they are cleared."""
+    def _step_of_others(
+        self, entries: list[Entry], last: Entry, clip: _Clip, following: Entry
+    ) -> tuple[Entry | None, set[int]]:
+        """The step for which a call may have been meant, and what it uses: backward has run for it since the clipped
+        parameters were stepped, and it comes before they are cleared."""
         since = [e for e in entries if last.index < e.index < following.index]
         step = next((e for e in since if e.kind == "step" and e.index >= clip.index), None)
-        mine = self._held_by(step) if step is not None else set()
+        if step is None:
+            return None, set()
+        known = self._audit.journal.optimizers.values()
+        mine = {i for s in known if s.id == step.optimizer for i in s.parameters}
         made = [e for e in since if e.kind == "backward" and e.index < clip.index]
-        return step if any(e.reaches and e.reaches & mine for e in made) else None
-
-    def _held_by(self, step: Entry) -> set[int]:
-        return {i for s in self._audit.journal.optimizers.values() if s.id == step.optimizer for i in s.parameters}
+        return (step if any(e.reaches and e.reaches & mine for e in made) else None), mine
 
     def _concerns(self, entry: Entry, owners: set[int], ids: set[int]) -> bool:
         if entry.kind == "backward":
@@ -202,7 +203,7 @@ class Clips:
         audit.snapshot()
         cwd = audit.witness.cwd
         sign = Sign("clip-unused", frames_of(clip.raw, cwd), frames_of(about.raw, cwd) if about is not None else [])
-        sign.parameters = sorted(audit.names[i] for i in clip.ids if i in audit.names)
+        sign.parameters = audit.named(clip.ids)
         owners = [s for s in audit.journal.optimizers.values() if clip.ids & set(s.parameters)]
         sign.optimizer = owners[0].id if owners else about.optimizer if about is not None else -1
         sign.event, sign.count, sign.facts = clip.index, ENOUGH, {"how": how, "bounds": bounds}

@@ -267,7 +267,7 @@ class DeadEnds:
         if self._zeros == ENOUGH:
             with Unseen(audit.torch, audit.witness.anomaly, _getframe(1)):
                 audit.snapshot()
-            sign.parameters = sorted(audit.names[id(p)] for p in mine if id(p) in audit.names)
+            sign.parameters = audit.named(map(id, mine))
             sign.optimizer, sign.count = seen.id, ENOUGH
             if sign.kind == "scale-alone":
                 sign.facts["zeros"] = self._share

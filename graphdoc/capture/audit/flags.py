@@ -87,7 +87,7 @@ class Flagged:
         value = _flag(modules[0][1])
         same = [(name, m) for name, m in modules if _flag(m) is value]
         mine = {id(p) for _, m in same for p in _parameters(m)}
-        sign.parameters = sorted(audit.names[i] for i in mine if i in audit.names)
+        sign.parameters = audit.named(mine)
         sign.optimizer, sign.count = seen.id, seen.steps
         sign.facts = {
             "names": sorted({name for name, _ in same}),
@@ -156,7 +156,7 @@ class Misspelled:
         sign = Sign("misspelled-flag", frames_of(step.raw, audit.witness.cwd) if step is not None else [])
         value = parameters[0].__dict__[attribute]
         mine = [p for p in parameters if p.__dict__.get(attribute) is value]
-        sign.parameters = sorted(audit.names[id(p)] for p in mine if id(p) in audit.names)
+        sign.parameters = audit.named(map(id, mine))
         sign.optimizer, sign.count = seen.id, seen.steps
         sign.facts = {"attribute": attribute, "value": value, "stops": [] if value else sign.parameters}
         self._found.append(sign)
@@ -242,7 +242,7 @@ class Refrozen:
         sign = Sign(kind, frames_of(step.raw, audit.witness.cwd) if step is not None else [])
         sign.weak = kind == "frozen-throughout"
         mine = [p for p in parameters_of(optimizer) if not p.requires_grad]
-        sign.parameters = sorted(audit.names[id(p)] for p in mine if id(p) in audit.names)
+        sign.parameters = audit.named(map(id, mine))
         sign.optimizer, sign.event, sign.count = seen.id, followed.event, AGAIN
         self._found[seen.id] = (followed, sign)
         if not sign.weak:

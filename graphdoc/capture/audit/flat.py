@@ -109,7 +109,7 @@ class Flattened:
         if told is None:
             with Unseen(audit.torch, audit.witness.anomaly, _getframe(1)):
                 audit.snapshot()
-        sign.parameters = sorted(audit.names[i] for i in mine if i in audit.names)
+        sign.parameters = audit.named(mine)
         sign.optimizer = seen.id
         self._found[seen.id] = sign
         if told is None:

@@ -85,7 +85,7 @@ class Inner:
         cwd = audit.witness.cwd
         noted = self._entered[id(mine[0])].noted
         sign = Sign("inner-only", frames_of(event_stacks.stack_of_seen(noted[3]), cwd), frames_of(last.raw, cwd))
-        sign.parameters = sorted(audit.names[id(p)] for p in mine if id(p) in audit.names)
+        sign.parameters = audit.named(map(id, mine))
         sign.optimizer, sign.event, sign.count = seen.id, noted[0], ENOUGH
         sign.facts = {"outer": last.index}
         self._found.append(([weakref.ref(p) for p in mine], sign))

@@ -68,7 +68,7 @@ class Bypassed:
         audit.snapshot()
         at = next(here for here, behind in sums.values() if behind & still)
         sign = Sign(BYPASSED, frames_of(at, audit.witness.cwd), frames_of(last.raw, audit.witness.cwd))
-        sign.parameters = sorted(audit.names[i] for i in still if i in audit.names)
+        sign.parameters = audit.named(still)
         sign.optimizer, sign.event, sign.count = seen.id, last.index, seen.steps
         self.found.append(sign)
         audit.tell_early()

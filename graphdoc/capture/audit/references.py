@@ -90,7 +90,7 @@ class References:
         audit.snapshot()
         sign = Sign("own-copy", frames_of(copy, cwd), frames_of(node, cwd), event=noted[0], count=OFTEN)
         mine = {i for c, _, leaves in known if site_of(c) == at for i in leaves}
-        sign.parameters = sorted(audit.names[i] for i in mine if i in audit.names)
+        sign.parameters = audit.named(mine)
         call = frames_of(event_stacks.stack_of_seen(noted[3]), cwd)
         sign.facts = {"backward": [vars(f) for f in call if f.user][-1:]}
         self._found.append(sign)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.facts import parameters_of
-from graphdoc.capture.frames import frames_of
 from graphdoc.capture.number_facts import Sample
 from graphdoc.capture.quiet import Unseen
 from graphdoc.evidence import Sign
@@ -91,17 +89,12 @@ class Rounded:
         return own and any(p.dtype in self._short and p.requires_grad for p in parameters_of(optimizer))
 
     def _tell(self, optimizer: Any, seen: Seen, looked: _Looked) -> None:
-        audit = self._audit
-        step = audit.journal.latest("step", seen.id)
-        if step is None:
+        mine = [p for p in parameters_of(optimizer) if p.dtype in self._short]
+        sign = self._audit.of_step("rounded-away", seen, mine)
+        if sign is None:
             return
-        with Unseen(audit.torch, audit.witness.anomaly, _getframe(1)):
-            audit.snapshot()
-        sign = Sign("rounded-away", frames_of(step.raw, audit.witness.cwd), optimizer=seen.id, event=step.index)
-        mine = [p for p in parameters_of(optimizer) if p.dtype in self._short and id(p) in audit.names]
-        sign.parameters = sorted(audit.names[id(p)] for p in mine)
         looked.sign = sign
-        audit.tell_early()
+        self._audit.tell_early()
 
     def signs(self) -> list[Sign]:
         out = []

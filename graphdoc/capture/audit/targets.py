@@ -185,7 +185,7 @@ class Targets:
             if others and _shapes(mine) == _shapes(others):
                 self._tries += 1
                 audit.snapshot()
-                self._was = sorted(audit.names[i] for i in others if i in audit.names)
+                self._was = audit.named(others)
                 self._beside = weakref.ref(next(iter(others.values())), self._look_on) if self._was else None
         elif held:
             with Unseen(audit.torch, audit.witness.anomaly, _getframe(1)):
@@ -205,7 +205,7 @@ class Targets:
     def _tell(
         self, kind: str, stack: list[Any], other: list[Any], mine: dict[int, Any], event: int, facts: Any = None
     ) -> None:
-        names = sorted(self._audit.names[id(p)] for p in mine.values() if id(p) in self._audit.names)
+        names = self._audit.named(map(id, mine.values()))
         facts = facts or {"stops": names if kind == "target-trained" else []}
         self._found.append(Sign(kind, stack, other, None, names, event=event, count=1, facts=facts))
         self._audit.tell_early()

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import weakref
 from inspect import signature
-from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.moved import print_of
 from graphdoc.capture.facts import has_gradient, parameters_of
-from graphdoc.capture.frames import frames_of
 from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.quiet import Unseen
 from graphdoc.evidence import Sign
@@ -104,7 +102,7 @@ class AtRest:
         self.over: set[int] = set()
         """Optimizers that have stepped by a rate."""
         self._steps: dict[int, int] = {}
-        self._found: dict[int, tuple[Seen, Sign]] = {}
+        self._found: dict[int, Sign] = {}
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
@@ -119,23 +117,17 @@ class AtRest:
             self._tell(optimizer, seen, asked)
 
     def _tell(self, optimizer: Any, seen: Seen, asked: float) -> None:
-        audit = self._audit
-        step = audit.journal.latest("step", seen.id)
-        if step is None:
+        sign = self._audit.of_step("rate-zero", seen, [p for p in parameters_of(optimizer) if p.grad is not None])
+        if sign is None:
             return
-        with Unseen(audit.torch, audit.witness.anomaly, _getframe(1)):
-            audit.snapshot()
-        sign = Sign("rate-zero", frames_of(step.raw, audit.witness.cwd), optimizer=seen.id, event=step.index)
-        mine = [id(p) for p in parameters_of(optimizer) if p.grad is not None]
-        sign.parameters = sorted(audit.names[i] for i in mine if i in audit.names)
         sign.facts = {"rate": asked}
-        self._found[seen.id] = seen, sign
-        audit.tell_early()
+        self._found[seen.id] = sign
+        self._audit.tell_early()
 
     def signs(self) -> list[Sign]:
-        for ident, (_, sign) in self._found.items():
+        for ident, sign in self._found.items():
             sign.count = self._steps[ident]
-        return [sign for _, sign in self._found.values()]
+        return list(self._found.values())
 
 
 def _asked(optimizer: Any) -> float:

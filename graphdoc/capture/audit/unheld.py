@@ -314,7 +314,7 @@ class Unheld:
                 self._tell("unregistered", live[0][0], {i: p for one in hidden for i, p in one.parameters.items()})
                 for one in hidden:
                     one.facts["file"] = shown_file(one.facts["file"], audit.witness.cwd)
-                    one.facts["names"] = sorted(audit.names[i] for i in one.parameters if i in audit.names)
+                    one.facts["names"] = audit.named(one.parameters)
                 for sign in self._found:
                     sign.facts = {"classes": [one.facts for one in hidden]}
                 return
@@ -362,7 +362,7 @@ class Unheld:
         if not loose or self._noted is None:
             return
         self._audit.snapshot()
-        names = sorted(self._audit.names[i] for i in loose if i in self._audit.names)
+        names = self._audit.named(loose)
         stack = frames_of(event_stacks.stack_of_seen(self._noted[3]), self._audit.witness.cwd)
         sign = Sign(kind, stack, parameters=names, optimizer=seen.id, event=self._noted[0], count=ENOUGH)
         sign.weak = True
@@ -382,7 +382,7 @@ class Unheld:
         audit = self._audit
         assert self._noted is not None
         names = [audit.names[i] for i in weighing if i in audit.names]
-        every = sorted(audit.names[i] for i in whole or weighing if i in audit.names)
+        every = audit.named(whole or weighing)
         if not names:
             return
         stack = frames_of(event_stacks.stack_of_seen(self._noted[3]), audit.witness.cwd)

@@ -242,7 +242,7 @@ class Unreduced:
         kind = "wrapper-outdated" if local.unknown else "wrapper-bypassed"
         kind = kind if local.wrapper is not None else "never-wrapped"
         sign = Sign(kind, backward, optimizer=seen.id, event=local.noted[0], count=OFTEN)
-        sign.parameters = sorted(audit.names[i] for i in local.leaves if i in audit.names)
+        sign.parameters = audit.named(local.leaves)
         if local.stack is None:
             sign.facts = {"ranks": audit.torch.distributed.get_world_size()}
             sampler = audit.torch.utils.data.distributed.DistributedSampler

@@ -85,7 +85,7 @@ class Unstepped:
         here = stacks.stack_here(4)  # _judge < zeroed < Audit.zeroed < the inserted callback
         audit.snapshot()
         cwd = audit.witness.cwd
-        names = sorted(audit.names[i] for i in mine if i in audit.names)
+        names = audit.named(mine)
         sign = Sign("step-missing", frames_of(own[-1].raw, cwd), frames_of(here, cwd), None, names, seen.id)
         sign.event, sign.count = audit.journal.count, ENOUGH
         sign.facts = {"alone": alone, "shared": shared}
@@ -220,9 +220,9 @@ class Starved:
             audit.tell_early()
             return
         sign = Sign("starved", frames_of(step.raw, cwd), backward, optimizer=seen.id, event=step.index)
-        sign.parameters = sorted(audit.names[id(p)] for p in mine if id(p) in audit.names)
+        sign.parameters = audit.named(map(id, mine))
         alive = (id(t) for ref in leaves if (t := ref()) is not None)
-        named = sorted(audit.names[i] for i in alive if i in audit.names)
+        named = audit.named(alive)
         sign.facts = {"reaches": named, "more": count - len(named), "no_call": noted is None}
         self._found[seen.id] = seen, sign
         audit.tell_early()

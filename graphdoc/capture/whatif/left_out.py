@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from torch.overrides import TorchFunctionMode
 
 from graphdoc.capture import stacks
+from graphdoc.capture.births import tensors_in
 from graphdoc.capture.frames import frames_of
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ class LeftOut(TorchFunctionMode):
 
     def __init__(self, target: Target, chosen: set[int], cwd: str) -> None:
         super().__init__()
-        self._tensor = target.torch.Tensor
         self._leaves = {id(target.parameters[i]) for i in chosen}
         self._cwd = cwd
         self._made: dict[int, Any] = {}
@@ -36,25 +36,20 @@ class LeftOut(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        given = {id(t) for t in self._tensors((args, list((kwargs or {}).values())))}
+        given = {id(t) for t in tensors_in((args, kwargs or {}))}
         name = getattr(func, "__name__", "")
         if name in ("backward", "grad"):
             self._used |= given
         elif name != "__get__":
             self._read |= given
         if given & self._leaves or not given.isdisjoint(self._made):
-            for made in self._tensors(result):
+            for made in tensors_in(result):
                 if made.grad_fn is not None and id(made) not in self._made:
                     for ident in given:
                         self._last.pop(ident, None)
                     self._made[id(made)] = made
                     self._last[id(made)] = stacks.stack_here(2)
         return result
-
-    def _tensors(self, value: Any) -> list[Any]:
-        if isinstance(value, self._tensor):
-            return [value]
-        return [t for v in value for t in self._tensors(v)] if isinstance(value, tuple | list) else []
 
     def began(self, _outputs: Any) -> None:
         """A backward call begins."""

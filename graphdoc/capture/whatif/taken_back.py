@@ -9,6 +9,7 @@ from torch.overrides import TorchFunctionMode
 
 from graphdoc.capture import stacks
 from graphdoc.capture.audit.moved import print_of
+from graphdoc.capture.births import tensors_in
 from graphdoc.capture.facts import storage_of
 from graphdoc.capture.frames import frames_of
 
@@ -37,7 +38,7 @@ class TakenBack(TorchFunctionMode):
         self._written: stacks.Stack | None = None
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        given = [] if self._within or self._back else self._tensors((args, list((kwargs or {}).values())))
+        given = [] if self._within or self._back else list(tensors_in((args, kwargs or {})))
         self._within, within = True, self._within
         memory = {storage_of(p) for p, _ in self._moved} if given else set()
         mine = [storage_of(t) in memory for t in given]
@@ -46,7 +47,7 @@ class TakenBack(TorchFunctionMode):
         if not any(mine):
             return result
         name = getattr(func, "__name__", "")
-        into = len(self._tensors(args[:1]))
+        into = len(list(tensors_in(args[:1])))
         if name in _OVERWRITES and all(mine[:into]) and not any(mine[into:]):
             self._written = stacks.stack_here(2)
             self._within = True
@@ -58,11 +59,6 @@ class TakenBack(TorchFunctionMode):
 
     def _is_view(self, result: Any, memory: set[int | None]) -> bool:
         return isinstance(result, self._tensor) and storage_of(result) in memory
-
-    def _tensors(self, value: Any) -> list[Any]:
-        if isinstance(value, self._tensor):
-            return [value]
-        return [t for v in value for t in self._tensors(v)] if isinstance(value, tuple | list) else []
 
     def began(self, _outputs: Any) -> None:
         """A backward call begins."""

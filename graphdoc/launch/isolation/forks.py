@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -32,10 +32,8 @@ def imported_first(request: Request) -> list[str] | None:
     Modules of the standard library count as nothing: importing them changes nothing that torch's import depends on.
     Whether the others can be shared is seen when they are imported (``server.py``).
     """
-    texts = {Path(path).resolve(): text for path, text in (request.patches or {}).items()}
     before: list[str] = []
-    for file in _files(request):
-        text = _text(file, texts)
+    for file, text in _sources(request):
         found = _header(text, before) if text is not None else None
         if found is None or any(_lies_beside(file, name) for name in before):
             return None
@@ -46,14 +44,19 @@ def imported_first(request: Request) -> list[str] | None:
 
 def _sets_variables(request: Request) -> bool:
     """Whether the program may set variables by which torch's later modules are configured as they are imported."""
-    texts = {Path(path).resolve(): text for path, text in (request.patches or {}).items()}
-    found = [_text(file, texts) or "" for file in _files(request)]
-    return any(word in text for text in found for word in ("environ", "putenv"))
+    return any(word in (text or "") for _, text in _sources(request) for word in ("environ", "putenv"))
 
 
 def _lies_beside(file: Path, name: str) -> bool:
     top = name.partition(".")[0]
     return any((folder / entry).exists() for folder in file.parents[:2] for entry in (top, f"{top}.py"))
+
+
+def _sources(request: Request) -> Iterator[tuple[Path, str | None]]:
+    """The files that Python executes for this program, each with its text."""
+    texts = {Path(path).resolve(): text for path, text in (request.patches or {}).items()}
+    for file in _files(request):
+        yield file, _text(file, texts)
 
 
 def _files(request: Request) -> list[Path]:
