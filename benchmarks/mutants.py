@@ -4,8 +4,8 @@ python benchmarks/mutants.py [--most N] [--seed N] [--only KIND,KIND] [PROGRAM.p
 
 The programs are the healthy examples of the causes by default. One fault at a time (benchmarks/mutations.py) is put
 into each; the truth is the program as it was. A mutant counts where autograd raises an error or it trains otherwise;
-of one that trains in the same way nothing should be told. Of each program ``--most`` mutants are drawn, of as many
-kinds as there are.
+of one that trains in the same way nothing should be told. A note without a diagnosis is counted apart: it tells what
+graphdoc takes for the author's choice. Of each program ``--most`` mutants are drawn, of as many kinds as there are.
 """
 
 from __future__ import annotations
@@ -101,18 +101,21 @@ def examine(folder: Path, mutant: Mutant, wanted: Steps) -> dict[str, str]:
     report = folder / "report.json"
     report.unlink(missing_ok=True)
     _python(folder, "-m", "graphdoc", "run", "--report", "json:report.json", "train.py")
-    found = json.loads(report.read_text())["diagnoses"]  # an error where there is no report: silence is another thing
+    said = json.loads(report.read_text())  # an error where there is no report: silence is another thing
+    found = said["diagnoses"]
     if not found:
-        return {"cause": "", "line": "", "fix": "", "verified": ""}
+        return {"cause": "", "note": "yes" if said["notes"] else "", "line": "", "fix": "", "verified": ""}
     told = {n for span in found[0]["spans"] for n in range(span["line"], span["end_line"] + 1)}
-    said = _python(folder, "-m", "graphdoc", "fix", "--diff")
+    proposed = _python(folder, "-m", "graphdoc", "fix", "--diff")
     fix = "none"
-    if said.stdout.strip():
-        patched = subprocess.run(["patch", "-s", "-p1"], cwd=folder, input=said.stdout, text=True, capture_output=True)
+    if proposed.stdout.strip():
+        patched = subprocess.run(
+            ["patch", "-s", "-p1"], cwd=folder, input=proposed.stdout, text=True, capture_output=True
+        )
         error, steps = train(folder, (folder / "train.py").read_text())
         fix = "bad" if patched.returncode or error else "right" if alike(steps, wanted) else "runs"
     line = "yes" if told & set(mutant.lines) else "no"
-    verified = "yes" if ", verified]" in said.stderr else ""
+    verified = "yes" if ", verified]" in proposed.stderr else ""
     return {"cause": found[0]["cause"], "line": line, "fix": fix, "verified": verified}
 
 
@@ -152,6 +155,7 @@ def judge(program: Path, folder: Path, most: int, seed: int, only: list[str], ta
         counts["false alarm"] += state == "same" and told
         if state != "same":
             counts["told"] += told
+            counts["noted"] += bool(said.get("note"))
             counts["line"] += said["line"] == "yes"
             counts["right"] += said["fix"] == "right"
             counts["verified, not right"] += said["verified"] == "yes" and said["fix"] != "right"
@@ -171,7 +175,7 @@ def main() -> int:
     for program in given.programs or healthy:
         with tempfile.TemporaryDirectory() as folder:
             judge(program.resolve(), Path(folder), given.most, given.seed, given.only, table)
-    columns = ("crash", "changed", "same", "told", "line", "right", "verified, not right", "false alarm")
+    columns = ("crash", "changed", "same", "told", "noted", "line", "right", "verified, not right", "false alarm")
     print(f"\n{'fault':28}" + "".join(f"{c:>{max(9, len(c) + 2)}}" for c in columns))
     for kind, counts in sorted(table.items()):
         print(f"{kind:28}" + "".join(f"{counts[c]:>{max(9, len(c) + 2)}}" for c in columns))
