@@ -15,11 +15,12 @@ import ast
 from itertools import pairwise
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, kind, place, required
+from graphdoc.fixes.program_slices import check_passed, reads
 from graphdoc.fixes.summing import sum_over_loop
 from graphdoc.source.edits import copied, delete, insert_after, instead, without_flag, write, written
 from graphdoc.source.effects import READS_GRADIENTS, method_of
 from graphdoc.source.module import Source
-from graphdoc.source.paths import key, last_word, same, targets_of
+from graphdoc.source.paths import key, same, targets_of
 from graphdoc.source.places import Edit
 
 _KEPT = {"create_graph"}
@@ -62,6 +63,7 @@ def _backward(sources: Sources, at: object) -> tuple[Source, ast.Call, ast.stmt]
 def _merge(source: Source, pairs: list[tuple[ast.Call, ast.stmt]], between: list[ast.stmt], args: Args) -> list[Edit]:
     last_call, last = pairs[-1]
     losses = [node.func.value for node, _ in pairs if isinstance(node.func, ast.Attribute)]
+    same_name = len({key(loss) for loss in losses}) == 1
     edits: list[Edit] = []
     moved: list[ast.stmt] = []
     for statement in between:
@@ -75,14 +77,12 @@ def _merge(source: Source, pairs: list[tuple[ast.Call, ast.stmt]], between: list
                 raise CannotFix("an optimizer steps between the backward calls")
             moved.append(statement)
             edits += delete(source, statement)
-        elif any(last_word(n) in READS_GRADIENTS for n in ast.walk(statement)):
-            raise CannotFix("gradients are read between the backward calls")
-        elif any(last_word(n) in ("step", "zero_grad", "backward") for n in ast.walk(statement)):
-            raise CannotFix("a step or backward hides in a statement between the backward calls")
-    if len({key(loss) for loss in losses}) == 1:
+        else:
+            used = set() if same_name else {n for loss in losses[:-1] for n in reads(loss)}
+            check_passed([statement], used, gradients=READS_GRADIENTS | {"step", "zero_grad", "backward"})
+    if same_name:
         edits += _accumulate(source, pairs, between, losses[0])
     else:
-        _check_unchanged(losses[:-1], between)
         terms = {f"loss{i}": loss for i, loss in enumerate(losses)}
         edits.append(write(source, losses[-1], " + ".join(f"{{{t}}}" for t in terms), **terms))
     for _, owner in pairs[:-1]:
@@ -112,15 +112,6 @@ def _accumulate(
             raise CannotFix(f"{name} is used between the backward calls, where it would become the sum")
         edits.append(write(source, value, "{loss} + {value}", loss=loss, value=value))
     return edits
-
-
-def _check_unchanged(losses: list[ast.expr], between: list[ast.stmt]) -> None:
-    read = {n.id for loss in losses for n in ast.walk(loss) if isinstance(n, ast.Name)}
-    for statement in between:
-        for node in (statement, *ast.walk(statement)):
-            for target in targets_of(node):
-                if isinstance(target, ast.Name) and target.id in read:
-                    raise CannotFix(f"{target.id} changes between the backward calls")
 
 
 def _merge_loop(source: Source, node: ast.Call, owner: ast.stmt, move_steps: bool) -> list[Edit]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 from graphdoc.fixes.fix_kind import CannotFix
-from graphdoc.source.module import Loop, Source
-from graphdoc.source.paths import key, targets_of
+from graphdoc.source.module import Function, Loop, Source
+from graphdoc.source.paths import key, last_word, targets_of
 
 
 @dataclass
@@ -126,10 +127,40 @@ def changes(node: ast.stmt) -> set[str]:
         if isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, ast.Store):
             found.add(key(n))
         elif isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store):
-            found |= reads(n.value)
+            found.add(key(n.value).split("[")[0])
         elif isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr.endswith("_"):
             found.add(key(n.func.value))
     return found
+
+
+def check_passed(
+    passed: Iterable[ast.stmt], used: Set[str], made: Set[str] = frozenset(), gradients: Set[str] = frozenset()
+) -> None:
+    """Statements that use some names and set others may run on the other side of those that they pass.
+
+    Raises:
+        CannotFix: one of these may leave the block, names one of ``gradients`` (methods, functions, attributes), sets
+            what they use or set, or reads what they set.
+    """
+    for node in passed:
+        text = ast.unparse(node).split("\n")[0]
+        if _leaves(node):
+            raise CannotFix(f"not every way leads past `{text}`")
+        if gradients & {last_word(n) for n in ast.walk(node)}:
+            raise CannotFix(f"`{text}` stands between, and takes part in an update")
+        if clash := changes(node) & (used | made) or reads(node) & made:
+            raise CannotFix(f"{min(clash)} would have another value at `{text}`")
+
+
+def _leaves(node: ast.AST, inside: bool = False) -> bool:
+    """Whether a statement may end its block; ``inside`` of a loop of its own, ``break`` and ``continue`` do not."""
+    if isinstance(node, Function | ast.Lambda | ast.ClassDef):
+        return False
+    if isinstance(node, ast.Break | ast.Continue):
+        return not inside
+    if isinstance(node, ast.Return | ast.Raise | ast.Yield | ast.YieldFrom | ast.Await):
+        return True
+    return any(_leaves(n, inside or isinstance(node, Loop)) for n in ast.iter_child_nodes(node))
 
 
 def bound_within(node: ast.stmt) -> set[str]:

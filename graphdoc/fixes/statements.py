@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, statement
-from graphdoc.fixes.program_slices import changes
+from graphdoc.fixes.program_slices import changes, check_passed, reads
 from graphdoc.source.edits import copied, delete, insert_after, insert_before
-from graphdoc.source.effects import binds_any, calls_method, method_of
+from graphdoc.source.effects import calls_method, method_of
 from graphdoc.source.expressions import NOT_A_WRITE
 from graphdoc.source.layout import is_compound
 from graphdoc.source.module import Source
-from graphdoc.source.paths import is_path, key, names_read, parse_expression, targets_of
+from graphdoc.source.paths import is_path, parse_expression
 from graphdoc.source.places import Edit
 
 
@@ -121,26 +121,18 @@ def _crossed(source: Source, node: ast.stmt, block: list[ast.stmt], index: int, 
 
 def _check(node: ast.stmt, crossed: list[ast.stmt]) -> None:
     """Nothing with effects changes places with what it reads or writes."""
-    bound = {key(t).split("[")[0] for n in (node, *ast.walk(node)) for t in targets_of(n)} | _written(node)
-    reads = names_read(node)
     for other in crossed:
         # What a function that is defined there writes into its own arguments has only their names.
         own = {a.arg for a in ast.walk(other) if isinstance(a, ast.arg)} if isinstance(other, ast.FunctionDef) else ()
-        used = {name for name in reads if name.split(".")[0] not in own}
-        if name := binds_any([other], used):
-            raise CannotFix(f"{name}, which the statement uses, is bound in between")
-        if taken := _written(other) & used:
-            raise CannotFix(f"{min(taken)}, which the statement uses, is written in between")
-        read = {key(n) for n in ast.walk(other) if isinstance(n, ast.Name | ast.Attribute)}
-        if taken := bound & read:
-            raise CannotFix(f"{min(taken)}, which the statement binds or writes, is used in between")
+        used = {name for name in reads(node) if name.split(".")[0] not in own}
+        check_passed([other], set() if _flags(other) else used, set() if _flags(node) else changes(node))
         if all(calls_method(n, "step", "zero_grad") for n in (node, other)):
             raise CannotFix("a step or a `zero_grad()` in between would change places with it")
 
 
-def _written(node: ast.stmt) -> set[str]:
-    """What a statement may write into; one that only sets a flag (``x.requires_grad_()``) writes nothing."""
-    return set() if method_of(node)[0] in NOT_A_WRITE else changes(node)
+def _flags(node: ast.stmt) -> bool:
+    """Whether a statement only sets a flag (``x.requires_grad_()``), and writes nothing."""
+    return method_of(node)[0] in NOT_A_WRITE
 
 
 def _reaches(source: Source, node: ast.stmt, block: list[ast.stmt]) -> bool:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, kind, required, statement
+from graphdoc.fixes.program_slices import check_passed, reads
 from graphdoc.fixes.summing import repeatable
 from graphdoc.source.edits import below, copied, delete, insert_after, insert_before, set_keyword, without_flag, written
 from graphdoc.source.effects import (
     READS_GRADIENTS,
     Touching,
-    binds_any,
     built_objects,
     is_bare_call,
     method_of,
@@ -74,10 +74,8 @@ def backward_once(sources: Sources, args: Args) -> list[Edit]:
     if found is None or behind is None or found[0] is not behind[0] or found[1] >= behind[1]:
         raise CannotFix("the two calls do not stand one after the other in one block")
     between = found[0][found[1] + 1 : behind[1]]
-    names = {key(n) for n in ast.walk(losses[0]) if isinstance(n, ast.Name | ast.Attribute)}
-    if bound := binds_any(between, names):
-        raise CannotFix(f"{bound} changes between the two calls")
-    moved = _cleared(between, first)
+    check_passed(between, reads(losses[0]), gradients=READS_GRADIENTS)
+    moved = _cleared(between)
     stepped = [key(on) for s in between if (named := method_of(s))[0] == "step" and (on := named[1]) is not None]
     zeroed = {key(on) for s in moved if (on := method_of(s)[1]) is not None}
     if again := zeroed & set(stepped):
@@ -98,25 +96,16 @@ def _loss(node: ast.Call, owner: ast.stmt) -> ast.expr:
     return node.func.value
 
 
-def _cleared(between: list[ast.stmt], first: ast.stmt) -> list[ast.stmt]:
+def _cleared(between: list[ast.stmt]) -> list[ast.stmt]:
     """The statements that clear gradients between the calls; all the others leave gradients and parameters alone."""
     moved: list[ast.stmt] = []
     for each in between:
         name, _ = method_of(each)
         if name == "zero_grad":
             moved.append(each)
-        elif name != "step" and (bad := _touches(each)):
-            raise CannotFix(f"what `{bad}` does between the two calls is not known")
-    assert first not in moved
+        elif name != "step" and (unknown := opaque_calls(each, frozenset())):
+            raise CannotFix(f"what `{ast.unparse(unknown[0])}` does between the two calls is not known")
     return moved
-
-
-def _touches(each: ast.stmt) -> str:
-    for node in ast.walk(each):
-        if isinstance(node, ast.Attribute) and node.attr in READS_GRADIENTS:
-            return ast.unparse(node)
-    unknown = opaque_calls(each, frozenset())
-    return ast.unparse(unknown[0]) if unknown else ""
 
 
 _OF_UPDATES = frozenset({"zero_grad", "backward", "step"})
@@ -263,14 +252,8 @@ class _Crossing:
         conditions = _conditions(early)
         if any(isinstance(n, ast.Call | ast.NamedExpr | ast.Await) for c in conditions for n in ast.walk(c)):
             raise CannotFix("the condition of the step may have another answer after the backward call")
-        asked = {key(n) for c in conditions for n in ast.walk(c) if isinstance(n, ast.Name | ast.Attribute)}
-        names = {key(n) for n in ast.walk(early.optimizer) if isinstance(n, ast.Name | ast.Attribute)}
-        if bound := binds_any(early.crossed, names | asked):
-            raise CannotFix(f"{bound} is another one after the backward call")
+        check_passed(early.crossed, set().union(*map(reads, (*conditions, early.optimizer))))
         for top in early.crossed:
-            for node in ast.walk(top):
-                if isinstance(node, ast.Return | ast.Break | ast.Continue | ast.Raise | ast.Yield | ast.YieldFrom):
-                    raise CannotFix("not every way leads from the step to after the backward call")
             self._check(source, early, top, leads)
 
     def check_helper(self, source: Source, function: ast.AST, early: _Early) -> None:
@@ -368,29 +351,19 @@ def step_behind_loop(sources: Sources, args: Args) -> list[Edit]:
     source, loop, step, _, _, own = stepping_loop(sources, args)
     before = [s for s in loop.body[: loop.body.index(own)] if method_of(s)[0] == "zero_grad"]
     behind = [s for s in loop.body[loop.body.index(own) + 1 :] if s is step or method_of(s)[0] in {"zero_grad", *CLIPS}]
-    _check_loop(source, loop, [*before, *behind], own)
+    _check_loop(loop, [*before, *behind])
     edits = [e for s in (*before, *behind) for e in delete(source, s)]
     edits += insert_before(source, loop, [copied(source, s) for s in before])
     return edits + insert_after(source, loop, [copied(source, s) for s in behind])
 
 
-def _check_loop(source: Source, loop: ast.For, moved: list[ast.stmt], own: ast.stmt) -> None:
+def _check_loop(loop: ast.For, moved: list[ast.stmt]) -> None:
     """What moves out of the loop means the same there, and nothing that stays reads or changes gradients or weights."""
-    used = {key(n) for s in moved for n in ast.walk(s) if isinstance(n, ast.Name | ast.Attribute)}
-    if bound := binds_any([loop], used):
-        raise CannotFix(f"{bound} is another one in each round of the loop")
-    if all(s in moved or s is own for s in loop.body) and len(loop.body) == len(moved):
-        raise CannotFix("nothing would be left in the loop")
-    gone = {n for s in moved for n in ast.walk(s)}
-    for node in ast.walk(loop):
-        if isinstance(node, ast.Break | ast.Continue | ast.Return | ast.Raise | ast.Yield | ast.YieldFrom):
-            raise CannotFix("not every way leads from the backward call past the loop")
-        if not isinstance(node, ast.Attribute) or node in gone:
-            continue
-        if node.attr in READS_GRADIENTS:
-            raise CannotFix("gradients are read in the loop")
-        if node.attr in ("step", "zero_grad", "update"):
-            raise CannotFix(f"`{source.segment(node)}` is called in the loop too")
+    used = set().union(*map(reads, moved))
+    if bound := used & {key(t) for t in targets_of(loop)}:
+        raise CannotFix(f"{min(bound)} is another one in each round of the loop")
+    staying = [s for s in loop.body if s not in moved]
+    check_passed(staying, used, gradients=READS_GRADIENTS | {"step", "zero_grad", "update"})
 
 
 _OF_ROUNDS = frozenset({"zero_grad", "backward", "step", "parameters", *CLIPS})
@@ -442,19 +415,13 @@ def _check_rounds(
 ) -> None:
     """Nothing that stays in the loop acts on what the steps of earlier rounds use or change."""
     staying = [s for s in loop.body if s is not step]
-    if bound := binds_any(staying, {*targets, key(optimizer)}):
-        raise CannotFix(f"{bound} is assigned again in the loop")
+    check_passed(staying, {*targets, key(optimizer)}, gradients=READS_GRADIENTS - CLIPS)
     objects = built_objects(source.tree) if source.tree is not None else frozenset()
     roots = keepers | targets
     for top in staying:
         method, on = method_of(top)
         if method in ("zero_grad", "step") and (on is None or key(on) != key(optimizer)):
             raise CannotFix(f"`{source.segment(top)}` would come before the steps of earlier rounds")
-        for node in ast.walk(top):
-            if isinstance(node, ast.Return | ast.Break | ast.Continue | ast.Raise | ast.Yield | ast.YieldFrom):
-                raise CannotFix("not every way leads from the backward call past the loop")
-            if last_word(node) in READS_GRADIENTS - CLIPS:
-                raise CannotFix("gradients are read in the loop")
         unknown = opaque_calls(top, roots, _OF_ROUNDS, objects)
         if unknown:
             text = source.segment(unknown[0]).split("\n")[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import CannotFix
-from graphdoc.fixes.program_slices import binds, reads
+from graphdoc.fixes.program_slices import binds, check_passed, reads
 from graphdoc.source.edits import below, copied, delete, insert_after, insert_before, instead, written
 from graphdoc.source.effects import READS_GRADIENTS
 from graphdoc.source.module import Source
@@ -57,13 +57,8 @@ def sum_over_loop(
 def _check(loop: ast.For, owner: ast.stmt) -> None:
     if loop.orelse or not any(s is owner for s in loop.body):
         raise CannotFix("only one backward call was named, and it does not stand in the body of a loop over losses")
-    for node in ast.walk(loop):
-        if isinstance(node, ast.Break | ast.Continue | ast.Return | ast.Yield | ast.YieldFrom | ast.Await):
-            raise CannotFix("the loop can be left early")
-        if last_word(node) in READS_GRADIENTS:
-            raise CannotFix("gradients are read between the backward calls")
-        if isinstance(node, ast.Attribute) and node.attr == "backward" and not any(n is node for n in ast.walk(owner)):
-            raise CannotFix("the loop calls backward more than once")
+    check_passed(loop.body, frozenset(), gradients=READS_GRADIENTS)
+    check_passed([s for s in loop.body if s is not owner], frozenset(), gradients={"backward"})
 
 
 def _steps(loop: ast.For, owner: ast.stmt) -> list[ast.stmt]:

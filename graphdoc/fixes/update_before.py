@@ -5,14 +5,13 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, statement
-from graphdoc.fixes.program_slices import Stretch, binds, reads, stretch
+from graphdoc.fixes.program_slices import Stretch, changes, check_passed, reads, stretch
 from graphdoc.source.edits import copied, delete, insert_before
 from graphdoc.source.effects import READS_GRADIENTS, is_bare_call, method_of
-from graphdoc.source.paths import key, targets_of
+from graphdoc.source.paths import key
 from graphdoc.source.places import Edit
 
-_OF_UPDATES = frozenset({"backward", "step", "zero_grad", "update", "scale", "unscale_"})
-_LEAVES = (ast.Return, ast.Break, ast.Continue, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)
+_OF_UPDATES = READS_GRADIENTS | frozenset({"backward", "step", "zero_grad", "update", "scale", "unscale_"})
 
 
 @kind("update_before")
@@ -86,7 +85,7 @@ def _with_loss(found: Stretch, first: int, moved: list[int]) -> list[int]:
     out = list(moved)
     for i in range(moved[0] - 1, first - 1, -1):
         node = found.block[i]
-        if not _written(node) & wanted:
+        if not changes(node) & wanted:
             continue
         if i in found.seeds or not isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             raise CannotFix("the other loss is made of the same forward pass")
@@ -98,31 +97,13 @@ def _with_loss(found: Stretch, first: int, moved: list[int]) -> list[int]:
 def _check(moved: list[ast.stmt], crossed: list[ast.stmt], busy: frozenset[int]) -> None:
     """Neither uses what the other writes, but for the weights and gradients that the update is there for."""
     used = {n for s in moved for n in reads(s)}
-    made = {n for s in moved for n in _written(s)}
+    check_passed(crossed, used, {n for s in moved for n in changes(s)}, _OF_UPDATES)
     for node in crossed:
         text = ast.unparse(node).split("\n")[0]
-        if any(isinstance(n, _LEAVES) for n in ast.walk(node)):
-            raise CannotFix(f"not every way leads over `{text}` to the update")
-        attributes = {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
-        if attributes & READS_GRADIENTS or attributes & _OF_UPDATES or busy & {*range(node.lineno, _end(node) + 1)}:
+        if busy & {*range(node.lineno, (node.end_lineno or node.lineno) + 1)}:
             raise CannotFix(f"`{text}` takes part in an update, and would come after this one")
-        if clash := _written(node) & (used | made) or reads(node) & made:
-            raise CannotFix(f"{min(clash)} would change its value at `{text}`")
         if is_bare_call(node) and not _only_tells(node, used):
             raise CannotFix(f"`{text}` stands between, and may change what the update uses")
-
-
-def _end(node: ast.stmt) -> int:
-    return node.end_lineno or node.lineno
-
-
-def _written(node: ast.stmt) -> set[str]:
-    """Names and paths that a statement binds, adds to or writes into, at whatever depth."""
-    out = {key(t).split("[")[0] for n in ast.walk(node) for t in targets_of(n)} | binds(node)
-    for n in ast.walk(node):
-        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr.endswith("_"):
-            out.add(key(n.func.value))
-    return out
 
 
 def _only_tells(node: ast.stmt, used: set[str]) -> bool:

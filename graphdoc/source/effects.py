@@ -119,16 +119,6 @@ def _harmless(call: ast.Call, keepers: Set[str], known: Set[str], objects: Set[s
     return not given & {*keepers, "self", "cls"}
 
 
-def binds_any(statements: Iterable[ast.stmt], names: Set[str]) -> str:
-    """The first of these names or paths that one of the statements binds anew or writes into; empty for none."""
-    for statement in statements:
-        for node in (statement, *ast.walk(statement)):
-            for target in targets_of(node):
-                if key(target).split("[")[0] in names:
-                    return key(target)
-    return ""
-
-
 # Whether a call of the program's own only switches flags: it neither reads nor writes values, gradients or state.
 
 _FLAGS = frozenset({"requires_grad", "training"})

@@ -72,14 +72,14 @@ REFUSED = [
         {"loop": "@1"},
         "builds a T",
     ),
-    ("move_statement", "«x.copy_(y)»\na = f(x)\n«a.backward()»\n", {"after": "@1"}, "x, which the statement"),
+    ("move_statement", "«x.copy_(y)»\na = f(x)\n«a.backward()»\n", {"after": "@1"}, "x would have another value"),
     (
         "move_statement",
         "«o = SGD(m.w)»\ndef f(n):\n    global m\n    m = n\n«f(g)»\n",
         {"after": "@1"},
-        "which the statement",
+        "would have another value",
     ),
-    ("move_statement", "«x.copy_(y)»\ny.zero_()\n«a.backward()»\n", {"after": "@1"}, "y, which the statement"),
+    ("move_statement", "«x.copy_(y)»\ny.zero_()\n«a.backward()»\n", {"after": "@1"}, "y would have another value"),
     ("compute_in_method", "def f():\n    «a = g()»\n", {}, "not computed in a method"),
     (
         "compute_in_method",

@@ -248,7 +248,7 @@ for step in range(4):
 @pytest.mark.parametrize(
     ("between", "why"),
     [
-        ("loss = loss + 1", "loss changes between"),
+        ("loss = loss + 1", "loss would have another value"),
         ("update(target, net)", "what `update(target, net)` does"),
         ("norms.append(net.weight.grad.norm())", "weight.grad"),
         ("one.zero_grad()", "steps once with each"),
@@ -273,9 +273,9 @@ for row in rows:
     ("between", "why"),
     [
         ("if loss < 0: break", "not every way"),
-        ("norms.append(w.grad.norm())", "gradients are read"),
-        ("other.step()", "is called in the loop too"),
-        ("opt = build()", "is another one in each round"),
+        ("norms.append(w.grad.norm())", "takes part in an update"),
+        ("other.step()", "takes part in an update"),
+        ("opt = build()", "opt would have another value"),
     ],
 )
 def test_a_step_stays_in_its_loop_where_the_loop_needs_it(between: str, why: str) -> None:
@@ -312,7 +312,7 @@ class Agent:
         ("soft_update(target, self.critic)", "may use what the step changes"),
         ("self.of_critic.zero_grad()", "stands between the step and the backward call"),
         ("norm = pi_loss.grad", "gradients are read"),
-        ("self.of_critic = build()", "is another one"),
+        ("self.of_critic = build()", "self.of_critic would have another value"),
         ("if x is None: return", "not every way"),
     ],
 )
@@ -332,7 +332,7 @@ def test_a_step_under_a_condition_is_moved_where_its_answer_stays(condition: str
     lines = fixed("steps_last", sick, "step", backward="@1").splitlines()
     at = next(i for i, line in enumerate(lines) if "pi_loss.backward(" in line)
     assert lines[at + 1 : at + 3] == ["        if step % 2 == 0:", "            self.of_critic.step()"]
-    with pytest.raises(CannotFix, match="step is another one"):
+    with pytest.raises(CannotFix, match="step would have another value"):
         fixed("steps_last", sick.replace("self.count += 1", "step += 1"), "step", backward="@1")
 
 
@@ -367,8 +367,8 @@ class Team:
     [
         ("pass", "agent.update_target()", "may use what the steps change"),
         ("self.zero_grad()", "pass", "before the steps of earlier rounds"),
-        ("norms.append(agent.w.grad.norm())", "pass", "gradients are read"),
-        ("agent = self.best()", "pass", "agent is assigned again"),
+        ("norms.append(agent.w.grad.norm())", "pass", "takes part in an update"),
+        ("agent = self.best()", "pass", "agent would have another value"),
         ("if loss < 0: break", "pass", "not every way"),
     ],
 )
