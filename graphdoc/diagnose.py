@@ -203,7 +203,8 @@ def fix_of(remedy: Remedy, evidence: Evidence) -> Fix:
     safety = safety_of(remedy, evidence.went_on or can_go_on(evidence.raised))
     called = remedy.safety if safety != remedy.safety else ""
     title = begins_small(in_lines(remedy.title, _files(evidence)))
-    return Fix(remedy.kind, title, safety, note=in_lines(remedy.note, _files(evidence), sentence=True), called=called)
+    note = in_lines(remedy.note, _files(evidence), sentence=True)
+    return Fix(remedy.kind, title, safety, note=note, called=called, placeholders=remedy.placeholders)
 
 
 def _files(evidence: Evidence) -> Collection[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from graphdoc.model import Confidence, Safety, Span
+from graphdoc.model import COMPLETE, Confidence, Safety, Span
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,8 @@ class Remedy:
     """A request for one kind of fix. ``kind`` is the name of one in ``graphdoc.fixes``; ``args`` its input.
 
     Causes name places and expressions; only the fix itself knows how to edit source. ``open`` is what no trial can
-    decide, as the end of a sentence: a fix that leaves it open is not called verified.
+    decide, as the end of a sentence: a fix that leaves it open is not called verified. ``placeholders`` are names in
+    ``args`` that the program does not have, each with what its author is to write there; ``safety`` says so too.
     """
 
     kind: str
@@ -23,6 +24,12 @@ class Remedy:
     note: str = ""
     args: Mapping[str, Any] = field(default_factory=dict)
     open: str = ""
+    placeholders: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether its patch, where one can be made, can be applied as it stands."""
+        return self.safety in COMPLETE
 
     @property
     def parts(self) -> list[dict[str, Any]]:

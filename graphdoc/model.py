@@ -16,9 +16,12 @@ SCHEMA_VERSION = 1
 
 Role = Literal["cause", "created", "consumed", "freed", "mutated", "failed", "related"]
 Confidence = Literal["certain", "likely", "possible"]
-Safety = Literal["safe", "unsafe", "display"]
+Safety = Literal["safe", "unsafe", "placeholders", "display"]
 Outcome = Literal["autograd-failure", "other-failure", "completed"]
 
+COMPLETE: frozenset[Safety] = frozenset(("safe", "unsafe"))
+"""Of a fix with a patch: it can be applied as it stands, and tried. One with placeholders is an edit that its user has
+to finish: each placeholder is a name that the program does not know, so that no run goes past it unnoticed."""
 CONFIDENCE_ORDER: tuple[Confidence, ...] = ("certain", "likely", "possible")
 
 
@@ -70,7 +73,8 @@ class Fix:
     ``diff`` has ``a/`` and ``b/`` headers and may touch several files; it is empty for a fix that is only described.
     ``note`` says in one sentence what then flows where. ``verified`` is None until the fix was tried. ``base`` is the
     absolute path of the folder that the names in ``diff`` start from; empty for the working directory. ``called`` is
-    ``safe`` where only a comparison of gradients is missing that it be so.
+    ``safe`` where only a comparison of gradients is missing that it be so. ``placeholders`` says of each name that the
+    patch leaves open what is to be written in its place.
     """
 
     id: str
@@ -82,6 +86,12 @@ class Fix:
     verification: Mapping[str, Any] = field(default_factory=dict)
     base: str = ""
     called: str = ""
+    placeholders: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether there is a patch that can be applied, and tried, as it stands."""
+        return bool(self.diff) and self.safety in COMPLETE
 
     @property
     def offered(self) -> str:
@@ -105,6 +115,7 @@ class Fix:
             "diff": self.offered,
             "verified": self.verified,
             "verification": dict(self.verification),
+            **({"placeholders": dict(self.placeholders)} if self.placeholders else {}),
             **({"base": self.base} if self.base else {}),
         }
 

@@ -140,12 +140,17 @@ def command(
 def _tried(fix: Fix) -> str:
     """One line on what the patch is and what its trial has measured, or that there was none."""
     summary = _summary(fix)
-    return f"{fix.title} [{fix.how_safe}, {_state(fix)}]{f': {summary}' if summary else ''}"
+    from graphdoc.render.story import to_fill_in
+
+    left = f"; fill in {to_fill_in(fix)}" if to_fill_in(fix) else ""
+    return f"{fix.title} [{fix.how_safe}, {_state(fix)}]{f': {summary}' if summary else ''}{left}"
 
 
 def _state(fix: Fix) -> str:
     if fix.verified is not None:
         return "verified" if fix.verified else "tried, does not work"
+    if fix.placeholders:
+        return "to fill in"
     return "tried, not verified" if fix.verification.get("tried", bool(fix.verification)) else "not tried"
 
 
@@ -161,7 +166,7 @@ def _passed_over(fix: Fix, fixes: list[Fix], told: list[Fix]) -> list[str]:
     def place(one: Fix) -> int:
         return order.index((one.title, one.note)) if (one.title, one.note) in order else len(order)
 
-    before = [f for f in fixes if f.diff and f is not fix and f.safety != "display" and place(f) < place(fix)]
+    before = [f for f in fixes if f.is_complete and f is not fix and place(f) < place(fix)]
     return [f"the report has another fix first: {f.title} [{_state(f)}]: {_summary(f)}" for f in before if _summary(f)]
 
 
@@ -234,14 +239,16 @@ def _numbered(fixes: list[Fix], number: int) -> Fix:
 
 
 def _best(fixes: list[Fix]) -> Fix | None:
-    """The best fix with a patch that did not fail when it was tried."""
-    return next((f for f in fixes if f.diff and f.safety != "display" and f.verified is not False), None)
+    """The best fix with a complete patch that did not fail when it was tried."""
+    return next((f for f in fixes if f.is_complete and f.verified is not False), None)
 
 
 def _why_not_applied(fix: Fix, trusted: bool, unsafe: bool) -> str:
     """One line on why a fix is only to be printed; empty where it may be applied."""
     if fix.safety == "display":
         return f"this fix is only shown, never applied: {fix.title} (--diff prints it)"
+    if fix.safety == "placeholders" and not unsafe:
+        return f"not applied, because it is to be filled in: {fix.title}. --diff prints it, --unsafe writes it as it is"
     if not trusted:
         return f"not applied, because the run was not recorded here: {fix.title}. --diff prints it for you to judge"
     if fix.safety == "unsafe" and not unsafe:
@@ -280,12 +287,17 @@ def _why_none(result: Report) -> str:
     fixes = [fix for d in result.diagnoses for fix in d.fixes]
     if any(f.verified is False for f in fixes):
         return "none of the fixes worked: `graphdoc fix --list` shows what was tried"
+    open_ = next((n for n, f in enumerate(fixes, 1) if f.diff and f.placeholders), 0)
+    if open_:
+        left = ", ".join(f"`{name}`" for name in fixes[open_ - 1].placeholders)
+        return f"there is no complete patch: `graphdoc fix --diff --choose {open_}` prints one with {left} to fill in"
     code = result.diagnoses[0].code
     left_out = f"; left out: {result.left_out[0]}" if result.left_out else ""
     return f"there is no patch for {code}: `graphdoc explain {code}` says more{left_out}"
 
 
 def _listing(fixes: list[Fix], left_out: Sequence[str]) -> str:
+    from graphdoc.render.story import to_fill_in
     from graphdoc.render.text import flat, statement
 
     lines = [] if fixes else ["There are no fixes for this run.\n"]
@@ -296,6 +308,8 @@ def _listing(fixes: list[Fix], left_out: Sequence[str]) -> str:
         lines.append(f"{number}. {flat(fix.title)} [{fix.how_safe}, {state}]\n")
         if fix.note:
             lines.append(f"   {statement(fix.note)}\n")
+        if to_fill_in(fix):
+            lines.append(f"   fill in {to_fill_in(fix)}\n")
         if _summary(fix):
             lines.append(f"   {_state(fix)}: {statement(_summary(fix))}\n")
         printed = str(fix.verification.get("printed", ""))
@@ -309,6 +323,7 @@ def _apply(fix: Fix, contents: dict[Path, bytes], base: Path, root: Path) -> Non
     """Write the patched files and say what was done and how to undo it, from where the user stands."""
     from graphdoc.fixes.whole import apply_whole
     from graphdoc.project import working_directory
+    from graphdoc.render.story import to_fill_in
     from graphdoc.render.text import statement
 
     here = working_directory()
@@ -317,6 +332,8 @@ def _apply(fix: Fix, contents: dict[Path, bytes], base: Path, root: Path) -> Non
     names = _told_from(here, contents)
     why = f" ({_summary(fix)})" if _summary(fix) else ""
     verified = "" if fix.verified else f" It was not verified{statement(why)}."
+    if fix.placeholders:
+        verified = f" Fill in, before you run it: {to_fill_in(fix)}."
     there = [] if base == here else ["-C", os.path.relpath(base, here)]
     ours = here == Path(os.path.realpath(root))
     command = "graphdoc fix --undo" if ours else shlex.join(["git", *there, "apply", undo])

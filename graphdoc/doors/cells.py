@@ -35,7 +35,7 @@ def answer(folder: Path) -> dict[str, Any]:
         report = replace(report, notes=(*report.notes, ALONE))
     report = replace(report, run=replace(report.run, fixed_by="%graphdoc fix"))
     texts = {name: evidence.sources.get(name, "") for name in evidence.extras.get("cells", [])} if evidence else {}
-    fixes = [f for d in report.diagnoses for f in d.fixes if f.diff and f.safety != "display"]
+    fixes = [f for d in report.diagnoses for f in d.fixes if f.is_complete]
     chosen = next((found for fix in fixes if (found := _changed(fix, texts))), None)
     return {
         "text": render(report, "terminal"),

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from graphdoc.documents import Unreadable, read_object
+from graphdoc.model import COMPLETE
 from graphdoc.sourcetext import read_source
 from graphdoc.unified_diff import Change, parse
 
@@ -139,7 +140,7 @@ def comments(report: dict[str, Any], request: PullRequest) -> list[dict[str, Any
     """One comment for each change of the best fix that lies within the lines that ``request`` changes."""
     for diagnosis in report["diagnoses"]:
         for fix in diagnosis["fixes"]:
-            if fix["diff"] and fix["safety"] != "display" and fix["verified"] is not False:
+            if fix["diff"] and fix["safety"] in COMPLETE and fix["verified"] is not False:
                 told = f"{diagnosis['code']}: {fix['title']} [{fix['safety']}]"
                 found = [(file.path, change) for file in parse(fix["diff"]) for change in file.changes]
                 return [c for path, change in found if (c := _comment(path, change, told, request))]

@@ -51,27 +51,29 @@ def pad_return(sources: Sources, args: Args) -> list[Edit]:
     Args:
         place: the ``return`` statement, or the backward function (then every return in it).
         count: how many values are to be returned.
+        values: optional; what each of them is, where those that are missing are not None.
     """
     source, node = statement(sources, required(args, "place"))
     count = int(required(args, "count"))
     returns = [node] if isinstance(node, ast.Return) else []
     if isinstance(node, Function):
         returns = [n for n in own_nodes(node) if isinstance(n, ast.Return)]
-    edits = [e for r in returns if isinstance(r, ast.Return) for e in _pad(source, r, count)]
+    values = [str(v) for v in args.get("values") or ["None"] * count]
+    edits = [e for r in returns if isinstance(r, ast.Return) for e in _pad(source, r, values)]
     if not edits:
         raise CannotFix("no return there has fewer values than the inputs")
     return edits
 
 
-def _pad(source: Source, node: ast.Return, count: int) -> list[Edit]:
+def _pad(source: Source, node: ast.Return, values: list[str]) -> list[Edit]:
     value = node.value
     if value is None:
-        return instead(source, node, ["return " + ", ".join(["None"] * count)])
+        return instead(source, node, ["return " + ", ".join(values)])
     if not isinstance(value, ast.Tuple):
-        return [write(source, value, "{it}" + ", None" * (count - 1), it=value)] if count > 1 else []
+        return [write(source, value, ", ".join(["{it}", *values[1:]]), it=value)] if len(values) > 1 else []
     if any(isinstance(e, ast.Starred) for e in value.elts) or not value.elts:
         raise CannotFix("the number of returned values cannot be read here")
-    return add_members(source, value, ["None"] * (count - len(value.elts)))
+    return add_members(source, value, values[len(value.elts) :])
 
 
 _PRODUCTS = frozenset({"mm", "matmul", "bmm"})

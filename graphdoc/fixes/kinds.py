@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -58,13 +59,21 @@ def several(sources: Sources, args: Args) -> list[Edit]:
     return list(dict.fromkeys(e for own in found for e in own))
 
 
-def build(kind: str, sources: Sources, args: Args) -> dict[str, str]:
+def build(kind: str, sources: Sources, args: Args, placeholders: Iterable[str] = ()) -> dict[str, str]:
     """The new text of every file that this fix changes.
 
     Raises:
-        CannotFix: it does not apply, changes nothing, or would leave a file that does not parse.
+        CannotFix: it does not apply, changes nothing, would leave a file that does not parse, or one of its
+            ``placeholders`` is a name that the program has.
     """
-    return apply(sources, edits(kind, sources, args))
+    texts = apply(sources, edits(kind, sources, args))
+    for name in placeholders:
+        word = re.compile(rf"\b{re.escape(name)}\b")
+        if any(word.search(source.text) for source in sources.values()):
+            raise CannotFix(f"`{name}`, the name to fill in, means something in the program")
+        if not any(word.search(text) for text in texts.values()):
+            raise CannotFix(f"`{name}`, the name to fill in, has no place in the patch")
+    return texts
 
 
 def apply(sources: Sources, wanted: Iterable[Edit]) -> dict[str, str]:

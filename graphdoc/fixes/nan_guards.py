@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, kind, place, required, statement
-from graphdoc.source.edits import Piece, insert_before, rename, set_keyword, write
+from graphdoc.source.edits import Piece, insert_before, rename, set_keyword, write, written
 from graphdoc.source.expressions import operand_of
+from graphdoc.source.layout import is_compound
 from graphdoc.source.module import Source
 from graphdoc.source.paths import last_word
 from graphdoc.source.places import Edit
+from graphdoc.source.scopes import fresh_name
 
 
 @kind("guard_operand", keeps_finite=True)
@@ -167,6 +169,25 @@ def _choice(source: Source, node: ast.expr) -> tuple[ast.Call, bool]:
     if not around and not named:
         raise CannotFix("the choice and its branch do not stand in one function")
     return around[-1] if around else named[0]  # ast.walk comes to what is inside later
+
+
+@kind("spread_diagonal")
+def spread_diagonal(sources: Sources, args: Args) -> list[Edit]:
+    """Make a symmetric matrix's eigenvalues distinct: ``eigh(a)`` → ``eigh(a + 1e-4 * torch.arange(n).to(a).diag())``.
+
+    Args:
+        place: the decomposition.
+        jitter: the source of the distance between two elements that are added to the diagonal.
+    """
+    source, node = expression(sources, required(args, "place"))
+    matrix, owner = operand_of(node), source.node_owner(node)
+    if matrix is None or owner is None or is_compound(owner) or source.runs_apart(node, owner):
+        raise CannotFix("the matrix has no name, and cannot be given one there")
+    named = isinstance(matrix, ast.Name)
+    name = ast.unparse(matrix) if named else fresh_name(source, "matrix", "decomposed")
+    new = f"{name} + {required(args, 'jitter')} * torch.arange({name}.shape[-1]).to({name}).diag()"
+    bound = [] if named else insert_before(source, owner, [written(source, f"{name} = {{value}}", value=matrix)])
+    return [*bound, write(source, matrix, new)]
 
 
 @kind("log_sum_exp")

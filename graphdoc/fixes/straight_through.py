@@ -1,14 +1,10 @@
-"""Send the gradient past a call whose derivative is zero: ``torch.round(x)`` → ``x + (torch.round(x) - x).detach()``.
-
-Args:
-    place: the call; what it rounds is its first argument, or what it is a method of.
-"""
+"""A way for the gradient where a derivative is zero: past a rounding, and along a smooth stand-in of a yes or no."""
 
 from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, kind, last_name, required
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, kind, last_name, required
 from graphdoc.source.edits import copied, insert_before, write, written
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name
@@ -18,7 +14,12 @@ _SINGLE = ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Return | ast.Expr
 
 
 @kind("straight_through")
-def edit(sources: Sources, args: Args) -> list[Edit]:
+def straight_through(sources: Sources, args: Args) -> list[Edit]:
+    """Send the gradient past a rounding: ``torch.round(x)`` → ``x + (torch.round(x) - x).detach()``.
+
+    Args:
+        place: the call; what it rounds is its first argument, or what it is a method of.
+    """
     source, node = call(sources, required(args, "place"))
     name = last_name(node)
     if name not in _FLAT:
@@ -46,3 +47,33 @@ def _rounded(node: ast.Call) -> ast.expr:
     if value is None:
         raise CannotFix("what is rounded is not written in the call")
     return value
+
+
+_ADDED_UP = {"float", "double", "half", "to", "type_as", "mean", "sum"}
+"""What is called of a yes or no that counts as a number from there on."""
+
+
+@kind("soften_comparison")
+def soften_comparison(sources: Sources, args: Args) -> list[Edit]:
+    """Let a yes or no that is counted go over smoothly: ``(p > 0.5).sum()`` → ``torch.sigmoid((p - 0.5) / 0.1).sum()``.
+
+    Args:
+        place: the comparison.
+        width: the source of the distance over which it goes from no to yes.
+    """
+    source, node = expression(sources, required(args, "place"))
+    if not isinstance(node, ast.Compare) or len(node.ops) != 1:
+        raise CannotFix("one value is not compared with one other there")
+    over, under = node.left, node.comparators[0]
+    if isinstance(node.ops[0], ast.Lt | ast.LtE):
+        over, under = under, over
+    elif not isinstance(node.ops[0], ast.Gt | ast.GtE):
+        raise CannotFix("which of the two is to be larger is not asked there")
+    above = source.parents.get(node)
+    called = isinstance(above, ast.Attribute) and above.attr in _ADDED_UP
+    if not called and not (isinstance(above, ast.BinOp) and isinstance(above.op, ast.Mult | ast.Add | ast.Sub)):
+        raise CannotFix("the answer is not counted where it is made")
+    width = str(required(args, "width"))
+    if isinstance(under, ast.Constant) and under.value == 0:
+        return [write(source, node, "torch.sigmoid({over} / {width})", over=over, width=width)]
+    return [write(source, node, "torch.sigmoid(({over} - {under}) / {width})", over=over, under=under, width=width)]

@@ -91,6 +91,18 @@ def forward_of(sources: SourceTexts, file: str, backward: ast.FunctionDef) -> as
     return None
 
 
+def forwards_without_backward(sources: SourceTexts, name: str) -> list[tuple[str, ast.FunctionDef]]:
+    """The forward, with its file, of each class of this name that has neither ``backward`` nor ``vjp``."""
+    found = []
+    for file in sources:
+        for node in bindings.every_node(sources, file):
+            if isinstance(node, ast.ClassDef) and node.name == name:
+                methods = {n.name: n for n in node.body if isinstance(n, ast.FunctionDef)}
+                if "forward" in methods and not methods.keys() & {"backward", "vjp"}:
+                    found.append((file, methods["forward"]))
+    return found
+
+
 def inputs_of(forward: ast.FunctionDef, with_ctx: bool = True) -> list[str]:
     """The names of forward's arguments after ``ctx``; empty where their number is not fixed."""
     a = forward.args

@@ -108,7 +108,7 @@ class Composer:
     def _joined(
         self, candidate: Candidate, remedy: Remedy, sources: Mapping[str, Source], link: dict[str, str]
     ) -> Candidate | None:
-        if remedy.safety == "display":
+        if not remedy.is_complete:
             return None
         try:
             texts = build(remedy.kind, sources, remedy.args)

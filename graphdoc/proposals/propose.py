@@ -114,11 +114,11 @@ def _candidates(
     for remedy in remedies:
         fix = fix_of(remedy, evidence)
         try:
-            texts = build(remedy.kind, sources, remedy.args)
+            texts = build(remedy.kind, sources, remedy.args, remedy.placeholders)
             paths = {file: _own_file(kept, evidence.hashes, evidence.process, file, root) for file in texts}
         except CannotFix as e:
-            if remedy.safety == "display":
-                candidates.append(Candidate(fix, remedy))
+            if not remedy.is_complete:  # its words tell what to do
+                candidates.append(Candidate(replace(fix, safety="display", placeholders={}), remedy))
                 continue
             left_out.append(f"{fix.title}: {in_lines(str(e), sources.keys())}")
             continue

@@ -206,7 +206,7 @@ def _try(kept: Kept, evidence: Evidence, queue: _Queue, trying: Trying, stop: St
 
 
 def _triable(candidates: Sequence[Candidate]) -> list[Candidate]:
-    return [c for c in candidates if c.texts and c.fix.safety != "display"]
+    return [c for c in candidates if c.texts and c.fix.is_complete]
 
 
 def _traits(candidate: Candidate) -> Traits:

@@ -85,7 +85,7 @@ def _cleared(remedy: Remedy, left: tuple[Leftover, ...], names: list[str], call:
 
 
 def _leaves_call(remedy: Remedy) -> bool:
-    return remedy.safety != "display" and all(part["kind"] in _LEAVES_CALL for part in remedy.parts)
+    return remedy.is_complete and all(part["kind"] in _LEAVES_CALL for part in remedy.parts)
 
 
 def _names(program: Program, left: tuple[Leftover, ...], call: Frame) -> list[str]:
@@ -124,13 +124,11 @@ def with_cover_ups(sources: SourceTexts, as_if: Sign | None, finding: Finding) -
         return finding
     deletions = [{"kind": "delete_statement", "args": {"place": place(f)}} for f in covers]
     both = [
-        Remedy(
-            "several",
-            f"{r.title}, and drop what hid the error",
-            r.safety,
-            r.note,
-            {"edits": [{"kind": r.kind, "args": r.args}, *deletions]},
-            r.open,
+        replace(
+            r,
+            kind="several",
+            title=f"{r.title}, and drop what hid the error",
+            args={"edits": [{"kind": r.kind, "args": r.args}, *deletions]},
         )
         for r in finding.remedies
         if r.safety != "display"
@@ -153,7 +151,7 @@ def with_flag_dropped(
         return remedies
     out = []
     for r in remedies:
-        if r.safety == "display":
+        if not r.is_complete:
             out.append(r)
             continue
         out.append(

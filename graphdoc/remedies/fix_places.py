@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +23,15 @@ def remedy_at(
     if frame is None:
         return ()
     return (Remedy(kind, title, safety, note, {"place": place(frame), **args}),)
+
+
+def to_finish(
+    frame: Frame | None, kind: str, title: str, note: str, placeholders: Mapping[str, str], **args: Any
+) -> tuple[Remedy, ...]:
+    """A remedy like that of ``remedy_at`` that its user has to finish: each of ``placeholders`` is a name in ``args``
+    that the program does not have, with what is to be written in its place."""
+    found = remedy_at(frame, kind, title, "placeholders", note, **args)
+    return tuple(replace(r, placeholders=dict(placeholders)) for r in found)
 
 
 # Whether a proposed fix can be written into the sources of the run, and which of several are the same.

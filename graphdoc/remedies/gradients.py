@@ -19,7 +19,8 @@ from graphdoc.program.custom_functions import InputGradients, Used, class_of_kep
 from graphdoc.program.exception import field_of
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import in_function, innermost, innermost_user, place, tensor_named, where
-from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.remedies.fix_places import remedy_at, to_finish
+from graphdoc.remedies.open_derivatives import open_gradients
 from graphdoc.source.expressions import Use, is_one_of_many, use_of
 from graphdoc.source.module import Source
 from graphdoc.source.paths import last_word
@@ -313,8 +314,9 @@ def padded(found: Returned) -> tuple[Remedy, ...]:
     missing = set(range(len(values), expected))
     if not missing or all(bindings.text_of(v) == "None" for v in values):
         return ()
-    if any(i < len(found.needs) and found.needs[i] for i in missing):
-        return ()  # one of them is to learn: None at its place would end the error and its gradient with it
+    wanting = {i for i in missing if i < len(found.needs) and found.needs[i]}
+    if wanting:  # None at its place would end the error, and its gradient with it
+        return _opened(found, wanting) if all(found.inputs) else ()
     which = [f"`{found.inputs[i]}`" for i in sorted(missing) if found.inputs[i]]
     told = ", ".join(which) if len(which) == len(missing) else "the arguments that have no gradient"
     plain = len(found.needs) == expected and missing <= found.numbers
@@ -331,6 +333,21 @@ def padded(found: Returned) -> tuple[Remedy, ...]:
         "safe" if plain else "unsafe",
         note,
         count=expected,
+    )
+
+
+def _opened(found: Returned, wanting: set[int]) -> tuple[Remedy, ...]:
+    """A place for each gradient that backward does not compute, though its input is to learn."""
+    gradients, left = open_gradients(found.inputs, set(range(len(found.inputs))) - wanting)
+    told = " and ".join(f"`{found.inputs[i]}`" for i in sorted(wanting))
+    return to_finish(
+        found.place,
+        "pad_return",
+        f"return the gradient by {told} as well, which only you know",
+        "`None` in its place would end the error, and no gradient would reach it.",
+        left,
+        count=len(gradients),
+        values=gradients,
     )
 
 

@@ -366,5 +366,5 @@ def _cleared(program: Program, reuse: Reuse) -> Remedy:
 
 def sensible(sources: SourceTexts, remedies: list[Remedy]) -> tuple[Remedy, ...]:
     """Those that can be written, each once, and no more than a reader can weigh."""
-    found = [r for r in unique(remedies) if r.safety == "display" or applies(sources, r)]
+    found = [r for r in unique(remedies) if not r.is_complete or applies(sources, r)]
     return tuple(found[:MOST])

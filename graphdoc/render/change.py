@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from graphdoc.model import Fix
 from graphdoc.render.text import flat
 from graphdoc.render.underlines import Row, SourceLine
 from graphdoc.unified_diff import Change, parse
@@ -16,10 +17,10 @@ def highest_line(diff: str) -> int:
     return max((c.old_start + len(c.old) for c in changes), default=1)
 
 
-def change_rows(diff: str, main_file: str, width: int, gutter: int, most: int = MOST_ROWS) -> list[Row]:
-    """The changed lines, old above new; a file's name stands above them unless it is ``main_file`` alone."""
+def change_rows(fix: Fix, main_file: str, width: int, gutter: int, most: int = MOST_ROWS) -> list[Row]:
+    """The changed lines of a fix, old above new; a file's name stands above them unless it is ``main_file`` alone."""
     rows: list[Row] = []
-    files = parse(diff)
+    files = parse(fix.diff)
     for file in files:
         if len(files) > 1 or file.path != main_file:
             rows.append([(" " * gutter + "--> ", "gutter"), (flat(file.path), "place")])
@@ -33,7 +34,8 @@ def change_rows(diff: str, main_file: str, width: int, gutter: int, most: int = 
     if len(rows) > most:
         end = most - 2 if rows[most - 2] == _GAP else most - 1
         left = sum(row != _GAP for row in rows[end:])
-        rows[end:] = [[*_GAP, (f" {left} more lines: `graphdoc fix --diff`", "")]]
+        printed = ": `graphdoc fix --diff`" if fix.is_complete else ""
+        rows[end:] = [[*_GAP, (f" {left} more lines{printed}", "")]]
     return rows
 
 

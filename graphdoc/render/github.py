@@ -50,6 +50,7 @@ def _message(report: Report, diagnosis: Diagnosis) -> str:
         best = diagnosis.fixes[0]
         note = f": {flat(best.note)}" if best.note else ""
         lines.append(f"{story.head(best)}: {flat(best.title)} [{story.badge(best)}]{note}")
+        lines += [f"fill in: {left}"] if (left := story.to_fill_in(best)) else []
     lines.append("more: " + ", ".join(story.commands(report, diagnosis)))
     return "\n".join(lines)
 

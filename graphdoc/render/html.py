@@ -143,9 +143,11 @@ def _fix(fix: Fix, number: int, main_file: str, gutter: int) -> str:
     parts = [f"<h3>{head}: {prose(fix.title)} {badge}</h3>"]
     if fix.note:
         parts.append(element("p", fix.note))
-    changed = change_rows(fix.diff, main_file, _WIDTH, gutter)
+    changed = change_rows(fix, main_file, _WIDTH, gutter)
     if changed:
         parts.append(_block(changed))
+    if story.to_fill_in(fix):
+        parts.append(element("p", f"fill in: {story.to_fill_in(fix)}"))
     measured = "; ".join(story.measured(fix.verification))
     if measured:
         parts.append(element("p", f"measured: {measured}"))

@@ -50,6 +50,8 @@ def _best_fix(fix: Fix) -> list[str]:
     parts = [f"**{'Tried' if story.head(fix) == 'tried' else 'Fix'}:** {_named(fix)}"]
     if fix.diff:
         parts.append(fence(fix.diff, "diff"))
+    if story.to_fill_in(fix):
+        parts.append(f"Fill in: {prose(story.to_fill_in(fix))}")
     measured = "; ".join(story.measured(fix.verification))
     if measured:
         parts.append(f"Measured: {prose(measured)}")
@@ -57,7 +59,8 @@ def _best_fix(fix: Fix) -> list[str]:
 
 
 def _option(fix: Fix) -> str:
-    return f"- {_named(fix)}" + (f"\n\n{fence(fix.diff, 'diff')}" if fix.diff else "")
+    left = f". Fill in: {prose(story.to_fill_in(fix))}" if story.to_fill_in(fix) else ""
+    return f"- {_named(fix)}{left}" + (f"\n\n{fence(fix.diff, 'diff')}" if fix.diff else "")
 
 
 def _named(fix: Fix) -> str:

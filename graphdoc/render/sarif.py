@@ -148,7 +148,12 @@ def _fix(fix: Fix) -> dict[str, Any]:
         }
         for file in parse(fix.diff)
     ]
-    return {"description": {"text": f"{flat(fix.title)} [{story.badge(fix)}]"}, "artifactChanges": changes}
+    left = f"; fill in {story.to_fill_in(fix)}" if story.to_fill_in(fix) else ""
+    return {
+        "description": {"text": f"{flat(fix.title)} [{story.badge(fix)}]{left}"},
+        "artifactChanges": changes,
+        **({"properties": {"placeholders": dict(fix.placeholders)}} if left else {}),
+    }
 
 
 def _replacement(change: Change) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from graphdoc.model import Confidence, Diagnosis, Fix, Report, Role, Span
+from graphdoc.model import COMPLETE, Confidence, Diagnosis, Fix, Report, Role, Span
 from graphdoc.render.text import flat, split_lines
 from graphdoc.unified_diff import parse
 
@@ -223,13 +223,18 @@ def head(fix: Fix) -> str:
 
 def badge(fix: Fix) -> str:
     """``safe, verified`` and its like: whether the fix may be applied blindly and what became of the trial."""
-    if fix.safety == "display":
-        return "by hand"
+    if fix.safety not in COMPLETE:
+        return "to fill in" if fix.diff and fix.placeholders else "by hand"
     if not fix.diff and fix.verified is None:
         return f"{fix.how_safe}, no patch"
     open_ = "tried, not verified" if fix.verification.get("tried", bool(fix.verification)) else "not tried"
     trial = {True: "verified", False: "tried, does not work", None: open_}[fix.verified]
     return f"{fix.how_safe}, {trial}"
+
+
+def to_fill_in(fix: Fix) -> str:
+    """What is left to its user: each name that the patch leaves open, and what is to be written there."""
+    return "; ".join(f"`{name}`: {flat(means)}" for name, means in fix.placeholders.items() if fix.diff)
 
 
 def measured(verification: Mapping[str, Any]) -> list[str]:
@@ -258,7 +263,7 @@ def _words(value: Any) -> str:
 
 def patched(report: Report) -> Diagnosis | None:
     """The diagnosis that ``graphdoc fix`` works on: the first one with a patch."""
-    return next((d for d in report.diagnoses if any(f.diff and f.safety != "display" for f in d.fixes)), None)
+    return next((d for d in report.diagnoses if any(f.is_complete for f in d.fixes)), None)
 
 
 def more(report: Report, diagnosis: Diagnosis) -> str:
@@ -285,14 +290,23 @@ def commands(report: Report, diagnosis: Diagnosis) -> list[str]:
 
 def next_step(report: Report, diagnosis: Diagnosis) -> tuple[str, str]:
     """What to do now, and the command that does it; empty words where no patch of this diagnosis is offered."""
-    if patched(report) is not diagnosis:
-        return "", ""
+    if patched(report) is not diagnosis or to_fill_in(diagnosis.fixes[0]):
+        return _printed(report, diagnosis)
     if report.run.fixed_by != _FIX:
         return "fix it: ", report.run.fixed_by
     best = diagnosis.fixes[0]
     if best.verified:
         return "apply it: ", _FIX if best.safety == "safe" else f"{_FIX} --unsafe"
     return "try it: ", f"{_FIX} --diff"
+
+
+def _printed(report: Report, diagnosis: Diagnosis) -> tuple[str, str]:
+    """How to get a patch that its user is to finish, by its number in the list of all fixes."""
+    best = diagnosis.fixes[0] if diagnosis.fixes else None
+    if best is None or not to_fill_in(best) or report.run.fixed_by != _FIX:
+        return "", ""
+    every = [fix for d in report.diagnoses for fix in d.fixes]
+    return "print it: ", f"{_FIX} --diff --choose {next(n for n, f in enumerate(every, 1) if f is best)}"
 
 
 def repository_path(file: str) -> str:

@@ -91,10 +91,11 @@ def _best_fix(diagnosis: Diagnosis, fix: Fix, width: int, gutter: int, most: int
         title, bracket, told = text.rpartition("[")
         rows[-1] += [(title, ""), (bracket + told, "verified")]
     main = story.main_place(diagnosis)
-    changed = change_rows(fix.diff, main.file if main else "", width, gutter, most)
+    changed = change_rows(fix, main.file if main else "", width, gutter, most)
     if changed:
         rows += [_bar(gutter), *changed, _bar(gutter)]
     rows += _paragraph("effect: ", "note", story.effect(fix), margin, width)
+    rows += _paragraph("fill in: ", "help", story.to_fill_in(fix), margin, width)
     rows += _paragraph("measured: ", "note", "; ".join(story.measured(fix.verification)), margin, width)
     return rows
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from seen import observe
 
 TOTAL = """\
@@ -60,6 +61,20 @@ def test_an_operator_without_a_derivative_is_told_where_it_is_defined_and_used(t
     assert seen.lines("cause") == ['@torch.library.custom_op("graphdoc_tests::double", mutates_args=())']
     assert seen.lines("created") == ["y = double(torch.nn.Linear(2, 2)(torch.randn(3, 2)))"]
     remedy = seen.found[0].finding.remedies[0]
+    assert (remedy.kind, remedy.safety) == ("register_derivative", "placeholders")
+    assert list(remedy.placeholders) == ["GRADIENT_OF_X"]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        '@torch.library.custom_op("graphdoc_tests::" + "double", mutates_args=())',  # a name that no source shows
+        '@torch.library.custom_op("graphdoc_tests::double", mutates_args="unknown")',
+    ],
+)
+def test_an_operator_that_no_derivative_can_be_written_for_is_told_in_words(tmp_path: Path, head: str) -> None:
+    program = OPERATOR.replace('@torch.library.custom_op("graphdoc_tests::double", mutates_args=())', head)
+    remedy = observe(tmp_path, program).found[0].finding.remedies[0]
     assert remedy.safety == "display" and "register_autograd" in remedy.title and "setup" in remedy.note
 
 

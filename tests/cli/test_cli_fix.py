@@ -178,6 +178,10 @@ def test_an_unsafe_fix_needs_to_be_asked_for(project: Project) -> None:
         ((), "there is no patch for GD103: `graphdoc explain GD103` says more"),
         ((fix("shown", "display"),), "there is no patch for GD103"),
         ((fix("told", "safe", new=""),), "there is no patch for GD103"),
+        (
+            (fix("told", "display", new=""), fix("open", "placeholders", placeholders={"SIZE": "a number"})),
+            "there is no complete patch: `graphdoc fix --diff --choose 2` prints one with `SIZE` to fill in",
+        ),
         ((fix("wrong", "safe", verified=False),), "none of the fixes worked"),
     ],
 )
@@ -233,6 +237,24 @@ def test_list_and_choose(project: Project) -> None:
     assert project("fix", "--choose", "5")[2] == "graphdoc: there is no fix number 5: `graphdoc fix --list` shows 4\n"
     assert project("fix", "--choose", "0")[0] == 2
     assert project.script.read_text() == OLD
+
+
+def test_a_patch_to_be_filled_in_is_written_only_where_that_is_asked_for_twice(project: Project) -> None:
+    left = fix("open", "placeholders", new=OLD.replace("y * t", "y * SIZE"), placeholders={"SIZE": "a number"})
+    project.fixes = (left, fix("detach", "safe", verified=True))
+    assert project("fix", "--diff")[1] == project.fixes[1].diff.encode()
+    assert project("fix", "--list")[1].decode().splitlines()[::2][:2] == [
+        "1. do open [placeholders, to fill in]",
+        "   fill in `SIZE`: a number",
+    ]
+    status, out, err = project("fix", "--diff", "--choose", "1")
+    assert (status, out) == (3, left.diff.encode())
+    assert err == "graphdoc: do open [placeholders, to fill in]; fill in `SIZE`: a number\n"
+    status, _, err = project("fix", "--choose", "1")
+    assert status == 1 and "not applied, because it is to be filled in: do open" in err
+    assert project.script.read_text() == OLD
+    assert b"Fill in, before you run it: `SIZE`: a number." in project("fix", "--choose", "1", "--unsafe")[1]
+    assert project.script.read_text() == OLD.replace("y * t", "y * SIZE")
 
 
 def test_the_list_says_why_a_fix_was_rejected(project: Project) -> None:

@@ -26,8 +26,8 @@ DIFF = """\
 OTHER = DIFF.replace("@@ -5,4 +5,4 @@\n def train(loss):\n", "@@ -1,3 +1,2 @@\n")
 
 
-def report(diff: str = DIFF, verified: bool | None = None) -> dict[str, object]:
-    fix = {"id": "x", "title": "merge them", "safety": "safe", "diff": diff, "verified": verified}
+def report(diff: str = DIFF, verified: bool | None = None, safety: str = "safe") -> dict[str, object]:
+    fix = {"id": "x", "title": "merge them", "safety": safety, "diff": diff, "verified": verified}
     return {"diagnoses": [{"code": "GD107", "fixes": [fix]}]}
 
 
@@ -66,6 +66,7 @@ def test_other_lines_get_none(
     assert main(["report.json", "--base", "main"]) == 1
     assert json.loads(capsys.readouterr().out) == []
     assert comments(report(verified=False), pull_request("main", "", repository)) == []
+    assert comments(report(safety="placeholders"), pull_request("main", "", repository)) == []
 
 
 def test_a_patch_made_below_the_top_has_the_path_from_the_top(repository: Path) -> None:

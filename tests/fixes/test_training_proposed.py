@@ -589,9 +589,118 @@ CASES = [
 ]
 
 
+SCALED = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+body, weight = nn.Linear(3, 5), nn.Parameter(torch.randn(5))
+nets, x = [body, nn.ParameterList([weight])], torch.randn(4, 3)
+opt = torch.optim.SGD([*body.parameters(), weight], lr=0.1)
+"""
+TRAINED = """\
+        for step in range(3):
+            opt.zero_grad()
+            {loss}.backward()
+            opt.step()
+"""
+CASES += [
+    Case(
+        "pad_return",
+        start=SCALED,
+        sick="""\
+        class Power(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, weight, power):
+                ctx.save_for_backward(x, weight)
+                ctx.power = power
+                return x**power * weight
+
+            @staticmethod
+            def backward(ctx, grad):
+                x, weight = ctx.saved_tensors
+                return ctx.power * x * weight*grad
+
+        """
+        + TRAINED.lstrip().format(loss="Power.apply(body(x), weight, 2).mean()"),
+        right=TRAINED.format(loss="(body(x) ** 2 * weight).mean()"),
+        filled={"GRADIENT_OF_WEIGHT": "(x**2 * grad).sum(0)"},
+        near="products are taken in another order",
+    ),
+    Case(
+        "write_backward",
+        start=SCALED,
+        sick="""\
+        class Squash(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, width):
+                y = torch.tanh(x / width)
+                ctx.save_for_backward(y)
+                ctx.width = width
+                return y
+
+        """
+        + TRAINED.lstrip().format(loss="(Squash.apply(body(x), 2.0) * weight).mean()"),
+        right=TRAINED.format(loss="((body(x) / 2).tanh() * weight).mean()"),
+        filled={"GRADIENT_OF_X": "grad * (1 - y * y) / ctx.width"},
+        near="products are taken in another order",
+    ),
+    Case(
+        "write_backward",
+        start=SCALED,
+        sick="""\
+        class Both(torch.autograd.Function):
+            @staticmethod
+            def forward(x, weight):
+                return x * weight, x + weight
+
+            @staticmethod
+            def setup_context(context, inputs, output):
+                context.save_for_backward(*inputs)
+
+        """
+        + TRAINED.lstrip().format(loss="torch.cat(Both.apply(body(x), weight)).square().mean()"),
+        right=TRAINED.format(loss="torch.cat([body(x) * weight, body(x) + weight]).square().mean()"),
+        filled={
+            "GRADIENT_OF_X": "grad_1 * context.saved_tensors[1] + grad_2",
+            "GRADIENT_OF_WEIGHT": "(grad_1 * context.saved_tensors[0] + grad_2).sum(0)",
+        },
+        near="sums are taken in another order",
+    ),
+    Case(
+        "register_derivative",
+        start=SCALED,
+        sick="""\
+        @torch.library.custom_op("graphdoc_tests::squash", mutates_args=())
+        def squash(x: torch.Tensor, weight: torch.Tensor, width: float) -> torch.Tensor:
+            return torch.tanh(x / width) * weight
+
+        @squash.register_fake
+        def _(x, weight, width):
+            return torch.empty_like(x)
+
+        """
+        + TRAINED.lstrip().format(loss="squash(body(x), weight, 2.0).mean()"),
+        right=TRAINED.format(loss="((body(x) / 2).tanh() * weight).mean()"),
+        filled={
+            "GRADIENT_OF_X": "grad * weight * (1 - torch.tanh(x / ctx.width) ** 2) / ctx.width",
+            "GRADIENT_OF_WEIGHT": "(grad * torch.tanh(x / ctx.width)).sum(0)",
+        },
+        near="products are taken in another order",
+    ),
+    Case(
+        "soften_comparison",
+        start=SCALED,
+        sick=TRAINED.format(loss="(0.25 >= body(x) * weight).float().mean()"),
+        right=TRAINED.format(loss="torch.sigmoid((0.25 - body(x) * weight) / 0.1).mean()"),
+        filled={"WIDTH": "0.1"},
+    ),
+]
+
+
 OF_VALUES = {
     *("ctc_zero_infinity", "finite_fill", "guard_operand", "log_sum_exp", "mean_of_some", "select_known"),
-    *("spare_empty_rows", "where_twice", "zeros_for_empty"),
+    *("spare_empty_rows", "spread_diagonal", "where_twice", "zeros_for_empty"),
 }
 """They end a nan, which nothing can be trained with: tests/causes/test_gd6.py runs what they make of each program."""
 

@@ -45,6 +45,7 @@ class Case:
         args: of the kind, where it is built directly; ``first`` names the argument of the first mark.
         inside: the kinds that ``several`` is made of.
         silent: the program does not crash, it only trains wrongly.
+        filled: what its author writes for each placeholder of the patch, which until then stops at it.
         near: why the numbers may differ in their last bits; where it is empty they have to be the very same.
     """
 
@@ -56,6 +57,7 @@ class Case:
     args: dict[str, Any] = field(default_factory=dict)
     inside: tuple[str, ...] = ()
     silent: bool = False
+    filled: dict[str, str] = field(default_factory=dict)
     near: str = ""
 
     @property
@@ -96,10 +98,19 @@ def check_built(case: Case) -> None:
 def check_proposed(case: Case, folder: Path) -> None:
     """The kind is among what graphdoc itself proposes for the observed run, and makes the program train rightly."""
     built = [
-        b for r, b in proposed(case.program(case.sick), folder) if (r.kind, _inside(r)) == (case.kind, set(case.inside))
+        (r, b)
+        for r, b in proposed(case.program(case.sick), folder)
+        if (r.kind, _inside(r)) == (case.kind, set(case.inside))
     ]
     assert built, "not proposed, or it cannot be written"
-    (mended,) = built[0].values()
+    remedy, (mended,) = built[0][0], built[0][1].values()
+    assert remedy.placeholders.keys() == case.filled.keys()
+    assert (remedy.safety == "placeholders") == bool(case.filled)
+    if case.filled:
+        with pytest.raises(NameError, match="|".join(case.filled)):
+            trained(mended)
+    for name, written in case.filled.items():
+        mended = mended.replace(name, written)
     _check(case, mended)
 
 
@@ -111,7 +122,7 @@ def proposed(program: str, folder: Path) -> list[tuple[Remedy, dict[str, str]]]:
     out = []
     for remedy in (r for f in seen.found for r in f.finding.remedies):
         try:
-            out.append((remedy, build(remedy.kind, sources, remedy.args)))
+            out.append((remedy, build(remedy.kind, sources, remedy.args, remedy.placeholders)))
         except CannotFix:
             continue
     return out

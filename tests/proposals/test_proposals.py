@@ -124,6 +124,22 @@ def test_what_cannot_be_built_is_left_out_with_its_reason(remedies, tmp_path):
     assert any("no_such_kind" in reason for reason in report.left_out)
 
 
+def test_what_its_user_is_to_finish_is_never_tried(remedies, tmp_path):
+    def open_at(line, name):
+        args = {"place": {"file": "train.py", "line": line}, "statement": f"SIZE = {name}"}
+        return Remedy("add_statement", f"choose at {line}", "placeholders", args=args, placeholders={name: "a number"})
+
+    remedies(open_at(12, "WIDTH"), open_at(99, "WIDTH"), open_at(12, "state"), open_at(12, "loss"))
+    kept = kept_run(tmp_path)
+    trying = Trying(seconds=30.0, asked=True)
+    report = propose(kept, report_for(kept), trying=trying)
+    found, *described = fixes_of(report)
+    assert found.placeholders == {"WIDTH": "a number"} and "+    SIZE = WIDTH" in found.diff
+    assert found.verified is None and found.verification == {} and not found.is_complete
+    # A name that the program has would run unnoticed; what cannot be written is told in words.
+    assert [(f.safety, f.diff, dict(f.placeholders)) for f in described] == [("display", "", {})] * 3
+
+
 TWO_LOSSES = """\
 import torch
 

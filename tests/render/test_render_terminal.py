@@ -109,6 +109,26 @@ def test_fix_is_offered_only_where_there_is_a_patch_to_print() -> None:
     assert told(Fix("x", "x", "display", ONE_CHANGE))[-1] == "  = more: `graphdoc explain GD103`"
 
 
+OPEN = Fix("x", "write it", "placeholders", ONE_CHANGE, placeholders={"WIDTH": "a number above 0"})
+
+
+def test_what_is_left_to_the_user_is_told_with_the_command_that_prints_the_patch() -> None:
+    lines = told(OPEN)
+    assert "help: write it [to fill in]" in lines
+    assert "  = fill in: `WIDTH`: a number above 0" in lines
+    assert lines[-1] == "print it: graphdoc fix --diff --choose 1"
+    assert not any("fill in" in line for line in told(replace(OPEN, diff="")))
+
+
+@pytest.mark.parametrize("name", ["github", "markdown", "html", "sarif", "json"])
+def test_every_format_that_tells_of_a_fix_says_what_is_to_be_filled_in(name: str) -> None:
+    found = Diagnosis(
+        "GD103", "undetached-target", "certain", "t", "e", (Span("cause", "t.py", 1, 1, 1, 2),), (), (OPEN,)
+    )
+    text = render(Report(Run(), "autograd-failure", diagnoses=(found,)), name)
+    assert "WIDTH" in text and "a number above 0" in text
+
+
 def test_badges() -> None:
     fix = Fix("x", "x", "unsafe", ONE_CHANGE)
     assert badge(fix) == "unsafe, not tried"
@@ -116,6 +136,7 @@ def test_badges() -> None:
     assert badge(replace(fix, verified=False)) == "unsafe, tried, does not work"
     assert badge(replace(fix, diff="")) == "unsafe, no patch"
     assert badge(replace(fix, safety="display")) == "by hand"
+    assert badge(replace(OPEN, diff="")) == "by hand"
 
 
 def test_a_patch_that_has_failed_is_no_help() -> None:

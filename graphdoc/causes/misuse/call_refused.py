@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Page
 from graphdoc.finding import Finding, Remedy
+from graphdoc.messages.recognise import Match
 from graphdoc.messages.ways_out import WayOut, way_out
 from graphdoc.program.bindings import calls_named
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import innermost_user, moment, short_code, span
+from graphdoc.remedies.open_derivatives import registered
 
 PAGE = Page(
     code="GD509",
@@ -34,7 +36,11 @@ def loss(params, x):
     return functional_call(net, params, (x,)).square().mean()
 
 grads = torch.func.grad(loss)(params, x)""",
-    fix_safety="Display only: what to do is said in words, and nothing is edited.",
+    fix_safety="""\
+Display: what to do is said in words, and nothing is edited.
+
+A custom operator without a derivative gets one with placeholders: which of its inputs have a gradient is read from its
+annotations, and each gradient is yours to write.""",
     not_this="""\
 - A message that several faults can have leads to a cause of its own, such as `cut-by-detach` or `carried-state`.
 - An ordinary wrong argument, such as a negative learning rate, is told in one line and is no fault of the graph.""",
@@ -49,11 +55,11 @@ def recognise(program: Program) -> Finding | None:
     found = next(((m, out) for m in program.messages if m.kind == "error" and (out := way_out(m.id))), None)
     if found is None or found[1].own or found[1].plain:
         return None
-    return _told(program, found[0].means, found[1])
+    return _told(program, *found)
 
 
-def _told(program: Program, means: str, out: WayOut) -> Finding | None:
-    frame = program.raised_at
+def _told(program: Program, said: Match, out: WayOut) -> Finding | None:
+    frame, means = program.raised_at, said.means
     if frame is None:
         return None
     setting = calls_named(program.sources, *out.calls) if out.calls else []
@@ -70,6 +76,6 @@ def _told(program: Program, means: str, out: WayOut) -> Finding | None:
         f"PyTorch refuses {'what ' * bool(setting)}`{call}`{' set up' * bool(setting)}" if call else PAGE.title,
         means,
         (*spans, span("failed" if setting else "cause", frame, "refused here", program.sources)),
-        remedies=(Remedy("way_out", out.text, "display", out.more),),
+        remedies=registered(program, said.fields.get("op", "")) or (Remedy("way_out", out.text, "display", out.more),),
         because=means.partition("; ")[0].rstrip("."),
     )

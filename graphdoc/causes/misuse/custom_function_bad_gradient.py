@@ -76,7 +76,8 @@ class Scale(torch.autograd.Function):
 Safe for arguments that are no tensors, or tensors that never require gradients: None is their gradient.
 
 Unsafe for a tensor that should learn: None means that it gets no gradient through this function, without any message.
-Compute its gradient, and use `ctx.needs_input_grad[i]` to skip the work where nobody asks for it.
+Compute its gradient, and use `ctx.needs_input_grad[i]` to skip the work where nobody asks for it. The patch has a
+placeholder where backward does not compute the gradient of an input that is to learn.
 
 Unsafe where a gradient only has a dimension of size 1 too many or too few, or is the transpose of what it should be,
 written as a product: the numbers stay, and their shape is made to fit.

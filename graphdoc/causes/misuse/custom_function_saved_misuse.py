@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Frame, SourceTexts
+from graphdoc.evidence import Frame, Node, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.messages import Match
 from graphdoc.program import bindings
@@ -15,8 +15,9 @@ from graphdoc.program.custom_functions import saved_again
 from graphdoc.program.exception import called_by_autograd, unpacked_wrongly
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import span
+from graphdoc.program.spans import innermost_user, span
 from graphdoc.remedies.gradients import of_today
+from graphdoc.remedies.open_derivatives import without_backward, written_backward
 from graphdoc.source.paths import covers
 
 PAGE = Page(
@@ -62,6 +63,8 @@ Safe: where a value is kept changes neither the forward nor the gradient. Save i
 `save_for_backward`, in one call; intermediate tensors can be saved there as well, but then the function cannot be
 differentiated twice through them unless they are returned as outputs.
 
+A missing backward is written with placeholders: one for each gradient, which only its author knows.
+
 If nothing but a formula is wanted, ordinary tensor operations are shorter than a Function and have their derivative
 for free. For a forward that should pass gradients unchanged, `x + (f(x) - x).detach()` does it.""",
     not_this="""\
@@ -75,6 +78,9 @@ for free. For a forward that should pass gradients unchanged, `x + (f(x) - x).de
         links.SAVED_TENSORS,
     ),
 )
+
+
+_NO_BACKWARD, _OLD_STYLE = "function-no-backward", "function-legacy-nonstatic"
 
 
 @dataclass(frozen=True)
@@ -130,7 +136,7 @@ _MISUSES = (
         "no mark.",
     ),
     _Misuse(
-        ("function-no-backward",),
+        (_NO_BACKWARD,),
         "",
         "has no `backward`",
         "a gradient arrives, and there is nothing to run",
@@ -175,9 +181,6 @@ _MISUSES = (
 )
 
 
-_OLD_STYLE = "function-legacy-nonstatic"
-
-
 def recognise(program: Program) -> Finding | None:
     """One of the messages of ``torch.autograd.Function``, or a backward that unpacks more than was saved."""
     known = next((m for m in _MISUSES if program.message(*m.ids)), None) or _arguments(program)
@@ -188,6 +191,9 @@ def _told(program: Program, known: _Misuse) -> Finding:
     frame = program.raised_at
     name, places = _statements(program.sources, frame, known.looks_for)
     name = name or program.field("op", "function-ctx-attribute").removesuffix("Backward")
+    alone = without_backward(program) if _NO_BACKWARD in known.ids else None
+    if alone is not None:
+        return _alone(program, known, *alone)
     here = frame if frame and (not known.looks_for or any(f.line == frame.line for f in places)) else None
     marks = [here] if here else places if len(places) == 1 else [frame] if frame else []
     return Finding(
@@ -200,6 +206,24 @@ def _told(program: Program, known: _Misuse) -> Finding:
         ),
         (program.first_line,),
         of_today(program.sources, frame) if _OLD_STYLE in known.ids else (),
+    )
+
+
+def _alone(program: Program, known: _Misuse, file: str, forward: ast.FunctionDef, node: Node) -> Finding:
+    """A forward without a backward beside it, by the node at which the engine has stopped."""
+    name, applied = node.op.removesuffix("Backward"), innermost_user(node.stack)
+    head = replace(bindings.frame_of(program.sources, file, forward, "forward"), column=0)
+    return Finding(
+        *program.weight(0.9, Proof.RAISED.confidence),
+        f"`{name}` {known.title}",
+        known.text,
+        (
+            span("cause", head, "has no `backward` beside it", program.sources),
+            *((span("created", applied, f"`{name}` is applied here", program.sources),) if applied else ()),
+            *program.raised_span(known.label),
+        ),
+        (program.first_line,),
+        written_backward(program, file, forward, applied),
     )
 
 

@@ -11,6 +11,7 @@ from graphdoc.messages.recognise import Match
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import innermost, innermost_user, place, span
+from graphdoc.remedies.fix_places import applies, to_finish
 from graphdoc.remedies.gradients import draw_remedies, is_scored
 from graphdoc.story.gradients import zero_derivative
 from graphdoc.story.missing_graph import facts_of, find_cut, same_line, story, unseen, weigh
@@ -54,7 +55,7 @@ loss.backward()""",
 Unsafe or display: every stand-in is another objective, and choosing it is a decision about the model. For a
 `Distribution.sample()` in the function of the loss there is a patch: `rsample()` where the distribution has it, and the
 log-probability as a weight. Both are tried, and what then receives gradients is told. A rounding may be sent past,
-straight through.
+straight through. A comparison that is counted may go over smoothly: how smoothly is a placeholder in its patch.
 
 | written | differentiable stand-in |
 |---|---|
@@ -195,6 +196,7 @@ def _from_cut(program: Program, cut: Cut) -> Finding:
     remedies = draw_remedies(program, cut)
     if frame is not None and not remedies:
         remedies = (
+            *(r for r in _softened(frame) if applies(program.sources, r)),
             Remedy("surrogate", "Use a differentiable stand-in", "display", known.instead, {"place": place(frame)}),
         )
     return Finding(
@@ -206,6 +208,17 @@ def _from_cut(program: Program, cut: Cut) -> Finding:
         story(program, cut, f"{as_called(cut.op)} has no derivative: the graph ends here"),
         facts_of(program.cuts, cut),
         remedies,
+    )
+
+
+def _softened(frame: Frame) -> tuple[Remedy, ...]:
+    return to_finish(
+        frame,
+        "soften_comparison",
+        "let the yes or no go over smoothly",
+        "It is another loss: each answer counts by how clear it is.",
+        {"WIDTH": "the distance over which a no becomes a yes, a number above 0"},
+        width="WIDTH",
     )
 
 

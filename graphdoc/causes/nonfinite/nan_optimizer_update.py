@@ -5,7 +5,10 @@ from __future__ import annotations
 from graphdoc.causes.base import Page
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.bad_values import Birth, Trouble
+from graphdoc.program.library_calls import library_calls
 from graphdoc.program.proof import Proof
+from graphdoc.program.singular_points import Numbers
+from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.first_bad_value import amount, explained, tell
 
 PAGE = Page(
@@ -24,7 +27,7 @@ that is left: `0 / 0`.""",
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, eps=1e-8)  # 1e-4 for parameters in half precision""",
     fix_safety="""\
 Unsafe: `eps` bounds the size of a step; the default is harmless in single precision. Parameters in half precision
-want an optimizer that keeps its state in single precision.""",
+want an optimizer that keeps its state in single precision. Nothing is proposed where the step divides by no zero.""",
     not_this="""\
 - The gradient was not finite before the step: the cause lies in the graph, and another entry of this group tells it.
 - The numbers have grown for many steps: `exploding-gradients`.""",
@@ -43,16 +46,23 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
         f"{birth.op.strip('_')} inside of the step",
         amount(divisor, "zeros", "what the step divides by") if "div" in birth.op else "",
         "the gradients that went in were finite, the update that came out is not.",
-        (
-            Remedy(
-                "optimizer_eps",
-                "Give the optimizer an `eps` that its number type can hold",
-                "display",
-                "1e-8 in single precision, 1e-4 in half.",
-            ),
-        ),
+        _bounded(trouble, divisor) if divisor is not None and "div" in birth.op else (),
         confidence=Proof.BIRTH.confidence,
     )
+
+
+_DIVIDING = ("Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Adagrad", "Adadelta")
+"""Optimizers that divide by what ``eps`` is added to (torch/optim)."""
+
+
+def _bounded(trouble: Trouble, divisor: Numbers) -> tuple[Remedy, ...]:
+    """A divisor that is not zero, where one call in sight makes such an optimizer; else in words."""
+    value = "1e-4" if divisor.dtype.removeprefix("torch.") == "float16" else "1e-8"
+    title, note = f"give the optimizer `eps={value}`", "It is added to what the step divides by, and bounds each step."
+    made = library_calls(trouble.sources, *_DIVIDING)
+    if len(made) != 1:
+        return (Remedy("optimizer_eps", title, "display", note),)
+    return remedy_at(made[0], "set_keyword", title, "unsafe", note, name="eps", value=value)
 
 
 recognise = explained("nan-optimizer-update", _told)

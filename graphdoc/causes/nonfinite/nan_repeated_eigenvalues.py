@@ -5,6 +5,7 @@ from __future__ import annotations
 from graphdoc.causes.base import Page
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.bad_values import Birth, Trouble
+from graphdoc.remedies.fix_places import to_finish
 from graphdoc.story.first_bad_value import called, explained, function, tell
 
 PAGE = Page(
@@ -29,7 +30,8 @@ root = (vectors * values.sqrt()) @ vectors.mT""",
     fix_safety="""\
 Display: which remedy is right depends on what the vectors are for. Where only values are used, `eigvalsh` and
 `svdvals` have a derivative. A symmetric function of the matrix (a root, a logarithm) has a regular derivative of its
-own, to be written as a `torch.autograd.Function`. A distinct jitter on the diagonal changes the numbers by its size.
+own, to be written as a `torch.autograd.Function`. A distinct jitter on the diagonal changes the numbers by its size:
+for `eigh` there is a patch with a placeholder for that size.
 """,
     not_this="- The matrix had nan or inf before: the report then names what made them.",
     references=("torch.linalg.eigh", "torch.linalg.svd"),
@@ -59,6 +61,7 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
         f"the derivative of {function(trouble, birth)} divides by "
         + ("a zero: a value, or the difference of two." if zeros else "differences of values that are equal."),
         (
+            *(_spread(birth) if not singular else ()),
             Remedy(
                 "distinct_diagonal",
                 "Make the values distinct, or differentiate only what has a derivative",
@@ -66,6 +69,17 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
                 "A distinct jitter on the diagonal, `eigvalsh`/`svdvals`, or a Function for the symmetric function.",
             ),
         ),
+    )
+
+
+def _spread(birth: Birth) -> tuple[Remedy, ...]:
+    return to_finish(
+        birth.place,
+        "spread_diagonal",
+        "make the eigenvalues distinct by a jitter on the diagonal",
+        "The values change by its size. The smaller it is, the larger are the derivatives of the vectors.",
+        {"JITTER": "a number that is small beside the eigenvalues, such as a thousandth of them"},
+        jitter="JITTER",
     )
 
 

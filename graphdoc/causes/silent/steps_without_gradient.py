@@ -5,10 +5,11 @@ from __future__ import annotations
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import first_sign
-from graphdoc.program.spans import span_of
+from graphdoc.program.spans import innermost_user, span_of
+from graphdoc.remedies.fix_places import to_finish
 from graphdoc.story.wording import folded, opening, optimizer_of
 
 PAGE = Page(
@@ -38,7 +39,7 @@ optimizer.step()""",
     fix_safety="""\
 Unsafe, whatever is done, and not a patch: what the loss was to be computed from is for the author to say. Use the
 parameters themselves, or a function of them that keeps the graph, where the copy stands; or give the optimizer what the
-loss does reach.""",
+loss does reach. Where no `backward()` is called at all, a patch adds it with a placeholder for the loss.""",
     not_this="""\
 - The place where the values leave the graph is known: `cut-by-conversion`, `cut-by-detach`, `cut-by-no-grad`.
 - The parameters get gradients, which are cleared before the step: `cleared-before-step`.
@@ -98,12 +99,13 @@ def _never_called(sources: SourceTexts, sign: Sign, name: str) -> Finding:
         span_of("cause", sign.stack, "finds no gradient", sources),
         because=f"at each of {sign.count} steps of {name} every `.grad` was None; graphs were recorded between them, "
         "and none was differentiated",
-        remedies=(
-            Remedy(
-                "call_backward",
-                "call `backward()` on the loss, between `zero_grad()` and the step",
-                "display",
-                "The step then has the gradient of that loss.",
-            ),
+        remedies=to_finish(
+            innermost_user(sign.stack),
+            "add_statement",
+            "call `backward()` on the loss, between `zero_grad()` and the step",
+            "The step then has the gradient of that loss.",
+            {"LOSS": "the loss that this optimizer is to make small, a number"},
+            statement="LOSS.backward()",
+            before=True,
         ),
     )
