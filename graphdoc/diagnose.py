@@ -131,6 +131,20 @@ def report_for(kept: Kept, evidence: Evidence | None = None, *, announce: Announ
     return replace(_report(kept, evidence, announce), observed=observed(kept))
 
 
+def so_far(kept: Kept) -> Report:
+    """What the first run alone has shown of what is wrong, for one who waits for the second: nothing that is only
+    possible, which that is made to decide. Where nothing is left of an autograd error, what that means and where."""
+    report = replace(report_for(replace(kept, rerun=False)), notes=())
+    sure = tuple(d for d in report.diagnoses if d.confidence != "possible")
+    first = read_processes(kept).first
+    match = _match(first.sources, first.raised) if first is not None and report.exception is not None else None
+    if sure or first is None or match is None:
+        return replace(report, diagnoses=sure)
+    at = _at(first.raised).strip()
+    means = f"{at}: {begins_small(match.means)}" if at else match.means
+    return replace(report, diagnoses=(), notes=(in_lines(means, _files(first)),))
+
+
 def _report(kept: Kept, evidence: Evidence | None, announce: Announce | None) -> Report:
     processes = Processes(evidence) if evidence is not None else read_processes(kept)
     first = processes.first

@@ -9,7 +9,7 @@ from pages import page
 
 import graphdoc.diagnose
 from graphdoc.causes.base import Cause
-from graphdoc.diagnose import diagnose, findings_for, report_for
+from graphdoc.diagnose import diagnose, findings_for, report_for, so_far
 from graphdoc.evidence import Evidence, Frame, Process, Raised, Stale, Tensor, Write
 from graphdoc.finding import Finding, Remedy
 from graphdoc.launch import Request
@@ -233,6 +233,14 @@ def test_a_second_run_that_does_not_fail_is_told(tmp_path):
     report = report_for(kept, announce=lambda line: None)
     assert report.outcome in ("autograd-failure", "other-failure")
     assert any("did not fail in the same way" in note for note in report.notes)
+
+
+def test_before_a_second_run_nothing_is_told_that_is_only_possible(tmp_path):
+    kept = kept_run(tmp_path, failed(message=NO_GRAPH))
+    assert {d.confidence for d in report_for(replace(kept, rerun=False)).diagnoses} == {"possible"}
+    first = so_far(kept)
+    assert first.diagnoses == () and first.notes[0].startswith("at train.py:30: the tensor on which backward")
+    assert so_far(kept_run(tmp_path, failed("ValueError", "no"))).notes == ()
 
 
 def test_no_second_run_without_leave(tmp_path):

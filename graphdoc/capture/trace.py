@@ -474,7 +474,8 @@ class StepTrace:
         self.steps += 1
         if number < 0 or self.steps > MOST_STEPS:
             if self.steps % 100 == 0:
-                self.write({"k": "count", "steps": self.steps, "calls": self.calls})
+                index = self.witness.journal.count
+                self.write({"k": "count", "steps": self.steps, "calls": self.calls, "e": index})
             return
         self._register(optimizer, number)
         mine = [p for group in optimizer.param_groups for p in group["params"]]

@@ -54,6 +54,7 @@ def command(
     wanted = parse_reports([report] if report is not None else [], sources=sources)
     if any(one.format != "json" for one in wanted):
         raise UsageError(f"--report {report}: a comparison is reported as json")
+    from graphdoc.cli.waiting import Waiting
     from graphdoc.launch import Request
     from graphdoc.launch.isolation import CannotIsolate, check_ways, stoppable
     from graphdoc.verify.told_apart import as_json, place, sentences
@@ -67,12 +68,13 @@ def command(
         say(f"no difference: no Python file is another one {meant.second}")
         raise typer.Exit(0)
     try:
-        with stoppable() as stop:
+        with stoppable() as stop, Waiting() as waiting:
             if not unkept:
                 check_ways(request)
-            say(
+            waiting.announce(
                 f"running {Path(arguments[0]).name} up to three times, apart from your files, for its first {steps} "
-                f"step{'s' * (steps > 1)} (at most {time:.0f} s each)"
+                f"step{'s' * (steps > 1)} (at most {time:.0f} s each)",
+                what="comparing",
             )
             found = compared(request, meant, steps, stop, unkept)
         stop.check()

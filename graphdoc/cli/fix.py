@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphdoc.cli.output import REPORT_HELP, Waiting, parse_reports, put, say, write_reports, writing_to
+from graphdoc.cli.output import REPORT_HELP, parse_reports, put, say, write_reports, writing_to
 from graphdoc.cli.runs import RUN
+from graphdoc.cli.waiting import Waiting
 from graphdoc.errors import UsageError
 
 if TYPE_CHECKING:
@@ -77,9 +78,8 @@ def command(
     if not kept.trusted:
         kept = replace(kept, allowed=bool(verify))
         say(_about_a_stranger(kept))
-    waiting = Waiting()
-    result = report_for(kept, announce=waiting.announce)
-    waiting.tell("")
+    with Waiting() as waiting:
+        result = report_for(kept, announce=waiting.announce)
     changed = _changed_files(kept, root)
     _refuse_changed({span.file for d in result.diagnoses for span in d.spans}, changed, root)
     told = [fix for d in result.diagnoses for fix in d.fixes]
@@ -90,12 +90,14 @@ def command(
         from graphdoc.proposals.propose import propose
         from graphdoc.proposals.trying import Trying
 
-        trying = Trying(verify_time, bool(verify), say, Waiting(verify_time).tell)
+        waiting = Waiting(verify_time)
+        trying = Trying(verify_time, bool(verify), say, waiting.tell)
         if choose is not None and not list_:
             # The number is one of the list as it stands before anything is tried, and that one is tried alone.
             standing = propose(kept, result, verify=False, trying=trying)
             trying.only = _numbered([fix for d in standing.diagnoses for fix in d.fixes], choose)
-        result = propose(kept, result, verify=verify is not False, trying=trying)
+        with waiting:
+            result = propose(kept, result, verify=verify is not False, trying=trying)
     fixes = [fix for d in result.diagnoses for fix in d.fixes]
     interrupted = 128 + trying.interrupted if trying is not None and trying.interrupted else 0
     if list_:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -118,57 +117,15 @@ def say(line: str) -> None:
         put(f"graphdoc: {flat(line)}\n", sys.stderr)
 
 
-class Waiting:
-    """One line on a terminal for as long as graphdoc runs a program by itself: what for, and how many seconds by now.
-
-    ``most`` are those that all of it may take. Elsewhere than on a terminal nothing is written.
-    """
-
-    def __init__(self, most: float = 0.0) -> None:
-        from graphdoc.launch.isolation import Stop
-
-        self._began = time.monotonic()
-        self._of = f" of {most:.0f}" if most else ""
-        self._line, self._shown = "", -1
-        if sys.stderr is not None and sys.stderr.isatty():
-            Stop.waiting = self._tick
-
-    def announce(self, line: str) -> None:
-        """Say in a line of its own what is run, and wait for that."""
-        say(line)
-        self.tell("looking closer")
-
-    def tell(self, line: str) -> None:
-        """What is waited for now; nothing any more where that is empty."""
-        shown, self._line, self._shown = self._shown, line, -1
-        if shown >= 0 and not line:
-            put("\r\033[K", sys.stderr, styled=True)
-        if sys.stderr is not None and sys.stderr.isatty():
-            self._tick()
-
-    def _tick(self) -> None:
-        seconds = int(time.monotonic() - self._began)
-        if not self._line or seconds == self._shown:
-            return
-        import shutil
-
-        from graphdoc.render.text import flat
-
-        self._shown = seconds
-        head, colon, rest = flat(self._line).partition(": ")
-        line = f"{head}, {seconds}{self._of} s (Ctrl-C stops it){colon}{rest}"
-        room = shutil.get_terminal_size().columns - 1  # a line that wraps could not be taken back
-        put(f"\r\033[K{line if len(line) <= room else line[: room - 1] + '…'}", sys.stderr, styled=True)
-
-
-def show(report: Report, fmt: str, stream: TextIO | None) -> None:
-    """Write the report to ``stream`` in one format, as wide and as coloured as the stream can take."""
+def show(report: Report, fmt: str, stream: TextIO | None, told: Report | None = None) -> None:
+    """Write the report to ``stream`` in one format, as wide and as coloured as the stream can take; of one that follows
+    ``told`` only what it adds."""
     from graphdoc.render import render
     from graphdoc.render.options import opens_links, terminal_options
 
     width, color = terminal_options(stream) if stream is not None else (None, False)
     links = stream is not None and opens_links(stream)
-    put(render(report, fmt, width=width, color=color, links=links), stream, styled=color)
+    put(render(report, fmt, width=width, color=color, links=links, told=told), stream, styled=color)
 
 
 def put(text: str, stream: TextIO | None, *, styled: bool = False) -> None:

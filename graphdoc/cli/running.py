@@ -10,17 +10,19 @@ import importlib.util
 import os
 import stat
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphdoc.cli.arguments import Asked
-from graphdoc.cli.output import Waiting, Wanted, parse_reports, say, show, tell_github, write_reports
+from graphdoc.cli.output import Wanted, parse_reports, say, show, tell_github, write_reports
 from graphdoc.cli.settings import reports as settings_reports
 from graphdoc.errors import Interrupted, UsageError, missing_dependency
 from graphdoc.launch import Ended, Kind, Request, end_like, launch
 
+NOTICED = 3.0
+"""Seconds that a program ran from which on a second run of it is waited for: the report of the first comes before."""
 _WHERE = "install graphdoc beside the program's torch: `PYTHON -m pip install torch-graphdoc`, with its PYTHON"
 
 if TYPE_CHECKING:
@@ -155,17 +157,14 @@ def _tell(
             kept.save()
         except OSError as e:
             kept = _elsewhere(kept, e)
-    result = _diagnose(kept)
-    if known:
-        from graphdoc.cli.baseline import without
-
-        result = without(result, known)
+    first = _First(kept, known)
+    result = _without(_diagnose(kept, first), known)
     seen = result.observed
     # Silence says that nothing is wrong. Where torch never came there was no graph, unless there were other processes
     # in which it did.
     elsewhere = not seen.torch and ended.exit_status != 0 and not alone(kept)
-    if result.diagnoses or result.notes or not seen.complete or elsewhere:
-        show(result, "terminal", sys.stderr)
+    if first.told is not None or result.diagnoses or result.notes or not seen.complete or elsewhere:
+        show(result, "terminal", sys.stderr, first.told)
     if ended.exit_status and request.kind != "command" and importlib.util.find_spec("torch") is None:
         say(f"the program ran with graphdoc's Python, {sys.executable}, which has no torch; {_WHERE}")
     for line in [trouble, *ended.troubles][:4]:
@@ -187,12 +186,47 @@ def _elsewhere(kept: Kept, error: OSError) -> Kept:
     return kept
 
 
-def _diagnose(kept: Kept) -> Report:
+def _without(report: Report, known: frozenset[str]) -> Report:
+    if not known:
+        return report
+    from graphdoc.cli.baseline import without
+
+    return without(report, known)
+
+
+@dataclass
+class _First:
+    """The report of the first run alone, told before a second one to somebody who would have to wait for that: on a
+    terminal, where it is not over at once. A log is read afterwards, and has one report. ``told`` is what was told."""
+
+    kept: Kept
+    known: frozenset[str]
+    told: Report | None = None
+
+    def tell(self) -> bool:
+        """Tell it, if that is called for; whether there was anything to tell."""
+        from graphdoc.cli.waiting import is_terminal
+
+        if self.kept.seconds < NOTICED or not is_terminal():
+            return False
+        from graphdoc.diagnose import so_far
+
+        try:
+            report = _without(with_patches(self.kept, so_far(self.kept)), self.known)
+            if report.diagnoses or report.notes:
+                show(report, "terminal", sys.stderr)
+                self.told = report
+        except Exception:
+            return False  # the report that follows says it
+        return self.told is not None
+
+
+def _diagnose(kept: Kept, first: _First) -> Report:
     """The report for a run; if our own diagnosis breaks, the bare facts and a line about it."""
     if not kept.evidence and kept.exit_status == 0:
         return bare_report(kept)
     try:
-        return with_patches(kept, diagnosed(kept))
+        return with_patches(kept, diagnosed(kept, first.tell))
     except Exception as e:
         if os.environ.get("GRAPHDOC_DEBUG"):
             sys.excepthook(*sys.exc_info())
@@ -202,18 +236,23 @@ def _diagnose(kept: Kept) -> Report:
         return replace(bare_report(kept), observed=Observed(False, True, f"the run could not be diagnosed: {why}"))
 
 
-def diagnosed(kept: Kept) -> Report:
-    """The report for a run; that of the first run alone where the second one is interrupted."""
+def diagnosed(kept: Kept, before: Callable[[], object] = lambda: None) -> Report:
+    """The report for a run; that of the first run alone where the second one is interrupted. ``before`` is called
+    ahead of that, and tells whether something was told."""
+    from graphdoc.cli.waiting import Waiting
     from graphdoc.diagnose import report_for
 
-    waiting = Waiting()
     try:
-        return report_for(kept, announce=waiting.announce)
+        with Waiting() as waiting:
+
+            def announce(line: str) -> None:
+                words = f"looking closer: {line}" if before() else line
+                waiting.announce(words, f"the first run took {kept.seconds:.0f} s")
+
+            return report_for(kept, announce=announce)
     except Interrupted:
         report = report_for(replace(kept, rerun=False))
         return replace(report, notes=(*report.notes, "no second run has looked closer: it was interrupted"))
-    finally:
-        waiting.tell("")
 
 
 def with_patches(kept: Kept, report: Report, *, recall: bool = False) -> Report:

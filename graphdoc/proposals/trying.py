@@ -33,15 +33,15 @@ class Trying:
     """How a user wants fixes to be tried, and what became of it.
 
     ``seconds`` for all of them together. ``asked``: also where nothing keeps the program from the user's files.
-    ``announce`` is told in one line what will be run, before the first trial; ``progress`` which fix is tried, and an
-    empty line at the end. ``only`` is the one fix to be tried, where the user has chosen it. ``interrupted`` is the
-    number of the signal that ended it, 0 where none did.
+    ``announce`` is told in one line what will be run, before the first trial; ``progress`` which fix is tried, with
+    what tells how far its trial has come, and an empty line at the end. ``only`` is the one fix to be tried, where the
+    user has chosen it. ``interrupted`` is the number of the signal that ended it, 0 where none did.
     """
 
     seconds: float = SECONDS
     asked: bool = False
     announce: Callable[[str], None] | None = None
-    progress: Callable[[str], None] | None = None
+    progress: Callable[..., None] | None = None
     only: Fix | None = None
     interrupted: int = 0
 
@@ -194,7 +194,8 @@ def _try(kept: Kept, evidence: Evidence, queue: _Queue, trying: Trying, stop: St
             candidate = queue.pop(rest < trying.seconds / 2)
             if trying.progress is not None:
                 number = next(i for i, c in enumerate(queue.tried) if c is candidate)
-                trying.progress(f"trying fix {number + 1} of {len(queue.tried)}: {candidate.fix.title}")
+                words = f"trying fix {number + 1} of {len(queue.tried)}: {candidate.fix.title}"
+                trying.progress(words, trial.how_far)
             safe = _claimed(candidate) == "safe"
             verdict = trial.of(candidate.texts, safe, rest, _traits(candidate))
             results.keep(_key(candidate), verdict, trying.seconds)

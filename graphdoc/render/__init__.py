@@ -49,18 +49,26 @@ def __getattr__(name: str) -> object:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def render(report: Report, fmt: str, *, width: int | None = None, color: bool = False, links: bool = False) -> str:
+def render(
+    report: Report,
+    fmt: str,
+    *,
+    width: int | None = None,
+    color: bool = False,
+    links: bool = False,
+    told: Report | None = None,
+) -> str:
     """The report in one format, ending in a newline, or an empty string where that format has nothing to say.
 
     ``width`` is in terminal cells and is held between 80 and 160; ``color`` asks for ANSI colours, ``links`` for
-    places that a click opens (OSC 8). All matter to ``terminal`` only. Raises ValueError for a format that does not
-    exist.
+    places that a click opens (OSC 8), ``told`` for what is not in that report of the first run alone. All matter to
+    ``terminal`` only. Raises ValueError for a format that does not exist.
     """
     module = _module(fmt)
     if module is None:
         raise ValueError(f"there is no format {fmt!r}; the formats are {', '.join(_modules())}")
     cells = DEFAULT_WIDTH if width is None else max(MIN_WIDTH, min(MAX_WIDTH, width))
-    more = {"links": True} if links and fmt == "terminal" else {}
+    more = {"links": links, "told": _offered(told) if told is not None else None} if fmt == "terminal" else {}
     text: str = module.render(_offered(report), width=cells, color=color, **more)
     return text
 

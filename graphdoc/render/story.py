@@ -211,6 +211,27 @@ def label(span: Span) -> str:
     return flat(span.label) or _UNNAMED.get(span.role, "")
 
 
+def added(report: Report, told: Report) -> str:
+    """What a second run has added to a report of the first one alone that had a diagnosis: the words for it; none where
+    title, place, certainty and patch stand."""
+    if not report.diagnoses:
+        return "what is told above does not hold"
+    now, before = report.diagnoses[0], told.diagnoses[0]
+    if now.code != before.code:
+        return "this takes the place of what is told above"
+    words = [f"{d.code} does not hold" for d in told.diagnoses[1:] if d.code not in {n.code for n in report.diagnoses}]
+    if now.confidence != before.confidence:
+        words.append(f"now {now.confidence}")
+    place, old = main_place(now), main_place(before)
+    if place is not None and (old is None or (place.file, place.line) != (old.file, old.line)):
+        alone = len({span.file for span in now.spans}) == 1
+        words.append(f"the place to go to is {f'line {place.line}' if alone else f'{place.file}:{place.line}'}")
+    patch, first = (d.fixes[0].diff if d.fixes else "" for d in (now, before))
+    if patch != first:
+        words.append("the patch above does not hold" if not patch else "another patch" if first else "a patch")
+    return "; ".join(words) or ("more is known of it" if now.title != before.title else "")
+
+
 def level(report: Report) -> Literal["error", "warning"]:
     """A diagnosis of a run that autograd ended is an error; what was found in one that went on is a warning."""
     return "error" if report.outcome == "autograd-failure" else "warning"

@@ -31,56 +31,89 @@ _DETAIL = (
 """Places to change, other places, sentences of evidence and rows of the patch; the most first."""
 
 
-def render(report: Report, *, width: int, color: bool, links: bool = False) -> str:
-    """The text for a terminal. Without a diagnosis only what was not observed and the notes are left, or nothing."""
-    below: list[Row] = []
+Block = list[Row]
+"""Rows that belong together: what a report says of one thing."""
+
+
+def render(report: Report, *, width: int, color: bool, links: bool = False, told: Report | None = None) -> str:
+    """The text for a terminal. Without a diagnosis only what was not observed and the notes are left, or nothing.
+
+    Of one that follows a report of the first run alone (``told``), which the reader has before him, only what it adds,
+    below a line that says what that comes to.
+    """
+    blocks = _added(report, told, width) if told is not None else _blocks(report, width)
+    return paint([row for block in blocks for row in block], color=color, links=links)
+
+
+def _blocks(report: Report, width: int) -> list[Block]:
+    below: list[Block] = []
     for diagnosis in report.diagnoses[1:]:
         words = f"{diagnosis.title} [{diagnosis.code}, {diagnosis.confidence}]: `graphdoc explain {diagnosis.code}`"
-        below += _paragraph("also: ", "note", words, "", width)
+        below.append(_paragraph("also: ", "note", words, "", width))
     missing = story.not_observed(report)
     if missing:
-        below.append([("graphdoc: ", "warning"), (missing, "")])  # one line, to be searched for
-    for note in report.notes:
-        below += _paragraph("note: ", "note", note, "", width)
+        below.append([[("graphdoc: ", "warning"), (missing, "")]])  # one line, to be searched for
+    below += [_paragraph("note: ", "note", note, "", width) for note in report.notes]
     if not report.diagnoses:
-        return paint(below, color=color)
+        return below
     if below:
-        below.insert(0, [])
-    rows = diagnosis_rows(report, report.diagnoses[0], width, _SCREEN - len(below))
-    return paint(rows + below, color=color, links=links)
+        below.insert(0, [[]])
+    return [*_fitting(report, report.diagnoses[0], width, _SCREEN - sum(map(len, below))), *below]
 
 
-def diagnosis_rows(report: Report, diagnosis: Diagnosis, width: int, most: int = _SCREEN) -> list[Row]:
+def _added(report: Report, told: Report, width: int) -> list[Block]:
+    """The blocks of a report that were not told before; all of them where the cause is another one."""
+    before = {_said(block) for block in _blocks(told, width)}
+    new = [block for block in _blocks(report, width) if (said := _said(block)) and said not in before]
+    if not told.diagnoses:
+        return new
+    words = story.added(report, told)
+    if not report.diagnoses or report.diagnoses[0].code != told.diagnoses[0].code:
+        new = _blocks(report, width)
+    if not words and new:
+        return new  # notes, which say themselves what has come of it
+    return [[[]], _paragraph("looked closer: ", "note", words or "nothing new", "", width), *new]
+
+
+def _said(block: Block) -> tuple[str, ...]:
+    """The words of a block, however they are laid out."""
+    return tuple(word for row in block for text, _ in row for word in text.split())
+
+
+def _fitting(report: Report, diagnosis: Diagnosis, width: int, most: int) -> list[Block]:
     """One diagnosis from its ``error[CODE]`` line to the commands that say more.
 
     Where that would be more than ``most`` rows, what matters least is left out: the second sentence of evidence, places
     of the story, lines of a long patch.
     """
-    rows: list[Row] = []
+    blocks: list[Block] = []
     for detail in _DETAIL:
-        rows = _rows(report, diagnosis, width, *detail)
-        if len(rows) <= most:
+        blocks = _told(report, diagnosis, width, *detail)
+        if sum(map(len, blocks)) <= most:
             break
-    return rows
+    return blocks
 
 
-def _rows(
+def _told(
     report: Report, diagnosis: Diagnosis, width: int, change: int, places: int, sentences: int, patch_rows: int
-) -> list[Row]:
+) -> list[Block]:
     level = story.level(report)
-    rows = _paragraph(f"{level}[{diagnosis.code}]: ", level, diagnosis.title, "", width, style="strong")
-    rows += _paragraph("", "", statement(story.lead(diagnosis)), "", width)
     gutter = gutter_width(diagnosis)
-    rows += drawing(diagnosis, report.sources, width, gutter, places, change)
     margin = " " * gutter + " = "
     words = (f"{diagnosis.confidence}: ", "note: ")
-    for word, sentence in zip(words, story.proof(diagnosis)[:sentences], strict=False):
-        rows += _paragraph(word, "note", sentence, margin, width)
-    if diagnosis.fixes:
-        rows += _best_fix(diagnosis, diagnosis.fixes[0], width, gutter, patch_rows)
-    rows += _paragraph("more: ", "note", story.more(report, diagnosis), margin, width)
     head, command = story.next_step(report, diagnosis)
-    return rows + _paragraph(head, "help", command, "", width, style="strong")
+    return [
+        _paragraph(f"{level}[{diagnosis.code}]: ", level, diagnosis.title, "", width, style="strong"),
+        _paragraph("", "", statement(story.lead(diagnosis)), "", width),
+        drawing(diagnosis, report.sources, width, gutter, places, change),
+        *(
+            _paragraph(word, "note", sentence, margin, width)
+            for word, sentence in zip(words, story.proof(diagnosis)[:sentences], strict=False)
+        ),
+        _best_fix(diagnosis, diagnosis.fixes[0], width, gutter, patch_rows) if diagnosis.fixes else [],
+        _paragraph("more: ", "note", story.more(report, diagnosis), margin, width),
+        _paragraph(head, "help", command, "", width, style="strong"),
+    ]
 
 
 def _best_fix(diagnosis: Diagnosis, fix: Fix, width: int, gutter: int, most: int) -> list[Row]:

@@ -6,6 +6,7 @@ import difflib
 import os
 import re
 import signal
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -42,6 +43,7 @@ from graphdoc.verify.failing_again import (
     same_signs,
     unbinds,
 )
+from graphdoc.verify.standing import Standing
 from graphdoc.verify.traces import (
     Call,
     Line,
@@ -224,6 +226,7 @@ MEASURE = "probe:whatif:trial"
 LEAST = 1.0
 """Seconds below which no run is started any more."""
 
+_UNCHANGED = "running the program unchanged, to compare"
 
 MADE_WITH_OPTIMIZERS = "torch._dynamo"
 """What torch imports when the first optimizer is made (torch/_compile.py): half as long again as torch itself takes."""
@@ -259,6 +262,7 @@ class Trial:
         later = [MADE_WITH_OPTIMIZERS] if evidence.optimizers and not has_accelerator() else []
         self._forks = Forks(later)
         self._beside = Beside(self.stop)
+        self._standing: object = ""
 
     def __enter__(self) -> Trial:
         return self
@@ -310,6 +314,10 @@ class Trial:
         if not verdict.verified and not verdict.refused and outcome.printed:
             verdict.data["printed"] = outcome.printed
         return verdict
+
+    def how_far(self) -> str:
+        """Where what is waited for stands: its step and the seconds left, or what it is run for beside the fix."""
+        return str(self._standing)
 
     def _judged(
         self,
@@ -412,6 +420,7 @@ class Trial:
             self._looked = True
             self._baseline = self._make_baseline()
         if self._beside.is_on:
+            self._standing = _UNCHANGED
             self._beside.wait()
             if self._baseline is None and self._was_killed:
                 self._baseline = self._make_baseline()
@@ -537,12 +546,25 @@ class Trial:
             timeout=max(LEAST, min(limit, self._rest)),
             one_thread=mode.startswith(MEASURE),
         )
+        if threading.current_thread() is threading.main_thread():
+            self._standing = self._standing_in(out, mode, patches)
         last = "evidence-*.json" if mode.startswith("probe:nonfinite") else ENOUGH
         enough = partial(_is_measured, Arriving(out)) if mode.startswith(MEASURE) else partial(_holds, out, last)
         ended = launch_apart(
             request, out, self._beside, enough=enough, asked=self.asked, forks=self._forks, started=started
         )
         return out, ended
+
+    def _standing_in(self, out: Path, mode: str, patches: Mapping[str, str] | None) -> object:
+        """How far a run of this mode has come, or what it is for."""
+        if mode.startswith(MEASURE):
+            return "measuring its gradients"
+        if patches is None:
+            return _UNCHANGED
+        if mode.startswith("probe"):
+            return "looking closer"
+        steps = 0 if self.evidence.went_on else max((o.steps for o in self.evidence.optimizers), default=0)
+        return Standing(out, steps, self.point, self.kept.seconds)
 
     @property
     def _cwd(self) -> str:

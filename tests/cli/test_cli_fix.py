@@ -59,8 +59,6 @@ class Project:
     def propose(self, kept: Any, report: Report, *, verify: bool, trying: Any) -> Report:
         self.verify.append(verify)
         self.trying = trying
-        if verify:
-            trying.progress("trying")
         trying.interrupted = self.interrupted
         return Report(report.run, report.outcome, report.exception, (report.diagnoses[0].with_fixes(self.fixes),))
 

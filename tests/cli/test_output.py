@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from graphdoc.cli.output import Waiting, Wanted, parse_reports, put, say, show, tell_github, write_reports
+from graphdoc.cli.output import Wanted, parse_reports, put, say, show, tell_github, write_reports
 from graphdoc.errors import UsageError
-from graphdoc.launch.isolation import Stop
 from graphdoc.model import Diagnosis, Fix, Report, Run, Span
 from graphdoc.render import FORMATS
 
@@ -123,43 +122,3 @@ def test_no_format_gives_an_order_to_a_runner(fmt: str, capsys: pytest.CaptureFi
     assert sum(line.lstrip().startswith("::") for line in err.splitlines()) == own
     if fmt == "json":
         assert json.loads(err)["notes"] == [text]
-
-
-class _Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_what_is_waited_for_is_one_line_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = [100.0]
-    monkeypatch.setattr("graphdoc.cli.output.time.monotonic", lambda: clock[0])
-    screen = _Terminal()
-    monkeypatch.setattr(sys, "stderr", screen)
-    monkeypatch.setattr(Stop, "waiting", None)
-    monkeypatch.setenv("COLUMNS", "60")
-    waiting, stop = Waiting(60), Stop()
-    waiting.tell("")
-    stop.check()
-    assert screen.getvalue() == ""
-    waiting.tell("trying fix 1 of 3: detach `h` where it is kept, and compute it again")
-    for clock[0] in (100.4, 103.0, 103.2):
-        stop.check()
-    waiting.tell("")
-    stop.check()
-    told = screen.getvalue().split("\r\033[K")
-    assert told[0] == told[-1] == "" and all(len(line) < 60 for line in told)
-    assert [line[:32] for line in told[1:-1]] == [
-        "trying fix 1 of 3, 0 of 60 s (Ct",
-        "trying fix 1 of 3, 3 of 60 s (Ct",
-    ]
-
-
-def test_what_is_waited_for_is_not_written_into_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    log = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", log)
-    monkeypatch.setattr(Stop, "waiting", None)
-    waiting = Waiting()
-    waiting.announce("running it once more")
-    Stop().check()
-    waiting.tell("")
-    assert log.getvalue() == "graphdoc: running it once more\n"

@@ -202,7 +202,7 @@ def test_the_fix_that_keeps_the_gradients_comes_first(remedies, tmp_path):
     kept.save()
     lines: list[str] = []
     announced: list[str] = []
-    trying = Trying(progress=lines.append, announce=announced.append)
+    trying = Trying(progress=lambda line, *_: lines.append(line), announce=announced.append)
     report = propose(kept, report_for(kept), verify=True, trying=trying)
     assert [(f.title, f.verified) for f in fixes_of(report)] == [
         ("detach after the step", True),
@@ -225,7 +225,7 @@ def test_the_fix_that_keeps_the_gradients_comes_first(remedies, tmp_path):
         "running train.py again to try the fixes, for at most 60 s in all (--verify-time; --no-verify prevents it)"
     ]
     # What was tried is kept with the run.
-    again = Trying(progress=lines.append, announce=announced.append)
+    again = Trying(announce=announced.append)
     known = propose(kept, report_for(kept), verify=True, trying=again)
     assert fixes_of(known) == fixes_of(report) and len(announced) == 1
     assert fixes_of(propose(kept, report_for(kept), verify=False, trying=again)) == fixes_of(report)

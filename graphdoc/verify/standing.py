@@ -1,0 +1,83 @@
+"""How far a trial that goes on has come, as its trace tells while it is written, and the seconds that are left."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from pathlib import Path
+
+from graphdoc.capture.trace_end import AFTER, LEAST, PATIENCE
+
+_RECORD = re.compile(
+    rb'\{"k": "(?:backward|grad|step)", "n": \d+, "e": (?P<index>\d+)(?:, "o": (?P<optimizer>\d+))?'
+    rb'|\{"k": "count", "steps": (?P<steps>\d+), "calls": \d+, "e": (?P<last>\d+)'
+)
+"""How the records begin that tell of a call or step (``graphdoc.capture.trace``)."""
+
+
+class Standing:
+    """Where one run stands whose trace is written into ``folder``.
+
+    ``steps`` are those of the optimizer that had made the most when the original failed, ``point`` is the journal index
+    of that failure (-1: none is known), and ``seconds`` is how long the original took.
+    """
+
+    def __init__(self, folder: Path, steps: int, point: int, seconds: float) -> None:
+        self._folder, self._of, self._point, self._seconds = folder, steps, point, seconds
+        self._began = time.monotonic()
+        self._file: Path | None = None
+        self._offset = 0
+        self._steps: Counter[int] = Counter()
+        self._index, self._first = -1, (0.0, -1)
+        self._passed = 0.0
+
+    def __str__(self) -> str:
+        """``step 12 of 31, about 4 s left of this run``; as much of that as is known."""
+        self._read()
+        now = time.monotonic()
+        step = max(self._steps.values(), default=0)
+        past = ", past the failure" if self._of and self._index > self._point >= 0 else ""
+        of = f" of {self._of}" if step <= self._of and not past else past
+        left = round(self._left(now))
+        told = (f"step {step}{of}" if step else "", f"about {left} s left of this run" if left > 0 else "")
+        return ", ".join(filter(None, told))
+
+    def _read(self) -> None:
+        """Take in the lines that have been written since the last look."""
+        self._file = self._file or next(iter(sorted(self._folder.glob("trace-*.jsonl"))), None)
+        if self._file is None:
+            return
+        with open(self._file, "rb") as stream:
+            stream.seek(self._offset)
+            for line in stream:
+                if not line.endswith(b"\n"):
+                    break  # it is being written
+                self._offset += len(line)
+                if told := _RECORD.match(line):
+                    self._note(told)
+
+    def _note(self, told: re.Match[bytes]) -> None:
+        self._index = int(told["index"] or told["last"])
+        if told["optimizer"] is not None:
+            self._steps[int(told["optimizer"])] += 1
+        elif told["steps"] is not None:
+            each = int(told["steps"]) // max(len(self._steps), 1)
+            self._steps = Counter(dict.fromkeys(self._steps or [0], each))
+        now = time.monotonic()
+        if self._first[1] < 0:
+            self._first = now, self._index
+        if self._index > self._point >= 0 and not self._passed:
+            self._passed = now
+
+    def _left(self, now: float) -> float:
+        """Seconds until it has told enough (``trace_end.Ending``), at the pace of its calls and steps until now; before
+        these, and where it runs to its end, by those that the original took. 0 where nothing tells."""
+        began, first = self._first
+        if self._point < 0 or self._index <= first or now - began < 1.0:
+            return self._seconds - (now - self._began)
+        each = (now - began) / (self._index - first)
+        beyond = max(self._index - self._point, 0)
+        since = now - self._passed if self._passed else 0.0
+        ending = min((AFTER - beyond) * each, max((LEAST - beyond) * each, PATIENCE - since))
+        return max(self._point - self._index, 0) * each + ending
