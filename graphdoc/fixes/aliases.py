@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.source.edits import insert_before
-from graphdoc.source.module import Function, Loop, Source
+from graphdoc.source.module import Function, Loop, Source, each
 from graphdoc.source.paths import is_path, targets_of, without_subscripts
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import is_rebindable, iterated, parameters, scope_of
@@ -106,8 +106,8 @@ def read_after(source: Source, at: ast.stmt, name: str, within: ast.AST | None) 
     inner = above if within is None else above[: above.index(within)]
     loops = [a for a in inner if isinstance(a, Loop)]
     inside = {id(n) for n in ast.walk(at)}
-    for node in ast.walk(scope) if scope is not None else ():
-        if not isinstance(node, ast.Name) or node.id != name or not isinstance(node.ctx, ast.Load):
+    for node in each(scope, ast.Name):
+        if node.id != name or not isinstance(node.ctx, ast.Load):
             continue
         if id(node) in inside:
             # ``x += f(x)`` reads it for itself; what a return or an assignment takes is another matter.

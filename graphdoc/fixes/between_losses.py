@@ -11,7 +11,7 @@ from graphdoc.fixes.detaching import convert
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, statement
 from graphdoc.fixes.program_slices import binds, reads
 from graphdoc.source.edits import copied, write
-from graphdoc.source.module import Source
+from graphdoc.source.module import Source, each
 from graphdoc.source.paths import key, plain_names, stands_at
 from graphdoc.source.places import Copied, Edit, Place
 
@@ -269,11 +269,11 @@ def _may_train(call: ast.Call, trained: set[str]) -> bool:
 
     Of a module in a container, ``self.nets["critic"](x)``, the key tells which one.
     """
-    items = [n.slice for n in ast.walk(call.func) if isinstance(n, ast.Subscript)]
+    items = [n.slice for n in each(call.func, ast.Subscript)]
     keys = {str(i.value) for i in items if isinstance(i, ast.Constant)}
     if keys:
         return bool(keys & trained)
-    parts = {n.attr for n in ast.walk(call.func) if isinstance(n, ast.Attribute)}
+    parts = {n.attr for n in each(call.func, ast.Attribute)}
     parts |= plain_names(call.func)
     return bool((parts - {"self"}) & trained)
 
@@ -295,5 +295,5 @@ def _again(source: Source, made: _Made, constants: set[str]) -> Copied:
 def _reads_of(source: Source, at: Place, name: str) -> list[ast.expr]:
     """Where the expression at a place reads the name."""
     value = source.node_expression(at)
-    found = [n for n in ast.walk(value) if isinstance(n, ast.Name | ast.Attribute)] if value is not None else []
+    found = list(each(value, ast.Name, ast.Attribute))
     return [n for n in found if isinstance(n.ctx, ast.Load) and key(n) == name]

@@ -20,7 +20,7 @@ from graphdoc.source.edits import (
 )
 from graphdoc.source.effects import DRAWS, TAKES, another_each_time, calls_of
 from graphdoc.source.layout import first_statement
-from graphdoc.source.module import Function, Source
+from graphdoc.source.module import Function, Source, each
 from graphdoc.source.paths import key, last_word, plain_names, same, targets_of
 from graphdoc.source.places import Copied, Edit, Text
 from graphdoc.source.scopes import bound_names, imported_as, parameters
@@ -116,11 +116,11 @@ def _take(plan: _Plan, node: ast.stmt) -> None:
         raise CannotFix("the statement builds an object, and does not only compute a value")
     plan.chosen.append(node)
     inner = plain_names(node.value, ast.Store)
-    inner |= {a.arg for n in ast.walk(node.value) if isinstance(n, ast.Lambda) for a in n.args.args}
+    inner |= {a.arg for n in each(node.value, ast.Lambda) for a in n.args.args}
     leaf = _leaf_within(plan, node)
     staying = {id(n) for n in ast.walk(leaf)} if leaf is not None else set()
     local = bound_names(plan.origin) - {plan.me} - inner
-    read = (n for n in ast.walk(node.value) if isinstance(n, ast.Name) and id(n) not in staying)
+    read = (n for n in each(node.value, ast.Name) if id(n) not in staying)
     for name in dict.fromkeys(n.id for n in read if n.id in local):
         bindings = [
             s
@@ -176,7 +176,7 @@ def _keep(plan: _Plan, name: str) -> None:
                 if _set_in(plan, attribute) == 1:
                     plan.given[name] = attribute
                     return
-    used = {n.attr for n in ast.walk(plan.owner) if isinstance(n, ast.Attribute)}
+    used = {n.attr for n in each(plan.owner, ast.Attribute)}
     plan.given[name] = name if name not in used else f"{name}_"
     plan.unkept.append(name)
 
@@ -201,11 +201,8 @@ def _attributes_set(node: ast.AST, me: str) -> list[str]:
 def _set_in(plan: _Plan, attribute: str) -> int:
     return sum(
         1
-        for n in ast.walk(plan.owner)
-        if isinstance(n, ast.Attribute)
-        and n.attr == attribute
-        and not isinstance(n.ctx, ast.Load)
-        and key(n.value) == plan.me
+        for n in each(plan.owner, ast.Attribute)
+        if n.attr == attribute and not isinstance(n.ctx, ast.Load) and key(n.value) == plan.me
     )
 
 
@@ -219,19 +216,13 @@ def _methods(plan: _Plan) -> list[ast.FunctionDef]:
 
 
 def _reads(node: ast.AST, me: str) -> set[str]:
-    return {
-        n.attr
-        for n in ast.walk(node)
-        if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load) and key(n.value) == me
-    }
+    return {n.attr for n in each(node, ast.Attribute) if isinstance(n.ctx, ast.Load) and key(n.value) == me}
 
 
 def _readers(plan: _Plan, wanted: set[str]) -> list[ast.FunctionDef]:
     found = [m for m in _methods(plan) if _reads(m, plan.me) & wanted]
     for method in found:
-        taken = (bound_names(method) - {plan.me}) & {
-            n.id for c in plan.chosen for n in ast.walk(c) if isinstance(n, ast.Name)
-        }
+        taken = (bound_names(method) - {plan.me}) & {n.id for c in plan.chosen for n in each(c, ast.Name)}
         if taken:
             raise CannotFix(f"{min(taken)} is another variable in {method.name}")
     return found
@@ -256,7 +247,7 @@ def _moved(plan: _Plan, node: ast.stmt) -> Copied:
     value: ast.expr = node.value  # type: ignore[attr-defined]
     leaf = plan.leaves.get(node)
     within = set(ast.walk(leaf[0])) if leaf is not None else set()
-    names = [n for n in ast.walk(value) if isinstance(n, ast.Name) and n.id in plan.given and n not in within]
+    names = [n for n in each(value, ast.Name) if n.id in plan.given and n not in within]
     kept: list[tuple[ast.expr, str]] = [(n, plan.given[n.id]) for n in names]
     kept += [leaf] if leaf is not None else []
     return copied(plan.source, node, [write(plan.source, n, f"{plan.me}.{attribute}") for n, attribute in kept])
@@ -346,8 +337,8 @@ def _fills(node: ast.If) -> bool:
 def _returning(source: Source, function: Function, stored: ast.stmt) -> ast.If | None:
     """The ``if`` that returns what a statement stores, where it is there already; None where there is none."""
     targets = stored.targets if isinstance(stored, ast.Assign) else []
-    for node in ast.walk(function):
-        if not isinstance(node, ast.If) or source.node_function(node) is not function or not _present(node.test):
+    for node in each(function, ast.If):
+        if source.node_function(node) is not function or not _present(node.test):
             continue
         last = node.body[-1]
         value = last.value if isinstance(last, ast.Return) else None

@@ -18,7 +18,7 @@ from graphdoc.fixes.fix_kind import (
 )
 from graphdoc.fixes.structures import convert_expression
 from graphdoc.source.edits import delete, drop_arguments, insert_after, rename, write
-from graphdoc.source.module import Source
+from graphdoc.source.module import Source, each
 from graphdoc.source.paths import key, last_word, words
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import imported_as, name_for
@@ -152,8 +152,8 @@ def _gradient_kept(sources: Sources, source: Source, owner: ast.stmt, top: ast.e
     reads = (
         n
         for s in (sources.values() if isinstance(owner.targets[0], ast.Attribute) else [source])
-        for n in (ast.walk(s.tree) if s.tree is not None else ())
-        if isinstance(n, ast.Attribute) and n.attr == "grad" and isinstance(n.ctx, ast.Load)
+        for n in each(s.tree, ast.Attribute)
+        if n.attr == "grad" and isinstance(n.ctx, ast.Load)
     )
     if not any(ast.unparse(n.value) == name for n in reads):
         return []

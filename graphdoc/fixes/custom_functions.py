@@ -21,7 +21,7 @@ from graphdoc.source.edits import (
     written,
 )
 from graphdoc.source.layout import first_statement
-from graphdoc.source.module import Function, Source, values_of
+from graphdoc.source.module import Function, Source, each, values_of
 from graphdoc.source.paths import key, last_word, targets_of
 from graphdoc.source.places import Below, Copied, Edit, Text
 from graphdoc.source.scopes import bound_names, own_nodes
@@ -179,11 +179,7 @@ def static_function(sources: Sources, args: Args) -> list[Edit]:
 def class_named(sources: Sources, name: str) -> tuple[Source, ast.ClassDef]:
     """The one class of this name."""
     found = [
-        (s, n)
-        for s in sources.values()
-        if s.tree is not None
-        for n in ast.walk(s.tree)
-        if isinstance(n, ast.ClassDef) and n.name == name
+        (s, n) for s in sources.values() if s.tree is not None for n in each(s.tree, ast.ClassDef) if n.name == name
     ]
     if not name or len(found) != 1:
         raise CannotFix("the class is not in sight")
@@ -207,7 +203,7 @@ def _kept(source: Source, node: ast.stmt) -> Copied:
     if isinstance(node, ast.Assign) and all(
         isinstance(t, ast.Attribute) and isinstance(t.value, ast.Name) and t.value.id == "self" for t in node.targets
     ):
-        own = [n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == "self"]
+        own = [n for n in each(node, ast.Name) if n.id == "self"]
         return copied(source, node, [rename(source, n, "ctx") for n in own])
     raise CannotFix("__init__ does more than to keep its arguments")
 
@@ -216,7 +212,7 @@ def _with_context(source: Source, method: ast.FunctionDef) -> list[Edit]:
     """``self`` becomes ``ctx`` throughout a method."""
     if not method.args.args or method.args.args[0].arg != "self":
         raise CannotFix(f"{method.name} does not take self")
-    names = [n for n in ast.walk(method) if isinstance(n, ast.Name) and n.id in ("self", "ctx")]
+    names = [n for n in each(method, ast.Name) if n.id in ("self", "ctx")]
     if any(n.id == "ctx" for n in names):
         raise CannotFix("ctx means something else there")
     return [rename(source, method.args.args[0], "ctx"), *(rename(source, n, "ctx") for n in names)]
@@ -344,7 +340,7 @@ def _renamed(source: Source, method: ast.FunctionDef, keeper: str, held: set[str
     """``self`` becomes ``ctx``, and the one that keeps the state where an attribute is the object's."""
     if not method.args.args or method.args.args[0].arg != "self" or method.args.defaults:
         raise CannotFix(f"{method.name} does not take self and its inputs")
-    names = [n for n in ast.walk(method) if isinstance(n, ast.Name) and n.id in ("self", "ctx", "kept")]
+    names = [n for n in each(method, ast.Name) if n.id in ("self", "ctx", "kept")]
     own = _set_by(method)
     edits = [rename(source, method.args.args[0], "ctx")]
     for node in names:
@@ -394,7 +390,7 @@ def _calls(source: Source, outer: ast.Call, built: list[ast.Call]) -> list[ast.C
     """Every call of the kept object: in the classes that keep one, or in the file."""
     path = ast.unparse(outer.func)
     scopes = {_class_around(source, n) for n in built} if path.startswith("self.") else set()
-    found = [n for n in ast.walk(source.tree or ast.Module([], [])) if isinstance(n, ast.Call)]
+    found = list(each(source.tree, ast.Call))
     calls = [n for n in found if ast.unparse(n.func) == path and (not scopes or _class_around(source, n) in scopes)]
     if any(n.keywords or any(isinstance(a, ast.Starred) for a in n.args) for n in calls):
         raise CannotFix("the arguments of a call cannot be put in order")

@@ -10,7 +10,7 @@ from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, anchored, expressi
 from graphdoc.fixes.structures import convert_expression, rebinding
 from graphdoc.source.edits import copied, delete, insert_after, insert_before, instead, write, written
 from graphdoc.source.effects import method_of
-from graphdoc.source.module import Source
+from graphdoc.source.module import Source, each
 from graphdoc.source.paths import key, parse_expression, plain_names, same, targets_of, words
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, imported_as, is_rebindable, iterated, own_nodes, scope_of, torch_name
@@ -154,8 +154,8 @@ def detach_assigned(sources: Sources, args: Args) -> list[Edit]:
 
 def _value_of(anchor: ast.stmt, wanted: ast.expr) -> ast.expr | None:
     """The expression that is assigned to this target and to no other, if there is one."""
-    for node in ast.walk(anchor):
-        if isinstance(node, ast.NamedExpr) and same(node.target, wanted):
+    for node in each(anchor, ast.NamedExpr):
+        if same(node.target, wanted):
             return node.value
     if isinstance(anchor, ast.AnnAssign):
         return anchor.value
@@ -207,8 +207,8 @@ def detach_stored(sources: Sources, args: Args) -> list[Edit]:
     end = source.span(anchor)[1]
     reads = [
         n
-        for n in ast.walk(function)
-        if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load) and same(n, target) and source.span(n)[0] > end
+        for n in each(function, ast.Attribute)
+        if isinstance(n.ctx, ast.Load) and same(n, target) and source.span(n)[0] > end
     ]
     block, index = source.node_block(anchor) or ([anchor], 0)
     behind = {n for s in block[index:] for n in ast.walk(s)}
@@ -229,12 +229,8 @@ def detach_stored(sources: Sources, args: Args) -> list[Edit]:
 
 def _bound_again(function: ast.AST, name: str, line: int) -> bool:
     """Whether the name may stand for something else behind this line."""
-    stores = [
-        n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Load)
-    ]
-    loops = [
-        n for n in ast.walk(function) if isinstance(n, ast.For | ast.While) and n.lineno < line <= (n.end_lineno or 0)
-    ]
+    stores = [n for n in each(function, ast.Name) if n.id == name and not isinstance(n.ctx, ast.Load)]
+    loops = [n for n in each(function, ast.For, ast.While) if n.lineno < line <= (n.end_lineno or 0)]
     return any(n.lineno >= line for n in stores) or bool(loops and stores)
 
 
@@ -377,4 +373,4 @@ def _is_list(source: Source, value: ast.expr) -> bool:
 
 
 def _binds(node: ast.stmt, name: str) -> bool:
-    return any(key(t) == name for n in ast.walk(node) if isinstance(n, ast.stmt) for t in targets_of(n))
+    return any(key(t) == name for n in each(node, ast.stmt) for t in targets_of(n))

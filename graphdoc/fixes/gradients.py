@@ -32,7 +32,7 @@ from graphdoc.source.edits import (
 )
 from graphdoc.source.expressions import Use, use_of
 from graphdoc.source.layout import first_statement
-from graphdoc.source.module import Function, Source
+from graphdoc.source.module import Function, Source, each
 from graphdoc.source.paths import is_path, parse_expression, same, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, name_for, parameters
@@ -49,7 +49,7 @@ def make_leaf(sources: Sources, args: Args) -> list[Edit]:
         place: the whole expression that is bound to the name.
     """
     source, whole = expression(sources, required(args, "place"))
-    inner = [n for n in ast.walk(whole) if isinstance(n, ast.Call) and n is not whole and _requires(n)]
+    inner = [n for n in each(whole, ast.Call) if n is not whole and _requires(n)]
     if len(inner) != 1:
         raise CannotFix("no single tensor inside the expression is made with requires_grad")
     made = inner[0]
@@ -182,7 +182,7 @@ def grad_of_all(sources: Sources, args: Args) -> list[Edit]:
 
 def _check_output(node: ast.Call, target: ast.expr) -> None:
     """What is differentiated has to be the same for every input."""
-    if any(_is(n, target) for n in ast.walk(node.args[0]) if isinstance(n, ast.expr)):
+    if any(_is(n, target) for n in each(node.args[0], ast.expr)):
         raise CannotFix("another result is differentiated for each input")
 
 

@@ -7,7 +7,7 @@ import ast
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, kind, required, statement
 from graphdoc.fixes.structures import convert_expression
 from graphdoc.source.edits import copied, insert_after, insert_before, write, written
-from graphdoc.source.module import Source
+from graphdoc.source.module import Source, each
 from graphdoc.source.paths import is_path, parse_expression, plain_names, same, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, name_for, own_nodes, scope_of
@@ -186,8 +186,8 @@ def _values(source: Source, terms: ast.expr, loss: ast.expr) -> list[ast.expr]:
 def _acts(value: ast.expr, sample: str) -> bool:
     """Whether an expression computes with the draw itself, beyond selecting by it or handing it to a function."""
     above = {child: node for node in ast.walk(value) for child in ast.iter_child_nodes(node)}
-    for node in ast.walk(value):
-        if not isinstance(node, ast.Name) or node.id != sample:
+    for node in each(value, ast.Name):
+        if node.id != sample:
             continue
         inner: ast.AST = node
         while inner in above:

@@ -19,7 +19,7 @@ from graphdoc.fixes.program_slices import check_passed, reads
 from graphdoc.fixes.summing import sum_over_loop
 from graphdoc.source.edits import copied, delete, insert_after, instead, without_flag, write, written
 from graphdoc.source.effects import READS_GRADIENTS, method_of
-from graphdoc.source.module import Source
+from graphdoc.source.module import Source, each
 from graphdoc.source.paths import key, same, targets_of
 from graphdoc.source.places import Edit
 
@@ -108,7 +108,7 @@ def _accumulate(
         value = again[0].value
         if not same(again[0].targets[0], loss) or any(same(n, loss) for n in ast.walk(value)):
             raise CannotFix(f"{name} is computed in a way that cannot become a sum")
-        if any(same(n, loss) for s in here if s is not again[0] for n in ast.walk(s) if isinstance(n, ast.expr)):
+        if any(same(n, loss) for s in here if s is not again[0] for n in each(s, ast.expr)):
             raise CannotFix(f"{name} is used between the backward calls, where it would become the sum")
         edits.append(write(source, value, "{loss} + {value}", loss=loss, value=value))
     return edits

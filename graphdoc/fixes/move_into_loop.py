@@ -30,7 +30,7 @@ from graphdoc.fixes.run_again import drawn_once, made_of_old, translates, unboun
 from graphdoc.source.edits import copied, insert_before, instead, write, written
 from graphdoc.source.effects import another_each_time, is_bare_call
 from graphdoc.source.layout import first_statement
-from graphdoc.source.module import Function, Loop, Source
+from graphdoc.source.module import Function, Loop, Source, each
 from graphdoc.source.paths import is_path, key, plain_names, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import bound_names, fresh_name, parameters
@@ -178,10 +178,10 @@ def _between(source: Source, last: ast.stmt, owner: ast.stmt) -> list[ast.stmt]:
 
 def _check_value(sources: Sources, node: ast.stmt) -> None:
     """Computing again is no building again: a new module has new weights, and a new optimizer forgets its state."""
-    classes = {n.name for s in sources.values() if s.tree for n in ast.walk(s.tree) if isinstance(n, ast.ClassDef)}
-    called = {id(n.func) for n in ast.walk(node) if isinstance(n, ast.Call)}
-    for n in ast.walk(node):
-        if not isinstance(n, ast.Call) or id(n) in called or not is_path(n.func):
+    classes = {n.name for s in sources.values() if s.tree for n in each(s.tree, ast.ClassDef)}
+    called = {id(n.func) for n in each(node, ast.Call)}
+    for n in each(node, ast.Call):
+        if id(n) in called or not is_path(n.func):
             continue  # a loss module that is built and called in one go keeps nothing
         parts = key(n.func).split(".")
         library = parts[-1].lstrip("_")[:1].isupper() and bool({"nn", "optim"} & set(parts[:-1]))
@@ -221,7 +221,7 @@ def _header_reads(owner: ast.stmt) -> set[str]:
     header = owner.iter if isinstance(owner, ast.For | ast.AsyncFor) else getattr(owner, "test", None)
     if header is None:
         return set()
-    return {key(n) for n in ast.walk(header) if isinstance(n, ast.Name | ast.Attribute | ast.Subscript)}
+    return {key(n) for n in each(header, ast.Name, ast.Attribute, ast.Subscript)}
 
 
 def _loop(sources: Sources, at: object) -> tuple[Source, ast.stmt]:
@@ -250,7 +250,7 @@ def _check_names(source: Source, node: ast.stmt, owner: ast.stmt) -> None:
     if origin is None or origin in source.node_ancestors(owner):
         # A closure sees what the statement sees, but for the names that it binds itself.
         own = bound_names(owner) - {key(t) for t in targets_of(node)}
-        hidden = sorted(n.id for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in own)
+        hidden = sorted(n.id for n in each(node, ast.Name) if n.id in own)
         if hidden:
             raise CannotFix(f"{hidden[0]} is another variable in {owner.name}")
         return
@@ -260,12 +260,8 @@ def _check_names(source: Source, node: ast.stmt, owner: ast.stmt) -> None:
         known |= set(mine)
     local = bound_names(origin) if origin else set()
     inner = plain_names(node, ast.Store)
-    for name in ast.walk(node):
-        if (
-            isinstance(name, ast.Name)
-            and name.id not in inner
-            and (name.id in local - set(mine) or name.id not in known)
-        ):
+    for name in each(node, ast.Name):
+        if name.id not in inner and (name.id in local - set(mine) or name.id not in known):
             raise CannotFix(f"{name.id} is not known in {owner.name}")
 
 
@@ -280,8 +276,8 @@ def _read_elsewhere(source: Source, node: ast.stmt, owner: ast.stmt, gone: list[
     elif isinstance(owner, Function):
         scope = next((a for a in source.node_ancestors(owner) if isinstance(a, ast.ClassDef)), source.tree)
     begin, end = source.span(node)[1], source.span(owner)[0]
-    for other in ast.walk(scope) if scope is not None else ():
-        if not isinstance(other, ast.Name | ast.Attribute) or id(other) in skipped or key(other) not in bound:
+    for other in each(scope, ast.Name, ast.Attribute):
+        if id(other) in skipped or key(other) not in bound:
             continue
         if isinstance(other.ctx, ast.Load) and (isinstance(owner, Function) or begin <= source.span(other)[0] < end):
             return True

@@ -8,7 +8,7 @@ from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, 
 from graphdoc.source.edits import Piece, insert_before, rename, set_keyword, write, written
 from graphdoc.source.expressions import operand_of
 from graphdoc.source.layout import is_compound
-from graphdoc.source.module import Source
+from graphdoc.source.module import Source, each
 from graphdoc.source.paths import last_word
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name
@@ -111,8 +111,8 @@ def _by_input(sources: Sources, branches: list[Args]) -> list[Edit]:
         regions.setdefault(line, region)
         lines = behind.setdefault(owner, (source, []))[1]
         lines += [line] if line not in lines else []
-        for n in ast.walk(region):
-            if isinstance(n, ast.Name) and n.id == name:
+        for n in each(region, ast.Name):
+            if n.id == name:
                 edits[write(source, n, own)] = None
     placed = [e for owner, (source, lines) in behind.items() for e in insert_before(source, owner, lines)]
     return [*placed, *edits]
@@ -158,8 +158,8 @@ def _choice(source: Source, node: ast.expr) -> tuple[ast.Call, bool]:
     bound = {t.id for t in getattr(owner, "targets", ()) if isinstance(t, ast.Name)}
     around: list[tuple[ast.Call, bool]] = []
     named: list[tuple[ast.Call, bool]] = []
-    for chosen in ast.walk(function or source.tree or ast.Module([], [])):
-        if not isinstance(chosen, ast.Call) or ast.unparse(chosen.func) != "torch.where" or len(chosen.args) != 3:
+    for chosen in each(function or source.tree or ast.Module([], []), ast.Call):
+        if ast.unparse(chosen.func) != "torch.where" or len(chosen.args) != 3:
             continue
         for number, argument in enumerate(chosen.args[1:]):
             if any(n is node for n in ast.walk(argument)):
@@ -228,9 +228,7 @@ def log_sum_exp(sources: Sources, args: Args) -> list[Edit]:
         raise CannotFix("the logarithm of the sum is not taken where it can be seen")
     name = outer.targets[0].id
     function = source.node_function(outer) or source.tree
-    uses = [
-        n for n in ast.walk(function or outer) if isinstance(n, ast.Name) and n.id == name and n is not outer.targets[0]
-    ]
+    uses = [n for n in each(function or outer, ast.Name) if n.id == name and n is not outer.targets[0]]
     logs = [_logarithm_of_name(source, n) for n in uses]
     if not uses or any(log is None for log in logs):
         raise CannotFix(f"`{name}` is used for something else than its logarithm")
@@ -243,7 +241,7 @@ def _softmax_behind(source: Source, weight: ast.expr) -> ast.expr | None:
     function = source.node_function(weight)
     if not isinstance(weight, ast.Name) or function is None:
         return None
-    named = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == weight.id and n is not weight]
+    named = [n for n in each(function, ast.Name) if n.id == weight.id and n is not weight]
     owner = source.parents.get(named[0]) if len(named) == 1 else None
     value = owner.value if isinstance(owner, ast.Assign) and len(owner.targets) == 1 else None
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "softmax":
@@ -321,8 +319,8 @@ def select_known(sources: Sources, args: Args) -> list[Edit]:
     """
     source, owner = statement(sources, required(args, "place"))
     side = args.get("side")
-    for node in ast.walk(owner):
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+    for node in each(owner, ast.Call):
+        if not isinstance(node.func, ast.Attribute):
             continue
         if (
             node.func.attr not in ("nanmean", "nansum")
@@ -330,9 +328,7 @@ def select_known(sources: Sources, args: Args) -> list[Edit]:
             or len(node.args) != 1
         ):
             continue
-        differences = [
-            n for n in ast.walk(node.args[0]) if isinstance(n, ast.BinOp) and isinstance(n.left, n.right.__class__)
-        ]
+        differences = [n for n in each(node.args[0], ast.BinOp) if isinstance(n.left, n.right.__class__)]
         pair = next(
             (
                 (n.left, n.right)
@@ -414,12 +410,7 @@ def ctc_zero_infinity(sources: Sources, args: Args) -> list[Edit]:
     """
     source, node = call(sources, required(args, "place"))
     if not _named(node, "ctc_loss"):
-        made = [
-            (s, n)
-            for s in sources.values()
-            for n in ast.walk(s.tree or ast.Module([], []))
-            if isinstance(n, ast.Call) and _named(n, "CTCLoss")
-        ]
+        made = [(s, n) for s in sources.values() for n in each(s.tree, ast.Call) if _named(n, "CTCLoss")]
         if len(made) != 1:
             raise CannotFix("the loss is not made in one place")
         source, node = made[0]

@@ -20,7 +20,7 @@ from graphdoc.source.edits import (
     written_out,
 )
 from graphdoc.source.expressions import NOT_A_WRITE, POSITIONS, REPLACEMENTS, WITHOUT_COUNTERPART, is_fresh
-from graphdoc.source.module import Loop, Source
+from graphdoc.source.module import Loop, Source, each
 from graphdoc.source.paths import is_path, key, last_word, same, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import imported_as, is_list, is_rebindable, scope_of, torch_name
@@ -255,13 +255,8 @@ def _needed_later(source: Source, owner: ast.stmt, root: ast.expr) -> bool:
     end = source.span(owner)[1]
     loops = [a for a in source.node_ancestors(owner) if isinstance(a, Loop)]
     inside = {id(n) for n in ast.walk(owner)}
-    for node in ast.walk(scope) if scope is not None else ():
-        if (
-            isinstance(node, ast.Name)
-            and node.id == root.id
-            and isinstance(node.ctx, ast.Load)
-            and id(node) not in inside
-        ):
+    for node in each(scope, ast.Name):
+        if node.id == root.id and isinstance(node.ctx, ast.Load) and id(node) not in inside:
             if source.span(node)[0] > end:
                 return True
             if any(loop in source.node_ancestors(node) for loop in loops):

@@ -12,7 +12,7 @@ from graphdoc.fixes.out_of_place import out_of_place
 from graphdoc.fixes.slice_writes import refuse_for_caller
 from graphdoc.source.edits import insert_after, insert_before, instead, spot, write, written
 from graphdoc.source.expressions import counts, first_index, is_full
-from graphdoc.source.module import Function, Loop, Source
+from graphdoc.source.module import Function, Loop, Source, each
 from graphdoc.source.paths import is_path, key, without_subscripts
 from graphdoc.source.places import Beside, Copied, Edit, Instead, Written
 from graphdoc.source.scopes import fresh_name, is_rebindable, iterated, torch_name
@@ -117,7 +117,7 @@ def _written(owner: ast.stmt) -> str:
 
 
 def _statements(loop: ast.For) -> list[ast.stmt]:
-    return [n for n in ast.walk(loop) if isinstance(n, ast.stmt) and n is not loop]
+    return [n for n in each(loop, ast.stmt) if n is not loop]
 
 
 def _check(source: Source, found: Pieces) -> None:
@@ -192,7 +192,7 @@ def rows_of_buffer(sources: Sources, args: Args) -> list[Edit]:
         raise CannotFix("no row of a buffer is read there")
     path = key(without_subscripts(node))
     scope = _scope(source, node, path)
-    uses = [n for n in ast.walk(scope) if isinstance(n, ast.Name | ast.Attribute) and key(n) == path]
+    uses = [n for n in each(scope, ast.Name, ast.Attribute) if key(n) == path]
     if "." in path:
         _refuse_elsewhere(sources.values(), scope, path.split(".")[1])
     edits: list[Edit] = []
@@ -231,8 +231,8 @@ def _refuse_elsewhere(sources: Iterable[Source], scope: ast.AST, name: str) -> N
     """
     own = set(ast.walk(scope))
     for source in sources:
-        for node in ast.walk(source.tree) if source.tree is not None else ():
-            if not isinstance(node, ast.Attribute) or node.attr != name or node in own:
+        for node in each(source.tree, ast.Attribute):
+            if node.attr != name or node in own:
                 continue
             called = source.parents.get(node)
             theirs = isinstance(node.value, ast.Name) and node.value.id == "self"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 from graphdoc.fixes.fix_kind import CannotFix
-from graphdoc.source.module import Function, Loop, Source
+from graphdoc.source.module import Function, Loop, Source, each
 from graphdoc.source.paths import key, last_word, targets_of
 
 
@@ -167,7 +167,7 @@ def bound_within(node: ast.stmt) -> set[str]:
     """What the assignments inside of a branch, a loop or a ``with`` bind; of those of inner functions nothing."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return set()
-    inner = [n for n in ast.walk(node) if isinstance(n, ast.Assign | ast.AnnAssign | ast.AugAssign)]
+    inner = list(each(node, ast.Assign, ast.AnnAssign, ast.AugAssign))
     return {name for n in inner for name in ({key(n.target)} if isinstance(n, ast.AugAssign) else binds(n))}
 
 

@@ -23,7 +23,7 @@ from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, st
 from graphdoc.fixes.program_slices import Stretch, binds, changes, reads, stretch, wanted_behind
 from graphdoc.fixes.run_again import kept_as_drawn, opened, regrouped, taken_away, translates, unbound
 from graphdoc.source.edits import copied, insert_after
-from graphdoc.source.module import Source
+from graphdoc.source.module import Source, each
 from graphdoc.source.paths import key
 from graphdoc.source.places import Edit
 
@@ -98,7 +98,7 @@ def _chosen(found: Stretch, backward: ast.stmt | None, kept: Set[int] = frozense
 
 def _taken(step: ast.stmt, anchor: ast.stmt) -> set[str]:
     """What the step itself reads: in its own statement, and what the loops around it go over."""
-    loops = (n for n in ast.walk(anchor) if isinstance(n, ast.For | ast.AsyncFor))
+    loops = (n for n in each(anchor, ast.For, ast.AsyncFor))
     around = [n.iter for n in loops if any(m is step for m in ast.walk(n))]
     return set().union(*(reads(n) for n in (step, *around)))
 

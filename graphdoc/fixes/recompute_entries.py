@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, place, required, source_of, statement
 from graphdoc.source.edits import Piece, write
-from graphdoc.source.module import Function, Source, values_of
+from graphdoc.source.module import Function, Source, each, values_of
 from graphdoc.source.paths import key, last_word, parse_expression, plain_names
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import is_readable
@@ -63,12 +63,8 @@ class _Reads:
         """Lists side by side, each with one thing of an entry."""
         edits: list[Edit] = []
         kind = ast.Attribute if "." in self.siblings[0][1] else ast.Name
-        for n in ast.walk(self.scope):
-            if (
-                not isinstance(n, ast.Name | ast.Attribute)
-                or not isinstance(n, kind)
-                or not isinstance(n.ctx, ast.Load)
-            ):
+        for n in each(self.scope, ast.Name, ast.Attribute):
+            if not isinstance(n, kind) or not isinstance(n.ctx, ast.Load):
                 continue
             if last_word(n) != self.containers[0] or self._is_asked(n):
                 continue
@@ -131,9 +127,8 @@ class _Reads:
         behind = self.source.span(target)[1]
         reads = [
             n
-            for n in ast.walk(area)
-            if isinstance(n, ast.Name)
-            and n.id == names[at]
+            for n in each(area, ast.Name)
+            if n.id == names[at]
             and isinstance(n.ctx, ast.Load)
             and (self.source.span(n)[0] > behind or isinstance(node, ast.comprehension))
         ]
@@ -154,9 +149,7 @@ class _Reads:
             CannotFix: one of them need not run before what stands behind it.
         """
         behind = self.source.span(node)[1] if isinstance(node, ast.Assign) else self.source.span(node)[0]
-        stores = [
-            n for n in ast.walk(area) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
-        ]
+        stores = [n for n in each(area, ast.Name) if n.id == name and isinstance(n.ctx, ast.Store)]
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", node)
         own = {id(n) for n in ast.walk(target)}
         found = []
@@ -237,8 +230,8 @@ class _Reads:
     def _bound_in(self, function: Function | None, name: str) -> bool:
         if function is None:
             return False
-        stores = (n.id for n in ast.walk(function) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
-        return name in {*stores, *(a.arg for a in ast.walk(function) if isinstance(a, ast.arg))}
+        stores = (n.id for n in each(function, ast.Name) if not isinstance(n.ctx, ast.Load))
+        return name in {*stores, *(a.arg for a in each(function, ast.arg))}
 
     def _write(self, node: ast.expr, template: str, **parts: Piece) -> Edit:
         """A template in the place of an expression, with those parts that it has room for."""
@@ -249,7 +242,7 @@ class _Reads:
         if all(name == text for name, text in given.items()):
             return self.value
         text = self.value
-        nodes = [n for n in ast.walk(ast.parse(text, mode="eval")) if isinstance(n, ast.Name) and n.id in given]
+        nodes = [n for n in each(ast.parse(text, mode="eval"), ast.Name) if n.id in given]
         for n in sorted(nodes, key=lambda n: -n.col_offset):
             text = text[: n.col_offset] + given[n.id] + text[n.end_col_offset :]
         return text

@@ -18,7 +18,7 @@ from graphdoc.source.edits import (
     written_out,
 )
 from graphdoc.source.expressions import NOT_A_WRITE, REPLACEMENTS, WITHOUT_COUNTERPART, is_full
-from graphdoc.source.module import Source
+from graphdoc.source.module import Source, each
 from graphdoc.source.paths import is_path, key, last_word, same, targets_of
 from graphdoc.source.places import Edit, Text
 from graphdoc.source.scopes import fresh_name, is_container, is_rebindable, parameters, torch_name
@@ -130,7 +130,7 @@ def by_rows(source: Source, owner: ast.stmt, target: ast.Subscript) -> list[Edit
 
 
 def _statements(loop: ast.For) -> list[ast.stmt]:
-    return [n for s in loop.body for n in ast.walk(s) if isinstance(n, ast.stmt)]
+    return [n for s in loop.body for n in each(s, ast.stmt)]
 
 
 def _counts(node: ast.expr) -> bool:

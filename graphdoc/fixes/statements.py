@@ -10,7 +10,7 @@ from graphdoc.source.edits import copied, delete, insert_after, insert_before
 from graphdoc.source.effects import calls_method, method_of
 from graphdoc.source.expressions import NOT_A_WRITE
 from graphdoc.source.layout import is_compound
-from graphdoc.source.module import Source
+from graphdoc.source.module import Source, each
 from graphdoc.source.paths import is_path, parse_expression
 from graphdoc.source.places import Edit
 
@@ -123,7 +123,7 @@ def _check(node: ast.stmt, crossed: list[ast.stmt]) -> None:
     """Nothing with effects changes places with what it reads or writes."""
     for other in crossed:
         # What a function that is defined there writes into its own arguments has only their names.
-        own = {a.arg for a in ast.walk(other) if isinstance(a, ast.arg)} if isinstance(other, ast.FunctionDef) else ()
+        own = {a.arg for a in each(other, ast.arg)} if isinstance(other, ast.FunctionDef) else ()
         used = {name for name in reads(node) if name.split(".")[0] not in own}
         check_passed([other], set() if _flags(other) else used, set() if _flags(node) else changes(node))
         if all(calls_method(n, "step", "zero_grad") for n in (node, other)):

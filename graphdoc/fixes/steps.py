@@ -18,7 +18,7 @@ from graphdoc.source.effects import (
     method_of,
     opaque_calls,
 )
-from graphdoc.source.module import Source
+from graphdoc.source.module import Source, each
 from graphdoc.source.paths import is_path, key, last_word, targets_of
 from graphdoc.source.places import Edit, Text
 
@@ -83,8 +83,8 @@ def backward_once(sources: Sources, args: Args) -> list[Edit]:
     if not moved and not stepped:
         raise CannotFix("the second gradient is added to the first")
     edits = insert_before(source, first, [copied(source, s) for s in moved])
-    for each in (*moved, second):
-        edits += delete(source, each)
+    for gone in (*moved, second):
+        edits += delete(source, gone)
     return [*edits, *without_flag(source, one)]
 
 
@@ -99,11 +99,11 @@ def _loss(node: ast.Call, owner: ast.stmt) -> ast.expr:
 def _cleared(between: list[ast.stmt]) -> list[ast.stmt]:
     """The statements that clear gradients between the calls; all the others leave gradients and parameters alone."""
     moved: list[ast.stmt] = []
-    for each in between:
-        name, _ = method_of(each)
+    for one in between:
+        name, _ = method_of(one)
         if name == "zero_grad":
-            moved.append(each)
-        elif name != "step" and (unknown := opaque_calls(each, frozenset())):
+            moved.append(one)
+        elif name != "step" and (unknown := opaque_calls(one, frozenset())):
             raise CannotFix(f"what `{ast.unparse(unknown[0])}` does between the two calls is not known")
     return moved
 
@@ -233,7 +233,7 @@ def _text(source: Source, early: _Early) -> Text:
 
 def _conditions(early: _Early) -> list[ast.expr]:
     """The conditions that are asked later than they were."""
-    inside = [n.test for n in ast.walk(early.moved) if isinstance(n, ast.If)]
+    inside = [n.test for n in each(early.moved, ast.If)]
     return [*inside, early.under.test] if early.under is not None else inside
 
 
@@ -270,7 +270,7 @@ class _Crossing:
                 name, on = method_of(node)
                 if name in ("zero_grad", "step") and on is not None and key(on) == mine:
                     raise CannotFix(f"{mine}.{name}() stands between the step and the backward call")
-        roots = self.keepers | {key(n).split(".")[0] for n in ast.walk(early.optimizer) if isinstance(n, ast.Name)}
+        roots = self.keepers | {key(n).split(".")[0] for n in each(early.optimizer, ast.Name)}
         unknown = self._unknown(source, top, roots, leads)
         if unknown is not None:
             text = ast.unparse(unknown).split("\n")[0]
@@ -385,7 +385,7 @@ def steps_behind_rounds(sources: Sources, args: Args) -> list[Edit]:
         keepers: first names by which the stepped parameters can be reached.
     """
     source, loop, step, optimizer, node, _ = stepping_loop(sources, args)
-    targets = {key(n) for t in targets_of(loop) for n in ast.walk(t) if isinstance(n, ast.Name)}
+    targets = {key(n) for t in targets_of(loop) for n in each(t, ast.Name)}
     if key(optimizer).split(".")[0].split("[")[0] not in targets:
         raise CannotFix("what a round steps is no variable of its loop")
     if not repeatable(source, loop, loop.iter):
@@ -405,9 +405,9 @@ def limited_again(source: Source, step: ast.stmt) -> bool:
     loop = source.node_loop(step)
     if not isinstance(loop, ast.For):
         return False
-    names = {n.id for t in targets_of(loop) for n in ast.walk(t) if isinstance(n, ast.Name)}
-    clips = [n for n in ast.walk(loop) if isinstance(n, ast.Call) and last_word(n.func) in CLIPS]
-    return any(not names & {n.id for a in c.args[:1] for n in ast.walk(a) if isinstance(n, ast.Name)} for c in clips)
+    names = {n.id for t in targets_of(loop) for n in each(t, ast.Name)}
+    clips = [n for n in each(loop, ast.Call) if last_word(n.func) in CLIPS]
+    return any(not names & {n.id for a in c.args[:1] for n in each(a, ast.Name)} for c in clips)
 
 
 def _check_rounds(

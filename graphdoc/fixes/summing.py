@@ -8,7 +8,7 @@ from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.fixes.program_slices import binds, check_passed, reads
 from graphdoc.source.edits import below, copied, delete, insert_after, insert_before, instead, written
 from graphdoc.source.effects import READS_GRADIENTS
-from graphdoc.source.module import Source
+from graphdoc.source.module import Source, each
 from graphdoc.source.paths import is_path, key, last_word, plain_names, same, targets_of
 from graphdoc.source.places import Edit, Text
 from graphdoc.source.scopes import fresh_name, own_nodes, scope_of
@@ -32,7 +32,7 @@ def sum_over_loop(
     loss = node.func.value  # type: ignore[attr-defined]
     steps = _steps(loop, owner)
     if not move_steps:
-        called = {n.attr for n in ast.walk(loop) if isinstance(n, ast.Attribute)}
+        called = {n.attr for n in each(loop, ast.Attribute)}
         if steps or "step" in called:
             raise CannotFix("an optimizer steps between the backward calls")
         if "zero_grad" in called:
@@ -67,7 +67,7 @@ def _steps(loop: ast.For, owner: ast.stmt) -> list[ast.stmt]:
     found: list[ast.stmt] = []
     stepping = False
     for i, statement in enumerate(loop.body):
-        names = {n.attr for n in ast.walk(statement) if isinstance(n, ast.Attribute)}
+        names = {n.attr for n in each(statement, ast.Attribute)}
         if not names & {"step", "zero_grad", "update"}:
             continue
         value = statement.value if isinstance(statement, ast.Expr) else None

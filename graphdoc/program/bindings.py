@@ -9,7 +9,7 @@ from enum import Enum
 from functools import lru_cache
 
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.source.module import Function, Loop, Source, parsed, walked
+from graphdoc.source.module import Function, Loop, Source, each, parsed, walked
 from graphdoc.source.paths import covers, plain_names, targets_of
 from graphdoc.source.places import Place
 
@@ -99,7 +99,7 @@ def call_at(sources: SourceTexts, frame: Frame | None) -> ast.Call | None:
     root = tree(sources, frame.file) if frame else None
     if root is None or frame is None:
         return None
-    calls = [n for n in walked(root) if isinstance(n, ast.Call) and covers(n, frame.line)]
+    calls = [n for n in each(root, ast.Call) if covers(n, frame.line)]
     if frame.column > 0:
         for call in calls:
             place = frame_of(sources, frame.file, call)

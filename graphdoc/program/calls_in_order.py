@@ -22,7 +22,7 @@ from graphdoc.program.bindings import (
 )
 from graphdoc.program.optimizer_places import Owners
 from graphdoc.program.spans import innermost_user
-from graphdoc.source.module import Source, parsed, walked
+from graphdoc.source.module import Source, each, parsed
 from graphdoc.source.paths import covers, words
 
 Site = tuple[tuple[str, int, int], ...]
@@ -154,11 +154,7 @@ class Journal:
             return ""
         names = {optimizer.name, optimizer.name.rsplit(".", 1)[-1]}
         scope = function_around(root, frame.line) or root
-        calls = [
-            n
-            for n in walked(scope)
-            if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.lineno > frame.line
-        ]
+        calls = [n for n in each(scope, ast.Call) if isinstance(n.func, ast.Attribute) and n.lineno > frame.line]
         for found in sorted(calls, key=lambda n: (n.lineno, n.col_offset)):
             assert isinstance(found.func, ast.Attribute)
             method = found.func.attr
@@ -184,15 +180,15 @@ class Journal:
 def _handed_out(scope: ast.AST, line: int) -> set[str]:
     """The names that the loops of a function, or its callers, give a value; none of a loop around the line of the call,
     nor what it sets to zero of what its callers give: those are the ones for which it calls."""
-    loops = [n.target for n in walked(scope) if isinstance(n, ast.For | ast.AsyncFor) and not covers(n, line)]
+    loops = [n.target for n in each(scope, ast.For, ast.AsyncFor) if not covers(n, line)]
     given = scope.args if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef) else None
     cleared = {
         ast.unparse(n.func.value)
-        for n in walked(scope)
-        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "zero_grad"
+        for n in each(scope, ast.Call)
+        if isinstance(n.func, ast.Attribute) and n.func.attr == "zero_grad"
     }
-    names = {n.id for t in loops for n in walked(t) if isinstance(n, ast.Name)}
-    return names | ({n.arg for n in walked(given) if isinstance(n, ast.arg)} - cleared if given is not None else set())
+    names = {n.id for t in loops for n in each(t, ast.Name)}
+    return names | ({n.arg for n in each(given, ast.arg)} - cleared)
 
 
 # Two losses of one pass that each train a network of its own, and take the other's output as something to aim at.
@@ -325,7 +321,7 @@ def _argument_of(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> t
 
 
 def _losses(sources: SourceTexts, scope: ast.AST) -> list[ast.Call]:
-    calls = [n for n in walked(scope) if isinstance(n, ast.Call)]
+    calls = list(each(scope, ast.Call))
     modules = _loss_modules(sources)
     return [c for c in calls if text_of(c.func).rsplit(".", 1)[-1] in _WITH_TARGET or text_of(c.func) in modules]
 

@@ -22,7 +22,7 @@ from graphdoc.program.bindings import (
 )
 from graphdoc.program.container_entries import kept_at, statements, statements_at, user_frames
 from graphdoc.program.spans import innermost_user, node_loop_of
-from graphdoc.source.module import Loop, walked
+from graphdoc.source.module import Loop, each, walked
 from graphdoc.source.paths import covers, key, last_word, pairs, parse_expression, plain_names, spelled, targets_of
 
 # Where a value that was made is taken up and read on: where two passes meet, its names, the losses that use it.
@@ -118,7 +118,7 @@ def name_bound(sources: SourceTexts, frame: Frame) -> list[str]:
     root = tree(sources, frame.file)
     if len(names) < 2 or root is None:
         return names
-    found = [n for n in walked(root) if isinstance(n, ast.Assign) and covers(n, frame.line)]
+    found = [n for n in each(root, ast.Assign) if covers(n, frame.line)]
     for target, value in (pair for n in found for pair in pairs(n)):
         one = frame_of(sources, frame.file, value)
         begins = (one.line, one.column) <= (frame.line, frame.column)
@@ -208,7 +208,7 @@ def uses_in_loss(sources: SourceTexts, call: Frame, names: Sequence[str], depth:
 
 def read_in(expression: ast.expr, names: Iterable[str]) -> list[str]:
     """Those of the names (or paths) that an expression reads."""
-    read = {ast.unparse(n) for n in walked(expression) if isinstance(n, ast.Name | ast.Attribute)}
+    read = {ast.unparse(n) for n in each(expression, ast.Name, ast.Attribute)}
     return [n for n in names if n in read]
 
 
@@ -332,11 +332,11 @@ def yields(loop: ast.AST) -> bool:
 def _runs_backward(sources: SourceTexts, within: ast.AST) -> bool:
     """Whether code runs backward, itself or in a function of the program that it calls by its name."""
     roots = [root for f in sources if (root := tree(sources, f)) is not None]
-    functions = [n for root in roots for n in walked(root) if isinstance(n, ast.FunctionDef)]
+    functions = [n for root in roots for n in each(root, ast.FunctionDef)]
     looked_at: set[str] = set()
     code = [within]
     for _ in range(_DEEPEST + 1):
-        called = {last_word(n.func) for c in code for n in walked(c) if isinstance(n, ast.Call)}
+        called = {last_word(n.func) for c in code for n in each(c, ast.Call)}
         if any(name == "grad" or name.endswith("backward") for name in called):
             return True
         code = [n for n in functions if n.name in called - looked_at]
@@ -505,7 +505,7 @@ def _head(statement: ast.stmt) -> list[ast.AST]:
 
 def _loaded(node: ast.AST) -> set[str]:
     """The names that a statement or expression reads; what it adds to counts."""
-    added = [n.target.id for n in walked(node) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)]
+    added = [n.target.id for n in each(node, ast.AugAssign) if isinstance(n.target, ast.Name)]
     return plain_names(node, ast.Load) | set(added)
 
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from graphdoc.evidence import Frame, Holder, Node, Raised, SourceTexts, Step
 from graphdoc.program.bindings import every_node, frame_of, function_around, function_at, scope_at, tree
-from graphdoc.source.module import walked
+from graphdoc.source.module import each, walked
 from graphdoc.source.paths import covers, last_word, targets_of, without_subscripts
 
 FILLING = frozenset({"append", "appendleft", "extend", "insert", "add", "setdefault", "update", "push", "put"})
@@ -493,7 +493,7 @@ def writes_the_same(sources: SourceTexts, frame: Frame) -> bool:
     (``A *= self.mask``): no data of a pass goes on in it, and from pass to pass it is only done again."""
     for s in statements_at(sources, frame):
         if isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Name):
-            read = [n for n in walked(s.value) if isinstance(n, ast.Name)]
+            read = list(each(s.value, ast.Name))
             return bool(read) and all(n.id == "self" for n in read)
     return False
 

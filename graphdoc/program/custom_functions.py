@@ -11,7 +11,7 @@ from typing import Any
 from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.program import bindings, name_usage
 from graphdoc.program.spans import frames, innermost_user
-from graphdoc.source.module import values_of, walked
+from graphdoc.source.module import each, values_of, walked
 from graphdoc.source.paths import blocks_of, covers, last_word, targets_of
 
 _READS = {"shape", "dtype", "device", "ndim", "training"}
@@ -157,7 +157,7 @@ def _saves_only_its_own(forward: ast.FunctionDef) -> bool:
 def _is_own_or_plain(value: ast.expr, own: set[str]) -> bool:
     if isinstance(value, ast.Constant) or (isinstance(value, ast.Name) and value.id in own):
         return True
-    parts = [n.attr for n in walked(value) if isinstance(n, ast.Attribute)]
+    parts = [n.attr for n in each(value, ast.Attribute)]
     return bool(parts) and all(p in _READS for p in parts)
 
 
@@ -191,7 +191,7 @@ def class_of_kept(sources: SourceTexts, frame: Frame, path: str) -> str:
     For an attribute it is told by what the class around the frame binds to it, for a plain name by the file.
     """
     root = bindings.tree(sources, frame.file)
-    classes = [n for n in walked(root) if isinstance(n, ast.ClassDef)] if root is not None else []
+    classes = list(each(root, ast.ClassDef))
     around = [n for n in classes if covers(n, frame.line)] if path.startswith("self.") else []
     scope: ast.AST | None = around[-1] if around else root
     built = {
@@ -221,7 +221,7 @@ class SavedAgain:
 def saved_again(sources: SourceTexts) -> SavedAgain | None:
     """The first Function of the sources that does."""
     for file, backward in bindings.methods_named(sources, "backward", "ctx"):
-        unpacked = [n for n in walked(backward) if isinstance(n, ast.Assign) and "saved_tensors" in bindings.text_of(n)]
+        unpacked = [n for n in each(backward, ast.Assign) if "saved_tensors" in bindings.text_of(n)]
         saves = [f for f in bindings.calls_named(sources, "save_for_backward") if f.file == file]
         above = [f for f in saves if f.line < backward.lineno][-2:]
         if unpacked and len(above) == 2 and len({_function_of(sources, f) for f in above}) == 1:
@@ -378,7 +378,7 @@ def changes_the_gradient_alone(sources: SourceTexts, op: str) -> bool:
 def _hands_on(function: ast.FunctionDef) -> bool:
     """Whether all that a method of a Function gives back is what it was given first."""
     given = inputs_of(function)[:1]
-    returned = [n.value for n in walked(function) if isinstance(n, ast.Return) and n.value is not None]
+    returned = [n.value for n in each(function, ast.Return) if n.value is not None]
     return bool(given and returned) and all(_is_as_it_is(value, given[0]) for value in returned)
 
 
@@ -440,8 +440,8 @@ def read_besides(sources: SourceTexts, raised: Raised | None) -> bool:
         return False
     asked = [
         bindings.argument(n, 1, "inputs")
-        for n in walked(scope)
-        if isinstance(n, ast.Call) and bindings.text_of(n.func).rsplit(".", 1)[-1] == "grad"
+        for n in each(scope, ast.Call)
+        if bindings.text_of(n.func).rsplit(".", 1)[-1] == "grad"
     ]
     given = {id(n) for a in asked if a is not None for n in walked(a)}
     return any(
@@ -456,9 +456,7 @@ def _given(sources: SourceTexts, idle: Idle, wanted: set[str]) -> bool:
     position = bindings.position_of_argument(sources, place, argument)
     root = bindings.tree(sources, place.file) or ast.Module([], [])
     names = {function} if function != "lambda" else _bound_to(root, place)
-    for call in walked(root):
-        if not isinstance(call, ast.Call):
-            continue
+    for call in each(root, ast.Call):
         called = bindings.text_of(call.func).rsplit(".", 1)[-1]
         if called in names or function == "forward" or not names:
             given = [k.value for k in call.keywords if k.arg == argument]

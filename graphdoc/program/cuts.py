@@ -17,7 +17,7 @@ from graphdoc.program.proof import name_of
 from graphdoc.program.reuse import above
 from graphdoc.program.spans import Reached, frames, in_function, innermost, innermost_user, reached
 from graphdoc.source.effects import calls_of
-from graphdoc.source.module import walked
+from graphdoc.source.module import each, walked
 from graphdoc.source.paths import covers, key, last_word, plain_names, targets_of
 from graphdoc.source.places import Place
 
@@ -54,7 +54,7 @@ def origin_of(program: Program) -> Origin:
             inside = next((w for w in written if not w[1] and _covers(w[2], w[0].file, frame)), None)
             if inside is not None:
                 return Origin(inside[0], None, tensor.path, True)
-            called = {n.attr for n in walked(value) if isinstance(n, ast.Attribute)}
+            called = {n.attr for n in each(value, ast.Attribute)}
             called |= plain_names(value)
             made = next((w for w in written if w[1] and w[3] in called), None)
             taken = frame_of(program.sources, frame.file, value, frame.function)
@@ -286,7 +286,7 @@ def detached_by_choice(sources: SourceTexts, cut: Cut, sign: Sign) -> bool:
     scope = bindings.scope_at(sources, cutting)
     if cutting is None or scope is None:
         return False
-    choices = [n for n in walked(scope) if isinstance(n, ast.If | ast.IfExp) and _spans(n, cutting)]
+    choices = [n for n in each(scope, ast.If, ast.IfExp) if _spans(n, cutting)]
     apart = [n for n in choices if adding is None or adding.file != cutting.file or not _spans(n, adding)]
     return any(isinstance(n, ast.IfExp) or _has_another_way(n, cutting) for n in apart)
 
@@ -299,7 +299,7 @@ def _has_another_way(choice: ast.If, cutting: Frame) -> bool:
         one, other = other, one
     if any(isinstance(n, ast.Return | ast.Yield) for s in one for n in walked(s)):
         return True
-    around = [n for s in one for n in walked(s) if isinstance(n, ast.stmt | ast.expr) and _spans(n, cutting)]
+    around = [n for s in one for n in each(s, ast.stmt, ast.expr) if _spans(n, cutting)]
     bound = {key(t) for n in around for t in targets_of(n)}
     there = {key(t) for s in other for n in walked(s) for t in targets_of(n)}
     return bool(bound & (there | {key(n.value) for n in around if isinstance(n, ast.Attribute)}))
@@ -405,7 +405,7 @@ def given_by_name(program: Program, parameters: list[str], optimizer: str) -> bo
     making = made(program.sources, optimizer) if optimizer else None
     if making is None:
         return False
-    named = {bindings.text_of(n) for n in walked(making.statement.value) if isinstance(n, ast.Name | ast.Attribute)}
+    named = {bindings.text_of(n) for n in each(making.statement.value, ast.Name, ast.Attribute)}
     holders = [{name.rsplit(".", n)[0] for n in range(name.count(".") + 1)} for name in parameters]
     common = set.intersection(*holders) if holders else set()
     others = {n for o in program.optimizers if o.name == optimizer for n in o.parameters} - {*parameters}

@@ -30,7 +30,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import in_function, innermost_user, node_loop_of
 from graphdoc.source.effects import calls_method
-from graphdoc.source.module import walked
+from graphdoc.source.module import each, walked
 from graphdoc.source.paths import blocks_of, covers, is_path, key, last_word, pairs, spelled
 from graphdoc.source.places import Place
 
@@ -256,7 +256,7 @@ def _calls_for_tensor(sources: SourceTexts, file: str, value: ast.Call, depth: i
     root = tree(sources, file)
     if depth >= _DEEPEST or root is None or not isinstance(value.func, ast.Name):
         return True
-    called = [n for n in walked(root) if isinstance(n, ast.FunctionDef) and n.name == name]
+    called = [n for n in each(root, ast.FunctionDef) if n.name == name]
     return len(called) != 1 or returns_tensor(sources, file, called[0], depth + 1)
 
 
@@ -293,8 +293,8 @@ def calls_into(sources: SourceTexts, frames: Sequence[Frame], function: str) -> 
     name = function.rpartition(".")[2]
     for f in frames:
         scope = function_at(sources, f)
-        for n in walked(scope) if scope is not None else ():
-            if isinstance(n, ast.Call) and name in (getattr(n.func, "attr", ""), getattr(n.func, "id", "")):
+        for n in each(scope, ast.Call):
+            if name in (getattr(n.func, "attr", ""), getattr(n.func, "id", "")):
                 return True
     return False
 
@@ -344,7 +344,7 @@ def _unrecorded(sources: SourceTexts, carry: OlderEdge, failing: Event | None) -
     around the call: it stands there, or in a function that is called there."""
     loops = [(f, node_loop_of(sources, f)) for f in failing.stack if f.user] if failing is not None else []
     around = [(f.file, loop) for f, loop in loops if loop is not None]
-    called = {last_word(n.func) for _, loop in around for n in walked(loop) if isinstance(n, ast.Call)}
+    called = {last_word(n.func) for _, loop in around for n in each(loop, ast.Call)}
     names = {kept_name(h) for h in carry.tensor.holders} - {""}
     found = []
     for file in sources:
@@ -366,7 +366,7 @@ def _hidden(scope: ast.AST, statement: ast.stmt) -> ast.expr | None:
         return None
     if isinstance(tensor, ast.Attribute) and tensor.attr == "data":
         return tensor.value
-    blocks = [n for n in walked(scope) if isinstance(n, ast.With) and statement in n.body]
+    blocks = [n for n in each(scope, ast.With) if statement in n.body]
     entered = [i.context_expr for b in blocks for i in b.items]
     quiet = any(isinstance(c, ast.Call) and last_word(c.func) in ("no_grad", "inference_mode") for c in entered)
     return tensor if quiet else None
@@ -438,7 +438,7 @@ def behind_the_step(sources: SourceTexts, events: list[Event], frame: Frame) -> 
     if not chosen:
         return frame, frame
     anchor = frame_of(sources, frame.file, chosen[-1], frame.function)
-    inside = [n for n in walked(chosen[-1]) if isinstance(n, ast.stmt) and not isinstance(n, ast.If | ast.With)]
+    inside = [n for n in each(chosen[-1], ast.stmt) if not isinstance(n, ast.If | ast.With)]
     steps = [n for n in inside if n.lineno in lines] or [n for n in inside if calls_method(n, "step")]
     return anchor, frame_of(sources, frame.file, steps[-1], frame.function) if steps else anchor
 

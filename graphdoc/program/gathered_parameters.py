@@ -11,7 +11,7 @@ from graphdoc.evidence.lookup import node_with
 from graphdoc.program import bindings
 from graphdoc.program.bindings import call_at, expression_at, is_name
 from graphdoc.program.spans import innermost_user
-from graphdoc.source.module import walked
+from graphdoc.source.module import each, walked
 from graphdoc.source.paths import blocks_of, last_word, without_subscripts
 
 # Parameters that a function picks out by their names into a group which nothing ever reads.
@@ -190,8 +190,8 @@ def _is_forgotten(scope: Scope, block: Block, at: int, filling: _Filling) -> boo
     first, last = block[start].lineno, block[end].end_lineno if end < len(block) else scope.end_lineno
     inside = {id(n) for s in block[start + 1 : end] for n in walked(s)}
     written = {id(n) for s in walked(scope) for n in _names_written(s, filling.group)}
-    for n in walked(scope):
-        if not isinstance(n, ast.Name) or n.id != filling.group or not isinstance(n.ctx, ast.Load):
+    for n in each(scope, ast.Name):
+        if n.id != filling.group or not isinstance(n.ctx, ast.Load):
             continue
         if id(n) in written:
             continue
@@ -375,7 +375,7 @@ def leaf_inside(value: ast.expr) -> bool:
 
 
 def _calls_inside(value: ast.expr) -> list[ast.Call]:
-    return [n for n in walked(value) if isinstance(n, ast.Call) and n is not value]
+    return [n for n in each(value, ast.Call) if n is not value]
 
 
 def _makes_leaf(call: ast.Call) -> bool:

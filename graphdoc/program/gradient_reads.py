@@ -12,7 +12,7 @@ from graphdoc.program.bindings import source_at
 from graphdoc.program.exception import events_before_failure
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.expressions import Use, use_of
-from graphdoc.source.module import Source, parsed, walked
+from graphdoc.source.module import Source, each, parsed, walked
 from graphdoc.source.places import Place
 
 _MODULES = ("autograd", "func", "torch")
@@ -33,7 +33,7 @@ def reads_gradient(sources: SourceTexts, frame: Frame | None) -> str:
 def gradients_within(sources: SourceTexts, frame: Frame) -> list[tuple[Frame, str]]:
     """The expressions ``x.grad`` that are read, or added to, within the frame's own expression; with ``x``."""
     root = bindings.tree(sources, frame.file)
-    added = {n.target for n in walked(root) if isinstance(n, ast.AugAssign)} if root is not None else set()
+    added = {n.target for n in each(root, ast.AugAssign)}
     places = [
         (bindings.frame_of(sources, frame.file, node, frame.function), bindings.text_of(node.value))
         for node in _gradients(root)
@@ -52,8 +52,8 @@ def _within(inner: Frame, outer: Frame) -> bool:
 
 def _gradients(root: ast.AST | None) -> Iterator[ast.Attribute]:
     """The expressions ``x.grad`` in a piece of source."""
-    for node in walked(root) if root is not None else ():
-        if not isinstance(node, ast.Attribute) or node.attr != "grad":
+    for node in each(root, ast.Attribute):
+        if node.attr != "grad":
             continue
         if bindings.text_of(node.value).rsplit(".", 1)[-1] not in _MODULES:
             yield node
@@ -70,8 +70,8 @@ def bare_read(sources: SourceTexts, at: Frame | None, stack: list[Frame]) -> tup
     root = bindings.tree(sources, at.file) if at is not None else None
     if at is None or root is None:
         return None
-    for node in walked(root):
-        if not isinstance(node, ast.Assign) or len(node.targets) != 1 or node.lineno != at.line:
+    for node in each(root, ast.Assign):
+        if len(node.targets) != 1 or node.lineno != at.line:
             continue
         value = node.value
         bare = value.func if isinstance(value, ast.Call) and not value.args else value
@@ -154,7 +154,7 @@ def reads_rows(sources: SourceTexts, frame: Frame | None, trained: Collection[st
     scope = bindings.scope_at(sources, frame)
     if frame is None or scope is None:
         return False
-    loops = {n.id for f in walked(scope) if isinstance(f, ast.For) for n in walked(f.target) if isinstance(n, ast.Name)}
+    loops = {n.id for f in each(scope, ast.For) for n in each(f.target, ast.Name)}
     last = {name.rpartition(".")[2] for name in trained}
     return any(
         isinstance(node.ctx, ast.Load)
@@ -195,11 +195,7 @@ def _read_next(sources: SourceTexts, file: str, name: str, line: int) -> Frame |
     if root is None:
         return None
     scope = bindings.function_around(root, line) or root
-    found = [
-        n
-        for n in walked(scope)
-        if isinstance(n, ast.Name | ast.Attribute) and n.lineno >= line and bindings.text_of(n) == name
-    ]
+    found = [n for n in each(scope, ast.Name, ast.Attribute) if n.lineno >= line and bindings.text_of(n) == name]
     if any(n.lineno == line and isinstance(n.ctx, ast.Store) for n in found):
         return None  # the statement that was running gives it another value
     found = [n for n in found if n.lineno > line]
@@ -219,10 +215,10 @@ def _written_through(sources: SourceTexts, file: str, name: str, line: int) -> b
     root = bindings.tree(sources, file)
     scope = (bindings.function_around(root, line) or root) if root is not None else ast.Module([], [])
     elements: set[str] = set()
-    for loop in (n for n in walked(scope) if isinstance(n, ast.For)):
+    for loop in (n for n in each(scope, ast.For)):
         if any(bindings.text_of(n) == name for n in walked(loop.iter)):
-            elements.update(n.id for n in walked(loop.target) if isinstance(n, ast.Name))
-    for call in (n for n in walked(scope) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)):
+            elements.update(n.id for n in each(loop.target, ast.Name))
+    for call in (n for n in each(scope, ast.Call) if isinstance(n.func, ast.Attribute)):
         function = call.func
         assert isinstance(function, ast.Attribute)
         if not function.attr.endswith("_") or function.attr.endswith("__"):
@@ -260,8 +256,8 @@ def _uncopied(statement: ast.stmt) -> list[ast.expr]:
     """The ``….grad`` (with ``.data`` or ``.detach()`` behind it) that a statement keeps in what it makes."""
     parents = {child: node for node in walked(statement) for child in ast.iter_child_nodes(node)}
     found: list[ast.expr] = []
-    for node in walked(statement):
-        if not isinstance(node, ast.Attribute) or node.attr != "grad" or not isinstance(node.ctx, ast.Load):
+    for node in each(statement, ast.Attribute):
+        if node.attr != "grad" or not isinstance(node.ctx, ast.Load):
             continue
         whole: ast.expr = node
         while True:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.program.bindings import expression_at, frame_of, function_at, is_name, scope_at, source_at, statement_at
 from graphdoc.program.container_entries import statements
-from graphdoc.source.module import Source, walked
+from graphdoc.source.module import Source, each, walked
 from graphdoc.source.paths import covers, is_path, key, last_word, pairs, targets_of, without_subscripts, words
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import imported_as, is_list
@@ -94,7 +94,7 @@ def target_of(sources: SourceTexts, raised: Raised | None, frame: Frame | None) 
 def _is_alias(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
     """Whether all that a function binds to a name is one of its own arguments as it was passed."""
     given = {a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}
-    bound = [n for n in walked(function) if isinstance(n, ast.stmt) and any(key(t) == name for t in targets_of(n))]
+    bound = [n for n in each(function, ast.stmt) if any(key(t) == name for t in targets_of(n))]
     if not bound:
         return False
     for n in bound:
@@ -228,13 +228,11 @@ def bound_before(sources: SourceTexts, frame: Frame | None, name: str) -> Frame 
     scope = scope_at(sources, frame)
     if frame is None or scope is None or not name.isidentifier():
         return None
-    tests = [n for n in walked(scope) if isinstance(n, ast.If)]
+    tests = list(each(scope, ast.If))
     found = [
         n
-        for n in walked(scope)
-        if isinstance(n, ast.Assign | ast.AnnAssign | ast.For)
-        and n.lineno < frame.line
-        and any(isinstance(t, ast.Name) and t.id == name for t in targets_of(n))
+        for n in each(scope, ast.Assign, ast.AnnAssign, ast.For)
+        if n.lineno < frame.line and any(isinstance(t, ast.Name) and t.id == name for t in targets_of(n))
     ]
     for best in sorted(found, key=lambda n: n.lineno, reverse=True):
         sides = [(_side(t, best.lineno), _side(t, frame.line)) for t in tests if _side(t, best.lineno)]
@@ -304,7 +302,7 @@ def read_by_another_name(sources: SourceTexts, frame: Frame | None, name: str) -
 def _read_behind(scope: ast.AST, frame: Frame, name: str) -> bool:
     """Whether a name is read behind a place before it is assigned again."""
     end = frame.end_line or frame.line
-    uses = [n for n in walked(scope) if isinstance(n, ast.Name) and n.id == name and n.lineno > end]
+    uses = [n for n in each(scope, ast.Name) if n.id == name and n.lineno > end]
     bound = min((n.lineno for n in uses if isinstance(n.ctx, ast.Store)), default=None)
     return any(isinstance(n.ctx, ast.Load) and (bound is None or n.lineno <= bound) for n in uses)
 

@@ -9,7 +9,7 @@ from enum import Enum
 from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.program.bindings import Flow, argument, call_at, flow, frame_of, function_around, names_in, scope_at, tree
 from graphdoc.program.spans import innermost_user
-from graphdoc.source.module import walked
+from graphdoc.source.module import each, walked
 from graphdoc.source.paths import covers, key, pairs
 
 _NUMBERS = frozenset({"item", "tolist", "numpy", "detach", "cpu", "size"})
@@ -135,11 +135,10 @@ class _Flow:
                 self._mark(target, self.reduced)
 
     def _mark(self, target: ast.expr, marks: Marks | None = None) -> None:
-        for node in walked(target):
-            if isinstance(node, ast.Name | ast.Attribute):
-                (self.marks if marks is None else marks).add(ast.unparse(node))
-                if isinstance(target, ast.Attribute):
-                    break
+        for node in each(target, ast.Name, ast.Attribute):
+            (self.marks if marks is None else marks).add(ast.unparse(node))
+            if isinstance(target, ast.Attribute):
+                break
 
     def _starts(self, value: ast.AST) -> bool:
         return any(self._is_source(n) for n in walked(value))
@@ -176,8 +175,8 @@ class _Flow:
         return any(self._reads(child) for child in ast.iter_child_nodes(node))
 
     def _is_reduced(self, node: ast.AST) -> bool:
-        names = {ast.unparse(n) for n in walked(node) if isinstance(n, ast.Name | ast.Attribute)}
-        called = {ast.unparse(n.func).rsplit(".", 1)[-1] for n in walked(node) if isinstance(n, ast.Call)}
+        names = {ast.unparse(n) for n in each(node, ast.Name, ast.Attribute)}
+        called = {ast.unparse(n.func).rsplit(".", 1)[-1] for n in each(node, ast.Call)}
         return bool(names & self.reduced or called & _REDUCING)
 
     def _is_computed(self, node: ast.AST) -> bool:
@@ -246,9 +245,9 @@ def _data(scope: ast.AST) -> set[str]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "requires_grad_":
             out |= _names(node.func.value)
         if isinstance(node, ast.Assign):
-            made = [n for n in walked(node.value) if isinstance(n, ast.Attribute | ast.keyword)]
+            made = list(each(node.value, ast.Attribute, ast.keyword))
             flagged = any((n.attr if isinstance(n, ast.Attribute) else n.arg or "") in _FLAGS for n in made)
-            ends = [t for target in node.targets for t in walked(target) if isinstance(t, ast.Attribute | ast.Name)]
+            ends = [t for target in node.targets for t in each(target, ast.Attribute, ast.Name)]
             out |= {key(t) for t in ends if flagged and isinstance(t.ctx, ast.Store)}
             out |= {key(t.value) for t in ends if isinstance(t, ast.Attribute) and t.attr in _FLAGS}
     return out
@@ -261,16 +260,14 @@ def _named(scope: ast.AST, call: ast.Call) -> set[str]:
 
 
 def _bound(scope: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
-    for node in walked(scope):
-        if isinstance(node, ast.Assign):
-            yield from pairs(node)
+    for node in each(scope, ast.Assign):
+        yield from pairs(node)
 
 
 def _elements(scope: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
     """What loops and comprehensions bind, with what each of it runs over."""
-    for node in walked(scope):
-        if isinstance(node, ast.For | ast.comprehension):
-            yield from _run_over(node.target, node.iter)
+    for node in each(scope, ast.For, ast.comprehension):
+        yield from _run_over(node.target, node.iter)
 
 
 def _run_over(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:

@@ -15,7 +15,7 @@ from graphdoc.model import Role, Span
 from graphdoc.program.bindings import class_around, every_node, expression_at, frame_of, source_at, statement_at, tree
 from graphdoc.program.in_place_writes import in_loop
 from graphdoc.program.spans import Moment, frames, innermost_user, span, where
-from graphdoc.source.module import walked
+from graphdoc.source.module import each, walked
 from graphdoc.source.paths import covers, last_word, plain_names
 
 MOST_FILES = 40
@@ -92,9 +92,9 @@ def _feeds_itself(sources: SourceTexts, frame: Frame) -> bool:
     loop = source_at(sources, frame).node_loop(owner) if owner is not None else None
     if not isinstance(owner, ast.Assign) or loop is None or call is None:
         return False
-    bound = {n.id for t in owner.targets for n in walked(t) if isinstance(n, ast.Name)}
+    bound = {n.id for t in owner.targets for n in each(t, ast.Name)}
     read = plain_names(call)
-    bindings = [n for n in walked(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and n.id in bound]
+    bindings = [n for n in each(loop, ast.Name) if isinstance(n.ctx, ast.Store) and n.id in bound]
     own = [n for t in owner.targets for n in walked(t)]
     return bool(bound & read) and all(any(n is o for o in own) for n in bindings)
 
@@ -147,8 +147,8 @@ def _conditions(deed: Deed) -> list[str]:
         return []
     at = number - first + 1
     tests: list[tuple[int, ast.expr]] = []
-    for node in walked(root):
-        if isinstance(node, ast.If) and any(covers(s, at) for s in node.body):
+    for node in each(root, ast.If):
+        if any(covers(s, at) for s in node.body):
             tests.append((node.lineno, node.test))
     return [n for _, test in sorted(tests, key=lambda t: -t[0]) for n in _asked(test)]
 
@@ -186,8 +186,8 @@ def makers_of(sources: SourceTexts, deed: Deed, stack: Sequence[Frame]) -> list[
     out: list[tuple[str, Frame]] = []
     for file in list(sources)[:MOST_FILES]:
         root = tree(sources, file)
-        for node in walked(root) if root is not None else ():
-            if isinstance(node, ast.Call) and _imported(root, node, deed.package):
+        for node in each(root, ast.Call):
+            if _imported(root, node, deed.package):
                 out.append((last_word(node.func), frame_of(sources, file, node)))
     of_class = [f for name, f in out if name in ran]
     made = [f for name, f in out if name[:1].isupper()] or [f for _, f in out]
@@ -197,7 +197,7 @@ def makers_of(sources: SourceTexts, deed: Deed, stack: Sequence[Frame]) -> list[
 def _comes_from(sources: SourceTexts, switch: Switch, package: Package) -> bool:
     """Whether what is called there was imported from the package."""
     root = tree(sources, switch.call.file)
-    calls = (n for n in walked(root) if isinstance(n, ast.Call)) if root is not None else ()
+    calls = each(root, ast.Call)
     call = next((c for c in calls if _is_same(frame_of(sources, switch.call.file, c), switch.call)), None)
     return call is not None and _imported(root, call, package)
 
@@ -258,8 +258,8 @@ def builders(sources: SourceTexts, frame: Frame | None, stack: list[Frame]) -> l
     for file in (frame.file, *(f for f in sources if f != frame.file)):
         for value in _values(sources, file, name):
             found += [frame_of(sources, file, c) for c in _flagged(value)]
-            for inner in walked(value):
-                if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name):
+            for inner in each(value, ast.Call):
+                if isinstance(inner.func, ast.Name):
                     found += _factory(sources, file, inner.func.id)
         if found:
             break
@@ -268,7 +268,7 @@ def builders(sources: SourceTexts, frame: Frame | None, stack: list[Frame]) -> l
         for file in sources:
             module = tree(sources, file)
             for call in _flagged(module) if module is not None and kind else ():
-                named = {n.attr for n in walked(call) if isinstance(n, ast.Attribute)}
+                named = {n.attr for n in each(call, ast.Attribute)}
                 if kind in named | plain_names(call):
                     found.append(frame_of(sources, file, call))
     ran = {f.function.partition(".")[0] for f in stack if f.user and "." in f.function}
@@ -296,9 +296,7 @@ def _flagged(scope: ast.AST) -> Iterator[ast.Call]:
     """Calls with ``inplace=True``, or with True where torch's class of that name takes ``inplace``."""
     from graphdoc.source.expressions import POSITIONS
 
-    for node in walked(scope):
-        if not isinstance(node, ast.Call):
-            continue
+    for node in each(scope, ast.Call):
         name = last_word(node.func)
         at = POSITIONS.get(name)
         by_name = any(k.arg == "inplace" and getattr(k.value, "value", None) is True for k in node.keywords)

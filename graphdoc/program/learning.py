@@ -16,7 +16,7 @@ from graphdoc.program.gathered_parameters import made_input
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import made
 from graphdoc.program.spans import innermost_user
-from graphdoc.source.module import walked
+from graphdoc.source.module import each, walked
 from graphdoc.source.paths import blocks_of, covers, last_word, plain_names, targets_of, without_subscripts
 
 # What a program treats as something that learns: an optimizer holds it, or its gradient is read.
@@ -76,11 +76,7 @@ def _made(program: Program, name: str, used: Frame) -> Iterable[tuple[str, Frame
     sources = program.sources
     root = bindings.tree(sources, used.file)
     scope = (bindings.function_around(root, used.line) if root is not None else None) or root
-    loops = [
-        n
-        for n in walked(scope or ast.Module([], []))
-        if isinstance(n, ast.For) and bindings.is_name(n.target, name) and n.lineno <= used.line
-    ]
+    loops = [n for n in each(scope, ast.For) if bindings.is_name(n.target, name) and n.lineno <= used.line]
     if loops:
         iterated = loops[-1].iter
         if isinstance(iterated, ast.List | ast.Tuple):
@@ -255,7 +251,7 @@ def parameter_behind(sources: SourceTexts, at: Frame, name: str) -> bool:
         isinstance(n, ast.Call)
         and n.lineno > at.line
         and last_word(n.func) == "Parameter"
-        and any(bindings.text_of(part) == name for a in _given(n) for part in walked(a) if isinstance(part, ast.expr))
+        and any(bindings.text_of(part) == name for a in _given(n) for part in each(a, ast.expr))
         for n in bindings.shallow(bindings.function_around(root, at.line) or root)
     )
 
@@ -303,9 +299,7 @@ def _in_file(sources: SourceTexts, file: str) -> Iterator[TrainOverride]:
         methods = {m.name: m for m in cls.body if isinstance(m, ast.FunctionDef)}
         if "train" not in methods:
             continue
-        for statement in walked(methods["train"]):
-            if not isinstance(statement, ast.stmt):
-                continue
+        for statement in each(methods["train"], ast.stmt):
             called = _own_method(statement)
             if called in methods and any(switches(node) is False for node in walked(methods[called])):
                 init = methods.get("__init__")
@@ -400,7 +394,7 @@ def _undone(statement: ast.stmt, setters: Collection[str]) -> tuple[list[str], s
     if not isinstance(call, ast.Call) or last_word(call.func) not in setters:
         return [], ""
     other = ast.parse(ast.unparse(statement))
-    flags = [n for n in walked(other) if isinstance(n, ast.Constant) and n.value is False]
+    flags = [n for n in each(other, ast.Constant) if n.value is False]
     for flag_given in flags:
         flag_given.value = True
     return [n for a in call.args for n in bindings.names_in(a)] if flags else [], ast.unparse(other)
@@ -531,15 +525,11 @@ def unfrozen_behind(sources: SourceTexts, optimizer: str, parameters: list[str])
     root = bindings.tree(sources, making.file) if making is not None else None
     if making is None or root is None or not _asks_for_the_flag(making.statement.value):
         return None
-    before = [n for n in walked(root) if isinstance(n, ast.stmt | ast.Call) and n.lineno < making.statement.lineno]
+    before = [n for n in each(root, ast.stmt, ast.Call) if n.lineno < making.statement.lineno]
     if not any(switches(n) is False for n in before):
         return None
     scope = bindings.function_around(root, making.statement.lineno) or root
-    late = [
-        n
-        for n in walked(scope)
-        if isinstance(n, ast.stmt) and n.lineno > making.statement.lineno and switches(n) is True
-    ]
+    late = [n for n in each(scope, ast.stmt) if n.lineno > making.statement.lineno and switches(n) is True]
     found = next((n for n in late if _is_of_parameters(scope, n, parameters)), None)
     if found is None:
         return None
@@ -566,5 +556,5 @@ def _is_of_parameters(scope: ast.AST, node: ast.stmt, parameters: list[str]) -> 
 
 
 def _lists_parameters(node: ast.expr) -> bool:
-    called = [n.func.attr for n in walked(node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
+    called = [n.func.attr for n in each(node, ast.Call) if isinstance(n.func, ast.Attribute)]
     return "parameters" in called or "named_parameters" in called

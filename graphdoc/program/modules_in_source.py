@@ -11,7 +11,7 @@ from graphdoc.program import bindings
 from graphdoc.program.exception import events_before_failure
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import Reached, innermost_user
-from graphdoc.source.module import walked
+from graphdoc.source.module import each, walked
 from graphdoc.source.paths import covers, last_word, pairs
 
 # Where a layer of a model is made, by its name in the module tree: `heads.ner` where `self.heads` is set.
@@ -36,7 +36,7 @@ def made_at(sources: SourceTexts, layer: str, every: Iterable[str]) -> Frame | N
     """
     firsts = {name.partition(".")[0] for name in every}
     trees = ((file, bindings.tree(sources, file) or ast.Module([], [])) for file in sources)
-    classes = [(file, n) for file, tree in trees for n in walked(tree) if isinstance(n, ast.ClassDef)]
+    classes = [(file, n) for file, tree in trees for n in each(tree, ast.ClassDef)]
     roots = [(f, n) for f, n in classes if firsts <= {name for name, _ in _set_by(n)}]
     here = roots[0] if len(roots) == 1 else None
     made: _Made | None = None

@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program.bindings import dotted, every_node, frame_of, methods_named, text_of, tree
-from graphdoc.source.module import values_of, walked
+from graphdoc.source.module import each, values_of, walked
 
 
 def idle_arguments(sources: SourceTexts) -> list[tuple[str, str, Frame]]:
@@ -26,7 +26,7 @@ def idle_arguments(sources: SourceTexts) -> list[tuple[str, str, Frame]]:
             prescribed = "hook" in name or taken[:1] == ["ctx"] or (name.startswith("__") and name.endswith("__"))
             if prescribed or all(isinstance(b, ast.Pass | ast.Raise | ast.Expr) for b in body):
                 continue
-            read = {n.id for b in body for n in walked(b) if isinstance(n, ast.Name)}
+            read = {n.id for b in body for n in each(b, ast.Name)}
             idle = [t for t in taken if t not in read and t not in ("self", "cls") and not t.startswith("_")]
             if idle:
                 last = body[-1] if len(body) == 1 or isinstance(body[-1], ast.Return) else node
@@ -44,9 +44,7 @@ def made_again(sources: SourceTexts, place: Frame, argument: str) -> str:
         return ""
     values = {text_of(value) for value in values_of(root, argument)}
     inside = [
-        n
-        for n in walked(root)
-        if isinstance(n, ast.Call) and place.line <= n.lineno and (n.end_lineno or n.lineno) <= place.end_line
+        n for n in each(root, ast.Call) if place.line <= n.lineno and (n.end_lineno or n.lineno) <= place.end_line
     ]
     return next((text_of(n) for n in inside if text_of(n) in values), "")
 
@@ -60,8 +58,8 @@ def attributes_through(sources: SourceTexts, attribute: str) -> list[Frame]:
     found: list[Frame] = []
     for file in sources:
         root = tree(sources, file) or ast.Module([], [])
-        called = {id(n.func) for n in walked(root) if isinstance(n, ast.Call)}
-        chains = [n for n in walked(root) if isinstance(n, ast.Attribute) and id(n) not in called]
+        called = {id(n.func) for n in each(root, ast.Call)}
+        chains = [n for n in each(root, ast.Attribute) if id(n) not in called]
         inner = {id(n.value) for n in chains}
         for node in chains:
             if id(node) in inner:
@@ -77,8 +75,8 @@ def state_written_by(sources: SourceTexts, function: str) -> list[tuple[str, Fra
     for file, node in methods_named(sources, function, "self"):
         read = {
             text_of(n)
-            for n in walked(node)
-            if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load) and dotted(n).startswith("self.")
+            for n in each(node, ast.Attribute)
+            if isinstance(n.ctx, ast.Load) and dotted(n).startswith("self.")
         }
         for statement in walked(node):
             targets: list[ast.expr] = []

@@ -40,7 +40,7 @@ from graphdoc.program.overwrites import Overwrite, overwrite_of
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.rounds import of_this_round
 from graphdoc.program.spans import Reached, driver_of, in_function, innermost_user, node_loop_of, reached
-from graphdoc.source.module import Loop, walked
+from graphdoc.source.module import Loop, each, walked
 from graphdoc.source.paths import covers, last_word, pairs, same, without_subscripts
 
 # What a round makes of its values behind the backward call, and keeps for the next one under another name.
@@ -75,7 +75,7 @@ def _goes_on(sources: SourceTexts, frame: Frame, call: Frame, at: Frame) -> Hold
     steps = _steps(target) if target is not None else []
     if not steps or (loop is not None and not covers(loop, at.line)):
         return None
-    if target is None or value is None or any(same(n, target) for n in walked(value) if isinstance(n, ast.expr)):
+    if target is None or value is None or any(same(n, target) for n in each(value, ast.expr)):
         return None  # ``state = cell(x, state)``: what is taken up is cut, and what comes out of the cell trains it
     word = last_word(without_subscripts(target))
     if len(steps) == 1:
@@ -122,8 +122,8 @@ def _steps(target: ast.expr) -> list[Step]:
 
 def _reads(root: ast.AST, word: str) -> Iterator[ast.Name | ast.Attribute]:
     """Where a name, or an attribute of this name, is read."""
-    for n in walked(root):
-        if isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, ast.Load) and last_word(n) == word:
+    for n in each(root, ast.Name, ast.Attribute):
+        if isinstance(n.ctx, ast.Load) and last_word(n) == word:
             yield n
 
 

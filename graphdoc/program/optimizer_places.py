@@ -12,7 +12,7 @@ from graphdoc.evidence import Event, Frame, Optimizer, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.bindings import frame_of, function_around, scope_at, source_at, tree
 from graphdoc.program.library_calls import library_calls
-from graphdoc.source.module import Source, walked
+from graphdoc.source.module import Source, each, walked
 from graphdoc.source.paths import blocks_of, covers, plain_names, targets_of, without_subscripts
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import is_readable
@@ -342,11 +342,7 @@ def _stepped_paths(root: ast.Module) -> Iterator[tuple[str, list[str], ast.Call]
 
     Not where its result is unpacked, as an environment's is.
     """
-    unpacked = {
-        id(n.value)
-        for n in walked(root)
-        if isinstance(n, ast.Assign) and any(isinstance(t, ast.Tuple) for t in n.targets)
-    }
+    unpacked = {id(n.value) for n in each(root, ast.Assign) if any(isinstance(t, ast.Tuple) for t in n.targets)}
     for method, n in _within_methods(root):
         if not isinstance(n, ast.Call) or id(n) in unpacked:
             continue
@@ -394,6 +390,6 @@ def is_counted(sources: SourceTexts, step: Frame, others: list[Frame]) -> bool:
     scope = scope_at(sources, step)
     if scope is None:
         return False
-    around = [n for n in walked(scope) if isinstance(n, ast.If) and any(covers(s, step.line) for s in n.body)]
+    around = [n for n in each(scope, ast.If) if any(covers(s, step.line) for s in n.body)]
     outside = [n for n in around if not any(f.file == step.file and covers(n, f.line) for f in others)]
     return any(isinstance(op, ast.BinOp) and isinstance(op.op, ast.Mod) for n in outside for op in walked(n.test))

@@ -27,7 +27,7 @@ from graphdoc.program.installed import builders
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import Reached, innermost_user
 from graphdoc.source.expressions import is_full
-from graphdoc.source.module import Loop, walked
+from graphdoc.source.module import Loop, each, walked
 from graphdoc.source.paths import covers, key, last_word, targets_of, without_subscripts, words
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import is_container, iterated
@@ -81,7 +81,7 @@ def gradient_asked(sources: SourceTexts, frame: Frame, path: str) -> list[int]:
     if root is None or not path:
         return []
     scope: ast.AST = root if "." in path else bindings.function_around(root, frame.line) or root
-    return sorted({n.lineno for n in walked(scope) if isinstance(n, ast.expr) and _asks(n, path.partition("[")[0])})
+    return sorted({n.lineno for n in each(scope, ast.expr) if _asks(n, path.partition("[")[0])})
 
 
 def is_update_of_its_own(sources: SourceTexts, frame: Frame, path: str) -> bool:
@@ -121,7 +121,7 @@ def is_for_its_effect(sources: SourceTexts, frame: Frame, path: str) -> bool:
         return False
     if any(isinstance(n, ast.Global | ast.Nonlocal) and path in n.names for n in walked(function)):
         return False
-    named = [n for n in walked(function) if isinstance(n, ast.Name) and n.id == path]
+    named = [n for n in each(function, ast.Name) if n.id == path]
     own = {id(n) for n in walked(owner)}
     reads = [n.lineno for n in named if isinstance(n.ctx, ast.Load) and id(n) not in own]
     last = max((f.line for f, _ in bindings.assignments(sources, frame, path) if f.line < owner.lineno), default=0)
@@ -409,7 +409,7 @@ def learns_through(sources: SourceTexts, frame: Frame, name: str, tensors: tuple
 def _walked(sources: SourceTexts, frame: Frame, name: str) -> str:
     """What a loop around the place runs over to give a name its value; the name itself where none does."""
     root = bindings.tree(sources, frame.file)
-    loops = [n for n in walked(root) if isinstance(n, ast.For) and covers(n, frame.line)] if root is not None else []
+    loops = [n for n in each(root, ast.For) if covers(n, frame.line)]
     found = [bindings.dotted(over) for n in reversed(loops) if (over := iterated(n.target, n.iter, name)) is not None]
     return next((path for path in found if path), name)
 
@@ -507,7 +507,7 @@ def _stands_in(root: ast.Module | None, scope: ast.AST, line: int) -> bool:
 
 def _scopes(root: ast.Module) -> Iterator[ast.AST]:
     yield root
-    yield from (n for n in walked(root) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
+    yield from (n for n in each(root, ast.FunctionDef, ast.AsyncFunctionDef))
 
 
 def _written(statement: ast.stmt) -> tuple[ast.expr | None, set[str]]:

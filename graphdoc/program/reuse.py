@@ -19,7 +19,7 @@ from graphdoc.program.gradient_reads import gradients_are_read
 from graphdoc.program.lifetimes import Lifetime, OlderValues
 from graphdoc.program.spans import innermost_user, reached
 from graphdoc.source.expressions import counts, first_index
-from graphdoc.source.module import walked
+from graphdoc.source.module import each
 from graphdoc.source.paths import key, last_word, without_subscripts
 from graphdoc.source.places import Place
 
@@ -104,7 +104,7 @@ def _called_in(sources: SourceTexts, at: Frame, value: ast.expr) -> set[str]:
     if root is None:
         return set()
     behind = made_of(function_around(root, at.line) or root, value, most=MOST_ASSIGNMENTS)
-    return {_callee(n) for e in behind.expressions for n in walked(e) if isinstance(n, ast.Call)}
+    return {_callee(n) for e in behind.expressions for n in each(e, ast.Call)}
 
 
 def _callee(call: ast.Call) -> str:

@@ -9,7 +9,7 @@ from graphdoc.evidence import Event, Frame, Holder, Node, OlderEdge, Package, So
 from graphdoc.evidence.lookup import package_of
 from graphdoc.program.bindings import function_at, source_at, tree
 from graphdoc.program.spans import in_function, innermost_user, node_loop_of
-from graphdoc.source.module import Loop, Source, walked
+from graphdoc.source.module import Loop, Source, each, walked
 from graphdoc.source.paths import covers
 from graphdoc.source.places import Place
 
@@ -157,7 +157,7 @@ def kept_by_package(
 def _is_private(sources: SourceTexts, holder: Holder) -> bool:
     names = {s.key for s in holder.steps if s.kind == "attribute" and s.key.startswith("_")}
     roots = [root for file in sources if (root := tree(sources, file)) is not None]
-    return bool(names - {n.attr for root in roots for n in walked(root) if isinstance(n, ast.Attribute)})
+    return bool(names - {n.attr for root in roots for n in each(root, ast.Attribute)})
 
 
 def _behind_the_arm(sources: SourceTexts, made: Frame, taken: Frame) -> bool:

@@ -11,7 +11,7 @@ from graphdoc.program import bindings
 from graphdoc.program.bindings import scope_at
 from graphdoc.program.spans import frames, in_function, innermost_user
 from graphdoc.source.effects import calls_of
-from graphdoc.source.module import Loop, walked
+from graphdoc.source.module import Loop, each
 from graphdoc.source.paths import blocks_of, covers, last_word
 
 
@@ -132,9 +132,7 @@ def condition(sources: SourceTexts, found: Refused) -> Frame | None:
     update = _update_statement(sources, found, root) if root is not None else None
     if root is None or update is None:
         return None
-    around = [
-        n for n in walked(root) if isinstance(n, ast.If) and covers(n, update.lineno) and not covers(n, found.now.line)
-    ]
+    around = [n for n in each(root, ast.If) if covers(n, update.lineno) and not covers(n, found.now.line)]
     inner = max(around, key=lambda n: n.lineno, default=None)
     return bindings.frame_of(sources, found.now.file, inner.test) if inner is not None else None
 
@@ -148,13 +146,13 @@ def under_condition(sources: SourceTexts, found: Refused) -> tuple[Frame, Frame,
     update = _update_statement(sources, found, root) if root is not None else None
     if root is None or update is None:
         return None
-    owner = next((n for n in walked(root) if isinstance(n, ast.If) and update in n.body), None)
+    owner = next((n for n in each(root, ast.If) if update in n.body), None)
     if owner is None or owner.orelse or covers(owner, found.now.line) or len(owner.body) < 2:
         return None
     text = bindings.text_of(update.value)
     scaler = text.partition(".update(")[0]
     behind = owner.body[owner.body.index(update) + 1 :]
-    if any(scaler in bindings.names_in(n) for s in behind for n in walked(s) if isinstance(n, ast.expr)):
+    if any(scaler in bindings.names_in(n) for s in behind for n in each(s, ast.expr)):
         return None
     file, function = found.now.file, found.now.function
     return bindings.frame_of(sources, file, update, function), bindings.frame_of(sources, file, owner, function), text
@@ -206,7 +204,7 @@ def is_guarded(sources: SourceTexts, step: Frame, backward: Frame) -> bool:
     scope = scope_at(sources, step)
     if scope is None:
         return False
-    around = [n for n in walked(scope) if isinstance(n, ast.If) and covers(n, step.line)]
+    around = [n for n in each(scope, ast.If) if covers(n, step.line)]
     if step.file == backward.file:
         around = [n for n in around if not covers(n, backward.line)]
     return bool(around) and all(any(last_word(c.func) in _LOOKS for c in calls_of(n.test)) for n in around)

@@ -12,7 +12,7 @@ from graphdoc.evidence import Cut, Event, Evidence, Frame, Node, Package, Source
 from graphdoc.evidence.lookup import package_of
 from graphdoc.model import Role, Span
 from graphdoc.program.bindings import call_at, expression_at, statement_at, text_of
-from graphdoc.source.module import Loop, Source, walked
+from graphdoc.source.module import Loop, Source, each, walked
 from graphdoc.source.places import Place
 
 
@@ -345,7 +345,7 @@ def _takes_tensor(sources: SourceTexts, extras: dict[str, Any], line: Frame) -> 
     node: ast.AST | None = expression_at(sources, line) or statement_at(sources, line)
     known = {t.path for t in reached(extras)}
     known |= {t.path.partition("[")[0] for t in reached(extras) if t.requires_grad}
-    read = {ast.unparse(n) for n in walked(node) if isinstance(n, ast.Name | ast.Attribute)} if node else set()
+    read = {ast.unparse(n) for n in each(node, ast.Name, ast.Attribute)} if node else set()
     return bool(known & read)
 
 

@@ -10,7 +10,7 @@ from graphdoc.evidence import Sign, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.exception import warned
 from graphdoc.program.spans import innermost_user
-from graphdoc.source.module import walked
+from graphdoc.source.module import each, walked
 from graphdoc.source.paths import last_word, without_subscripts
 
 if TYPE_CHECKING:
@@ -98,8 +98,8 @@ def _is_behind_a_step(scope: ast.AST, node: ast.AST) -> bool:
     calls = [(_line(n), "step") for n in walked(scope) if _writes_data(n) and _uses_gradient(n)]
     calls += [
         (_line(n), n.func.attr)
-        for n in walked(scope)
-        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in ("step", "backward")
+        for n in each(scope, ast.Call)
+        if isinstance(n.func, ast.Attribute) and n.func.attr in ("step", "backward")
     ]
     above = sorted(c for c in calls if c[0] < _line(node))
     return bool(above) and above[-1][1] == "step"
@@ -180,7 +180,7 @@ def _makes_leaf(node: ast.AST) -> bool:
     """``torch.tensor(model(x)…, requires_grad=True)``, ``torch.tensor(losses, requires_grad=True)``, and a value that
     is cut off and let require gradients: ``model(x).detach().requires_grad_()``."""
     if isinstance(node, ast.Call) and last_word(node.func) == "requires_grad_":
-        return any(last_word(n) in ("detach", "data") for n in walked(node.func) if isinstance(n, ast.Attribute))
+        return any(last_word(n) in ("detach", "data") for n in each(node.func, ast.Attribute))
     if not isinstance(node, ast.Call) or bindings.dotted(node.func).rpartition(".")[2] not in _MAKERS:
         return False
     wanted = any(

@@ -14,7 +14,7 @@ from graphdoc.program.bindings import frame_of, function_around, source_at, stat
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import with_graph
 from graphdoc.program.spans import reached
-from graphdoc.source.module import Source, walked
+from graphdoc.source.module import Source, each, walked
 from graphdoc.source.paths import covers, key, last_word, targets_of
 from graphdoc.source.places import Place
 
@@ -91,11 +91,8 @@ def _follow(
             seen.add(name)
             todo += [
                 n
-                for n in walked(scope)
-                if isinstance(n, ast.Name | ast.Attribute)
-                and isinstance(n.ctx, ast.Load)
-                and text_of(n) == name
-                and not covers(parent, n.lineno)
+                for n in each(scope, ast.Name, ast.Attribute)
+                if isinstance(n.ctx, ast.Load) and text_of(n) == name and not covers(parent, n.lineno)
             ]
     return None, False
 
@@ -211,7 +208,7 @@ def _filled(sources: SourceTexts, frame: Frame, graphs: set[str]) -> dict[str, l
     """The lists into which the frame's file puts tensors that have a graph there, and where each of these stands."""
     out: dict[str, list[Frame]] = {}
     for kept, call in _filling(bindings.tree(sources, frame.file)):
-        names = [n for a in call.args for n in walked(a) if isinstance(n, ast.Name) and n.id in graphs]
+        names = [n for a in call.args for n in each(a, ast.Name) if n.id in graphs]
         found = [bindings.frame_of(sources, frame.file, n, frame.function) for n in names]
         if found:
             out.setdefault(bindings.text_of(kept), []).extend(found)
@@ -220,8 +217,8 @@ def _filled(sources: SourceTexts, frame: Frame, graphs: set[str]) -> dict[str, l
 
 def _filling(scope: ast.AST | None) -> Iterator[tuple[ast.expr, ast.Call]]:
     """The calls that put something into a list, each with the list."""
-    for n in walked(scope) if scope is not None else ():
-        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in ("append", "insert"):
+    for n in each(scope, ast.Call):
+        if isinstance(n.func, ast.Attribute) and n.func.attr in ("append", "insert"):
             yield n.func.value, n
 
 
@@ -231,8 +228,7 @@ def _read_before(sources: SourceTexts, frame: Frame, name: str) -> bool:
     filled = {id(kept) for kept, _ in _filling(scope)}
     return any(
         bindings.text_of(n) == name and isinstance(n.ctx, ast.Load) and id(n) not in filled and n.lineno < frame.line
-        for n in (walked(scope) if scope is not None else ())
-        if isinstance(n, ast.Name | ast.Attribute)
+        for n in each(scope, ast.Name, ast.Attribute)
     )
 
 
@@ -358,17 +354,16 @@ def plain_number(sources: SourceTexts, frame: Frame | None, name: str, kind: str
 
 def _converts(node: ast.AST) -> bool:
     """Whether an expression takes numbers out of tensors by its own calls."""
-    for call in walked(node):
-        if isinstance(call, ast.Call):
-            method = isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS
-            if method or (isinstance(call.func, ast.Name) and call.func.id in _FUNCTIONS):
-                return True
+    for call in each(node, ast.Call):
+        method = isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS
+        if method or (isinstance(call.func, ast.Name) and call.func.id in _FUNCTIONS):
+            return True
     return False
 
 
 def _converting_functions(sources: SourceTexts, value: ast.expr) -> list[Frame]:
     """The ``return`` of each function of the sources that the expression calls by name, where that converts."""
-    called = {bindings.text_of(n.func).rpartition(".")[2]: None for n in walked(value) if isinstance(n, ast.Call)}
+    called = {bindings.text_of(n.func).rpartition(".")[2]: None for n in each(value, ast.Call)}
     return [
         bindings.frame_of(sources, file, given, node.name)
         for file in sources

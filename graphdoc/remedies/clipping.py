@@ -15,6 +15,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.singular_points import frame_of
 from graphdoc.program.spans import code_at, innermost_user, level_of, place
 from graphdoc.source.effects import calls_method
+from graphdoc.source.module import each
 from graphdoc.source.paths import last_word, parse_expression, plain_names
 from graphdoc.source.places import Place
 
@@ -199,7 +200,7 @@ def step_place(sources: SourceTexts, backward: Frame, cleared: Frame | None) -> 
     for later in block[at + 1 :]:
         if thrown is not None and thrown is not later and any(n is thrown for n in ast.walk(later)):
             return source.place(thrown), True
-        called = {last_word(n.func) for n in ast.walk(later) if isinstance(n, ast.Call)}
+        called = {last_word(n.func) for n in each(later, ast.Call)}
         if called & _ENDS:
             break
         anchor = later if called & _CHANGES else anchor

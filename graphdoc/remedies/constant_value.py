@@ -43,7 +43,7 @@ from graphdoc.program.overwrites import (
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import code_at, once_a_batch, place, where, within_a_loop
 from graphdoc.remedies.recording import open_at_loop
-from graphdoc.source.module import Source
+from graphdoc.source.module import Source, each
 from graphdoc.source.paths import covers, key, pairs
 from graphdoc.source.places import Place
 from graphdoc.story.older_graph import distinct_carries, earlier_uses, paths_of
@@ -417,7 +417,7 @@ def _twin(sources: SourceTexts, frame: Frame, path: str) -> str:
     used = statement_around(scope, frame) if scope is not None else None
     if root is None or scope is None or used is None or not holder or not name.isidentifier():
         return ""
-    reads = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
+    reads = [n for n in each(scope, ast.Name) if n.id == name and isinstance(n.ctx, ast.Load)]
     if not all(_apart(scope, used, n) for n in reads):
         return ""
     bound = [s for s in statements(scope) if any(is_name(t, name) for t, _ in pairs(s))]
@@ -426,8 +426,8 @@ def _twin(sources: SourceTexts, frame: Frame, path: str) -> str:
     fresh = next(value for t, value in pairs(bound[0]) if is_name(t, name))
     kept = [
         value
-        for s in ast.walk(root)
-        if isinstance(s, ast.Assign) and not (scope.lineno <= s.lineno <= (scope.end_lineno or s.lineno))
+        for s in each(root, ast.Assign)
+        if not (scope.lineno <= s.lineno <= (scope.end_lineno or s.lineno))
         for t, value in pairs(s)
         if ast.unparse(t) == path
     ]
@@ -436,11 +436,10 @@ def _twin(sources: SourceTexts, frame: Frame, path: str) -> str:
 
 def _apart(scope: ast.AST, one: ast.AST, other: ast.AST) -> bool:
     """Whether two parts of a function stand in different arms of one branch, so that only one of them runs."""
-    for branch in ast.walk(scope):
-        if isinstance(branch, ast.If):
-            arms = [{id(n) for s in arm for n in ast.walk(s)} for arm in (branch.body, branch.orelse)]
-            if any(id(one) in a and id(other) in b for a, b in (arms, arms[::-1])):
-                return True
+    for branch in each(scope, ast.If):
+        arms = [{id(n) for s in arm for n in ast.walk(s)} for arm in (branch.body, branch.orelse)]
+        if any(id(one) in a and id(other) in b for a, b in (arms, arms[::-1])):
+            return True
     return False
 
 

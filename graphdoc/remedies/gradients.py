@@ -22,7 +22,7 @@ from graphdoc.program.spans import in_function, innermost, innermost_user, place
 from graphdoc.remedies.fix_places import remedy_at, to_finish
 from graphdoc.remedies.open_derivatives import open_gradients
 from graphdoc.source.expressions import Use, is_one_of_many, use_of
-from graphdoc.source.module import Source
+from graphdoc.source.module import Source, each
 from graphdoc.source.paths import last_word
 from graphdoc.source.places import Place
 
@@ -82,7 +82,7 @@ def _read_as_number(sources: SourceTexts, frame: Frame | None, name: str) -> boo
     scope = bindings.scope_at(sources, frame)
     if frame is None or scope is None or not name or len(bindings.assignments(sources, frame, name)) < 2:
         return False
-    calls = [n for n in ast.walk(scope) if isinstance(n, ast.Call) and n.lineno > frame.line]
+    calls = [n for n in each(scope, ast.Call) if n.lineno > frame.line]
     return any(bindings.text_of(n) in (f"{name}.item()", f"float({name})") for n in calls)
 
 
@@ -117,9 +117,9 @@ def _read_on(sources: SourceTexts, frame: Frame | None, name: str) -> Frame | No
     scope = bindings.scope_at(sources, frame)
     if frame is None or scope is None or len(made) != 1:
         return None
-    lines = {n.lineno for n in ast.walk(scope) if isinstance(n, ast.Name) and bindings.is_name(n, name)}
+    lines = {n.lineno for n in each(scope, ast.Name) if bindings.is_name(n, name)}
     value = made[0][1]
-    given = [n for n in ast.walk(scope) if isinstance(n, ast.Assign) and n.value is value]
+    given = [n for n in each(scope, ast.Assign) if n.value is value]
     if not given or not bindings.is_name(given[0].targets[0], name) or len(lines - {given[0].lineno, frame.line}) < 1:
         return None
     return bindings.frame_of(sources, frame.file, value)
@@ -445,7 +445,7 @@ def is_scored(sources: SourceTexts, cut: Cut) -> bool:
     if frame is None or root is None:
         return False
     bound = set(bound_names(sources, frame))
-    calls = (n for n in ast.walk(root) if isinstance(n, ast.Call) and n.args and last_word(n.func) == "log_prob")
+    calls = (n for n in each(root, ast.Call) if n.args and last_word(n.func) == "log_prob")
     return any(bound & {*bindings.names_in(n.args[0])} for n in calls)
 
 
@@ -467,7 +467,7 @@ def _summed(sources: SourceTexts, extras: dict[str, Any], drawn: Frame, loss: Fr
     call = bindings.call_at(sources, loss)
     root = bindings.text_of(call.func.value) if call is not None and isinstance(call.func, ast.Attribute) else ""
     told = bindings.assignments(sources, loss, root)
-    shapes = [_shape(extras, n.id) for n in ast.walk(told[0][1]) if isinstance(n, ast.Name)] if told else []
+    shapes = [_shape(extras, n.id) for n in each(told[0][1], ast.Name)] if told else []
     return sample not in shapes and sample[:-1] in shapes
 
 

@@ -28,7 +28,7 @@ from graphdoc.program.refused_writes import RefusedWrite, flags_of, gradient_ask
 from graphdoc.program.spans import code_at, innermost_user, place, where
 from graphdoc.program.update_function import scene
 from graphdoc.program.writers import By, Writer, entry_written
-from graphdoc.source.module import Source
+from graphdoc.source.module import Source, each
 from graphdoc.source.paths import last_word
 from graphdoc.source.places import Place
 
@@ -335,8 +335,8 @@ def _registered(sources: SourceTexts, frame: Frame) -> Iterator[Frame]:
     wanted = owner.rpartition(".")[2] if name == "__call__" else name
     for file in sources:
         root = tree(sources, file)
-        for node in ast.walk(root) if root is not None else ():
-            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        for node in each(root, ast.Call):
+            if not isinstance(node.func, ast.Attribute):
                 continue
             if node.func.attr in REGISTERING and node.args and _is_hook(root, node.args[0], wanted, name == "__call__"):
                 yield frame_of(sources, file, node)

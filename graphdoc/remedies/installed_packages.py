@@ -17,6 +17,7 @@ from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import innermost_user, node_loop_of, place, where
 from graphdoc.program.writers import By
+from graphdoc.source.module import each
 from graphdoc.source.paths import last_word
 
 # A cache of an installed package that keeps a graph: to be switched off where it was switched on, or cleared.
@@ -84,7 +85,7 @@ def _is_bound_again(sources: SourceTexts, failing: Event | None, name: str) -> b
     loop = node_loop_of(sources, call) if call is not None else None
     if call is None or loop is None:
         return False
-    bound = [s for s in ast.walk(loop) if isinstance(s, ast.Assign) and s.lineno <= call.line]
+    bound = [s for s in each(loop, ast.Assign) if s.lineno <= call.line]
     given = [s.value for s in bound if any(ast.unparse(t) == name for t in s.targets)]
     return bool(given) and all(not _is_own(sources, value) for value in given)
 

@@ -15,6 +15,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made
 from graphdoc.program.spans import place, where
 from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.source.module import each
 from graphdoc.source.paths import last_word
 from graphdoc.story.missing_graph import named
 from graphdoc.story.wording import listing
@@ -140,7 +141,7 @@ def used_up(sources: SourceTexts) -> tuple[Remedy, ...]:
     found = []
     for file in sources:
         root = bindings.tree(sources, file) or ast.Module([], [])
-        scopes = [root, *(n for n in ast.walk(root) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))]
+        scopes = [root, *(n for n in each(root, ast.FunctionDef, ast.AsyncFunctionDef))]
         for scope in scopes:
             found += [bindings.frame_of(sources, file, value) for value in _generators(scope)]
     return tuple(

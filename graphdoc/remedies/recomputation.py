@@ -19,6 +19,7 @@ from graphdoc.program.spans import code_at, in_function, innermost_user, loop_of
 from graphdoc.remedies.carried_value import detach_behind_step
 from graphdoc.remedies.fix_places import applies, titled, unique, written
 from graphdoc.remedies.sum_of_rounds import sum_of_rounds
+from graphdoc.source.module import each
 from graphdoc.source.paths import blocks_of, key, pairs, plain_names, targets_of
 from graphdoc.story.older_graph import MOST_PLACES, adding, distinct_carries
 from graphdoc.story.wording import listing
@@ -231,7 +232,7 @@ def _inner_reader(sources: SourceTexts, made: Frame, stack: list[Frame]) -> Fram
         inner = function_around(root, frame.line) if frame.file == made.file else None
         if inner is None or inner is outer or not any(n is inner for n in ast.walk(outer)):
             continue
-        given = {n.arg for n in ast.walk(inner) if isinstance(n, ast.arg)}  # what it is given is another variable
+        given = {n.arg for n in each(inner, ast.arg)}  # what it is given is another variable
         own = given | plain_names(inner, ast.Store)
         read = plain_names(inner, ast.Load)
         if read & names - own:

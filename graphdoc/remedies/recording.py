@@ -29,6 +29,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import frames, innermost, innermost_user, place, span, where
 from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.source.module import each
 from graphdoc.source.paths import (
     blocks_of,
     covers,
@@ -79,7 +80,7 @@ def open_at_calls(sources: SourceTexts, stack: Sequence[Frame], file: str, funct
     scope = scope_at(sources, caller)
     if caller is None or scope is None:
         return ""
-    calls = [n for n in ast.walk(scope) if isinstance(n, ast.Call) and covers(n, caller.line)]
+    calls = [n for n in each(scope, ast.Call) if covers(n, caller.line)]
     here = next((c for c in calls if frame_of(sources, caller.file, c).extent == caller.extent), None)
     if here is None:
         return ""
@@ -381,11 +382,10 @@ def _function_of(sources: SourceTexts, switch: Frame) -> tuple[int, int] | None:
     if root is None:
         return None
     found = 1, sources[switch.file].count("\n") + 1
-    for node in ast.walk(root):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            first = first_line(node)
-            if first <= switch.line <= (node.end_lineno or first) and first >= found[0]:
-                found = first, node.end_lineno or first
+    for node in each(root, ast.FunctionDef, ast.AsyncFunctionDef):
+        first = first_line(node)
+        if first <= switch.line <= (node.end_lineno or first) and first >= found[0]:
+            found = first, node.end_lineno or first
     return found
 
 
@@ -451,7 +451,7 @@ def _filled(statement: ast.AST) -> list[str]:
 def _modules_of(block: ast.With | ast.AsyncWith, parameters: Collection[str]) -> list[str]:
     """The modules with parameters that a block calls by name, each once, in their order."""
     steps = {step for name in parameters for step in name.split(".")[:-1]}
-    calls = [n for s in block.body for n in ast.walk(s) if isinstance(n, ast.Call)]
+    calls = [n for s in block.body for n in each(s, ast.Call)]
     named = sorted((c for c in calls if is_path(c.func)), key=lambda c: (c.lineno, c.col_offset))
     return list(dict.fromkeys(f"`{key(c.func)}`" for c in named if key(c.func).rpartition(".")[2] in steps))
 
@@ -571,7 +571,7 @@ def of_other_branch(sources: SourceTexts, start: Frame, value: ast.expr, wanted:
     """Zero times the expression by which the other branch of an ``if`` binds the same name; none where that reads what
     only this branch has."""
     root = bindings.tree(sources, start.file)
-    around = [n for n in ast.walk(root) if isinstance(n, ast.If) and covers(n, start.line)] if root is not None else []
+    around = [n for n in each(root, ast.If) if covers(n, start.line)]
     for branch in reversed(around):
         here, other = branch.body, branch.orelse
         if not any(covers(s, start.line) for s in here):

@@ -31,6 +31,7 @@ from graphdoc.remedies.fix_places import applies, unique
 from graphdoc.remedies.installed_packages import without_cache
 from graphdoc.remedies.recomputation import compute_again, with_what_it_is_made_of
 from graphdoc.remedies.sum_of_rounds import lost
+from graphdoc.source.module import each
 from graphdoc.source.paths import covers, last_word
 from graphdoc.story.older_graph import cached_with, called, distinct_carries
 from graphdoc.story.wording import folded
@@ -177,7 +178,7 @@ def _targets(statement: ast.stmt) -> Iterator[tuple[str, tuple[int, ...]]]:
 
 
 def _names(scope: ast.AST) -> list[ast.Name]:
-    return [n for n in ast.walk(scope) if isinstance(n, ast.Name)]
+    return list(each(scope, ast.Name))
 
 
 def _reads(sources: SourceTexts, file: str, scope: ast.AST, name: str) -> list[Frame]:

@@ -16,7 +16,7 @@ from graphdoc.program.container_entries import user_frames
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import in_function, innermost_user, loop_of, place, where
-from graphdoc.source.module import Loop, Source
+from graphdoc.source.module import Loop, Source, each
 from graphdoc.source.paths import covers, key, plain_names, targets_of
 from graphdoc.source.places import Place
 from graphdoc.story.older_graph import distinct_carries
@@ -42,7 +42,7 @@ def sum_of_rounds(program: Program, reuse: Reuse) -> list[Remedy]:
         start = _start(source, loop, name)
         if branch is None or not start or not _only_added(source, loop, branch, name):
             continue
-        steps = [n.lineno for n in ast.walk(branch) if isinstance(n, ast.Attribute) and n.attr == "step"]
+        steps = [n.lineno for n in each(branch, ast.Attribute) if n.attr == "step"]
         last = max([call.line, *steps, *(n.lineno for n in _reads(branch, name))])
         behind = [s for s in branch.body if covers(s, last)][-1:]
         if not behind:
@@ -106,8 +106,8 @@ def _adds(statement: ast.stmt, name: str) -> bool:
 
 def _reads(node: ast.AST, name: str) -> list[ast.Name]:
     """Where a name is read, as in ``x += 1`` too."""
-    added = {id(n.target) for n in ast.walk(node) if isinstance(n, ast.AugAssign)}
-    found = [n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == name]
+    added = {id(n.target) for n in each(node, ast.AugAssign)}
+    found = [n for n in each(node, ast.Name) if n.id == name]
     return [n for n in found if isinstance(n.ctx, ast.Load) or id(n) in added]
 
 
@@ -269,9 +269,9 @@ def _summed_at(sources: SourceTexts, frame: Frame, loop: Frame) -> str:
     if function is None or not isinstance(statement.target, ast.Attribute):
         return ""
     path = key(statement.target)
-    read = [n for n in ast.walk(function) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load)]
+    read = [n for n in each(function, ast.Attribute) if isinstance(n.ctx, ast.Load)]
     inside = [n for n in read if key(n) == path and loop.line <= n.lineno <= loop.end_line]
-    given = [n for n in ast.walk(function) if isinstance(n, ast.Assign) and path in {key(t) for t in targets_of(n)}]
+    given = [n for n in each(function, ast.Assign) if path in {key(t) for t in targets_of(n)}]
     return "" if inside or given or not covers(function, loop.line) else path
 
 

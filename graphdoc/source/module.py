@@ -10,9 +10,14 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from itertools import takewhile
+from typing import TypeVar, overload
 
 from graphdoc.source.paths import is_path, key, last_word, parse_expression, same, targets_of
 from graphdoc.source.places import Argument, Call, Expression, Place, Statement
+
+_One = TypeVar("_One", bound=ast.AST)
+_Two = TypeVar("_Two", bound=ast.AST)
+_Three = TypeVar("_Three", bound=ast.AST)
 
 # A file's text as lines: offsets, line ends, indentation.
 
@@ -165,6 +170,19 @@ def _syntax(code: str) -> _Syntax:
 def walked(root: ast.AST) -> tuple[ast.AST, ...]:
     """Every node below a node of a tree that nobody changes, itself first, as ``ast.walk`` gives them."""
     return tuple(ast.walk(root))
+
+
+@overload
+def each(root: ast.AST | None, kind: type[_One], /) -> Iterator[_One]: ...
+@overload
+def each(root: ast.AST | None, kind: type[_One], other: type[_Two], /) -> Iterator[_One | _Two]: ...
+@overload
+def each(
+    root: ast.AST | None, kind: type[_One], other: type[_Two], third: type[_Three], /
+) -> Iterator[_One | _Two | _Three]: ...
+def each(root: ast.AST | None, /, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
+    """The nodes of these kinds in a piece of code, itself included, outermost first; none of no code."""
+    return (node for node in walked(root) if isinstance(node, kinds)) if root is not None else iter(())
 
 
 def values_of(root: ast.AST | None, name: str) -> list[ast.expr]:

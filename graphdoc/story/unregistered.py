@@ -18,7 +18,7 @@ from graphdoc.program.modules_in_source import written_into
 from graphdoc.program.optimizer_places import made
 from graphdoc.program.proof import Proof, name_of
 from graphdoc.program.spans import code_at, innermost_user, place, short_code, span, span_of, where
-from graphdoc.source.module import values_of
+from graphdoc.source.module import each, values_of
 from graphdoc.source.paths import parse_expression
 from graphdoc.story.wording import folded, listing, opening, optimizer_of
 
@@ -34,8 +34,8 @@ def bypassed(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> F
     detached = next(
         (
             n.value.left
-            for n in ast.walk(node or ast.Module([], []))
-            if isinstance(n, ast.Attribute) and n.attr in ("detach", "data") and isinstance(n.value, ast.BinOp)
+            for n in each(node, ast.Attribute)
+            if n.attr in ("detach", "data") and isinstance(n.value, ast.BinOp)
         ),
         None,
     )
@@ -97,8 +97,8 @@ def flagged_buffer(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
 
 def _registering(owner: ast.ClassDef, names: list[str]) -> Iterator[ast.Call]:
     """The calls that register these names, which may be put together: ``f"table_{name}"``."""
-    for node in ast.walk(owner):
-        if isinstance(node, ast.Call) and bindings.dotted(node.func).endswith(".register_buffer"):
+    for node in each(owner, ast.Call):
+        if bindings.dotted(node.func).endswith(".register_buffer"):
             given = bindings.argument(node, 0, "name")
             if isinstance(given, ast.Constant):
                 pattern = re.escape(str(given.value))
@@ -312,7 +312,7 @@ def _is_filled(sources: SourceTexts, file: str, cls: str, value: ast.expr, name:
     if filled:
         return False
     owners = _classes(sources, file, cls)
-    loops = [node for owner in owners for node in ast.walk(owner) if isinstance(node, ast.For)]
+    loops = [node for owner in owners for node in each(owner, ast.For)]
     return any(_fills(node, name) for loop in loops for node in ast.walk(loop))
 
 
@@ -363,8 +363,8 @@ def none_registered(sources: SourceTexts, frame: Frame, given: ast.expr) -> Find
         (attribute, bindings.frame_of(sources, file, node.value), isinstance(node.value, ast.Dict | ast.DictComp))
         for file in sources
         for cls in _classes(sources, file, made_by)
-        for node in ast.walk(cls)
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and _makes_layers(node.value)
+        for node in each(cls, ast.Assign)
+        if len(node.targets) == 1 and _makes_layers(node.value)
         if (attribute := bindings.text_of(node.targets[0])).startswith("self.")
     ]
     if not found:
@@ -406,7 +406,7 @@ def _makes_layers(value: ast.expr) -> bool:
     """Whether a list or dict is written here, with calls of ``torch.nn``'s classes in it."""
     if not isinstance(value, ast.List | ast.ListComp | ast.Dict | ast.DictComp):
         return False
-    called = [bindings.dotted(n.func) for n in ast.walk(value) if isinstance(n, ast.Call)]
+    called = [bindings.dotted(n.func) for n in each(value, ast.Call)]
     return any(re.fullmatch(r"(?:torch\.)?nn\.[A-Z]\w*", name) and not name.endswith("Parameter") for name in called)
 
 

@@ -14,6 +14,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import Reached, reached, span
 from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.source.module import each
 from graphdoc.source.paths import covers
 from graphdoc.story.wording import listing
 
@@ -170,8 +171,8 @@ def _store(sources: SourceTexts, tensor: Reached) -> Frame | None:
     around = bindings.function_around(root, made.line) if root is not None else None
     found = [
         n
-        for n in ast.walk(root or ast.Module([], []))
-        if isinstance(n, ast.Assign) and not isinstance(n.value, ast.Constant)
+        for n in each(root, ast.Assign)
+        if not isinstance(n.value, ast.Constant)
         if any(isinstance(t, ast.Attribute) and t.attr == attribute for t in n.targets)
     ]
     inside = [n for n in found if around is not None and covers(around, n.lineno)]

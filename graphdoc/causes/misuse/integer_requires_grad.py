@@ -13,6 +13,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import span
 from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.source.module import each
 
 PAGE = Page(
     code="GD504",
@@ -113,7 +114,7 @@ def _is_inferred(made: ast.expr) -> bool:
     """Whether numbers alone, as they are written, give a tensor its type: ``torch.tensor([0] * n)``."""
     if not isinstance(made, ast.Call) or bindings.text_of(made.func) != "torch.tensor" or len(made.args) != 1:
         return False
-    numbers = [n.value for n in ast.walk(made.args[0]) if isinstance(n, ast.Constant)]
+    numbers = [n.value for n in each(made.args[0], ast.Constant)]
     return not made.keywords and any(type(n) is int for n in numbers) and not any(type(n) is bool for n in numbers)
 
 
@@ -135,8 +136,8 @@ def _origin(sources: SourceTexts, frame: Frame | None) -> tuple[str, tuple[Span,
     root = bindings.tree(sources, frame.file) if frame else None
     if frame is None or root is None:
         return "", ()
-    for node in ast.walk(root):
-        if isinstance(node, ast.Attribute) and node.attr.startswith("requires_grad") and node.lineno == frame.line:
+    for node in each(root, ast.Attribute):
+        if node.attr.startswith("requires_grad") and node.lineno == frame.line:
             name = bindings.text_of(node.value)
             made = bindings.assignments(sources, frame, name)[:1]
             return name, tuple(span("created", f, f"`{name}` is made here") for f, _ in made)

@@ -11,6 +11,7 @@ from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, place, span
+from graphdoc.source.module import each
 
 PAGE = Page(
     code="GD505",
@@ -124,7 +125,7 @@ def _recorded_already(sources: SourceTexts, name: str, statement: Frame | None) 
 def _grad_read(sources: SourceTexts, statement: Frame, name: str) -> bool:
     """Whether the file reads `.grad` of this very name."""
     root = bindings.tree(sources, statement.file)
-    reads = (n for n in ast.walk(root) if isinstance(n, ast.Attribute) and n.attr == "grad") if root else ()
+    reads = (n for n in each(root, ast.Attribute) if n.attr == "grad") if root else ()
     return any(bindings.text_of(n.value) == name for n in reads)
 
 

@@ -17,6 +17,7 @@ from graphdoc.program.spans import innermost, place, span, span_of, where
 from graphdoc.program.values_taken_out import plain_number
 from graphdoc.remedies.recording import NOTE, is_no_tensor, of_other_branch
 from graphdoc.source.expressions import is_number
+from graphdoc.source.module import each
 from graphdoc.source.paths import plain_names
 from graphdoc.story.missing_graph import facts_of, find_cut, loss_made, recording_was_on, story, weigh, without_graph
 
@@ -247,7 +248,7 @@ def _adds(sources: SourceTexts, at: Frame) -> bool:
 
 def _names_at(sources: SourceTexts, frame: Frame) -> list[str]:
     root = bindings.tree(sources, frame.file)
-    lines = [n for n in ast.walk(root) if isinstance(n, ast.stmt) and n.lineno == frame.line] if root else []
+    lines = [n for n in each(root, ast.stmt) if n.lineno == frame.line] if root else []
     return [n for statement in lines for n in bindings.names_in(statement)][:12]
 
 

@@ -15,6 +15,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import span, span_of
 from graphdoc.remedies.learning import unfreeze, used_up
+from graphdoc.source.module import each
 from graphdoc.source.paths import covers
 from graphdoc.story.missing_graph import (
     FORWARD,
@@ -264,7 +265,7 @@ def _named(root: ast.Module, node: ast.AST, frozen: ast.expr) -> list[str]:
     line = getattr(node, "lineno", 0)
     names = bindings.names_in(frozen)
     around = bindings.function_around(root, line)
-    loops = [n for n in ast.walk(root) if isinstance(n, ast.For) and covers(n, line)]
+    loops = [n for n in each(root, ast.For) if covers(n, line)]
     for loop in loops:
         if set(names) & set(bindings.names_in(loop.target)):
             names = bindings.names_in(_bound(around or root, loop.iter))
@@ -276,9 +277,7 @@ def _bound(scope: ast.AST, value: ast.expr) -> ast.expr:
     """What a loop runs over, behind a name that one statement of the same scope binds."""
     if not isinstance(value, ast.Name):
         return value
-    made = [
-        n.value for n in ast.walk(scope) if isinstance(n, ast.Assign) and bindings.names_in(n.targets[0]) == [value.id]
-    ]
+    made = [n.value for n in each(scope, ast.Assign) if bindings.names_in(n.targets[0]) == [value.id]]
     return made[0] if len(made) == 1 else value
 
 

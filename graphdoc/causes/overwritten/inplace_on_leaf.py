@@ -28,6 +28,7 @@ from graphdoc.program.refused_writes import (
 )
 from graphdoc.program.spans import loop_of, place, span, where
 from graphdoc.remedies.in_place_write import SAME, without_flag
+from graphdoc.source.module import each
 from graphdoc.source.paths import covers
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.overwrite import told_written_back
@@ -180,11 +181,11 @@ def _is_update(sources: SourceTexts, parameters: list[Parameter], frame: Frame, 
 def _is_looped(sources: SourceTexts, frame: Frame, path: str) -> bool:
     """Whether the written name is the variable of a loop around the write, in which nothing reads it afterwards."""
     root = tree(sources, frame.file)
-    loops = [n for n in ast.walk(root) if isinstance(n, ast.For)] if root is not None else []
+    loops = list(each(root, ast.For))
     around = [n for n in loops if covers(n, frame.line) and path in names_in(n.target)]
     if not around:
         return False
-    later = (n for n in ast.walk(max(around, key=lambda n: n.lineno)) if isinstance(n, ast.Name) and n.id == path)
+    later = (n for n in each(max(around, key=lambda n: n.lineno), ast.Name) if n.id == path)
     return not any(n.lineno > (frame.end_line or frame.line) for n in later)
 
 

@@ -15,6 +15,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import place, span
 from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.source.module import each
 from graphdoc.source.paths import last_word
 from graphdoc.story.message_alone import from_message
 
@@ -194,7 +195,7 @@ def _mapped(sources: SourceTexts, frame: Frame, call: ast.Call, path: str) -> st
     if function is None:
         return ""
     given = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
-    statement = next((n for n in ast.walk(function) if isinstance(n, ast.stmt) and _at(n, frame.line)), None)
+    statement = next((n for n in each(function, ast.stmt) if _at(n, frame.line)), None)
     read = [n.partition(".")[0] for n in (*names_in(call), *names_in(statement))]
     return next((n for n in read if n in given and n not in (path, "self")), "")
 

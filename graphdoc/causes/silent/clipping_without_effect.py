@@ -14,6 +14,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import innermost_user, place, span_of
 from graphdoc.remedies.clipping import clip_beside, moved_with
+from graphdoc.source.module import each
 from graphdoc.story.unregistered import nothing_left
 from graphdoc.story.wording import folded, optimizer_of
 
@@ -106,7 +107,7 @@ def _is_measure(sources: SourceTexts, sign: Sign) -> bool:
     frame = innermost_user(sign.stack)
     call = bindings.call_at(sources, frame)
     root = bindings.tree(sources, frame.file) if frame is not None else None
-    alone = [n.value for n in ast.walk(root) if isinstance(n, ast.Expr)] if root is not None else []
+    alone = [n.value for n in each(root, ast.Expr)]
     return call is not None and not any(
         isinstance(value, ast.Call) and (value.lineno, value.col_offset) == (call.lineno, call.col_offset)
         for value in alone

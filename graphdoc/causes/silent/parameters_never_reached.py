@@ -14,6 +14,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import binding_behind, made, returned
 from graphdoc.program.proof import name_of
 from graphdoc.program.spans import place
+from graphdoc.source.module import each
 from graphdoc.story.unregistered import (
     bypassed,
     flagged_buffer,
@@ -139,8 +140,7 @@ def _used_up(
     at, call = returned(sources, making) or (making.frame(sources), making.statement.value)
     groups = [
         value
-        for node in ast.walk(call)
-        if isinstance(node, ast.Dict)
+        for node in each(call, ast.Dict)
         for key, value in zip(node.keys, node.values, strict=True)
         if isinstance(key, ast.Constant) and key.value == "params"
     ]

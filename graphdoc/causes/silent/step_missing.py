@@ -14,6 +14,7 @@ from graphdoc.program.optimizer_places import may_step, spelled, written_step
 from graphdoc.program.proof import Proof, first_sign, name_of
 from graphdoc.program.spans import innermost, span, span_of
 from graphdoc.remedies.clipping import step_place
+from graphdoc.source.module import each
 from graphdoc.story.wording import folded, optimizer_of
 
 PAGE = Page(
@@ -135,7 +136,7 @@ def _uses_gradients(sources: SourceTexts, sign: Sign) -> bool:
             continue
         root = bindings.tree(sources, file) or ast.Module([], [])
         parents = {id(child): node for node in ast.walk(root) for child in ast.iter_child_nodes(node)}
-        reads = [n for n in ast.walk(root) if isinstance(n, ast.Attribute) and n.attr == "grad"]
+        reads = [n for n in each(root, ast.Attribute) if n.attr == "grad"]
         if any(isinstance(n.ctx, ast.Load) and not _only_looks(n, parents) for n in reads):
             return True
     return False
