@@ -56,9 +56,9 @@ _MEASURED = ("suspect-unreached", "suspect-zero", "suspect-function", "suspect-u
 UNCOMPILED = ":uncompiled"
 """Of a mode: `torch.compile` compiles nothing, so that each operation is seen."""
 _LOOKED_FOR = {
-    "writes": "who wrote",
+    "writes": "what changed the tensor",
     "compiled": "each operation, without torch.compile",
-    "hidden": "who wrote to parameters between a forward and its backward",
+    "hidden": "what changed parameters between a forward and its backward",
     "cuts": "where the graph was cut",
     "suspicion": "whether a graph is cut somewhere",
     "product": "why the gradient of a gradient is zero",
@@ -245,7 +245,7 @@ def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop) 
     ended_how = _how(ended, limit)
     otherwise = "did not fail in the same way" if evidence.raised is not None else "saw nothing more"
     evidence.extras["second_run"] = (
-        f"a second run that was to tell more {otherwise} ({ended_how}), so the first run alone speaks"
+        f"a second run, made to see more, {otherwise} ({ended_how}): the report is of the first run"
     )
     return evidence
 
@@ -264,12 +264,12 @@ def _without_compile(evidence: Evidence, second: Evidence | None, ended: Ended) 
     alike = SECOND_TIME if message_of(evidence.raised, *SECOND_TIME) else VERSION
     if second is not None and message_of(second.raised, *alike):
         second.exit_status, second.seconds = evidence.exit_status, evidence.seconds
-        second.extras["second_run"] = f"the program fails in the same way {off}: what is told was seen in such a run"
+        second.extras["second_run"] = f"the program fails in the same way {off}: the report is of such a run"
         return second
     if second is None and ended.exit_status == 0 and not (ended.timed_out or ended.refused or ended.stopped):
         evidence.extras["second_run"] = f"{off} the program ran to its end: only what is compiled fails"
     else:
-        evidence.extras["second_run"] = f"a second run {off} told nothing more, so the first run alone speaks"
+        evidence.extras["second_run"] = f"a second run {off} told nothing more: the report is of the first run"
     return evidence
 
 

@@ -117,6 +117,11 @@ class Birth:
         return self.text("shows")
 
     @property
+    def in_step(self) -> bool:
+        """An optimizer's step was under way."""
+        return bool(self.facts.get("in_step"))
+
+    @property
     def inner(self) -> bool:
         """Python code of the user's ran in the backward pass: a custom Function or a hook."""
         return bool(self.facts.get("inner"))

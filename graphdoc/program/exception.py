@@ -76,8 +76,10 @@ def field_of(raised: Raised | None, name: str, *ids: str) -> str:
 
 
 def first_line(message: str) -> str:
-    """The first line of the exception's text, for a fact."""
-    return next(iter(message[:LONGEST].strip().splitlines()), "")[:160]
+    """The first line of the exception's text, for a fact; of a long one the sentences that are short."""
+    line = next(iter(message[:LONGEST].strip().splitlines()), "")
+    short = line[:160]
+    return short if len(line) <= 160 or ". " not in short else short[: short.rindex(". ") + 1]
 
 
 def met_none(message: str) -> bool:

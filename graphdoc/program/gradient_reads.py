@@ -231,14 +231,15 @@ def _written_through(sources: SourceTexts, file: str, name: str, line: int) -> b
 
 
 def _kept(sources: SourceTexts, file: str, name: str, line: int) -> list[Frame]:
-    """The expressions that keep a ``.grad`` without a copy: in the function around a line, under a name of its own;
+    """The expressions that keep a ``.grad`` without a copy: in the function around a line, those under ``name`` first;
     where there are none, those that a function of the program returns."""
     root = bindings.tree(sources, file)
     scope = (bindings.function_around(root, line) or root) if root is not None else None
     if scope is not None:
         given = [n for n in bindings.shallow(scope) if isinstance(n, ast.Assign) and _has_names(n)]
-        own = [e for n in given for e in _uncopied(n)]
-        if any(bindings.text_of(t) == name for n in given if _uncopied(n) for t in n.targets):
+        named = [n for n in given if any(bindings.text_of(t) == name for t in n.targets)]
+        if any(_uncopied(n) for n in named):
+            own = [e for n in (*named, *(n for n in given if n not in named)) for e in _uncopied(n)]
             return [bindings.frame_of(sources, file, e) for e in own]
     returned = []
     for other in sources:

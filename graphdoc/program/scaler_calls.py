@@ -31,6 +31,8 @@ class Refused:
     waiting: int
     zeroed: bool = False
     """Whether the gradients of the iteration before were cleared between the two calls."""
+    stepped: bool = False
+    """Whether the scaler was asked for a step between the two calls."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ def refused(events: list[Event], extras: dict[str, Any], *kinds: str) -> Refused
         sum(earlier.index <= i < last.index for i in back),
         sum(update.index <= i < last.index for i in back) if update else -1,
         any(e.kind == "zero_grad" and earlier.index <= e.index < last.index for e in events),
+        any(c.kind == "step" for c in calls[calls.index(earlier) + 1 : -1]),
     )
 
 

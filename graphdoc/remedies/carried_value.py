@@ -87,7 +87,7 @@ def begun_anew(program: Program, reuse: Reuse, call: Frame, paths: list[str]) ->
             "move_into_loop",
             f"start {shown} again in each round: move {lines} into the loop",
             "unsafe",
-            "Each round begins with what is made there; so far it went on with what the round before had made of it.",
+            "Each round starts from what that line makes, and no longer from the result of the round before.",
             {"places": [place(s) for s in starts], "anew": True, "loop": place(call)},
         )
     ]

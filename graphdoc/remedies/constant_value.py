@@ -357,8 +357,8 @@ def value_computed_anew(sources: SourceTexts, cut: Remedy) -> list[Remedy]:
         return []
     ((name, path),) = names.items()
     note = (
-        f"`{name}` is computed for this loss and reaches it nowhere; `{path}` is the one of the earlier update. The "
-        "loss then gives its gradient to what the new one is computed from."
+        f"The loss then uses the value of this update, with its own graph; so far nothing reads `{name}`. `{path}` is "
+        "that of the earlier update."
     )
     return together(changed, f"use `{name}`, computed again for this loss, in place of `{path}`", "unsafe", note)
 

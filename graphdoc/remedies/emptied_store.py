@@ -77,7 +77,7 @@ def _remedy(paths: list[str], anchor: Frame, step: Frame) -> Remedy:
         "clear_lists",
         f"empty {named} once each update, after the optimizer step at {where(step)}",
         "unsafe",
-        "Each update learns from what was stored since the one before; so far nothing empties them.",
+        "Each update then uses only what was stored since the update before.",
         {"place": place(anchor), "paths": paths},
     )
 
@@ -391,7 +391,7 @@ def entries_computed_again(program: Program, reuse: Reuse) -> list[Remedy]:
     }
     beside = " and ".join(f"`{name}`" for name, _ in recipe.siblings)
     title = f"compute it again in each update, from {beside} stored beside it at {where(stored)}"
-    note = f"`{recipe.value}` is computed with the weights of now: each update has a graph of its own and trains them."
+    note = f"`{recipe.value}` is computed with the current weights: each update has a graph of its own and trains them."
     return [Remedy("recompute_entries", title, "unsafe", note, args)]
 
 

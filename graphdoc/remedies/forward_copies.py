@@ -98,8 +98,8 @@ def scored_again(program: Program, found: Overwrite, at: Scene | None) -> list[R
         "recompute_after",
         f"detach what {lines} computes, and run what follows again for this loss, after {where(at.write)}",
         "unsafe",
-        "No optimizer of this loss holds what that value was computed from, so it is a constant here; what follows "
-        "uses the weights as they are then.",
+        "This loss then takes that value as a constant, since its optimizer trains nothing behind it. The rest is "
+        "computed with the updated weights.",
         {
             "places": [place(f) for f in [*constants, *rest]],
             "after": place(at.write),

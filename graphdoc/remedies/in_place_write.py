@@ -196,7 +196,7 @@ def clone_operand(sources: SourceTexts, nodes: list[Node], found: Overwrite) -> 
         saved = True
     if not saved:
         return []
-    note = "The operations keep a copy of the values of now; later writes do not reach it. The numbers stay the same."
+    note = "Backward then uses a copy of the values, which later writes do not reach. The numbers stay the same."
     return together(edits, f"use a clone of {', '.join(list(dict.fromkeys(shown))[:3])}", "safe", note)
 
 

@@ -310,7 +310,7 @@ def repeated(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
                 "grad_of_all",
                 f"ask for all gradients in one autograd.grad call, at {where(frame)}",
                 "safe",
-                "One walk over the graph gives the same gradients.",
+                "One pass through the graph gives the same gradients.",
                 {"place": place(frame)},
             ),
             *(replace(r, open=_SAME) if same else r for r in _kept(program.sources, reuse, frame)),

@@ -177,7 +177,7 @@ def zeros(frame: Frame | None, told: str) -> tuple[Remedy, ...]:
         "set_keyword",
         "Ask for zeros where the output does not depend on an input",
         "unsafe",
-        f"The derivative by {told} is zero then; had it been forgotten, that would be silenced.",
+        f"The derivative by {told} is zero then; had it been left out by mistake, nothing would tell.",
         name="materialize_grads",
         value="True",
     )
@@ -341,8 +341,8 @@ def _recorded_lines(cut: Frame, derivative: Frame) -> tuple[Remedy, ...]:
         return ()
     if not cut.line < derivative.line:
         return ()
-    lines = f"{where(cut)} to {derivative.line}"
-    title = f"Record what lines {lines} compute: `with torch.enable_grad():` around them"
+    lines = f"from {where(cut)} to {where(derivative)}"
+    title = f"Record what is computed {lines}: `with torch.enable_grad():` around it"
     note = "The derivative has a graph wherever this function is called; what calls it stays unrecorded."
     return remedy_at(cut, "enable_grad_block", title, "unsafe", note, last=place(derivative))
 

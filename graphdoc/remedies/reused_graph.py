@@ -356,7 +356,7 @@ def kept_for_each(sources: SourceTexts, reuse: Reuse) -> list[Remedy]:
         return []
     call, flag = decided
     what, whose = ("call", "the gradient that it is asked for") if within else ("loss", "its loss's own gradient")
-    note = f"Nothing is stepped between the calls: each gives {whose}. The graph goes with the losses."
+    note = f"No optimizer steps between the calls: each gives {whose}. The graph goes with the losses."
     args = {"place": place(call), "name": flag, "value": "True"}
     kept_for_next = Remedy("set_keyword", f"keep the graph for the next {what}, at {where(call)}", "safe", note, args)
     if reuse.read_apart or within:
@@ -377,13 +377,11 @@ def kept_for_second(sources: SourceTexts, reuse: Reuse, root: int) -> list[Remed
     if reuse.freeing is None or reuse.freeing.kind != "backward":
         return []
     if reuse.asks_for_it:
-        note = "Nothing is stepped between the two calls: the second differentiates the graph as it was made."
+        note = "No optimizer steps between the two calls: the second differentiates the graph as it was made."
     elif reuse.journal.zeroed_before(reuse.failing):
         return []
     else:
-        note = (
-            "Nothing is stepped between the two calls, which add to one gradient: it is that of the sum of the losses."
-        )
+        note = "No optimizer steps between the two calls: their gradients add up to that of the sum of the losses."
     whole = not reuse.asks_for_it and bool(reuse.carries) and all(c.producer == root for c in reuse.carries)
     second = "gradient that is asked for" if reuse.asks_for_it else "second loss"
     return [

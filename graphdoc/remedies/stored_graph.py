@@ -122,10 +122,7 @@ def unread_value(program: Program, reuse: Reuse) -> list[Remedy]:
         {"kind": "use_instead", "args": {"place": place(at), "operand": name, "name": twin}}
         for at in (_reads(program.sources, file, scope, name) if scope is not None else ())
     ]
-    note = (
-        f"`{twin}` is computed in each pass and nothing reads it. The loss then gives its gradient to what this pass "
-        "has computed."
-    )
+    note = f"The loss then uses what its own pass has computed; so far nothing reads `{twin}`."
     return together(edits, f"use `{twin}`, computed for this loss, in place of `{name}`", "unsafe", note)
 
 
@@ -343,7 +340,7 @@ def _in_words(program: Program, reuse: Reuse, missing: set[str]) -> list[Remedy]
             f"keep what {where_made} make{'s' if len(made) == 1 else ''} {name} from, and compute it again in each "
             "update",
             "display",
-            f"{why} a computation with the weights of now can train {whose if term else 'them'}.",
+            f"{why} a computation with the current weights can train {whose if term else 'them'}.",
             {"place": place((kept or made)[0])},
         )
     ]

@@ -52,7 +52,7 @@ def sum_of_rounds(program: Program, reuse: Reuse) -> list[Remedy]:
                 "reset_accumulator",
                 f"start `{name}` again after each update, after {where(replace(call, line=last))}",
                 "unsafe",
-                "The sum holds the terms of one update only; so far it went on from what those before came to.",
+                "The sum then holds the terms of one update only, without those of earlier updates.",
                 {"after": vars(source.place(behind[0])), "name": name, "value": start},
             )
         ]
@@ -252,7 +252,7 @@ def sum_started_anew(program: Program, reuse: Reuse) -> list[Remedy]:
                 "reset_accumulator",
                 f"start `{path}` again in each pass, before the loop at {where(loop)}",
                 "unsafe",
-                "The sum holds the terms of one pass only; so far those of all passes before were in it, too.",
+                "The sum then holds the terms of one pass only, without those of earlier passes.",
                 {"place": place(loop), "name": path, "value": _zero_of(program.sources, loop, path)},
             )
         ]

@@ -82,11 +82,12 @@ def in_time(diagnosis: Diagnosis, most: int = MOST_PLACES) -> list[Span]:
     """The places beside those to change, at most ``most``, the ones that matter most, in order of time.
 
     What has no time of its own stands where its role has it: made before the rest, failed behind it. A call is told
-    once: what is the matter with it and what it did when are said by the place that has a time.
+    once: what is the matter with it and what it did when are said by the place that has a time. That it failed at the
+    very place that is to be changed is told by the latter.
     """
     drawn = {s.extent for s in to_change(diagnosis)}
     ordered = in_order(diagnosis.spans)
-    calls = [s for s in ordered if s.role in ("freed", "failed")]
+    calls = [s for s in ordered if s.role in ("freed", "failed") and (s.when is not None or s.extent not in drawn)]
     known = {s.extent for s in calls if s.when is not None}
     causes = {
         s.extent: s

@@ -74,6 +74,8 @@ def met(trouble: Trouble) -> str:
     if trouble.what == "gradient":
         names = trouble.names
         whose = f"`{names[0]}`" + (f" and {len(names) - 1} more" if len(names) > 1 else "") if names else "a parameter"
+        if _by_a_step(trouble):
+            return f"the gradient of {whose}, made by the step after backward call {number}"
         return f"the gradient of {whose} in backward call {number}, while its loss was still finite"
     if trouble.what == "parameter":
         names = trouble.names
@@ -95,11 +97,13 @@ def tell(
     at: Frame | None = None,
     more: tuple[Span, ...] = (),
     makers: bool = True,
+    placed: bool = True,
     facts: tuple[str, ...] = (),
 ) -> Finding:
     """The finding: the expression to change first, where its input came from, where nan first showed.
 
-    Certain where ``because`` gives the numbers by which the function must fail, unless the cause says otherwise.
+    With ``placed`` the explanation is of that expression, and begins with its place. Certain where ``because`` gives
+    the numbers by which the function must fail, unless the cause says otherwise.
     """
     place = at or birth.place
     assert place is not None
@@ -108,7 +112,7 @@ def tell(
     if turned is not None and turned is not birth and turned.place is not None and turned.place.line != place.line:
         spans.append(span("related", turned.place, "turns the infinity into nan", trouble.sources))
     call = innermost_user(trouble.call)
-    if call is not None and trouble.raised is None:
+    if call is not None and trouble.raised is None and not _by_a_step(trouble):
         spans.append(span("failed", call, f"first seen here: {met(trouble)}", trouble.sources))
     spans += raised_span(trouble.sources, trouble.raised, "noticed here")
     spans += starved_spans(trouble.sources, trouble.sign)
@@ -116,24 +120,34 @@ def tell(
         STRENGTH,
         confidence or Proof.BIRTH.where(bool(because)),
         title,
-        f"The first nan or inf seen is {met(trouble)}. It comes from {where(place)}: {explanation}",
+        f"The first nan or inf seen is {met(trouble)}. "
+        + (f"It comes from {where(place)}: {explanation}" if placed else explanation),
         tuple(spans),
-        (*facts, *(_facts(trouble) if not facts else ())),
+        facts,
         remedies,
-        because=because or f"seen in a second run, operation by operation: {met(trouble)}",
+        because=because or "a second run looked at every operation, and this is the first whose result is not finite",
     )
 
 
+def _by_a_step(trouble: Trouble) -> bool:
+    """Whether an optimizer's step has computed the gradient that is not finite."""
+    return trouble.what == "gradient" and trouble.born is not None and trouble.born.in_step
+
+
 def _makers(trouble: Trouble, birth: Birth, place: Frame) -> list[Span]:
-    """The line of the forward pass in which the bad input was made, where it is another one."""
+    """The line in which the bad input was made, where it is another one. Where a backward call has made it, what lies
+    before that call is no input of this operation."""
     call = innermost_user(trouble.call)
-    elsewhere = {(f.file, f.line) for f in (place, call) if f is not None}
+    own, end = ((f.file, f.line) if f is not None else None for f in (place, call))
     wanted = ("zeros", "negative", "nan", "inf")
     inputs = [i for i in birth.inputs if any(i.count(w) for w in wanted)]
     kept = birth.saved("self", "other", "result")
     for numbers in ([kept] if kept is not None else []) + inputs:
         for _, frame in numbers.makers[:6]:
-            if frame is not None and (frame.file, frame.line) not in elsewhere:
+            at = (frame.file, frame.line) if frame is not None else own
+            if at == end and at != own:
+                break
+            if frame is not None and at != own:
                 return [span("created", frame, "its input is computed here", trouble.sources)]
     return []
 
@@ -152,13 +166,11 @@ def starved(sign: Sign) -> str:
     return f"the last {scaler['skipped']} steps were all left out, while the scale fell to {scaler['scale']:.3g}"
 
 
-def _facts(trouble: Trouble) -> list[str]:
-    out = []
-    finite = [(c, loss, norm) for c, loss, norm in trouble.history if norm >= 0]
-    if len(finite) > 1:
-        last = ", ".join(f"{norm:.3g}" for _, _, norm in finite[-5:])
-        out.append(f"norm of the gradient at the latest steps: {last}")
-    return out
+def latest_norms(trouble: Trouble) -> tuple[str, ...]:
+    """The norms of the gradient at the latest steps, as a fact; none where there are fewer than two."""
+    finite = [norm for _, _, norm in trouble.history if norm >= 0]
+    last = ", ".join(f"{norm:.3g}" for norm in finite[-5:])
+    return (f"norm of the gradient at the latest steps: {last}",) if len(finite) > 1 else ()
 
 
 # What ``--nan all`` has seen where no cause tells it: the operation that was first, or that there was none.
@@ -205,8 +217,8 @@ def what_went_in(birth: Birth) -> str:
     """How much of an operation's result is not finite, and how far the finite numbers reach that it was given."""
     bounds = [b for i in birth.inputs if (b := i.bounds) is not None]
     taken = [f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}" for low, high in bounds]
-    given = f"of finite numbers {' and '.join(dict.fromkeys(taken[:3]))} went in" if taken else ""
-    return "; ".join(t for t in (amount(birth.output, birth.shows), given) if t)
+    given = f"its inputs were finite: {' and '.join(dict.fromkeys(taken[:3]))}" if taken else ""
+    return "; ".join(t for t in (amount(birth.output, birth.shows, "the result"), given) if t)
 
 
 # The history of a number on one line: a bar for each step, as high as the number has digits.

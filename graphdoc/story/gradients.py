@@ -48,7 +48,7 @@ def moved_by(slope: list[float]) -> str:
     whether it depends on them in steps alone."""
     by, loss, *steps = slope
     if any(steps):
-        return "in steps alone, so no slope is there"
+        return "only in jumps, so there is no slope"
     share = abs(by * _PART / loss) if loss else 0.0
     return f"a move by 1 % changes it by {100 * share:.2g} %" if share else f"its slope there is {by:.3g}"
 
@@ -156,7 +156,8 @@ _EXPLAINED = {
     Why.UNCALLED: "`.grad` is None until a backward call has filled it for the first time.",
     Why.CLEARED: "`zero_grad()` sets `.grad` to None, and no backward call has filled it since.",
     Why.LEFT_OUT: "Backward fills `.grad` of the leaf tensors that the loss depends on. `{name}` is not among them, so "
-    "its `.grad` stays None. If it is to learn from this loss, the way to it is missing.",
+    "its `.grad` stays None. Look between the two for `.detach()`, `no_grad`, "
+    "`torch.tensor(...)` or another copy.",
     Why.TAKEN: "A backward call has reached `{name}`, and its `.grad` is None now: `zero_grad()` of a module and "
     "`.grad = None` take it away, and a custom Function may have given none.",
 }

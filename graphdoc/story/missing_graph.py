@@ -29,7 +29,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import frames, innermost, moment, place, span, span_of, where
 from graphdoc.program.values_taken_out import is_only_printed
-from graphdoc.story.wording import all_told, folded, listing, optimizer_of
+from graphdoc.story.wording import all_told, as_called, folded, listing, optimizer_of
 
 _RANK = ("conversion", "detach", "nondifferentiable", "no-grad")
 """Which cut to believe where several meet in one loss.
@@ -181,6 +181,14 @@ def _one_a_line(spans: Iterable[Span]) -> tuple[Span, ...]:
     return tuple(found.values())
 
 
+def of_cut(sources: SourceTexts, cut: Cut) -> str:
+    """What ends the graph, as the program calls it: `math.exp()` where that asks a tensor for its number."""
+    call = bindings.call_at(sources, innermost(cut.stack)) if cut.reason == "conversion" else None
+    name = bindings.dotted(call.func) if call is not None else ""
+    own = cut.op.strip("_").rpartition(".")[2]
+    return as_called(name if name and own not in bindings.text_of(call) else cut.op)
+
+
 def same_line(cut: Cut) -> str:
     """``train.py:12`` of a cut, for a sentence; "one line" where no place is known."""
     return where(innermost(cut.stack)) or "one line"
@@ -277,6 +285,12 @@ def flag_of_module(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
     )
 
 
+_EACH_TRAIN = (
+    "`model.train()` calls `train()` of every module in it. Where that freezes parameters, what another part of the "
+    "program unfreezes does not last."
+)
+
+
 def _sets(node: ast.Assign, names: list[str]) -> bool:
     target = node.targets[0]
     return isinstance(target, ast.Attribute) and target.attr == "requires_grad" and _last(target.value) in names
@@ -314,8 +328,7 @@ def frozen_again(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) 
         0.92,
         "likely",  # that ``train()`` freezes is seen; it may be the plan of the training
         f"{whose} were unfrozen, and `{override.cls.name}.train()` freezes them again",
-        "`model.train()` calls `train()` of every module in it. This one freezes parameters each time, so what another "
-        "part of the program unfreezes does not last.",
+        _EACH_TRAIN,
         tuple(spans),
         remedies=_kept_unfrozen(sources, override),
         because=f"they were frozen, received gradients for some steps of {name}, and are frozen again while it steps",
@@ -336,8 +349,7 @@ def frozen_throughout(sources: SourceTexts, optimizers: list[Optimizer], sign: S
         0.92,
         "likely",  # as above
         f"{whose} were unfrozen, but `{override.cls.name}.train()` freezes them before the first step",
-        "`model.train()` calls `train()` of every module in it. This one freezes parameters each time, so what another "
-        "part of the program unfreezes does not last.",
+        _EACH_TRAIN,
         (
             span("cause", freezes, "runs at every `train()`, and freezes them again", sources),
             span("cause", unfrozen.at, "unfreezes them, until the next `train()`", sources),
@@ -448,10 +460,13 @@ def still_frozen(program: Program, found: KeptFrozen) -> Finding:
         f"{whose} {was} frozen since the last time that this loss trained {them}"
         if found.earlier is not None
         else f"{whose} {'is' if one else 'are'} still frozen where {'its' if one else 'their'} own loss is computed",
-        f"{told}, so nothing of this loss is recorded. What is frozen for another loss has to be let go again before "
-        "its own loss is computed.",
+        f"{told}, so nothing of this loss is recorded. What is frozen for another loss has to be unfrozen before its "
+        "own loss is computed.",
         (
-            *(span("cause", f.at, f"freezes {whose}, and nothing lets go", program.sources) for f in freezing[:2]),
+            *(
+                span("cause", f.at, f"freezes {whose}, and nothing unfreezes {them}", program.sources)
+                for f in freezing[:2]
+            ),
             *span_of("created", earlier, "had a graph here", program.sources, moment(found.earlier)),
             *program.raised_span("the loss that arrives here has no graph"),
         ),
@@ -468,7 +483,7 @@ def _told(program: Program, found: KeptFrozen, whose: str, one: bool) -> tuple[s
         names = all_told(program.optimizers, program.journal.works_for(found.failing))
         holds = f"{' and '.join(names)} {'steps' if len(names) == 1 else 'step'} after this call and hold"
         holds += "s" * (len(names) == 1)
-        return f"{holds} {whose}: {none}", f"{holds} {whose}, frozen alone"
+        return f"{holds} {whose}: {none}", f"{holds} nothing but what is frozen: {whose}"
     number = program.journal.number(found.earlier)
     before = f"backward #{number}" if number is not None else "the call before"
     return (
@@ -487,7 +502,7 @@ def _let_go(sources: SourceTexts, found: KeptFrozen, freezing: list[Freezing]) -
                     "add_statement",
                     f"let {folded(found.names)} require gradients again after {where(behind)}",
                     "unsafe",
-                    f"What {where(f.at)} freezes is frozen for that loss alone, and its own loss trains it.",
+                    f"What {where(f.at)} freezes is then frozen for that other loss alone, and trained by its own.",
                     {"place": place(behind), "statement": f.opposite},
                 )
             )
@@ -550,7 +565,9 @@ def forgotten_flag(program: Program, learners: list[Learner], strength: float, r
     held = any(one.held for one in learners)
     spans: list[Span] = [span("cause", one.frame, _label(one), sources) for one in learners[:2]]
     used = learners[0].used
-    spans.append(span("related", used, "is to step it" if held else "reads its gradient", sources))
+    spans.append(
+        span("related", used, f"is to update {'them' if many else 'it'}" if held else "reads its gradient", sources)
+    )
     lacks = "do not require gradients" if many else "does not require gradients"
     title = f"the gradient of {shown} is read, and {'they' if many else 'it'} {lacks}"
     return Finding(

@@ -10,7 +10,7 @@ from graphdoc.evidence import Event, Frame, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.finding import distinct
 from graphdoc.model import Role, Span
-from graphdoc.program.bindings import every_node, frame_of
+from graphdoc.program.bindings import every_node, frame_of, statement_at
 from graphdoc.program.calls_in_order import Journal
 from graphdoc.program.carried_names import (
     beside_the_new,
@@ -47,6 +47,8 @@ def name_of(carry: OlderEdge) -> str:
 def called(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> str:
     """The same, also by the name that the statement which made it gives it; empty where it has none."""
     holders = could_carry(sources, nodes, carry) if carry.tensor.name else []
+    if holders and (stored := _stored_for_later(sources, nodes, carry)) is not None:
+        return f"`{stored[1]}`"
     if holders:
         held = any(h.told == carry.tensor.name for h in holders)
         name = carry.tensor.name if held else holders[0].told
@@ -60,6 +62,16 @@ def called(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> str:
     if not names and (handed := handed_round(sources, nodes, carry)) is not None:
         names = [handed[1]]
     return f"`{names[0]}`" if names else ""
+
+
+def _stored_for_later(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tuple[Frame, str] | None:
+    """The statement that has stored the older value under another name than the one that has a newer value by then.
+
+    Asked where nothing holds that value itself any more: by its places alone it might be of either name.
+    """
+    if any(h.exact for h in carry.tensor.holders):
+        return None
+    return stored_on(sources, nodes, carry)
 
 
 def names_of(sources: SourceTexts, nodes: list[Node], carries: Iterable[OlderEdge], most: int = 3) -> str:
@@ -150,13 +162,18 @@ def calls_of(program: Program, reuse: Reuse) -> tuple[Span, ...]:
         graph = f"the graph of {names}" if names else "that graph"
         does = f"{'goes through and keeps' if event.retain_graph else 'frees'} {graph}"
         if stepped:
-            does = "an update in between"  # what failed is a write, and nothing shows that this call was there before
+            break  # what failed is a write, and nothing shows that this call went through the graph
         text = f"{does} ({_numbers(program.journal, events)})"
         out += span_of("freed", event.stack, text, program.sources, moment(event))
+    found = program.overwrite
+    writer = found.writers[0] if stepped and found is not None and found.writers else None
+    if found is not None and writer is not None and writer.frame is not None:
+        text = f"{writer.op} changes the weights in between"
+        out.append(span("mutated", writer.frame, text, program.sources, moment(found.made_by(writer))))
     if reuse.failing is not None:
         again = "both again" if len(told) == 2 else "it again"
         if stepped:
-            again = "the weights of before"
+            again = "the weights from before"
         text = f"needs {again} ({numbered(program.journal, reuse.failing)})"
         out += span_of("failed", reuse.failing.stack, text, program.sources, moment(reuse.failing))
     return tuple(out)
@@ -286,6 +303,10 @@ def keeping_places(program: Program, reuse: Reuse, label: str) -> tuple[Span, ..
         producer = program.node(c.producer)
         if producer is None:
             continue
+        stored = _stored_for_later(program.sources, program.nodes, c)
+        if stored is not None and c.tensor.holders:
+            kept.append(span("cause", stored[0], label, program.sources, moment(producer)))
+            continue
         holders = carrying_holders(program.sources, program.nodes, program.raised, c)
         statements = kept_at(program.sources, program.nodes, program.raised, holders, producer)[:2]
         for frame in _in_rounds(program.sources, reuse, producer, statements):
@@ -306,7 +327,23 @@ def _in_rounds(sources: SourceTexts, reuse: Reuse, producer: Node, kept: list[Fr
     if reuse.lifetime is not Lifetime.RECURS:
         return kept
     made = [f for f in producer.stack if f.user]
-    return [f for f in kept if loop_of(sources, f) is not None or _runs_below(f, made)] or kept
+    return (
+        [f for f in kept if loop_of(sources, f) is not None or _runs_below(f, made)]
+        or _renewing(sources, producer)
+        or kept
+    )
+
+
+def _renewing(sources: SourceTexts, producer: Node) -> list[Frame]:
+    """The statement that makes a value and puts it into an entry or an attribute: it may bear another name there than
+    where it begins (``self.seen["mean"] = …`` of a dict that the program calls ``moments``)."""
+    at = innermost_user(producer.stack)
+    statement = statement_at(sources, at) if at is not None else None
+    if at is None or not isinstance(statement, ast.Assign | ast.AugAssign):
+        return []
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    stores = all(isinstance(t, ast.Subscript | ast.Attribute) for t in targets)
+    return [frame_of(sources, at.file, statement, at.function)] if stores else []
 
 
 def _runs_below(statement: Frame, stack: list[Frame]) -> bool:

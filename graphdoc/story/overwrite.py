@@ -59,8 +59,7 @@ def write_spans(found: Overwrite, label: str = "") -> tuple[Span, ...]:
     out = []
     for w in found.writers[:MOST_WRITERS]:
         if w.frame is not None:
-            wrote = named(found, w.stale or found.stale)
-            text = label or f"{wrote} is written here{_through(w)}"
+            text = label or f"{quoted(found, w.stale)} is changed here{_through(w)}"
             out.append(span("mutated", w.frame, text, when=moment(found.made_by(w))))
     return distinct(out)
 
@@ -110,7 +109,9 @@ def facts_of(program: Program, found: Overwrite) -> tuple[str, ...]:
     told = list(out.values())[:MOST_FACTS]
     more = len(found.stales) - len(told)
     if more > 0:
-        told.append(f"{more} more saved tensor{'s were' if more > 1 else ' was'} written since")
+        told.append(
+            f"{more} more tensor{'s' if more > 1 else ''} that backward needs {'have' if more > 1 else 'has'} changed"
+        )
     return tuple(told)
 
 
@@ -185,7 +186,7 @@ def stepped_and_before(
     step: list[Span] = []
     for writer in steps_of(found)[: most - bool(before)]:
         assert writer.frame is not None  # of a place that was seen
-        text = f"{writer.op} changes {called(writer.stale or found.stale)} in place"
+        text = f"{writer.op} changes {quoted(found, writer.stale)} in place"
         step.append(span("cause", writer.frame, text, sources, moment(writer.event)))
     return step, forwards_before(sources, found, before)[: most - len(step)]
 

@@ -523,7 +523,7 @@ def _remedies(found: Collected, name: str, whose: str) -> tuple[Remedy, ...]:
     if not found.handed or found.following is None:
         return ()
     args = {"place": place(found.following), "statement": found.handed, "before": True}
-    note = f"{name} steps {whose} as well"
+    note = f"{name} updates {whose} as well"
     return (Remedy("add_statement", f"hand over this group too: `{found.handed}`", "unsafe", note, args),)
 
 
@@ -545,7 +545,7 @@ def nothing_left(
     more: tuple[Span, ...] = (),
 ) -> Finding:
     """The finding: the iterator's own place is the one to change, ``call`` is where nothing was left of it."""
-    note = f"everybody who goes through `{found.name}` finds all of it"
+    note = f"every loop over `{found.name}` then finds all of it"
     spans = (
         span("cause", found.frame, "can be gone through only once", sources),
         span("related", call, effect, sources),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from graphdoc.evidence import Cut
+from graphdoc.evidence import Cut, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.program.cuts import cover_ups
 from graphdoc.program.library_calls import by_checkpoint
@@ -15,6 +15,7 @@ from graphdoc.program.spans import (
     span,
 )
 from graphdoc.story.gradients import moved_by
+from graphdoc.story.missing_graph import of_cut
 from graphdoc.story.wording import as_called, folded
 
 _FAILED = "the loss that arrives here has no graph"
@@ -38,11 +39,11 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
         spans.append(span("consumed", frame, "the term is added here: it has a value and no gradient", program.sources))
     whose = folded(sign.parameters)
     if term:
-        title = "a term of the loss is a constant for autograd: it adds nothing to any gradient"
+        title = f"{_made_by(program)} a constant: it adds nothing to any gradient"
         because = "the other terms have a graph; this one was computed from a value with a graph, and lost it"
     elif sign.facts.get("part"):
-        title = f"a term of this loss gives {whose or 'what it was drawn from'} no gradient: what is drawn is a number"
-        because = "other terms reach them; this one takes numbers that were drawn from what they give"
+        title = f"a term of this loss gives {whose or 'what it was drawn from'} no gradient: it uses a drawn number"
+        because = "other terms of the loss reach them; this one uses only what was drawn"
     elif sign.kind == "cut-term":
         title = f"a term of this loss trains nothing: {whose or 'what it is for'} cannot be reached through it"
         because = (
@@ -57,13 +58,19 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
         if slope := sign.facts.get("measured"):
             because += f"; the loss depends on {them} all the same: {moved_by(slope)}"
         if sign.facts.get("before"):
-            because = f"{their} optimizer found gradients in earlier steps, and none at all in {sign.count} in a row"
+            because = (
+                f"{their} optimizer found gradients in earlier steps, and then none in {sign.count} steps in a row"
+            )
         if sign.facts.get("at_steps"):
             has = "has" if len(sign.parameters) == 1 else "have"
             title = f"{whose or 'parameters of the optimizer'} {has} no gradient when {their} optimizer steps"
-            because = f"at no step of {their} optimizer that was looked at had {'it' if has == 'has' else 'they'} one"
+            because = (
+                f"{'it' if has == 'has' else 'they'} had none at each step of {their} optimizer that was looked at"
+            )
     told = program.cuts[0] if program.cuts else None
-    explanation = f"{_ended_by(told)}Nothing fails, because the rest of the loss goes on with its graph."
+    explanation = (
+        f"{_ended_by(program.sources, told)}PyTorch raises no error, because the rest of the loss still has a graph."
+    )
     told_now = replace(finding, title=title, explanation=explanation, because=because, spans=tuple(spans))
     said = term and told is not None and told.reason == "detach"  # the author wrote so, of all of the term
     # What NumPy and Python have computed in between was not seen, so that this cut is the one is not proven.
@@ -73,7 +80,15 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
     return told_now
 
 
-def _ended_by(cut: Cut | None) -> str:
+def _made_by(program: Program) -> str:
+    """What makes a term of the loss what it is, as the beginning of a title."""
+    cut = program.cuts[0] if program.cuts else None
+    if cut is None or cut.reason == "no-grad":
+        return "a term of the loss is"
+    return f"{of_cut(program.sources, cut)} makes a term of the loss"
+
+
+def _ended_by(sources: SourceTexts, cut: Cut | None) -> str:
     """What has left the value without a graph, as a sentence of its own."""
     if cut is None:
         return ""
@@ -81,7 +96,7 @@ def _ended_by(cut: Cut | None) -> str:
         return "The reentrant checkpoint runs its block without recording, as none of its inputs requires gradients. "
     if cut.reason == "no-grad":
         return f"{as_called(cut.op)} runs where nothing is recorded. "
-    return f"{as_called(cut.op)} ends the graph of this value. "
+    return f"{of_cut(sources, cut)} ends the graph of this value. "
 
 
 def _covered(program: Program, finding: Finding) -> Finding:

@@ -12,6 +12,7 @@ from graphdoc.program.proof import signs
 
 _INDEX = re.compile(r"\[\d+\]")
 _ATTRIBUTES = frozenset({"data", "grad"})
+_COMPARISONS = {"gt": ">", "lt": "<", "ge": ">=", "le": "<=", "eq": "==", "ne": "!="}
 
 
 def folded(names: Iterable[str], most: int = 3, beside: Iterable[str] = ()) -> str:
@@ -71,9 +72,11 @@ def of_entries(name: str, every: Iterable[str]) -> str:
 
 
 def as_called(name: str) -> str:
-    """A function in a sentence, with its parentheses: `item()`, and `float()` for ``__float__``; an attribute or an
-    operator as it is: `data`, `>`."""
+    """A function in a sentence, with its parentheses: `item()`, and `float()` for ``__float__``; an attribute with its
+    dot, and an operator as it is written: `.data`, `>`."""
     name = re.sub(r"^__(\w+)__$", r"\1", name)
+    if name in _ATTRIBUTES or name in _COMPARISONS:
+        return f"`{_COMPARISONS.get(name, f'.{name}')}`"
     parts = name.split(".")
     calls = all(part.isidentifier() for part in parts) and parts[-1] not in _ATTRIBUTES
     return f"`{name}()`" if calls else f"`{name}`"

@@ -34,10 +34,11 @@ def test_a_title_begins_small_unless_a_name_begins_it() -> None:
     assert {title: begins_small(title) for title in [*small, *kept]} == small | {title: title for title in kept}
 
 
-def test_functions_have_parentheses_and_attributes_have_none() -> None:
-    assert [as_called(n) for n in ("item", "torch.cdist", "data", ">")] == [
+def test_functions_have_parentheses_attributes_a_dot_and_operators_are_as_written() -> None:
+    assert [as_called(n) for n in ("item", "torch.cdist", "data", ">", "__gt__")] == [
         "`item()`",
         "`torch.cdist()`",
-        "`data`",
+        "`.data`",
+        "`>`",
         "`>`",
     ]

@@ -133,9 +133,9 @@ def _partial(program: Program, partial: Partial) -> Finding:
     later = () if noticed is None else (span("failed", noticed, "noticed at the next forward", sources),)
     return Finding(
         *program.weight(0.95, Proof.RAISED.where(partial.alone)),
-        f"the backward before {how}: DDP still waits for gradients",
-        "Every parameter of the wrapped module has to report its gradient in each backward. The ones that this call "
-        "did not get to never did, so the next forward finds the reduction unfinished. "
+        f"the previous backward {how}: DDP still waits for gradients",
+        "Every parameter of the wrapped module has to report its gradient in each backward. Those that this call did "
+        "not reach are still missing at the next forward. "
         + (
             "A process that skips a batch leaves the other processes waiting, too."
             if partial.failed

@@ -12,7 +12,9 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import code_at, innermost_user, place, span, span_of, where
 from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.story.wording import folded
 
+_TWICE = "The gradients of one optimizer are unscaled twice for one step"
 _LEFT_OUT = "An iteration ended without the GradScaler's `update()`"
 
 PAGE = Page(
@@ -90,8 +92,8 @@ _TELLS = {
     "scaler-unscale-after-step": "The step has been taken; unscale before it, once.",
     "scaler-step-twice": "`scaler.update()` is missing between two steps.",
     "scaler-no-inf-checks": (
-        "None of the optimizer's parameters has a gradient at this point: they were reset, never computed, or belong "
-        "to other tensors."
+        "None of the optimizer's parameters has a gradient at this point: they were cleared, never computed, or are "
+        "those of other parameters."
     ),
     "scaler-update-no-checks": "No optimizer was stepped through the scaler before this update.",
     "scaler-fp16-gradients": "The parameters themselves are half precision; keep them in float32.",
@@ -140,16 +142,16 @@ def _renewed(program: Program, sign: Sign) -> Finding:
         "make_once",
         "make the scaler once, before the loop",
         "unsafe",
-        "it keeps the factor that it has found, and steps are taken",
+        "it keeps the factor that it has found, so that steps are taken",
     )
     return Finding(
         0.95,
         Proof.CALLS.where(False),
-        f"`{code_at(sources, innermost_user(sign.stack))}` never steps: a new GradScaler begins again each time",
+        f"`{code_at(sources, innermost_user(sign.stack))}` never steps: each new GradScaler starts over",
         "A scaler begins with a factor of 65536 and halves it in each step that it leaves out because of infinite "
         "gradients. A new one has forgotten what the one before had found.",
         (
-            *span_of("cause", sign.other, "each begins again from its first factor", sources),
+            *span_of("cause", sign.other, "each new scaler starts over with the first factor", sources),
             *span_of("related", sign.stack, f"{sign.count} calls, and no step was taken", sources),
         ),
         remedies=remedies,
@@ -168,13 +170,26 @@ def _told(program: Program, complaint: str) -> Finding:
     if lost is None:
         here = "this call of the scaler does not fit here"
         marks = (span("cause", frame, here, program.sources),) if frame else raised
-        return Finding(strength, confidence, title, _TELLS[complaint] + _ORDER, tuple(marks))
+        elsewhere = _reached_others(program) if complaint == "scaler-no-inf-checks" else ""
+        told = elsewhere or _TELLS[complaint] + _ORDER
+        return Finding(strength, confidence, title, told, tuple(marks))
     spans = (
         span("cause", lost[0], "throws away the gradients that the step is to use", program.sources),
         span("related", lost[1], "computes them", program.sources),
     )
     why = f"They were cleared at {where(lost[0])}, after the backward call."
     return Finding(strength, confidence, title, why + _ORDER, (*spans, *raised), remedies=_cleared_later(*lost))
+
+
+def _reached_others(program: Program) -> str:
+    """That the last backward call reached parameters, and none of those that the only optimizer holds."""
+    call = next((e for e in reversed(program.evidence.events) if e.kind == "backward" and not e.failed), None)
+    if call is None or len(program.optimizers) != 1 or not call.reaches:
+        return ""
+    if {*call.reaches} & {*program.optimizers[0].parameters}:
+        return ""
+    held, reached = folded(program.optimizers[0].parameters), folded(call.reaches)
+    return f"The optimizer holds {held}, and the last backward call reached {reached} alone."
 
 
 def _title(sources: SourceTexts, complaint: str, frame: Frame | None) -> str:
@@ -198,6 +213,8 @@ def _again(sources: SourceTexts, found: scaler_calls.Refused) -> Finding:
         return replace(_at_once(sources, found), facts=facts)
     exits, update = scaler_calls.ways_out(sources, found)
     test = scaler_calls.condition(sources, found)
+    if found.kind == "unscale_" and not (found.stepped or found.zeroed or exits or test):
+        return replace(_before_one_step(sources, found), facts=facts)
     if exits and update is not None and test is None:
         return replace(_left_early(sources, found, exits, update), facts=facts)
     return replace(_not_updated(sources, found, exits, test), facts=facts)
@@ -215,6 +232,22 @@ def _at_once(sources: SourceTexts, found: scaler_calls.Refused) -> Finding:
         (
             span("cause", found.now, "refused here", sources),
             span("related", found.earlier, f"{done} here already, and no backward has come since", sources),
+        ),
+    )
+
+
+def _before_one_step(sources: SourceTexts, found: scaler_calls.Refused) -> Finding:
+    """Once for each backward call, where the gradients of several are added up for one step."""
+    call = code_at(sources, found.now)
+    return Finding(
+        0.95,
+        Proof.CALLS.confidence,
+        f"`{call}` is called twice for one step" if "\n" not in call else _TWICE,
+        f"{where(found.earlier)} unscaled these gradients, and more were added to them since: no step and no "
+        "`zero_grad()` came in between. Unscale and clip once, after the last backward call of the step.",
+        (
+            span("cause", found.now, "unscales what is unscaled in part already", sources),
+            *(span("related", f, "unscaled here before", sources) for f in (found.earlier,) if f != found.now),
         ),
     )
 

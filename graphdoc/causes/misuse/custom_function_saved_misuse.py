@@ -118,7 +118,7 @@ _MISUSES = (
         "mark_dirty",
         "changes an input in place and does not return it",
         "marks what is not returned",
-        "Return an input that is changed in place: so its new version takes the place of the old one in the graph.",
+        "An input that forward changes in place and marks has to be returned: the graph goes on from its new version.",
     ),
     _Misuse(
         ("function-mark-dirty-type",),
@@ -153,7 +153,7 @@ _MISUSES = (
         ("function-legacy-nonstatic", "function-apply-on-object", "function-instantiate", "legacy-function-instance"),
         "",
         "is called as an object",
-        "has to be `apply`, of the class itself",
+        "call `apply` of the class instead",
         "`forward` and `backward` have to be static methods, and the Function is called as `Name.apply(...)`.",
     ),
     _Misuse(
@@ -240,7 +240,7 @@ def _arguments(program: Program) -> _Misuse | None:
     if method == "forward" and (takes == 1 or (first is not None and first.arg not in _CONTEXT)):
         text = f"{called}: `ctx` is the first. Take it, or put what uses it into `setup_context`."
     else:
-        text = f"{called}. `ctx` is counted where the method has one: the others have to be those of the call."
+        text = f"{called}. Both numbers count `ctx`."
     return _Misuse((), "", "is applied to another number of arguments than it takes", f"gives `{method}` {given}", text)
 
 
@@ -278,10 +278,10 @@ def _saved_twice(program: Program) -> Finding | None:
     return Finding(
         0.85,
         "likely",
-        PAGE.title,
-        "`save_for_backward` was called more than once; only the last call counts. Save all tensors in one call.",
+        "a custom Function calls `save_for_backward()` more than once: only the last call counts",
+        "Each call replaces what the call before has saved. Save all tensors in one call.",
         (
-            *(span("cause", f, "the last of these calls replaces the others") for f in saved.calls),
+            *(span("cause", f, "one of several calls: the last replaces the others") for f in saved.calls),
             span("related", saved.unpacked, "more is unpacked than was saved"),
             *program.raised_span("noticed when this backward runs"),
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
@@ -87,22 +88,20 @@ def _told(program: Program) -> Finding:
     trained |= {p.name for p in program.parameters if "." in p.name}  # those of a module
     what = what if len(what) <= LONGEST_NAME and "\n" not in what else name
     facts = (f"its shape is {list(shape)}",) if shape and not what else ()
-    undefined = "and the gradient of several numbers is not defined without saying how they are weighed"
+    count = f"{math.prod(shape)} elements" if shape else "more than one element"
+    begins = "`autograd.grad()`" if inner else "`backward()`"
     return Finding(
         *program.weight(0.95, Proof.RAISED.confidence),
-        f"`{what}` has more than one element, and its gradient is asked for without saying how to weigh them"
-        if what
-        else PAGE.title,
-        "The gradient of several numbers at once is not defined without saying how they are weighed. Reduce the loss "
-        "to one "
-        "number, usually with `mean()`.",
+        f"`{what}` has {count}, but {begins} starts from a single number" if what else PAGE.title,
+        "Several numbers have no single gradient, unless each is given a weight. Reduce them to one number, usually "
+        "with `mean()`.",
         (
             *_places(program, frame, name),
             *program.raised_span("one number is needed here"),
         ),
         facts,
         reduced(program.sources, frame, output, inner or reads_rows(program.sources, frame, trained), name, op),
-        because=f"`{what}` has shape {list(shape)}, {undefined}" if what and shape else "",
+        because=f"`{what}` has shape {list(shape)}" if what and shape else "",
     )
 
 
@@ -142,7 +141,7 @@ def _misfit(program: Program, shapes: dict[str, str]) -> Finding:
             "drop_weights",
             "Leave out the weights",
             "unsafe",
-            "Every number is weighed with one, as the ones that are given would.",
+            "Every loss counts once, as it does with a weight of one.",
         )
         or (as_number(one) if wanted == "[]" else ()),
     )

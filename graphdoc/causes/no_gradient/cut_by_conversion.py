@@ -20,6 +20,7 @@ from graphdoc.story.missing_graph import (
     facts_of,
     find_cut,
     kept_note,
+    of_cut,
     of_other_terms,
     same_line,
     story,
@@ -99,14 +100,14 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _told(program: Program, cut: Cut) -> Finding:
-    terms = of_other_terms(program, cut)
+    terms, of = of_other_terms(program, cut), of_cut(program.sources, cut)
     together = [cut, *terms, *(c for c in copied_beside(program, cut) if not any(c is t for t in terms))]
     return Finding(
         *weigh(program, cut),
-        f"{as_called(cut.op)} takes the loss out of the graph, so backward reaches no parameter",
-        f"At {same_line(cut)} {as_called(cut.op)} copies the values out of the graph. What is computed from them has "
+        f"{of} takes the loss out of the graph, so backward reaches no parameter",
+        f"At {same_line(cut)} {of} copies the values out of the graph. What is computed from them has "
         "the same numbers and no graph, so autograd sees no parameter that the loss depends on.",
-        story(program, cut, f"{as_called(cut.op)} copies the values only: the graph ends here"),
+        story(program, cut, f"{of} copies the values only: the graph ends here"),
         facts_of(program.cuts, cut),
         for_each_term([_remedies(program.sources, c) for c in together]) if not _in_steps(program) else (SMOOTH,),
     )

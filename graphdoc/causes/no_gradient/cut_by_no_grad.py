@@ -144,7 +144,9 @@ def _kind_at(sources: SourceTexts, switch: Frame) -> str:
 
 def _told(program: Program, cut: Cut) -> Finding:
     off = _off(program.sources, cut)
-    runs = f"{as_called(cut.op)} runs" if off.closure is None else f"`{off.closure.function}` runs its closure"
+    runs = (
+        f"{_code(program.sources, cut)} runs" if off.closure is None else f"`{off.closure.function}` runs its closure"
+    )
     so = "so the loss has no graph"
     useless = bindings.contexts_named(program.sources, cut.stack, "enable_grad") if cut.grad_mode else []
     earlier = _earlier(program, cut)
@@ -154,7 +156,7 @@ def _told(program: Program, cut: Cut) -> Finding:
     return Finding(
         *weigh(program, cut),
         f"{runs} {f'under {off.kind}' if off.kind else 'while gradient recording is off'}, {so}",
-        _explain(cut, off),
+        _explain(program.sources, cut, off),
         (
             *_marks(program.sources, off),
             *story(program, cut, "computed here without being recorded"),
@@ -165,13 +167,21 @@ def _told(program: Program, cut: Cut) -> Finding:
     )
 
 
-def _explain(cut: Cut, off: _Off) -> str:
+_LONGEST = 40
+
+
+def _code(sources: SourceTexts, cut: Cut) -> str:
+    """What ran without being recorded: the expression, where it is short; else the operation."""
+    code = code_at(sources, innermost(cut.stack))
+    return f"`{code}`" if code and len(code) <= _LONGEST and "\n" not in code else as_called(cut.op)
+
+
+def _explain(sources: SourceTexts, cut: Cut, off: _Off) -> str:
     """What ran without being recorded, and where that was switched off."""
-    inside = " inside the call" if off.inside else ""
-    where_off = f", switched off{inside} at {where(off.switch)}" if off.switch else ""
-    told = off.kind + where_off if off.kind else "nothing shows where it was switched off"
+    where_off = f" {'inside the call ' if off.inside else ''}at {where(off.switch)}" if off.switch else ""
+    told = f"`{off.kind}`{where_off}" if off.kind else "nothing shows where it was switched off"
     text = (
-        f"{as_called(cut.op)} at {same_line(cut)} ran while gradient recording was off ({told}). Its result has "
+        f"{_code(sources, cut)} at {same_line(cut)} ran while gradient recording was off ({told}). Its result has "
         "no graph although the parameters require gradients, and neither has the loss that is computed from it."
     )
     more = [_CLOSURE] if off.closure is not None else []

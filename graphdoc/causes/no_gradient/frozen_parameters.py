@@ -132,10 +132,14 @@ def _from_cut(program: Program, cut: Cut) -> Finding:
     if since:
         return unfrozen_since(program, cut, since, _freezing(program.sources, sorted(since)), strength)
     told = story(program, cut, "computed from parameters that do not require gradients")
+    trainable = any(p.requires_grad and not p.buffer for p in program.parameters)
+    models = {name.partition(".")[0] for name in cut.behind}
+    whole = [name for name in _frozen(program.parameters) if name.partition(".")[0] in models]
+    shown = cut.behind if trainable else [*cut.behind, *whole]
     return Finding(
         strength,
         confidence,
-        f"no parameter of this loss requires gradients: {_are_frozen(cut.behind)}" if cut.behind else PAGE.title,
+        f"no parameter of this loss requires gradients: {_are_frozen(shown)}" if cut.behind else PAGE.title,
         told_forward,
         (*_freezing(program.sources, used), *told),
         (*facts_of(program.cuts, cut), *_frozen_names(program.parameters)),
@@ -200,7 +204,7 @@ def _frozen(parameters: list[Parameter]) -> list[str]:
 
 
 def _are_frozen(names: list[str]) -> str:
-    return f"{folded(names)} {'is' if len(names) == 1 else 'are'} frozen"
+    return f"{folded(names)} {'is' if len({*names}) == 1 else 'are'} frozen"
 
 
 def _names_used(sources: SourceTexts, cut: Cut) -> list[str]:

@@ -9,6 +9,7 @@ from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.program import bindings
+from graphdoc.program.carried_names import bound_names
 from graphdoc.program.exception import NON_LEAF_GRAD, warned_at
 from graphdoc.program.gradient_reads import reads_gradient, rebound
 from graphdoc.program.observed import Program
@@ -100,6 +101,13 @@ def _is_own_update(sources: SourceTexts, frame: Frame, name: str) -> bool:
     return rebound(sources, frame, name) and f"{name}.grad" in _update(sources, name)
 
 
+def _bound_there(sources: SourceTexts, made: Frame | None, name: str) -> str:
+    """The name where it is made: `self.maps` there may be `net.maps` here."""
+    last = name.rpartition(".")[2]
+    bound = bound_names(sources, made) if made is not None and "." in name else []
+    return next((n for n in bound if n.rpartition(".")[2] == last), name)
+
+
 def _told(program: Program, frame: Frame, result: _Result) -> Finding:
     name, made = result.name, result.made
     created = (span("created", made, f"`{name}` is the result of an operation", program.sources),) if made else ()
@@ -109,7 +117,7 @@ def _told(program: Program, frame: Frame, result: _Result) -> Finding:
         f"Keep the gradient of `{name}` with `retain_grad()`",
         "safe",
         "Backward stores this tensor's gradient too; nothing else changes.",
-        name=name,
+        name=_bound_there(program.sources, made, name),
     )
     return Finding(
         result.strength,

@@ -229,9 +229,7 @@ def _title(inputs: list[str], label: str, seen: bool, met_none: bool) -> str:
     if inputs and met_none and not seen:
         return f"`{inputs[0]}.grad` is None where it is used"
     return (
-        f"the gradient of `{inputs[0]}` is asked for, and it {label}"
-        if inputs and (seen or len(inputs) == 1)
-        else PAGE.title
+        f"`{inputs[0]}` {label}, but its gradient is asked for" if inputs and (seen or len(inputs) == 1) else PAGE.title
     )
 
 

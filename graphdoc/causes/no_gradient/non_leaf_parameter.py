@@ -180,8 +180,8 @@ def _refused(program: Program, frame: Frame | None) -> Finding:
     return Finding(
         *program.weight(0.95, Proof.RAISED.confidence),
         f"{what} is computed, not a leaf, so no optimizer can train it",
-        "Gradients are kept in `.grad` of leaves only, and the optimizer was given the result of an operation. The "
-        f"leaf is {_quoted(behind)}, before that operation.",
+        "Gradients are kept in `.grad` of leaves only, and the optimizer was given the result of an operation. "
+        + _leaf_of(behind),
         (*spans, *(program.raised_span("refused here") if at or not frame else ())),
         facts,
         (*remedies, *_give_the_leaf(behind, what, op)),
@@ -203,8 +203,10 @@ def _which(sources: SourceTexts, frame: Frame | None, seen: dict[str, Any], name
     return (f"tensor {position + 1} of the {count} given" if count > 1 and position >= 0 else "it"), None
 
 
-def _quoted(leaves: list[str]) -> str:
-    return " and ".join(f"`{n}`" for n in leaves[:2]) if leaves else "the tensor"
+def _leaf_of(leaves: list[str]) -> str:
+    """What to give the optimizer instead."""
+    shown = " and ".join(f"`{n}`" for n in leaves[:2])
+    return f"The leaf is {shown}, before that operation." if leaves else "The leaf is what that operation was given."
 
 
 def _give_the_leaf(leaves: list[str], what: str, op: str) -> tuple[Remedy, ...]:

@@ -106,11 +106,9 @@ _STANDINS = (
     _Standin(
         ("argmax", "argmin"),
         "the position of the largest value",
-        "If a class is decided, use `F.cross_entropy(logits, target)` on the scores before it. If a position is "
-        "decoded, "
-        "use cross-entropy over the positions, or their expectation `(scores.softmax(-1) * positions).sum(-1)`. If "
-        "it is "
-        "the action of a policy, use `dist.log_prob(action) * advantage`.",
+        "Use `F.cross_entropy(scores, target)` for a class, `dist.log_prob(action) * advantage` for an action, and "
+        "`scores.softmax(-1)` as weights for a choice between parts. For a position, "
+        "`(scores.softmax(-1) * positions).sum(-1)` is its expectation.",
     ),
     _Standin(
         ("argsort", "sort", "topk", "searchsorted", "bucketize", "nonzero", "argwhere", "unique", "max", "min"),
@@ -138,7 +136,7 @@ _STANDINS = (
     ),
 )
 _GENERAL = _Standin(
-    (), "a value without a slope", "Take the loss on what stands before it, or on a smooth function that stands for it."
+    (), "a value without a slope", "Compute the loss from its input, or use a smooth function in its place."
 )
 
 

@@ -9,9 +9,9 @@ from graphdoc.model import Span
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
-from graphdoc.program.spans import span
+from graphdoc.program.spans import span, where
 from graphdoc.remedies.clipping import backward_of, clipping, step_behind
-from graphdoc.story.first_bad_value import plot, tell, trouble_with
+from graphdoc.story.first_bad_value import latest_norms, plot, tell, trouble_with
 from graphdoc.story.wording import folded
 
 PAGE = Page(
@@ -75,14 +75,15 @@ def _told(program: Program, trouble: Trouble, birth: Birth) -> Finding:
         if clipped
         else "its gradients are not clipped before the step",
         _growth(trouble, norms, begun),
-        "no single expression is at fault, the numbers had been growing before."
+        f"No single expression is at fault: the numbers had grown until {where(at)} overflowed."
         + (" Gradients are clipped, and the steps are too large all the same: lower the rate." if clipped else ""),
         () if clipped else clipping(program, trouble),
         confidence="likely",
         at=step or call if clipped else call,
         more=more,
         makers=False,
-        facts=(plot("gradient norm", norms, begun),) if len(norms) > 3 else (),
+        placed=False,
+        facts=(plot("gradient norm", norms, begun),) if len(norms) > 3 else latest_norms(trouble),
     )
 
 

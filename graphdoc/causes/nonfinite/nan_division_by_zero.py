@@ -116,15 +116,17 @@ def _mean_of_nothing(trouble: Trouble, birth: Birth) -> Finding:
     what = "Every target of this loss is ignored or has weight zero" if weighed else what
     if loss and any(not i.n for i in birth.inputs):
         label, what = "the mean over no targets at all", "This loss is given no targets"
-    title = f"{what}, and its mean is nan"
+    title = f"{what}, and its mean is nan" if loss else "A mean of no elements is nan"
     if not loss and birth.operation != "mean":
         title, label = f"`{birth.operation}` is taken of no elements, and is nan", "there are no elements to count"
     remedies = remedy_at(
         birth.place,
         "mean_of_some",
-        "Divide the sum by the number of targets, at least one" if loss else "Take the sum over at least one element",
+        "Divide the sum by the number of targets, at least one" if loss else "Count the mean of no elements as zero",
         "unsafe",
-        "The mean of nothing counts as zero; every other one stays as it is.",
+        "The mean of nothing counts as zero; every other one stays as it is."
+        if loss
+        else "The mean of nothing counts as zero; a nan of another origin in this term is hidden, too.",
     )
     return tell(
         trouble,
@@ -132,6 +134,7 @@ def _mean_of_nothing(trouble: Trouble, birth: Birth) -> Finding:
         title,
         label,
         "there was nothing to average in this iteration" if not loss else "no target of this iteration counts",
-        f"{function(trouble, birth)} is 0 / 0.",
+        f"{function(trouble, birth, 'its mean')} is 0 / 0.",
         remedies,
+        makers=False,
     )

@@ -43,7 +43,7 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
         f"The result of {function(trouble, birth, 'an operation')} is too large for {birth.output.dtype}",
         f"larger than {birth.output.dtype} can hold",
         "; ".join(t for t in (size, "single precision has room for the result" if room else "") if t),
-        "the result has no place in half precision and is infinite.",
+        "half precision cannot hold the result, which becomes infinite.",
         (
             Remedy(
                 "single_precision",

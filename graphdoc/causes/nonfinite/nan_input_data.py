@@ -73,7 +73,7 @@ def _came_in(trouble: Trouble, birth: Birth) -> Finding:
         amount(numbers, kind, name),
         "something else than PyTorch has written them since it was made."
         if written
-        else "the values were there when it came in.",
+        else "the data came in with these values.",
         remedy_at(
             used if known else None,
             "select_known",

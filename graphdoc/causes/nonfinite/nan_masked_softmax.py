@@ -51,16 +51,16 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
     rows = turned.facts.get("rows_out") or 0
     count = f"{rows} {'row' if rows == 1 else 'rows'}"
     name = f"`{mask.text}`" if mask is not None and len(mask.text) <= LONGEST else ""
-    label = f"{name or 'the mask'} leaves nothing in {count}" if rows else "the mask's -inf is written here"
+    label = f"{name or 'the mask'} masks everything in {count}" if rows else "the mask's -inf is written here"
     more = (span("created", mask.frame if mask else filled, label, trouble.sources),) if filled is not None else ()
     left_out = " Leaving its result out of the loss does not help: its gradient is `0 * nan`."
     return tell(
         trouble,
         turned,
-        f"{name} leaves nothing in a row of a softmax, which is nan then"
+        f"{name} masks a whole row, and the softmax of that row is nan"
         if name
-        else "Everything is masked in a row of a softmax, which is nan then",
-        "nothing is left in a row to share the weight among",
+        else "A whole row is masked, and the softmax of that row is nan",
+        "the softmax of a row in which everything is masked is nan",
         f"in {count} every element is -inf" if rows else "",
         f"{function(trouble, turned)} has no value there.{left_out if trouble.what == 'gradient' else ''}",
         _remedies(mask, filled),

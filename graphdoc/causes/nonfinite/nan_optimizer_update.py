@@ -35,18 +35,27 @@ want an optimizer that keeps its state in single precision. Nothing is proposed 
 )
 
 
+_RATE = Remedy(
+    "optimizer_rate",
+    "Look at the learning rate of this step, and at the schedule that sets it",
+    "display",
+    "Nothing is divided here: a rate that is inf, nan or huge makes such an update of a finite gradient.",
+)
+
+
 def _told(trouble: Trouble, birth: Birth) -> Finding:
     """The first bad value was made inside of an optimizer's step."""
+    divides = "div" in birth.op
     divisor = next((i for i in birth.inputs if i.count("zeros")), None)
     return tell(
         trouble,
         birth,
         f"The step makes {birth.shows} of {'parameters whose gradient' if trouble.names else 'gradients that'} "
         f"{'is' if trouble.names else 'are'} finite",
-        f"{birth.op.strip('_')} inside of the step",
-        amount(divisor, "zeros", "what the step divides by") if "div" in birth.op else "",
+        f"`{birth.op.strip('_')}` inside of the step gives {birth.shows}",
+        amount(divisor, "zeros", "what the step divides by") if divides else "",
         "the gradients that went in were finite, the update that came out is not.",
-        _bounded(trouble, divisor) if divisor is not None and "div" in birth.op else (),
+        (_bounded(trouble, divisor) if divisor is not None else ()) if divides else (_RATE,),
         confidence=Proof.BIRTH.confidence,
     )
 

@@ -60,7 +60,7 @@ def _told(trouble: Trouble, birth: Birth, point: Singular) -> Finding:
         birth,
         f"`{name}` is given {point.ends}: no finite {value} there",
         f"no finite {value} at {point.ends}{beyond}" if not is_matrix else f"no finite {value} for {point.ends}",
-        f"finite numbers went in, and {birth.shows} came out" if not point.guard else seen,
+        what_went_in(birth) if not point.guard else seen,
         f"{function(trouble, birth)} has no finite {value} there.",
         guarded(
             trouble,
@@ -71,5 +71,4 @@ def _told(trouble: Trouble, birth: Birth, point: Singular) -> Finding:
         )
         if point.guard
         else (),
-        facts=(what_went_in(birth),) if not point.guard else (),
     )

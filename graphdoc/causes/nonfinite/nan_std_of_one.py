@@ -38,10 +38,11 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
     shape = f"{operand} has the shape {sizes}" if numbers is not None else ""
     single = ((numbers is not None and numbers.n == 1) or 1 in sizes) and "correction" not in trouble.code(birth)
     few = "a single value" if single else "no more values than its correction takes off"
+    squared, factor = "var" in birth.op, "(n - 1) / n"
     return tell(
         trouble,
         birth,
-        f"The deviation of {operand} is taken over {few}, and is {birth.shows}",
+        f"The {'variance' if squared else 'deviation'} of {operand} is taken over {few}, and is {birth.shows}",
         "divides by the number of values less one: zero"
         if single
         else "divides by the number of values less its correction: zero",
@@ -50,9 +51,9 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
         remedy_at(
             birth.place,
             "set_keyword",
-            "Take the deviation without the correction",
+            f"Take the {'variance' if squared else 'deviation'} without the correction",
             "unsafe",
-            "For one value it is then zero; for n values smaller by sqrt((n - 1) / n).",
+            f"For one value it is then zero; for n values smaller by {factor if squared else f'sqrt({factor})'}.",
             name="correction",
             value="0",
         ),

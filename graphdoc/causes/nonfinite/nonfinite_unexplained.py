@@ -74,7 +74,7 @@ def _overflow(trouble: Trouble, birth: Birth, of: str) -> Finding:
         f"The result of {of} is too large for {birth.output.dtype}",
         f"larger than {birth.output.dtype} can hold",
         f"its input is as large as {largest:.4g}",
-        "the result has no place in its type and is infinite.",
+        "its type cannot hold the result, which becomes infinite.",
         confidence=Proof.BIRTH.where(birth.shows == "inf" and not birth.node),
     )
 

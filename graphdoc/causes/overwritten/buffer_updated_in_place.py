@@ -14,7 +14,7 @@ from graphdoc.program.spans import innermost_user, span
 from graphdoc.program.writers import is_accumulation, written
 from graphdoc.remedies.in_place_write import clone_operand, move_behind, out_of_place
 from graphdoc.story.message_alone import from_message, mismatch
-from graphdoc.story.overwrite import called, facts_of, first_writer, quoted, readable, reason, saved_by, story, trust
+from graphdoc.story.overwrite import facts_of, first_writer, quoted, readable, reason, saved_by, story, trust
 
 PAGE = Page(
     code="GD205",
@@ -83,8 +83,9 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _told(program: Program, found: Overwrite) -> Finding:
-    what, itself = called(found.stale), f"{saved_by(found.node)} saved {called(found.stale)} itself, not a copy"
-    title = f"{quoted(found)} is updated in place between forward and backward"
+    what = quoted(found)
+    itself = f"{saved_by(found.node)} saved {what} itself, not a copy"
+    title = f"{what} is updated in place between forward and backward"
     explanation = (
         f"{itself}, and {first_writer(found)} changed it before this backward. Use a clone of it in the forward pass, "
         "or update it after backward."
@@ -115,11 +116,11 @@ def _causes(sources: SourceTexts, nodes: list[Node], found: Overwrite) -> list[S
     out: list[Span] = []
     for w in found.writers[:2]:
         if w.frame is not None:
-            text = f"{readable(w)} updates {called(w.stale or found.stale)} in place"
+            text = f"{readable(w)} updates {quoted(found, w.stale)} in place"
             out.append(span("cause", w.frame, text, sources, written(nodes, w)))
     used = innermost_user(found.node.stack)
     if used is not None:
-        out.append(span("cause", used, f"{called(found.stale)} itself is saved here, without a copy", sources))
+        out.append(span("cause", used, f"{quoted(found)} itself is saved here, without a copy", sources))
     return out
 
 

@@ -84,11 +84,12 @@ def recognise(program: Program) -> Finding | None:
 def _told(program: Program, frame: Frame, origin: Origin) -> Finding:
     writes = program.message("inference-inplace") is not None
     named = f"`{origin.name}`" if origin.name else "A tensor"
+    then = "changed in place outside of it" if writes else "used in training"
     source = f" at {where(origin.switch)}" if origin.switch is not None else ""
     return Finding(
         0.96 if origin.sure else 0.85,
         Proof.MODE.where(origin.sure),
-        f"{named} was made in inference mode and is {'written outside of it' if writes else 'used in training'}",
+        f"{named} was made in inference mode and is {then}",
         f"{named} was made in inference mode{source}, and {where(frame)} {_WRITES if writes else _USES}. Use "
         "torch.no_grad() where it is made, or clone what leaves inference mode.",
         (*_causes(program.sources, origin), *_noticed(program.sources, program.raised, frame, writes)),
@@ -109,10 +110,7 @@ def _causes(sources: SourceTexts, origin: Origin) -> list[Span]:
 def _noticed(sources: SourceTexts, raised: Raised | None, frame: Frame, writes: bool) -> tuple[Span, ...]:
     if not writes:
         return raised_span(sources, raised, "a computation that autograd records uses it here")
-    return (
-        span("mutated", frame, "it is written here", sources),
-        *raised_span(sources, raised, "outside inference mode"),
-    )
+    return (span("failed", frame, "changed in place here, outside of inference mode", sources),)
 
 
 def _remedies(frame: Frame, origin: Origin, writes: bool) -> tuple[Remedy, ...]:

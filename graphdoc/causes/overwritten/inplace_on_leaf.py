@@ -109,7 +109,7 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
     through = write.message == "leaf-view-inplace" and not part
     leaf = "a view of a leaf that requires grad" if through else "a leaf that requires grad"
     if through and target.sliced:  # the slice alone makes a view of it
-        leaf = "a leaf that requires grad (or a view)"
+        leaf = "a leaf that requires grad (or a view of one)"
     causes = [span("cause", frame, f"writes into {what}, {leaf}", program.sources)]
     causes += [span("cause", b, "built to write in place", program.sources) for b in write.built[:2]]
     training = bool(program.optimizers or program.evidence.events)  # else nothing in sight learns through anything
@@ -132,9 +132,11 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
     return Finding(
         0.96,
         Proof.RAISED.confidence,
-        f"{what} is {leaf}, and {'a part of it ' if part else ''}is changed in place" if target.path else PAGE.title,
-        f"{where(frame)} writes into {what}, {leaf}, while autograd records. A leaf has no history, "
-        f"so there is nowhere to record what it was before. {advice}",
+        f"{what} is {leaf.replace(' of one', '')}, and {'a part of it ' if part else ''}is changed in place"
+        if target.path
+        else PAGE.title,
+        f"{where(frame)} writes into {what}, {leaf}, while autograd records. PyTorch refuses it: "
+        f"the leaf would become a result, and get no `.grad`. {advice}",
         (*causes, span("mutated", frame, f"{what} is written here", program.sources)),
         _facts(program.parameters, target, update),
         (*filled, *remedies),
@@ -209,9 +211,10 @@ def _remedies(
     last = writes_on(sources, frame, target.path)
     no_grad = Remedy(
         _NO_GRAD,
-        f"put the write{'s' if last else ''} at {where(frame)}{f'-{last.line}' if last else ''} under torch.no_grad()",
+        f"put the {f'writes from {where(frame)} to {where(last)}' if last else f'write at {where(frame)}'} under "
+        "torch.no_grad()",
         "safe" if update else "unsafe",
-        "The write changes the numbers of the leaf and is not differentiated; the leaf stays one"
+        "The write changes the numbers and is not recorded; the tensor stays a leaf"
         + (" and gets its gradient." if own else " and is trained." if trained and update else "."),
         {"place": at, **({"last": place(last)} if last else {})},
     )

@@ -21,7 +21,7 @@ from graphdoc.remedies.in_place_write import (
     write_places,
 )
 from graphdoc.story.message_alone import from_message, mismatch
-from graphdoc.story.overwrite import called, facts_of, quoted, reason, saved_by, story, trust
+from graphdoc.story.overwrite import facts_of, quoted, reason, saved_by, story, trust
 
 PAGE = Page(
     code="GD203",
@@ -126,7 +126,7 @@ def _words(found: Overwrite) -> tuple[str, str]:
         )
     return (
         f"{quoted(found)} is changed in place, but {saver}'s backward needs it",
-        f"{called(found.stale)}, which {saver} had saved for backward. The numbers that its gradient needs are gone.",
+        f"{quoted(found)}, which {saver} had saved for backward. The numbers that its gradient needs are gone.",
     )
 
 
@@ -136,9 +136,9 @@ def _causes(sources: SourceTexts, nodes: list[Node], found: Overwrite) -> list[S
     for w in found.writers:
         if w.frame is None:
             continue
-        label = f"writes into {called(w.stale or found.stale)}, which backward needs"
+        label = f"writes into {quoted(found, w.stale)}, which backward needs"
         if found.shares_memory and (w.stale or found.stale) is found.stale:
-            label = f"writes into {found.shares_memory}, which shares its memory with what backward needs"
+            label = f"writes into `{found.shares_memory}`, which shares its memory with what backward needs"
         out.append(span("cause", w.frame, label, sources, written(nodes, w)))
         for built in write_places(sources, w):
             if (built.file, built.line) != (w.frame.file, w.frame.line):

@@ -187,7 +187,15 @@ def _brief(raised: Raised | None) -> str:
     """The same for a title."""
     if message_of(raised, *OVERLAP):
         return "some of its elements share memory"
+    if _for_a_hook(raised):
+        return "it is a view for a module's full backward hook"
     return "a view whose writes autograd does not track"
+
+
+def _for_a_hook(raised: Raised | None) -> bool:
+    """Whether the view is one of those that ``register_full_backward_hook`` puts around a module (``torch.nn``,
+    2.13: ``BackwardHookFunction``): the program has no Function of its own."""
+    return raised is not None and "BackwardHookFunction" in raised.message
 
 
 def _kind(raised: Raised | None) -> str:
@@ -199,6 +207,8 @@ def _kind(raised: Raised | None) -> str:
     if message_of(raised, *OVERLAP):
         return "an expanded tensor, several elements of which are one place in memory"
     if message_of(raised, *CUSTOM):
+        if _for_a_hook(raised):
+            return "a view that PyTorch makes for the full backward hook of a module: it must not be written into"
         return "a view that a custom Function has returned: its backward knows nothing of the write"
     return "one of several views that one call returned (or a view of one): autograd does not track writes into it"
 

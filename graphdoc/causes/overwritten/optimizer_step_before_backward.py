@@ -19,7 +19,6 @@ from graphdoc.story.message_alone import from_message, mismatch
 from graphdoc.story.older_graph import keeping_places
 from graphdoc.story.overwrite import (
     MOST_CAUSES,
-    called,
     facts_of,
     quoted,
     reason,
@@ -168,10 +167,9 @@ def _causes(program: Program, found: Overwrite, at: Scene | None) -> list[Span]:
 def _explain(found: Overwrite, at: Scene | None) -> str:
     writer = found.writers[0] if found.writers else None
     step = f"{writer.op} at {where(writer.frame)}" if writer is not None and writer.frame is not None else "A step"
-    text = f"{step} wrote into {called(found.stale)} after a forward pass had saved it"
-    if at is not None and at.forwards:
-        text += f" (through {where(at.forwards[0])})"
-    text += ". This backward still needs the weights from before."
+    forward = f"the forward at {where(at.forwards[0])}" if at is not None and at.forwards else "a forward pass"
+    text = f"{step} changed {quoted(found)} in place after {forward} had saved it. "
+    text += "This backward still needs the weights from before."
     if found.repeats:
         return f"{text} {AGAIN}"
     if found.same_loss:

@@ -16,7 +16,6 @@ from graphdoc.remedies.in_place_write import Hook, hook_of
 from graphdoc.remedies.update_order import AGAIN, overwritten_remedies
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.overwrite import (
-    called,
     facts_of,
     first_writer,
     forwards_before,
@@ -114,7 +113,7 @@ def _explain(found: Overwrite, hook: Hook | None) -> str:
     who = first_writer(found)
     if hook is not None:
         return (
-            f"{who} runs as a forward hook, inside the very forward that has just saved {called(found.stale)}: each "
+            f"{who} runs as a forward hook, inside the very forward that has just saved {quoted(found)}: each "
             "pass overwrites what its own backward needs. Let it write before the layer computes, or after the step."
         )
     advice = (
@@ -125,7 +124,7 @@ def _explain(found: Overwrite, hook: Hook | None) -> str:
         else "Let it write after the backward, or run the forward on clones of the parameters."
     )
     return (
-        f"{who} overwrote {called(found.stale)} after a forward pass had saved it, and this backward still needs the "
+        f"{who} overwrote {quoted(found)} after a forward pass had saved it, and this backward still needs the "
         f"old values. {advice}"
     )
 
@@ -136,7 +135,7 @@ def _causes(program: Program, found: Overwrite, hook: Hook | None) -> list[Span]
     at = scene(program, found)
     out: list[Span] = []
     if writer is not None and writer.frame is not None:
-        text = f"{readable(writer)} overwrites {called(found.stale)}"
+        text = f"{readable(writer)} overwrites {quoted(found)}"
         out.append(span("cause", writer.frame, text, program.sources, written(program.nodes, writer)))
     if hook is not None:
         return [

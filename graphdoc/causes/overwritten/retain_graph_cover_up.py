@@ -18,10 +18,10 @@ from graphdoc.remedies.update_order import covered_remedies, uses
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import calls_of, cause_places, constant_places, flow, names_of, several
 from graphdoc.story.overwrite import (
-    called,
     facts_of,
     failed_spans,
     forwards_before,
+    quoted,
     reason,
     saved_spans,
     trust,
@@ -103,9 +103,8 @@ def _told(program: Program, found: Overwrite) -> Finding:
         strength,
         confidence,
         f"{what} this loss to a graph from before a step, kept by `retain_graph=True`" if names else PAGE.title,
-        f"{what} this loss to a graph that an earlier backward went through. Without retain_graph=True that call would "
-        f"have freed it, and the message would be *second time*. Kept, the graph needs {called(found.stale)} as it was "
-        "before the step. The fault is the connection: part it and drop the flag.",
+        f"`retain_graph=True` keeps the graph, not the weights. The old graph needs {quoted(found)} as it was before "
+        "the step. The fault is the connection of this loss to it: part the two and drop the flag.",
         (
             *_causes(program, found, reuse),
             *write_spans(found),

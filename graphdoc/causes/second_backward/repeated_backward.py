@@ -95,7 +95,7 @@ def _added_twice(program: Program, sign: Sign) -> Finding | None:
             *span_of("related", sign.other, "has added them already", program.sources),
         ),
         remedies=(Remedy("delete_statement", remedy, "unsafe", note, {"place": place(frame)}),) if frame else (),
-        because=f"{sign.count} steps were by gradients that two calls on the same node of the graph had added up",
+        because=f"at {sign.count} steps the gradient was the sum of what two calls on the same loss had added",
     )
 
 
@@ -142,19 +142,19 @@ def _made(program: Program, reuse: Reuse) -> tuple[Span, ...]:
 
 def _what(program: Program, reuse: Reuse, call: str) -> str:
     if reuse.from_one_root:
-        return f"This {call} starts from the very tensor from which an earlier call started"
+        return f"This {call} starts from the same tensor as an earlier call"
     if reuse.only_scaled:
         name = names_of(program.sources, program.nodes, reuse.earlier_roots, 1) or "the tensor"
         return f"This {call} starts from {name} times a factor, and an earlier call from {name} itself"
     if reuse.adds_nothing:
         return f"This {call} starts from a sum of losses that earlier calls have differentiated, and of nothing else"
-    return f"All that this {call} differentiates was differentiated before, but for what its own line computes"
+    return f"This {call} differentiates a result of which nothing is new but what its own line computes"
 
 
 def _because(reuse: Reuse) -> str:
     if not reuse.from_one_root:
         if reuse.only_scaled:
-            return "nothing but a factor was put to it since the earlier call, which started there"
+            return "the earlier call started from the same tensor, and only a factor has been applied to it since"
         fresh = "the sum" if reuse.adds_nothing else "the line of the call itself"
         return f"nothing but {fresh} was computed since the earlier call"
     op = reuse.failing.root_op if reuse.failing is not None else ""

@@ -127,7 +127,7 @@ def _stored(program: Program, reuse: Reuse) -> Finding:
         facts_of(program, reuse),
         remedies_for(program, reuse),
         because=f"{what} made {before(reuse)}"
-        + (f", which used {'it' if one else 'them'} up" if reuse.used_up else f"; {STEPPED}"),
+        + (f", which freed {'its' if one else 'their'} graph" if reuse.used_up else f"; {STEPPED}"),
     )
 
 

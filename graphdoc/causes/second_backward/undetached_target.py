@@ -17,7 +17,7 @@ from graphdoc.program.optimizer_places import Owners
 from graphdoc.program.overwrites import Fault, Overwrite
 from graphdoc.program.proof import Proof
 from graphdoc.program.reuse import CONSTANT, Reuse, Role
-from graphdoc.program.spans import span, span_of
+from graphdoc.program.spans import code_at, span, span_of
 from graphdoc.remedies.constant_value import frame_at
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.update_order import overwritten_remedies
@@ -135,15 +135,20 @@ def _of_another(program: Program, reuse: Reuse) -> Finding:
         ),
         facts_of(program, reuse),
         remedies,
-        because=_because(program, reuse) + (f"; but {remedies[0].note.split('. ')[0]}" if taken else ""),
+        because=_because(program, reuse),
     )
 
 
 def _taken_for_another(sources: SourceTexts, remedies: tuple[Remedy, ...]) -> tuple[Span, ...]:
     """Where the failing loss takes the older of two values, the newer of which nothing reads."""
-    label = "takes the older value: the same call has given a newer one since, which nothing reads"
-    found = [frame_at(r.args["place"]) for r in remedies[:1] if r.kind == "use_instead"]
-    return tuple(span("cause", f, label, sources) for f in found)
+    out: list[Span] = []
+    for args in (r.args for r in remedies[:1] if r.kind == "use_instead" and str(r.args["name"]).isidentifier()):
+        at, path = frame_at(args["place"]), str(args["operand"])
+        label = f"reads the value of an earlier update; nothing reads `{args['name']}`, computed for this loss"
+        whole = replace(at, end_line=at.line, end_column=at.column + len(path)) if at.column > 0 else at
+        exact = code_at(sources, whole) == path
+        out.append(span("cause", whole if exact else at, label, sources))
+    return tuple(out)
 
 
 def _edges(earlier: list[OlderEdge], reuse: Reuse) -> list[OlderEdge]:

@@ -63,7 +63,7 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
         return _step_first(sources, name, sign, step, backward)
     if clear is not None and backward is not None:
         args = {"place": place(clear), "before": place(backward)}
-        note = f"{name} steps {folded(sign.parameters)} by the gradients of this loss"
+        note = f"{name} updates {folded(sign.parameters)} by the gradients of this loss"
         remedies.append(Remedy("move_statement", "clear the gradients before the backward call", "unsafe", note, args))
     spans = (
         *span_of("cause", sign.stack, "throws away the gradients that the step is to use", sources),
@@ -84,7 +84,7 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
 def _step_first(sources: SourceTexts, name: str, sign: Sign, step: Frame, backward: Frame) -> Finding:
     """The step comes before the backward call of its pass; the clearing of the next pass takes what that has left."""
     args = {"place": place(step), "after": place(backward)}
-    note = f"{name} steps {folded(sign.parameters)} by the gradients of this loss"
+    note = f"{name} updates {folded(sign.parameters)} by the gradients of this loss"
     return Finding(
         0.96,
         Proof.STEPS.confidence,

@@ -61,15 +61,15 @@ def _told(sources: SourceTexts, sign: Sign, every: list[Sign]) -> Finding | None
     more = span_of("created", sign.stack, "made here, with its graph", sources) if appended else ()
     others = [(s, f) for s in every if s is not sign and not sign.facts["list"] and (f := innermost_user(s.stack))]
     also = [span("cause", f, f"the same for `{s.facts['name']}`", sources) for s, f in others]
-    note = "the numbers stay; no backward call could go through the dropped graph: parts of it are freed"
+    note = "the numbers stay, and each old graph leaves memory; no backward could use it: parts of it are freed"
     return Finding(
         0.85,
         "possible" if sign.weak else Proof.STEPS.confidence,
         f"`{name}` keeps the graph of every iteration alive",
-        "Each iteration's graph was freed by its own backward call and is kept all the same.",
+        f"Backward frees what a graph has saved. The graph itself stays in memory as long as `{name}` leads to it.",
         (span("cause", at, gathers, sources), *also, *more),
         remedies=tuple(_remedy(kind, [at, *(f for _, f in others)], note) for kind in _KINDS),
-        because=f"after {sign.count} steps `{name}` leads to {nodes} nodes of graphs that backward has freed",
+        because=f"after {sign.count} steps `{name}` leads to {nodes} nodes of graphs whose backward is done",
     )
 
 

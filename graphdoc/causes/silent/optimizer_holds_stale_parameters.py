@@ -132,7 +132,7 @@ def _remedy(sources: SourceTexts, making: Made, change: ast.stmt, name: str, who
     if any(isinstance(n, ast.Assign) for s in using for n in ast.walk(s) if _mentions(n, name)):
         return []  # a scheduler, say, that would be left with the old optimizer
     here = place(bindings.frame_of(sources, making.file, change))
-    note = f"`{name}` steps {whose}"
+    note = f"`{name}` updates {whose}"
     if using:
         args = {"place": here, "statement": bindings.text_of(making.statement)}
         return [Remedy("add_statement", f"make `{name}` again after this", "unsafe", note, args)]

@@ -68,8 +68,8 @@ def _told(sources: SourceTexts, sign: Sign, trouble: Trouble | None) -> Finding 
         0.9,
         Proof.STEPS.confidence,
         PAGE.title,
-        f"{starved(sign).capitalize()}. The gradients are not finite at a scale at which they are as the loss gives "
-        "them, so no scale can help.",
+        f"{starved(sign).capitalize()}. At so small a scale the scaling is not the reason: the loss itself gives "
+        "gradients that are nan or inf.",
         tuple(span("related" if i else "cause", frame, label, sources) for i, (frame, label) in enumerate(places)),
-        because=starved(sign),
+        because="the scaler lowers its scale at each step that it leaves out, and none has helped",
     )

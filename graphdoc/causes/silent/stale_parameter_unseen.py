@@ -61,7 +61,7 @@ to `p` under `torch.no_grad()` in the place of `p.data`.""",
 )
 
 
-_NEEDS = "needs the values from before the step; no version tells that they are gone"
+_NEEDS = "needs the values from before the step, and PyTorch does not notice that they have changed"
 
 
 def recognise(program: Program) -> Finding | None:
@@ -105,9 +105,14 @@ def _hidden(program: Program, sign: Sign) -> Finding | None:
     whose = folded(sign.parameters) or "parameters"
     callers = [f for f in sign.other if f.user and (f.file, f.line) != (writer.file, writer.line)]
     spans = (
-        span("cause", writer, f"{sign.facts['hidden']} writes after the forward, where no version tells", sources),
-        *(span("cause", f, "is done from here", sources) for f in callers[-1:]),
-        *(span_of("created", node.stack, "the forward that has used the old values", sources) if node else ()),
+        span(
+            "cause",
+            writer,
+            f"`{sign.facts['hidden']}()` writes after the forward, and PyTorch does not notice",
+            sources,
+        ),
+        *(span("cause", f, "the values are overwritten in this call", sources) for f in callers[-1:]),
+        *(span_of("created", node.stack, "this forward used the old values", sources) if node else ()),
         *span_of("failed", sign.stack, "multiplies old activations with new parameters", sources),
     )
     return Finding(
@@ -121,8 +126,8 @@ def _hidden(program: Program, sign: Sign) -> Finding | None:
         tuple(spans),
         remedies=tuple(move_behind(program, found)) if found is not None and _may_move(found, sign) else (),
         covers="GD2",
-        because="in a second run the values that the forward had saved were others when the backward began, and their "
-        "version was the same",
+        because="in a second run the values that the forward had saved were others when backward began, but not their "
+        "version",
     )
 
 

@@ -63,7 +63,7 @@ def _taken_back(program: Program, sign: Sign) -> Finding:
     return Finding(
         0.9,
         Proof.STEPS.confidence,
-        f"`{code}` takes each step of {name} back",
+        f"`{code}` undoes each step of {name}",
         f"{opening(name)} has moved {whose or 'its parameters'}, and this gives them their old numbers again before "
         "the next step. Nothing has read the new ones. Write the old weights back after the loop, or not at all.",
         (
@@ -101,7 +101,7 @@ def _at_rest(program: Program, sign: Sign) -> Finding:
         remedies=(
             Remedy(
                 "raise_rate",
-                "let the schedule begin above 0, and ask it after each step",
+                "let the schedule begin above 0, and call its `step()` after each step",
                 "display",
                 "The parameters then move from the first step on.",
             ),
