@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+from typing import TypeVar, overload
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.source.module import Function, Loop, Source, each, parsed, walked
@@ -14,6 +15,9 @@ from graphdoc.source.paths import covers, plain_names, targets_of
 from graphdoc.source.places import Place
 
 _Function = Function | ast.Lambda
+_One = TypeVar("_One", bound=ast.AST)
+_Two = TypeVar("_Two", bound=ast.AST)
+_Three = TypeVar("_Three", bound=ast.AST)
 
 
 def tree(sources: SourceTexts, file: str) -> ast.Module | None:
@@ -26,6 +30,22 @@ def every_node(sources: SourceTexts, file: str) -> tuple[ast.AST, ...]:
     """All nodes of a file of the run, as ``ast.walk`` gives them; none where it is missing or does not parse."""
     root = tree(sources, file)
     return walked(root) if root is not None else ()
+
+
+@overload
+def everywhere(sources: SourceTexts, /) -> Iterator[tuple[str, ast.AST]]: ...
+@overload
+def everywhere(sources: SourceTexts, kind: type[_One], /) -> Iterator[tuple[str, _One]]: ...
+@overload
+def everywhere(
+    sources: SourceTexts, kind: type[_One], other: type[_Two], third: type[_Three] = ..., /
+) -> Iterator[tuple[str, _One | _Two | _Three]]: ...
+def everywhere(sources: SourceTexts, /, *kinds: type[ast.AST]) -> Iterator[tuple[str, ast.AST]]:
+    """The nodes of these kinds, or all, in the files of a run, each with its file."""
+    for file in sources:
+        for node in every_node(sources, file):
+            if not kinds or isinstance(node, kinds):
+                yield file, node
 
 
 def frame_of(sources: SourceTexts, file: str, node: ast.AST, function: str = "") -> Frame:
@@ -217,9 +237,8 @@ def method(sources: SourceTexts, cls: str, name: str) -> tuple[str, ast.Function
     """The file and definition of ``cls.name`` in the sources of the run; None where it is missing or not unique."""
     found = [
         (file, item)
-        for file in sources
-        for node in every_node(sources, file)
-        if isinstance(node, ast.ClassDef) and node.name == cls
+        for file, node in everywhere(sources, ast.ClassDef)
+        if node.name == cls
         for item in node.body
         if isinstance(item, ast.FunctionDef) and item.name == name
     ]
@@ -229,10 +248,9 @@ def method(sources: SourceTexts, cls: str, name: str) -> tuple[str, ast.Function
 def calls_named(sources: SourceTexts, *names: str) -> list[Frame]:
     """Every call in the sources of the run whose function is one of these names or ends in ``.name``."""
     found: list[Frame] = []
-    for file in sources:
-        for node in every_node(sources, file):
-            if isinstance(node, ast.Call) and text_of(node.func).rsplit(".", 1)[-1] in names:
-                found.append(frame_of(sources, file, node))
+    for file, node in everywhere(sources, ast.Call):
+        if text_of(node.func).rsplit(".", 1)[-1] in names:
+            found.append(frame_of(sources, file, node))
     return found
 
 
@@ -292,9 +310,8 @@ def methods_named(sources: SourceTexts, name: str, first: str) -> list[tuple[str
     """Every function of this name whose first argument has the name ``first``, with its file."""
     return [
         (file, node)
-        for file in sources
-        for node in every_node(sources, file)
-        if isinstance(node, ast.FunctionDef) and node.name == name
+        for file, node in everywhere(sources, ast.FunctionDef)
+        if node.name == name
         if [a.arg for a in node.args.args[:1]] == [first]
     ]
 

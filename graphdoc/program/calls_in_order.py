@@ -13,7 +13,7 @@ from graphdoc.program.bindings import (
     Flow,
     argument,
     call_at,
-    every_node,
+    everywhere,
     flow_into,
     frame_of,
     function_around,
@@ -329,12 +329,11 @@ def _losses(sources: SourceTexts, scope: ast.AST) -> list[ast.Call]:
 def _loss_modules(sources: SourceTexts) -> set[str]:
     """Names to which the program gives a loss of ``torch.nn``: ``self.distance = nn.KLDivLoss()``."""
     found: set[str] = set()
-    for file in sources:
-        for node in every_node(sources, file):
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-                name = text_of(node.value.func)
-                if name.startswith(("nn.", "torch.nn.")) and name.endswith("Loss"):
-                    found |= {text_of(t) for t in node.targets}
+    for _, node in everywhere(sources, ast.Assign):
+        if isinstance(node.value, ast.Call):
+            name = text_of(node.value.func)
+            if name.startswith(("nn.", "torch.nn.")) and name.endswith("Loss"):
+                found |= {text_of(t) for t in node.targets}
     return found
 
 

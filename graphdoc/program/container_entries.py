@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from graphdoc.evidence import Frame, Holder, Node, Raised, SourceTexts, Step
-from graphdoc.program.bindings import every_node, frame_of, function_around, function_at, scope_at, tree
+from graphdoc.program.bindings import every_node, everywhere, frame_of, function_around, function_at, scope_at, tree
 from graphdoc.source.module import each, walked
 from graphdoc.source.paths import covers, last_word, targets_of, without_subscripts
 
@@ -205,21 +205,18 @@ def given(sources: SourceTexts, statement: ast.stmt, entry: Entry) -> ast.expr |
 
 def fields_of(sources: SourceTexts, name: str) -> list[str]:
     """The fields of a dataclass or named tuple of the program, in order; empty where it is neither."""
-    for file in sources:
-        for n in every_node(sources, file):
-            if isinstance(n, ast.ClassDef) and n.name == name:
-                if not any(isinstance(s, ast.FunctionDef) and s.name == "__init__" for s in n.body):
-                    return [
-                        s.target.id for s in n.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)
-                    ]
-                return []
-            if isinstance(n, ast.Call) and last_word(n.func) == "namedtuple" and len(n.args) > 1:
-                first, second = n.args[0], n.args[1]
-                if isinstance(first, ast.Constant) and first.value == name:
-                    if isinstance(second, ast.Constant) and isinstance(second.value, str):
-                        return second.value.replace(",", " ").split()
-                    if isinstance(second, ast.List | ast.Tuple):
-                        return [str(e.value) for e in second.elts if isinstance(e, ast.Constant)]
+    for _, n in everywhere(sources):
+        if isinstance(n, ast.ClassDef) and n.name == name:
+            if not any(isinstance(s, ast.FunctionDef) and s.name == "__init__" for s in n.body):
+                return [s.target.id for s in n.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)]
+            return []
+        if isinstance(n, ast.Call) and last_word(n.func) == "namedtuple" and len(n.args) > 1:
+            first, second = n.args[0], n.args[1]
+            if isinstance(first, ast.Constant) and first.value == name:
+                if isinstance(second, ast.Constant) and isinstance(second.value, str):
+                    return second.value.replace(",", " ").split()
+                if isinstance(second, ast.List | ast.Tuple):
+                    return [str(e.value) for e in second.elts if isinstance(e, ast.Constant)]
     return []
 
 
@@ -447,16 +444,14 @@ def _anywhere(sources: SourceTexts, nodes: Sequence[Node], holder: Holder, made:
     starts: list[Frame] = []
     working: list[Frame] = []
     seen = {(f.file, f.line) for n in nodes for f in n.stack if f.user}
-    for file in sources:
-        for scope in every_node(sources, file):
-            if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
-                for s in statements(scope):
-                    ran = _ran_in(s, file, made)
-                    if keeps(s, kept_name(holder), False) and not is_local(s, holder) and (ran or not is_start(s)):
-                        at = frame_of(sources, file, s, scope.name)
-                        (starts if scope.name == "__init__" else out).append(at)
-                        if any((file, n) in seen for n in range(scope.lineno, (scope.end_lineno or 0) + 1)):
-                            working.append(at)
+    for file, scope in everywhere(sources, ast.FunctionDef, ast.AsyncFunctionDef):
+        for s in statements(scope):
+            ran = _ran_in(s, file, made)
+            if keeps(s, kept_name(holder), False) and not is_local(s, holder) and (ran or not is_start(s)):
+                at = frame_of(sources, file, s, scope.name)
+                (starts if scope.name == "__init__" else out).append(at)
+                if any((file, n) in seen for n in range(scope.lineno, (scope.end_lineno or 0) + 1)):
+                    working.append(at)
     return ([f for f in out if f in working] or out or starts)[:2]
 
 

@@ -94,12 +94,11 @@ def forward_of(sources: SourceTexts, file: str, backward: ast.FunctionDef) -> as
 def forwards_without_backward(sources: SourceTexts, name: str) -> list[tuple[str, ast.FunctionDef]]:
     """The forward, with its file, of each class of this name that has neither ``backward`` nor ``vjp``."""
     found = []
-    for file in sources:
-        for node in bindings.every_node(sources, file):
-            if isinstance(node, ast.ClassDef) and node.name == name:
-                methods = {n.name: n for n in node.body if isinstance(n, ast.FunctionDef)}
-                if "forward" in methods and not methods.keys() & {"backward", "vjp"}:
-                    found.append((file, methods["forward"]))
+    for file, node in bindings.everywhere(sources, ast.ClassDef):
+        if node.name == name:
+            methods = {n.name: n for n in node.body if isinstance(n, ast.FunctionDef)}
+            if "forward" in methods and not methods.keys() & {"backward", "vjp"}:
+                found.append((file, methods["forward"]))
     return found
 
 
@@ -200,9 +199,8 @@ def class_of_kept(sources: SourceTexts, frame: Frame, path: str) -> str:
     }
     functions = {
         n.name
-        for file in sources
-        for n in bindings.every_node(sources, file)
-        if isinstance(n, ast.ClassDef) and any(bindings.text_of(b).rpartition(".")[2] == "Function" for b in n.bases)
+        for _, n in bindings.everywhere(sources, ast.ClassDef)
+        if any(bindings.text_of(b).rpartition(".")[2] == "Function" for b in n.bases)
     }
     return built.pop() if len(built) == 1 and built <= functions else ""
 

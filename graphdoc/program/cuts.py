@@ -9,7 +9,7 @@ from typing import Any
 
 from graphdoc.evidence import Cut, Folded, Frame, Raised, Sign, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.program.bindings import assignments, every_node, frame_of, source_at, tree
+from graphdoc.program.bindings import assignments, every_node, everywhere, frame_of, source_at, tree
 from graphdoc.program.carried_names import bound_names, uses_in_loss
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import made
@@ -102,16 +102,15 @@ Written = tuple[Frame, bool, ast.AST, str]
 def _written(sources: SourceTexts) -> list[Written]:
     """Every ``inference_mode`` in the sources."""
     out: list[Written] = []
-    for file in sources:
-        for node in every_node(sources, file):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                for d in node.decorator_list:
-                    if MODE in ast.unparse(d):
-                        out.append((frame_of(sources, file, d, node.name), True, node, node.name))
-            elif isinstance(node, ast.With | ast.AsyncWith):
-                for item in node.items:
-                    if MODE in ast.unparse(item.context_expr):
-                        out.append((frame_of(sources, file, item.context_expr), False, node, ""))
+    for file, node in everywhere(sources):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            for d in node.decorator_list:
+                if MODE in ast.unparse(d):
+                    out.append((frame_of(sources, file, d, node.name), True, node, node.name))
+        elif isinstance(node, ast.With | ast.AsyncWith):
+            for item in node.items:
+                if MODE in ast.unparse(item.context_expr):
+                    out.append((frame_of(sources, file, item.context_expr), False, node, ""))
     return out
 
 

@@ -15,7 +15,7 @@ from graphdoc.evidence import Event, Frame, Holder, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.program.bindings import (
     dotted,
-    every_node,
+    everywhere,
     frame_of,
     function_at,
     scope_at,
@@ -265,9 +265,7 @@ def builds_object(sources: SourceTexts, value: ast.expr) -> bool:
     if not isinstance(value, ast.Call):
         return False
     name = dotted(value.func).rpartition(".")[2]
-    return bool(name) and any(
-        isinstance(n, ast.ClassDef) and n.name == name for file in sources for n in every_node(sources, file)
-    )
+    return bool(name) and any(isinstance(n, ast.ClassDef) and n.name == name for _, n in everywhere(sources))
 
 
 def in_training(events: list[Event], frame: Frame) -> bool:
@@ -347,15 +345,13 @@ def _unrecorded(sources: SourceTexts, carry: OlderEdge, failing: Event | None) -
     called = {last_word(n.func) for _, loop in around for n in each(loop, ast.Call)}
     names = {kept_name(h) for h in carry.tensor.holders} - {""}
     found = []
-    for file in sources:
-        for scope in every_node(sources, file):
-            if isinstance(scope, ast.Module | ast.FunctionDef):
-                name = getattr(scope, "name", "<module>")
-                for s in statements(scope):
-                    tensor = _hidden(scope, s)
-                    inside = any(file == f and covers(loop, s.lineno) for f, loop in around)
-                    if tensor is not None and last_word(tensor) in names and (inside or name in called):
-                        found.append(Reset(frame_of(sources, file, s, name), ast.unparse(tensor)))
+    for file, scope in everywhere(sources, ast.Module, ast.FunctionDef):
+        name = getattr(scope, "name", "<module>")
+        for s in statements(scope):
+            tensor = _hidden(scope, s)
+            inside = any(file == f and covers(loop, s.lineno) for f, loop in around)
+            if tensor is not None and last_word(tensor) in names and (inside or name in called):
+                found.append(Reset(frame_of(sources, file, s, name), ast.unparse(tensor)))
     return found[0] if len(found) == 1 else None
 
 

@@ -88,8 +88,7 @@ def never_given(sources: SourceTexts, loose: list[str], others: list[str]) -> Co
     """
     found = [
         collected
-        for file in sources
-        for scope in bindings.every_node(sources, file)
+        for file, scope in bindings.everywhere(sources)
         if isinstance(scope, Scope) and _keeps_to_names(scope)
         for block in _straight(scope)
         for at, loop in enumerate(block)

@@ -63,12 +63,11 @@ def _asked(program: Program) -> Iterator[tuple[str, Frame, bool]]:
             at = making.frame(sources)
             elements = given.elts if isinstance(given, ast.List | ast.Tuple) else [given]
             yield from ((name, at, True) for e in elements if (name := bindings.dotted(e)))
-    for file in sources:
-        for node in bindings.every_node(sources, file):
-            if isinstance(node, ast.Attribute) and node.attr == "grad" and isinstance(node.ctx, ast.Load):
-                name = bindings.dotted(node.value)
-                if name and name.rpartition(".")[2] not in ("autograd", "func", "torch"):
-                    yield name, bindings.frame_of(sources, file, node), False
+    for file, node in bindings.everywhere(sources, ast.Attribute):
+        if node.attr == "grad" and isinstance(node.ctx, ast.Load):
+            name = bindings.dotted(node.value)
+            if name and name.rpartition(".")[2] not in ("autograd", "func", "torch"):
+                yield name, bindings.frame_of(sources, file, node), False
 
 
 def _made(program: Program, name: str, used: Frame) -> Iterable[tuple[str, Frame, Frame | None]]:
@@ -183,9 +182,8 @@ def unfreezing(sources: SourceTexts) -> list[Frame]:
     """The statements that switch ``requires_grad`` on."""
     return [
         bindings.frame_of(sources, file, node)
-        for file in sources
-        for node in bindings.every_node(sources, file)
-        if isinstance(node, ast.stmt) and switches(node) is True
+        for file, node in bindings.everywhere(sources, ast.stmt)
+        if switches(node) is True
     ]
 
 
@@ -374,14 +372,11 @@ def kept_frozen(program: Program) -> KeptFrozen | None:
 def freezing_of(sources: SourceTexts, names: Sequence[str]) -> Iterator[Freezing]:
     """The statements that freeze what has these names, themselves or by a function of the program that is told to."""
     owners = {part for name in names for part in name.split(".")[:-1]}
-    setters = {
-        n.name for file in sources for n in bindings.every_node(sources, file) if isinstance(n, _Def) and _flag_of(n)
-    }
-    for file in sources:
-        for node in bindings.every_node(sources, file):
-            what, opposite = _undone(node, setters) if isinstance(node, ast.stmt) else ([], "")
-            if owners & {part for name in what for part in name.split(".")} - {"self"}:
-                yield Freezing(bindings.frame_of(sources, file, node), opposite)
+    setters = {n.name for _, n in bindings.everywhere(sources) if isinstance(n, _Def) and _flag_of(n)}
+    for file, node in bindings.everywhere(sources):
+        what, opposite = _undone(node, setters) if isinstance(node, ast.stmt) else ([], "")
+        if owners & {part for name in what for part in name.split(".")} - {"self"}:
+            yield Freezing(bindings.frame_of(sources, file, node), opposite)
 
 
 def _undone(statement: ast.stmt, setters: Collection[str]) -> tuple[list[str], str]:
@@ -495,15 +490,14 @@ def _is_train(statement: ast.stmt) -> bool:
 
 def _switching_off(sources: SourceTexts) -> Iterator[Range]:
     """Every statement that may switch ``requires_grad`` off: what is no plain True may be False."""
-    for file in sources:
-        for node in bindings.every_node(sources, file):
-            if isinstance(node, ast.Assign):
-                named = any(isinstance(t, ast.Attribute) and t.attr == "requires_grad" for t in node.targets)
-            else:
-                call = node.value if isinstance(node, ast.Expr) else None
-                named = isinstance(call, ast.Call) and getattr(call.func, "attr", "") in ("requires_grad_", "setattr")
-            if named and switches(node) is not True:
-                yield _range(file, node)
+    for file, node in bindings.everywhere(sources):
+        if isinstance(node, ast.Assign):
+            named = any(isinstance(t, ast.Attribute) and t.attr == "requires_grad" for t in node.targets)
+        else:
+            call = node.value if isinstance(node, ast.Expr) else None
+            named = isinstance(call, ast.Call) and getattr(call.func, "attr", "") in ("requires_grad_", "setattr")
+        if named and switches(node) is not True:
+            yield _range(file, node)
 
 
 def _range(file: str, node: ast.AST) -> Range:

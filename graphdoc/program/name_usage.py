@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.program.bindings import dotted, every_node, frame_of, methods_named, text_of, tree
+from graphdoc.program.bindings import dotted, every_node, everywhere, frame_of, methods_named, text_of, tree
 from graphdoc.source.module import each, values_of, walked
 
 
@@ -16,21 +16,18 @@ def idle_arguments(sources: SourceTexts) -> list[tuple[str, str, Frame]]:
     a signature that PyTorch prescribes (hooks, ``forward`` and ``backward`` of a Function).
     """
     found: list[tuple[str, str, Frame]] = []
-    for file in sources:
-        for node in every_node(sources, file):
-            if not isinstance(node, ast.FunctionDef | ast.Lambda):
-                continue
-            name = node.name if isinstance(node, ast.FunctionDef) else "lambda"
-            body: list[ast.AST] = list(node.body) if isinstance(node, ast.FunctionDef) else [node.body]
-            taken = [x.arg for x in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
-            prescribed = "hook" in name or taken[:1] == ["ctx"] or (name.startswith("__") and name.endswith("__"))
-            if prescribed or all(isinstance(b, ast.Pass | ast.Raise | ast.Expr) for b in body):
-                continue
-            read = {n.id for b in body for n in each(b, ast.Name)}
-            idle = [t for t in taken if t not in read and t not in ("self", "cls") and not t.startswith("_")]
-            if idle:
-                last = body[-1] if len(body) == 1 or isinstance(body[-1], ast.Return) else node
-                found.append((name, idle[0], frame_of(sources, file, last, name)))
+    for file, node in everywhere(sources, ast.FunctionDef, ast.Lambda):
+        name = node.name if isinstance(node, ast.FunctionDef) else "lambda"
+        body: list[ast.AST] = list(node.body) if isinstance(node, ast.FunctionDef) else [node.body]
+        taken = [x.arg for x in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+        prescribed = "hook" in name or taken[:1] == ["ctx"] or (name.startswith("__") and name.endswith("__"))
+        if prescribed or all(isinstance(b, ast.Pass | ast.Raise | ast.Expr) for b in body):
+            continue
+        read = {n.id for b in body for n in each(b, ast.Name)}
+        idle = [t for t in taken if t not in read and t not in ("self", "cls") and not t.startswith("_")]
+        if idle:
+            last = body[-1] if len(body) == 1 or isinstance(body[-1], ast.Return) else node
+            found.append((name, idle[0], frame_of(sources, file, last, name)))
     return found
 
 

@@ -19,9 +19,8 @@ def shortened(sources: SourceTexts, names: Iterable[str]) -> Frame | None:
     holders = {part for name in names for part in name.split(".")[:-1]}
     found = [
         bindings.frame_of(sources, file, call)
-        for file in sources
-        for statement in bindings.every_node(sources, file)
-        if isinstance(statement, ast.Assign | ast.Expr) and isinstance(statement.value, ast.Call)
+        for file, statement in bindings.everywhere(sources, ast.Assign, ast.Expr)
+        if isinstance(statement.value, ast.Call)
         for call in _turning(sources, file, statement.value)
         if not holders.isdisjoint(_bound(statement) | _receiver(call))
     ]

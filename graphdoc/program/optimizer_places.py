@@ -41,8 +41,7 @@ def made(sources: SourceTexts, name: str) -> Made | None:
     alike = {name} if "." not in name else {name, f"self.{name.rpartition('.')[2]}"}
     found = [
         Made(file, statement, block[i + 1 :])
-        for file in sources
-        for node in bindings.every_node(sources, file)
+        for file, node in bindings.everywhere(sources)
         for block in blocks_of(node)
         for i, statement in enumerate(block)
         if isinstance(statement, ast.Assign)
@@ -57,12 +56,7 @@ def returned(sources: SourceTexts, making: Made) -> tuple[Frame, ast.expr] | Non
     the value of its one ``return``; None for any other call."""
     call = making.statement.value
     name = call.func.id if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else ""
-    found = [
-        (file, n)
-        for file in sources
-        for n in bindings.every_node(sources, file)
-        if isinstance(n, ast.FunctionDef) and n.name == name
-    ]
+    found = [(file, n) for file, n in bindings.everywhere(sources, ast.FunctionDef) if n.name == name]
     if len(found) != 1:
         return None
     file, function = found[0]
@@ -101,13 +95,12 @@ def untying(sources: SourceTexts, making: Made, names: list[str]) -> tuple[ast.A
 def _is_tied(sources: SourceTexts, name: str) -> bool:
     """Whether the program makes this parameter one with another: ``self.head.weight = self.table.weight``."""
     tail = "." + ".".join(name.split(".")[-2:])
-    for file in sources:
-        for n in bindings.every_node(sources, file):
-            if isinstance(n, ast.Assign) and isinstance(n.value, ast.Attribute):
-                sides = [*n.targets, n.value]
-                alike = all(isinstance(s, ast.Attribute) and s.attr == n.value.attr for s in sides)
-                if alike and any(bindings.text_of(s).endswith(tail) for s in sides):
-                    return True
+    for _, n in bindings.everywhere(sources, ast.Assign):
+        if isinstance(n.value, ast.Attribute):
+            sides = [*n.targets, n.value]
+            alike = all(isinstance(s, ast.Attribute) and s.attr == n.value.attr for s in sides)
+            if alike and any(bindings.text_of(s).endswith(tail) for s in sides):
+                return True
     return False
 
 
@@ -136,16 +129,15 @@ def _replaces(sources: SourceTexts, node: ast.AST, owners: set[str]) -> bool:
 
 def _replaces_in(sources: SourceTexts, function: str, at: int) -> bool:
     """Whether a function of the program assigns to an attribute of its argument at this position."""
-    for file in sources:
-        for found in bindings.every_node(sources, file):
-            if not isinstance(found, ast.FunctionDef) or found.name != function or len(found.args.args) <= at:
-                continue
-            name = found.args.args[at].arg
-            for n in walked(found):
-                if isinstance(n, ast.Assign) and any(_is_inside(t, name) for t in n.targets):
-                    return True
-                if isinstance(n, ast.Call) and bindings.text_of(n.func) == "setattr" and n.args:
-                    return _base(n.args[0]) == name
+    for _, found in bindings.everywhere(sources, ast.FunctionDef):
+        if found.name != function or len(found.args.args) <= at:
+            continue
+        name = found.args.args[at].arg
+        for n in walked(found):
+            if isinstance(n, ast.Assign) and any(_is_inside(t, name) for t in n.targets):
+                return True
+            if isinstance(n, ast.Call) and bindings.text_of(n.func) == "setattr" and n.args:
+                return _base(n.args[0]) == name
     return False
 
 

@@ -366,9 +366,8 @@ def _converting_functions(sources: SourceTexts, value: ast.expr) -> list[Frame]:
     called = {bindings.text_of(n.func).rpartition(".")[2]: None for n in each(value, ast.Call)}
     return [
         bindings.frame_of(sources, file, given, node.name)
-        for file in sources
-        for node in bindings.every_node(sources, file)
-        if isinstance(node, ast.FunctionDef) and node.name in called
+        for file, node in bindings.everywhere(sources, ast.FunctionDef)
+        if node.name in called
         for given in bindings.shallow(node)
         if isinstance(given, ast.Return) and given.value is not None and _converts(given.value)
     ]

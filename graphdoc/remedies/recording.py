@@ -13,7 +13,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings, name_usage
 from graphdoc.program.asked_gradients import Beside, FlaggedLate, Reason, TakenOut, step_between
 from graphdoc.program.bindings import (
-    every_node,
+    everywhere,
     first_line,
     frame_of,
     function_around,
@@ -97,7 +97,7 @@ def _calls_of(sources: SourceTexts, name: str) -> int:
     """How often the program calls the one function of this name; 0 where several have it, or PyTorch calls it."""
     if name == "forward" or name.startswith("__"):
         return 0
-    nodes = [n for file in sources for n in every_node(sources, file)]
+    nodes = [n for _, n in everywhere(sources)]
     if sum(isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and n.name == name for n in nodes) != 1:
         return 0
     return sum(isinstance(n, ast.Call) and last_word(n.func) == name for n in nodes)

@@ -9,7 +9,15 @@ from typing import Any
 
 from graphdoc.evidence import Frame, Holder, SourceTexts
 from graphdoc.finding import Remedy, together
-from graphdoc.program.bindings import assignments, every_node, frame_of, function_around, function_at, text_of, tree
+from graphdoc.program.bindings import (
+    assignments,
+    everywhere,
+    frame_of,
+    function_around,
+    function_at,
+    text_of,
+    tree,
+)
 from graphdoc.program.carried_names import meeting
 from graphdoc.program.container_entries import MOST_PUTS, kept_at, statements
 from graphdoc.program.gathered_parameters import makes_parameter
@@ -77,14 +85,11 @@ def _record(holder: Holder) -> tuple[str, Any] | None:
 
 def _puts(sources: SourceTexts, name: str, structure: Any) -> Iterator[tuple[Frame, Any]]:
     """The expressions that go into such a list, or into a record of it, with their structure."""
-    for file in sources:
-        for scope in every_node(sources, file):
-            if not isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module):
-                continue
-            for s in statements(scope):
-                found = _put(s, name, structure)
-                if found is not None:
-                    yield frame_of(sources, file, found[0], getattr(scope, "name", "<module>")), found[1]
+    for file, scope in everywhere(sources, ast.FunctionDef, ast.AsyncFunctionDef, ast.Module):
+        for s in statements(scope):
+            found = _put(s, name, structure)
+            if found is not None:
+                yield frame_of(sources, file, found[0], getattr(scope, "name", "<module>")), found[1]
 
 
 def _put(statement: ast.stmt, name: str, structure: Any) -> tuple[ast.expr, Any] | None:

@@ -252,7 +252,7 @@ def flag_of_module(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
     """The finding for a ``flag-of-module`` sign; None where the program reads such a flag, which is its own then, or
     where no statement sets it on a module of that name."""
     names, value = list(sign.facts["names"]), bool(sign.facts["value"])
-    nodes = [(file, n) for file in sources for n in bindings.every_node(sources, file)]
+    nodes = [(file, n) for file, n in bindings.everywhere(sources)]
     if any(_reads(n, names) for _, n in nodes):
         return None
     found = [(file, n) for file, n in nodes if isinstance(n, ast.Assign) and _sets(n, names) and switches(n) is value]
@@ -406,16 +406,15 @@ def misspelled_flag(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
     """The finding for a ``misspelled-flag`` sign; None where the program reads this attribute, or sets it both ways."""
     name, value = str(sign.facts["attribute"]), bool(sign.facts["value"])
     found: list[tuple[str, ast.Assign]] = []
-    for file in sources:
-        for node in bindings.every_node(sources, file):
-            if isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Load):
-                return None
-            target = node.targets[0] if isinstance(node, ast.Assign) else None
-            if not isinstance(node, ast.Assign) or not isinstance(target, ast.Attribute) or target.attr != name:
-                continue
-            if not isinstance(node.value, ast.Constant) or node.value.value is not value:
-                return None
-            found.append((file, node))
+    for file, node in bindings.everywhere(sources):
+        if isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Load):
+            return None
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        if not isinstance(node, ast.Assign) or not isinstance(target, ast.Attribute) or target.attr != name:
+            continue
+        if not isinstance(node.value, ast.Constant) or node.value.value is not value:
+            return None
+        found.append((file, node))
     if not found:
         return None
     places = [bindings.frame_of(sources, file, node) for file, node in found]

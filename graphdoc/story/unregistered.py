@@ -135,8 +135,7 @@ def _is_read(sources: SourceTexts, name: str) -> bool:
         isinstance(node, ast.Attribute)
         and node.attr == "grad"
         and bindings.text_of(node.value).rpartition(".")[2].partition("[")[0] == name
-        for file in sources
-        for node in bindings.every_node(sources, file)
+        for _, node in bindings.everywhere(sources)
     )
 
 

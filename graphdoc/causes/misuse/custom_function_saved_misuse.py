@@ -255,12 +255,7 @@ def _statements(sources: SourceTexts, frame: Frame | None, looks_for: str) -> tu
     name, _, method = bindings.text_of(call.func).rpartition(".") if call is not None else ("", "", "")
     if method != "apply" or not name.isidentifier():
         return "", places
-    own = [
-        (file, node)
-        for file in sources
-        for node in bindings.every_node(sources, file)
-        if isinstance(node, ast.ClassDef) and node.name == name
-    ]
+    own = [(file, node) for file, node in bindings.everywhere(sources, ast.ClassDef) if node.name == name]
     inside = [p for p in places for file, n in own if p.file == file and covers(n, p.line)]
     return (name if own else ""), inside
 

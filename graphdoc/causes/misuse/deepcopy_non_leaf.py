@@ -141,8 +141,7 @@ def _read_as_attribute(sources: SourceTexts, path: str) -> bool:
     name = path.rpartition(".")[2]
     return any(
         isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load) and n.attr == name
-        for file in sources
-        for n in bindings.every_node(sources, file)
+        for _, n in bindings.everywhere(sources)
     )
 
 
@@ -183,11 +182,10 @@ def _store(sources: SourceTexts, tensor: Reached) -> Frame | None:
 def _stored_in(sources: SourceTexts, copied: str) -> list[tuple[str, Frame]]:
     """Statements that put the result of a call into the copied object: ``state["hidden"] = cell(...)``."""
     found: list[tuple[str, Frame]] = []
-    for file in sources:
-        for node in bindings.every_node(sources, file):
-            target = node.targets[0] if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) else None
-            if isinstance(target, ast.Subscript | ast.Attribute) and bindings.text_of(target.value) == copied:
-                found.append((bindings.text_of(target), bindings.frame_of(sources, file, node)))
+    for file, node in bindings.everywhere(sources):
+        target = node.targets[0] if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) else None
+        if isinstance(target, ast.Subscript | ast.Attribute) and bindings.text_of(target.value) == copied:
+            found.append((bindings.text_of(target), bindings.frame_of(sources, file, node)))
     return found
 
 

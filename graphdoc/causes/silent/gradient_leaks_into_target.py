@@ -186,10 +186,8 @@ def _became(sources: SourceTexts, sign: Sign) -> Finding | None:
     name, source = _owner(sign.facts["was"]), _owner(sign.parameters)
     found = [
         bindings.frame_of(sources, file, n.value)
-        for file in sources
-        for n in bindings.every_node(sources, file)
-        if isinstance(n, ast.Assign)
-        and last_word(n.value) == source
+        for file, n in bindings.everywhere(sources, ast.Assign)
+        if last_word(n.value) == source
         and any(last_word(t) == name for t in n.targets)
         and isinstance(n.value, ast.Name | ast.Attribute)
     ]
@@ -272,12 +270,11 @@ _BOOKKEEPING = {"state_dict", "load_state_dict", "parameters", "named_parameters
 def _computes(sources: SourceTexts, name: str) -> bool:
     """Whether something is computed with what has this name: it is called, or a method that does more than keep it."""
     last = name.rpartition(".")[2]
-    for file in sources:
-        for node in bindings.every_node(sources, file):
-            called = bindings.text_of(node.func) if isinstance(node, ast.Call) else ""
-            owner, _, method = called.rpartition(".")
-            if method == last or (owner.rpartition(".")[2] == last and method not in _BOOKKEEPING):
-                return True
+    for _, node in bindings.everywhere(sources):
+        called = bindings.text_of(node.func) if isinstance(node, ast.Call) else ""
+        owner, _, method = called.rpartition(".")
+        if method == last or (owner.rpartition(".")[2] == last and method not in _BOOKKEEPING):
+            return True
     return False
 
 

@@ -85,10 +85,8 @@ def _appended(sources: SourceTexts, name: str) -> Frame | None:
     last = name.rpartition(".")[2]
     found = [
         bindings.frame_of(sources, file, node)
-        for file in sources
-        for node in bindings.every_node(sources, file)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
+        for file, node in bindings.everywhere(sources, ast.Call)
+        if isinstance(node.func, ast.Attribute)
         and node.func.attr == "append"
         and bindings.text_of(node.func.value).rpartition(".")[2] == last
     ]
