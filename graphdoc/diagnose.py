@@ -73,8 +73,6 @@ def findings_for(evidence: Evidence) -> tuple[list[Found], list[str]]:
     program = program_of(evidence)
     meant = is_meant(program)
     for cause in all_causes():
-        if meant and "no-graph" in cause.families:
-            continue  # told as a lost graph, and it is the author's word
         if match is None and cause.families and not (evidence.signs and SILENT in cause.families):
             continue
         try:
@@ -85,6 +83,8 @@ def findings_for(evidence: Evidence) -> tuple[list[Found], list[str]]:
         except Exception as e:
             notes.append(f"the recogniser of {cause.slug} failed: {type(e).__name__}: {e}")
             continue
+        if finding is not None and meant and "no-graph" in cause.families:
+            finding = replace(finding, confidence="possible")  # told as a lost graph, and it is the author's word
         if finding is not None:
             found.append(Found(cause, finding))
     found.sort(key=lambda f: (-f.finding.strength, CONFIDENCE_ORDER.index(f.finding.confidence)))
@@ -176,12 +176,13 @@ def _report(kept: Kept, evidence: Evidence | None, announce: Announce | None) ->
         from graphdoc.probe import deepen, deepened
 
         first = (deepen(kept, first, announce) if kept.rerun else deepened(kept, first.process)) or first
-    inner = weigh(kept, diagnose(first))
+    whole = diagnose(first)
+    inner = weigh(kept, whole)
     outcome = _outcome(first, bool(inner.diagnoses), kept.exit_status)
     wanted = match is not None or inner.diagnoses or is_asked(first.signs)
     about = (*inner.notes, *_second_run(first.extras)) if wanted else _listed(first.sources, raised)
     if outcome == "completed" and not inner.diagnoses and not about:
-        about = weak_signs(first.signs)
+        about = weak_signs(first.signs) or _cut_on_purpose(first, whole)
     if GRADIENTS_ASKED_FOR in kept.request.mode.split(":"):
         about = (*about, *gradients(first))
     return Report(run, outcome, exception, inner.diagnoses, (*notes, *about), inner.sources, picture=inner.picture)
@@ -195,6 +196,13 @@ def weigh(kept: Kept, report: Report) -> Report:
     everything = AUDIT_ALL in kept.request.mode.split(":")
     told = not_ignored(report.diagnoses, report.sources, kept.cwd)
     return replace(report, diagnoses=tuple(d for d in told if everything or d.confidence != "possible"))
+
+
+def _cut_on_purpose(evidence: Evidence, report: Report) -> tuple[str, ...]:
+    """One line on parameters that an optimizer holds and the program itself cuts off: silence would say that they
+    learn."""
+    cut = report.diagnoses[:1] if evidence.as_if is not None else ()
+    return tuple(f"{d.title}. If they are meant to learn, `graphdoc run --audit all` tells more." for d in cut)
 
 
 def _picture(evidence: Evidence) -> Picture:
