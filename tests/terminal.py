@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 COLUMNS = "100"
-LONGEST = 120.0
+LONGEST = 240.0
 
 
 @dataclass(frozen=True)

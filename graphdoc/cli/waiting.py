@@ -108,9 +108,11 @@ def _begin() -> Live:
     console = Console(file=sys.stderr, highlight=False)
     live = Live(console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False)
     live.start()
+    console.show_cursor(True)  # Ctrl-Z would leave the shell without one
     return live
 
 
 def is_terminal() -> bool:
-    """Whether somebody watches stderr on a terminal that can take a line back."""
-    return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown")
+    """Whether somebody watches stderr on a terminal that can take a line back; what CI services give out is a log."""
+    plain = os.environ.get("CI") or os.environ.get("TERM", "") in ("dumb", "unknown")
+    return sys.stderr is not None and sys.stderr.isatty() and not plain

@@ -46,16 +46,20 @@ class Standing:
     def _read(self) -> None:
         """Take in the lines that have been written since the last look."""
         self._file = self._file or next(iter(sorted(self._folder.glob("trace-*.jsonl"))), None)
-        if self._file is None:
-            return
-        with open(self._file, "rb") as stream:
+        try:
+            lines = self._new_lines(self._file) if self._file is not None else []
+        except OSError:
+            return  # a run goes on without a word about its step
+        for line in lines:
+            if told := _RECORD.match(line):
+                self._note(told)
+
+    def _new_lines(self, file: Path) -> list[bytes]:
+        with open(file, "rb") as stream:
             stream.seek(self._offset)
-            for line in stream:
-                if not line.endswith(b"\n"):
-                    break  # it is being written
-                self._offset += len(line)
-                if told := _RECORD.match(line):
-                    self._note(told)
+            whole = stream.read().rpartition(b"\n")[:2]
+        self._offset += sum(map(len, whole))
+        return whole[0].splitlines()
 
     def _note(self, told: re.Match[bytes]) -> None:
         self._index = int(told["index"] or told["last"])
