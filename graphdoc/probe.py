@@ -106,7 +106,7 @@ def _of_one_that_went_on(evidence: Evidence) -> str:
     # The other ranks would wait for a fork of one: it is not measured there.
     measurable = evidence.process.world_size <= 1 and first_sign(signs, *_MEASURED) is not None
     mode = ""
-    if suspicious(sources, signs) or left_unrecorded(evidence.warnings, signs):
+    if suspicious(sources, signs) or left_unrecorded(sources, evidence.warnings, signs):
         mode = "probe:cuts"
     elif goes_around(sources, signs):
         mode = "probe:cuts:around"

@@ -42,16 +42,25 @@ class Copying:
 
 
 def run_straight(checkpoint: Any) -> None:
-    """Let ``checkpoint``, torch's module of that name, run what it is given at once in its reentrant form.
+    """Let ``checkpoint``, torch's module of that name, run what it is given at once, and never again.
 
     That is the call which a checkpoint stands for: the same values, the same random numbers (the checkpoint draws none
     besides, and restores them for its second run), and the gradients whatever its inputs require.
     """
+    generator = getattr(checkpoint, "_checkpoint_without_reentrant_generator", None)  # torch 2.1 and later
 
     def apply(function: Any, _preserve: bool, *args: Any) -> Any:
         return function(*args)
 
+    def nothing_around(function: Any, preserve: bool, context_fn: Any, *args: Any, **kwargs: Any) -> Iterator[None]:
+        if context_fn is not checkpoint.noop_context_fn:
+            yield from generator(function, preserve, context_fn, *args, **kwargs)
+        else:
+            yield
+
     checkpoint.CheckpointFunction.apply = staticmethod(apply)
+    if generator is not None:
+        checkpoint._checkpoint_without_reentrant_generator = nothing_around
 
 
 class _Keys:

@@ -7,7 +7,7 @@ import ast
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, kind, required, statement
 from graphdoc.source.edits import drop_arguments, drop_parameter, instead, rename, set_keyword, wrap, write, written
 from graphdoc.source.module import Function, Source
-from graphdoc.source.paths import weights_of
+from graphdoc.source.paths import last_word, weights_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for
 
@@ -86,6 +86,41 @@ def call_wrapper(sources: Sources, args: Args) -> list[Edit]:
     if source.segment(node.func) == wrapper:
         raise CannotFix("the wrapper is called already")
     return [write(source, node.func, wrapper)]
+
+
+_OF_CHECKPOINT = ("use_reentrant", "preserve_rng_state", "determinism_check", "debug", "early_stop")
+"""Keywords of ``torch.utils.checkpoint.checkpoint`` (torch/utils/checkpoint.py) that say how it runs its function."""
+
+
+@kind("call_directly", keeps_numbers=True, only_records=True)
+def call_directly(sources: Sources, args: Args) -> list[Edit]:
+    """Call what a checkpoint runs itself: ``checkpoint(block, x, use_reentrant=False)`` → ``block(x)``.
+
+    Args:
+        place: the call of ``torch.utils.checkpoint.checkpoint``.
+    """
+    source, node = call(sources, required(args, "place"))
+    if last_word(node.func) != "checkpoint" or not node.args or isinstance(node.args[0], ast.Starred):
+        raise CannotFix("what is checkpointed is not written in the call")
+    if any(k.arg in (None, "context_fn") for k in node.keywords):
+        raise CannotFix("the checkpoint may run its function in a context of its own")
+    edits = drop_arguments(source, node, lambda index, keyword: index == 0 or keyword in _OF_CHECKPOINT)
+    return [write(source, node.func, "{function}", function=node.args[0]), *edits]
+
+
+@kind("bind_result")
+def bind_result(sources: Sources, args: Args) -> list[Edit]:
+    """Bind what a call gives back to the name that it was called on: ``x.detach()`` → ``x = x.detach()``.
+
+    Args:
+        place: the call, a statement of its own.
+    """
+    source, node = call(sources, required(args, "place"))
+    owner = source.node_owner(node)
+    name = node.func.value if isinstance(node.func, ast.Attribute) else None
+    if not isinstance(owner, ast.Expr) or owner.value is not node or not isinstance(name, ast.Name):
+        raise CannotFix("the call is no statement of its own on a name")
+    return instead(source, owner, [written(source, f"{name.id} = {{call}}", call=node)])
 
 
 @kind("made_from", keeps_numbers=True)

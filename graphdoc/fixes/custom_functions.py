@@ -123,7 +123,12 @@ def _written(source: Source, node: ast.AST, value: ast.expr) -> ast.expr:
 
 
 def _is_product(value: ast.expr) -> bool:
-    """Whether it multiplies matrices and turns one of the factors: ``x.t() @ g``, ``torch.mm(x.T, g)``."""
+    """Whether it multiplies matrices and turns one of the factors: ``x.t() @ g``, ``torch.mm(x.T, g)``; also scaled or
+    masked element by element, which has the shape of the product: ``x.t() @ g * mask.t()``."""
+    if isinstance(value, ast.UnaryOp):
+        return _is_product(value.operand)
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult | ast.Div):
+        return _is_product(value.left) or (isinstance(value.op, ast.Mult) and _is_product(value.right))
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.MatMult):
         factors = [value.left, value.right]
     elif isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _PRODUCTS:

@@ -385,6 +385,40 @@ def uses_of_cut(program: Program, cut: Cut) -> list[Frame]:
     return [lines[n] for n in sorted(lines)] if len(lines) > 1 else []
 
 
+# A straight-through sum of which both parts are cut off: the value of one, and nobody's gradient.
+
+
+def detached_estimator(program: Program) -> tuple[Cut, str] | None:
+    """The cut of ``x`` in ``(q - x).detach() + x.detach()``, where the other part is cut off too; and ``x``.
+
+    Such a sum is ``q``: who adds ``x`` and takes it away wants its gradient.
+    """
+    spots = {at.extent: cut for cut in program.cuts if cut.reason == "detach" and (at := innermost(cut.stack))}
+    for file in {at[0] for at in spots}:
+        for node in every_node(program.sources, file):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+                for kept, other in ((node.left, node.right), (node.right, node.left)):
+                    cut, value = spots.get(frame_of(program.sources, file, kept).extent), _detached(kept)
+                    if cut is not None and value is not None and _takes_away(other, ast.unparse(value)):
+                        return cut, ast.unparse(value)
+    return None
+
+
+def _detached(node: ast.expr) -> ast.expr | None:
+    """What is cut off here: ``x`` of ``x.detach()`` and of ``x.data``; None for anything else."""
+    cut = node.func if isinstance(node, ast.Call) and not node.args else node
+    return cut.value if isinstance(cut, ast.Attribute) and cut.attr in ("detach", "data") else None
+
+
+def _takes_away(node: ast.expr, text: str) -> bool:
+    """Whether this is a difference that takes the value of this text away, and sends no gradient into it."""
+    difference = _detached(node) or node
+    if not isinstance(difference, ast.BinOp) or not isinstance(difference.op, ast.Sub):
+        return False
+    away = difference.right if difference is not node else _detached(difference.right)
+    return away is not None and ast.unparse(away) == text
+
+
 # Cuts that are the author's word: an explicit ``detach`` or ``no_grad``, unless the run or the program contradicts
 # it. Whoever hands `model.parameters()` to an optimizer may well leave a part of the model as it is, and says so
 # where it is used. Whoever hands over `encoder.parameters()` by name, or in a group of its own, wants them to learn.

@@ -98,9 +98,16 @@ def checkpointed(sources: SourceTexts, call: Frame) -> str:
     return dotted(given) if given is not None else ""
 
 
-def reentrant_fails(program: Program) -> bool:
-    """Whether a reentrant checkpoint is what this run failed by: it has cut the graph off, or refused to go on."""
-    if program.message("checkpoint-no-output-grad") or program.message("checkpoint-grad-incompatible"):
+_REFUSES = (
+    *("checkpoint-no-output-grad", "checkpoint-grad-incompatible"),
+    *("checkpoint-metadata-mismatch", "checkpoint-tensor-count", "checkpoint-more-tensors"),
+)
+"""Messages (ids) of a checkpoint that does not go on, where the call that it stands for would."""
+
+
+def checkpoint_fails(program: Program) -> bool:
+    """Whether a checkpoint is what this run failed by: it has cut the graph off, or refused to go on."""
+    if any(program.message(name) for name in _REFUSES):
         return True
     cut = any(by_checkpoint(c) for c in program.cuts) or warned(program.evidence.warnings, "checkpoint-no-input-grad")
     return cut and message_of(program.raised, *NO_GRAPH) is not None

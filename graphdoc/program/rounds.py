@@ -220,10 +220,13 @@ def made_outside_loops(sources: SourceTexts, producer: Node | None, failing: Eve
 
 
 def _computes_anew(stack: list[Frame]) -> bool:
-    """Whether below the user's innermost line there is nothing but PyTorch's layers and functions."""
+    """Whether below the user's innermost line there is nothing but PyTorch's layers, functions and distributions, which
+    keep their parameters in another form alone (``lazy_property`` of torch/distributions/utils.py)."""
     last = max((i for i, f in enumerate(stack) if f.user), default=-1)
     files = [f.file.replace("\\", "/") for f in stack[last + 1 :]]
-    return all("torch/nn/modules/" in file or file.endswith(_PLAIN) for file in files)
+    return not any(file.endswith("torch/distributions/utils.py") for file in files) and all(
+        "torch/nn/modules/" in file or "torch/distributions/" in file or file.endswith(_PLAIN) for file in files
+    )
 
 
 def _always_runs(sources: SourceTexts, frame: Frame) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from graphdoc.evidence import Sign, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.exception import warned
+from graphdoc.program.library_calls import reentrant_calls
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.module import each, walked
 from graphdoc.source.paths import last_word, without_subscripts
@@ -47,10 +48,11 @@ def may_be_constant(sources: SourceTexts, signs: list[Sign]) -> bool:
     return "suspect-unreached" in kinds and any(_is_called(node, _ARRAYS) for node in _nodes(sources))
 
 
-def left_unrecorded(warnings: list[str], signs: list[Sign]) -> bool:
-    """Whether parameters without gradient may stand in blocks that a reentrant checkpoint, as PyTorch has warned, ran
-    without recording: none of the inputs required gradients."""
-    return any(s.kind == "suspect-unreached" for s in signs) and warned(warnings, "checkpoint-no-input-grad")
+def left_unrecorded(sources: SourceTexts, warnings: list[str], signs: list[Sign]) -> bool:
+    """Whether parameters without gradient may stand in blocks that a reentrant checkpoint ran without recording: none
+    of the inputs required gradients. PyTorch warns of that, and a filter may have swallowed the warning."""
+    said = warned(warnings, "checkpoint-no-input-grad") or bool(reentrant_calls(sources))
+    return said and any(s.kind == "suspect-unreached" for s in signs)
 
 
 def goes_around(sources: SourceTexts, signs: list[Sign]) -> bool:

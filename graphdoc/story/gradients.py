@@ -471,6 +471,35 @@ def kept_reference(sources: SourceTexts, sign: Sign) -> Finding | None:
     )
 
 
+# Telling a detach whose result is dropped: the value goes on with its graph.
+
+
+def dropped_detach(sources: SourceTexts, sign: Sign) -> Finding | None:
+    """The finding for a ``detach-dropped`` sign; None where the program has a method ``detach`` of its own."""
+    frame, name = innermost_user(sign.stack), str(sign.facts["name"])
+    every = (n for file in sources for n in bindings.every_node(sources, file))
+    own = any(isinstance(n, ast.FunctionDef) and n.name == "detach" for n in every)
+    call = bindings.call_at(sources, frame)
+    if frame is None or call is None or own or bindings.text_of(call) != f"{name}.detach()":
+        return None
+    whose = folded(sign.parameters)
+    calls = [Frame(**f) for f in sign.facts["backward"]]
+    note = f"`{name}` is a constant, and the loss trains {whose} by its other terms alone"
+    return Finding(
+        0.94,
+        "likely",  # that the value keeps its graph is seen; that it is to lose it is what the call says
+        f"`{name}.detach()` has no effect: its result is dropped, and `{name}` keeps its graph",
+        f"`detach()` returns a new tensor. The loss goes on with the old one and trains {whose} through it as well.",
+        (
+            span("cause", frame, "the result is dropped", sources),
+            *span_of("related", sign.other, f"goes on with `{name}` and its graph", sources),
+            *(span("consumed", f, f"sends a gradient through `{name}`", sources) for f in calls),
+        ),
+        remedies=(Remedy("bind_result", "keep the result", "unsafe", note, {"place": place(frame)}),),
+        because=f"in {sign.count} losses `{name}` had its graph after the call, and led to {whose}",
+    )
+
+
 # Telling an advantage that is differentiated: the policy's part of the loss moves the value that it starts from.
 
 MOST_CAUSES = 3

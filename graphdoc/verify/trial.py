@@ -25,7 +25,7 @@ from graphdoc.line_changes import LineMatcher
 from graphdoc.messages.recognise import recognise_exception
 from graphdoc.probe import question
 from graphdoc.processes import Arriving, are_complete, read_evidence, read_processes, same_failure
-from graphdoc.program.library_calls import reentrant_fails
+from graphdoc.program.library_calls import checkpoint_fails
 from graphdoc.program.observed import program_of
 from graphdoc.second_run import take_over
 from graphdoc.sourcetext import decode, read_source
@@ -448,7 +448,7 @@ class Trial:
         # Copying what is about to be overwritten costs a multiple of the time.
         views = refused_views(self.evidence.raised)
         mode = "verify:reference:views" if views else "verify:reference"
-        if reentrant_fails(program):
+        if checkpoint_fails(program):
             mode += ":straight"
         folder, ended = self._run(mode, None, 1.5 * self.limit)
         trace = read_trace(folder)

@@ -306,6 +306,33 @@ PROGRAMS: list[tuple[Any, ...]] = [
         {"silent": True},
     ),
     (
+        "call_directly",
+        {},
+        "from torch.utils.checkpoint import checkpoint\n"
+        "def block(rows, seen=[]):\n    seen.append(rows)\n    return net(torch.cat(seen)[-3:]).tanh().sum(0)\n"
+        "for i in range(3):\n    opt.zero_grad()\n"
+        "    «checkpoint(block, x, use_reentrant=False, preserve_rng_state=True, seen=[])».pow(2).sum().backward()\n"
+        "    opt.step()\n",
+        "for i in range(3):\n    opt.zero_grad()\n    net(x).tanh().sum(0).pow(2).sum().backward()\n    opt.step()\n",
+    ),
+    (
+        "bind_result",
+        {},
+        "for i in range(3):\n    opt.zero_grad()\n    goal = net(x + 1)\n    «goal.detach()»\n"
+        "    (net(x) - 0.9 * goal).pow(2).sum().backward()\n    opt.step()\n",
+        "for i in range(3):\n    opt.zero_grad()\n    (net(x) - 0.9 * net(x + 1).detach()).pow(2).sum().backward()\n"
+        "    opt.step()\n",
+        {"silent": True},
+    ),
+    (
+        "probability_for_decision",
+        {},
+        "for i in range(3):\n    opt.zero_grad()\n    p = net(x).sigmoid()\n    hit = («p > 0.5»).float()\n"
+        "    (1 - hit.sum() / (hit.sum() + 1)).backward()\n    opt.step()\n",
+        "for i in range(3):\n    opt.zero_grad()\n    p = net(x).sigmoid().sum()\n"
+        "    (1 - p / (p + 1)).backward()\n    opt.step()\n",
+    ),
+    (
         "made_from",
         {"tensor": "row"},
         "def squared(row):\n    total = «torch.zeros(3)»\n    total += net(row).pow(2)\n    return total.sum()\n"

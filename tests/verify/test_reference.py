@@ -75,6 +75,33 @@ def test_a_reentrant_checkpoint_is_the_call_that_it_stands_for(tmp_path, call):
     assert ran.result.stdout == plain.result.stdout != "", ran.result.stderr
 
 
+GROWS = """\
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+torch.manual_seed(0)
+net, seen, x = nn.Linear(4, 4), [], torch.randn(3, 4)
+
+
+def block(rows):
+    seen.append(rows)
+    return net(torch.cat(seen)).tanh()
+
+
+{call}.square().mean().backward()
+print([round(p.grad.abs().sum().item(), 5) for p in net.parameters()])
+"""
+
+
+def test_a_checkpoint_that_computes_something_else_again_is_run_once(tmp_path):
+    plain = traced(tmp_path / "plain", GROWS.format(call="block(x)"), "verify:-1")
+    call = "checkpoint(block, x, use_reentrant=False)"
+    assert traced(tmp_path / "again", GROWS.format(call=call), "verify:reference:-1").result.status == 1
+    ran = traced(tmp_path / "straight", GROWS.format(call=call), "verify:reference:straight:-1")
+    assert ran.result.stdout == plain.result.stdout != "", ran.result.stderr
+
+
 TRAINED = """\
 import torch
 from torch import nn

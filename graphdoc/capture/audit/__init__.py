@@ -15,6 +15,7 @@ from graphdoc.capture.audit.baselines import Baselines
 from graphdoc.capture.audit.clearing import Aliases, Clearing, Collecting
 from graphdoc.capture.audit.clips import Clips
 from graphdoc.capture.audit.deadends import DeadEnds
+from graphdoc.capture.audit.dropped import Dropped
 from graphdoc.capture.audit.flags import Flagged, Misspelled, Refrozen
 from graphdoc.capture.audit.flat import Flattened, ZeroLoss
 from graphdoc.capture.audit.growing import LOOKS, Growing
@@ -81,6 +82,7 @@ class Audit:
         self.products = Products(self)
         self.references = References(self)
         self.baselines = Baselines(self)
+        self.dropped = Dropped(self)
         self.collecting = Collecting(self)
         self.misspelled = Misspelled(self)
         self.unused = Unused(self, self.losses.watch)
@@ -97,7 +99,7 @@ class Audit:
             *(self.growing, self.clips, self.deadends, self.refrozen, self.moved, self.unused, self.flagged),
             *(self.inner, self.products, self.references, self.baselines, self.collecting, self.misspelled),
             *(self.starved, self.unreduced, self.rounded, self.flattened, self.zero_loss),
-            *(self.undone, self.at_rest, self.made_anew),
+            *(self.undone, self.at_rest, self.made_anew, self.dropped),
         ]
 
     @classmethod
@@ -130,6 +132,7 @@ class Audit:
         self.zero_loss.called(noted, outputs)
         self.references.called(noted, outputs, leaves)
         self.baselines.called(noted, outputs)
+        self.dropped.called(noted, outputs)
         self.starved.called(noted, leaves)
         self.unreduced.called(noted, outputs, leaves)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Node, Raised, SourceTexts
-from graphdoc.finding import Finding
+from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import name_usage
 from graphdoc.program.exception import field_of
@@ -12,6 +12,7 @@ from graphdoc.program.library_calls import checkpoint_calls, checkpointed, in_ch
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import innermost_user, span
+from graphdoc.remedies.fix_places import remedy_at
 
 PAGE = Page(
     code="GD804",
@@ -52,9 +53,12 @@ def block(h, past):
 
 h = checkpoint(block, h, tuple(self.cache), use_reentrant=False)""",
     fix_safety="""\
-Display: make the function depend on its arguments alone, and let it change nothing outside. Pass the state in and
-return the new one; write it down after the checkpoint. A cache for generation is not needed in training: switch it
-off there.
+Safe: the patch calls the function without the checkpoint. The gradient is that of the forward that was run; it costs
+the memory that the checkpoint was to spare.
+
+To keep the checkpoint, make the function depend on its arguments alone, and let it change nothing outside. Pass the
+state in and return the new one; write it down after the checkpoint. A cache for generation is not needed in training:
+switch it off there.
 
 `determinism_check="none"` only removes the comparison. The gradient of a function that is another one the second time
 is wrong.
@@ -101,6 +105,20 @@ def _told(program: Program, shapes: bool) -> Finding:
         "setting outside.",
         (*_marks(program, calls), *program.raised_span("run again during this backward")),
         _facts(program.raised),
+        _remedies(program.sources, calls),
+    )
+
+
+def _remedies(sources: SourceTexts, calls: list[Frame]) -> tuple[Remedy, ...]:
+    """Without the checkpoint nothing is run again, and backward uses what the one forward has computed."""
+    own = [c for c in calls if any(c.start == f.start for f in checkpoint_calls(sources))]
+    name = checkpointed(sources, own[0]) if len(own) == len(calls) == 1 else ""
+    return remedy_at(
+        own[0] if name else None,
+        "call_directly",
+        f"call `{name}` without the checkpoint",
+        "safe",
+        "It runs once, and what it computes stays in memory until backward.",
     )
 
 

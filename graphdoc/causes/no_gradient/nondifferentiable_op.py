@@ -55,7 +55,8 @@ loss.backward()""",
 Unsafe or display: every stand-in is another objective, and choosing it is a decision about the model. For a
 `Distribution.sample()` in the function of the loss there is a patch: `rsample()` where the distribution has it, and the
 log-probability as a weight. Both are tried, and what then receives gradients is told. A rounding may be sent past,
-straight through. A comparison that is counted may go over smoothly: how smoothly is a placeholder in its patch.
+straight through. Where a probability is compared with a threshold, the patch takes the probability itself. Another
+comparison that is counted may go over smoothly: how smoothly is a placeholder in its patch.
 
 | written | differentiable stand-in |
 |---|---|
@@ -191,7 +192,7 @@ def _called(failed: Node | None, op: str) -> Frame | None:
 
 def _from_cut(program: Program, cut: Cut) -> Finding:
     known, frame = _standin(cut.op), innermost(cut.stack)
-    remedies = draw_remedies(program, cut)
+    remedies = draw_remedies(program, cut) or _by_probability(program, cut)
     if frame is not None and not remedies:
         remedies = (
             *(r for r in _softened(frame) if applies(program.sources, r)),
@@ -218,6 +219,20 @@ def _softened(frame: Frame) -> tuple[Remedy, ...]:
         {"WIDTH": "the distance over which a no becomes a yes, a number above 0"},
         width="WIDTH",
     )
+
+
+_PROBABILITIES = ("SigmoidBackward0", "SoftmaxBackward0")
+
+
+def _by_probability(program: Program, cut: Cut) -> tuple[Remedy, ...]:
+    """The probability in the place of the decision, where one was compared with a threshold."""
+    frame = innermost(cut.stack)
+    if frame is None or cut.before_op not in _PROBABILITIES or not cut.certain:
+        return ()
+    title, note = "use the probability instead of the decision", "The loss is a soft one then: its gradient passes."
+    decided = "whether the term is to have the decision's value, is for you to say" if program.evidence.as_if else ""
+    remedy = Remedy("probability_for_decision", title, "unsafe", note, {"place": place(frame)}, decided)
+    return (remedy,) if applies(program.sources, remedy) else ()
 
 
 def _standin(op: str) -> _Standin:

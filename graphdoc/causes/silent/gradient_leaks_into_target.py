@@ -23,7 +23,7 @@ from graphdoc.program.spans import (
 )
 from graphdoc.source.module import values_of
 from graphdoc.source.paths import last_word
-from graphdoc.story.gradients import kept_reference, trained_baseline
+from graphdoc.story.gradients import dropped_detach, kept_reference, trained_baseline
 from graphdoc.story.wording import first_told, folded
 
 PAGE = Page(
@@ -44,7 +44,10 @@ earlier task, `p.clone()` keeps the graph that leads back to `p`. The derivative
 and the penalty moves nothing, however large it grows.
 
 So is the advantage of a policy: what a log-probability is multiplied with says how much to learn from an action. If it
-is computed from a value with a graph, `returns - values`, the policy's part of the loss moves the value as well.""",
+is computed from a value with a graph, `returns - values`, the policy's part of the loss moves the value as well.
+
+Or `detach()` is called, and its result is dropped. `goal.detach()` alone, on a line of its own, changes nothing: it
+returns a new tensor. Write `goal = goal.detach()`.""",
     why="""\
 Autograd differentiates a loss by everything that it was computed from. It knows no goals. `module.to(device)` returns
 the module itself, and so does an assignment: a second network needs `copy.deepcopy`.""",
@@ -77,6 +80,7 @@ def recognise(program: Program) -> Finding | None:
         program.signs,
         (ITSELF, lambda s: _itself(sources, s)),
         ("own-copy", lambda s: kept_reference(sources, s)),
+        ("detach-dropped", lambda s: dropped_detach(sources, s)),
         ("baseline-trained", lambda s: trained_baseline(sources, s)),
         ("same-network", lambda s: _same(sources, s)),
         ("became-network", lambda s: _became(sources, s)),

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Frame, Optimizer, Sign, SourceTexts
+from graphdoc.evidence import Cut, Frame, Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
+from graphdoc.program.cuts import detached_estimator
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
-from graphdoc.program.spans import code_at, innermost_user, place, span_of
+from graphdoc.program.spans import code_at, innermost, innermost_user, place, span, span_of
+from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.wording import folded, optimizer_of
 
 PAGE = Page(
@@ -23,7 +25,10 @@ PAGE = Page(
 gradient. Everything in front of it receives exactly zero.
 
 Or both sides of a difference are the same function of the parameters: in `(new - old).exp()` of a policy gradient,
-`old` was computed in the same iteration and not detached. The ratio is 1 whatever the policy is.""",
+`old` was computed in the same iteration and not detached. The ratio is 1 whatever the policy is.
+
+Or both parts of the estimator are detached, `(q - x).detach() + x.detach()`: its value is `q`, and it has no
+gradient.""",
     why="""\
 The derivative of `x + (q - x)` by `x` is 1 - 1 = 0. With `(q - x).detach()` the second part is a constant and the
 derivative is 1.""",
@@ -42,12 +47,41 @@ x = x + (q - x).detach()""",
 
 
 def recognise(program: Program) -> Finding | None:
-    """The graph: a value is added and taken away again, and what remains of the sum has no derivative."""
+    """The graph: a value is added and taken away again, and what remains of the sum has no derivative. Or, measured:
+    the loss depends on parameters by way of such a sum, both parts of which are detached."""
+    detached = detached_estimator(program) if program.evidence.as_if is not None else None
+    if detached is not None:
+        return _both_detached(program, *detached)
     sign = first_sign(program.signs, "cancelled")
     if sign is None or not str(sign.facts.get("op", "")).startswith(("Add", "Sub")):
         return None  # what cancels is no sum: a value divided by its own size, perhaps
     tell = _equal if sign.facts.get("equal") else _told
     return tell(program.sources, program.optimizers, sign)
+
+
+def _both_detached(program: Program, cut: Cut, value: str) -> Finding | None:
+    """The part that was to carry the gradient is detached as well."""
+    at, sign = innermost(cut.stack), program.evidence.as_if
+    if at is None or sign is None:
+        return None
+    names = cut.behind or sign.parameters
+    whose, get, they = folded(names), "gets" if len(names) == 1 else "get", "it" if len(names) == 1 else "they"
+    note = f"{whose} {'receives' if len(names) == 1 else 'receive'} the gradient of the sum through `{value}`"
+    return Finding(
+        0.97,
+        "likely",  # that no gradient comes through is seen; that one should is what such a sum is written for
+        f"both parts of a straight-through estimator are detached: {whose} {get} no gradient",
+        f"The sum takes `{value}` away and adds it again. The added one is to carry the gradient, and it is detached "
+        "too.",
+        (
+            span("cause", at, "is to carry the gradient, and is detached", program.sources),
+            *span_of("related", sign.stack, f"sends nothing to {whose}", program.sources),
+        ),
+        remedies=remedy_at(at, "drop_call", f"keep the graph of `{value}`", "unsafe", note),
+        because=f"at {sign.count} steps {whose} {'was' if len(names) == 1 else 'were'} moved and the loss moved, and "
+        f"{they} got no gradient",
+        covers="GD3",
+    )
 
 
 def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
