@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import ast
+
 from graphdoc.causes.base import Page
-from graphdoc.finding import Finding
-from graphdoc.program.bad_values import Birth, Trouble
+from graphdoc.finding import Finding, Remedy
+from graphdoc.program.bad_values import HALF, Birth, Trouble
+from graphdoc.program.bindings import scope_at
+from graphdoc.program.carried_names import bound_names
 from graphdoc.program.spans import innermost_user
 from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.remedies.guarded_value import guarded
+from graphdoc.source.module import walked
+from graphdoc.source.paths import plain_names
 from graphdoc.story.first_bad_value import called, explained, function, tell
 from graphdoc.story.wording import as_called
 
@@ -52,14 +59,34 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
         "the exponential is larger than the type can hold",
         largest,
         f"{function(trouble, birth)} is infinite.",
-        remedy_at(
-            birth.place if logarithm is not None else None,
-            "log_sum_exp",
-            "Take the logarithm of the sum of exponentials in one function",
-            "unsafe",
-            "`torch.logsumexp` gives the same number without leaving the range.",
+        (
+            *remedy_at(
+                birth.place if logarithm is not None else None,
+                "log_sum_exp",
+                "Take the logarithm of the sum of exponentials in one function",
+                "unsafe",
+                "`torch.logsumexp` gives the same number without leaving the range.",
+            ),
+            *_bounded(trouble, birth, operand),
         ),
     )
+
+
+def _bounded(trouble: Trouble, birth: Birth, operand: str) -> tuple[Remedy, ...]:
+    """A bound on the exponent, far below the end of the range: products and squares of the result stay finite too."""
+    if birth.operation != "exp" or _is_share(trouble, birth):
+        return ()
+    most = "5.0" if birth.output.dtype in HALF else "20.0"
+    note = f"{operand} gets no gradient where it is larger than {most}."
+    return guarded(trouble, birth, f"clamp_max({most})", f"bound {operand}", note)
+
+
+def _is_share(trouble: Trouble, birth: Birth) -> bool:
+    """Whether the exponentials are divided by their sum: a softmax, which a bound would make equal shares of."""
+    names = set(bound_names(trouble.sources, birth.place)) if birth.place is not None else set()
+    scope = scope_at(trouble.sources, birth.place)
+    divisions = [n for n in walked(scope) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div)] if scope else []
+    return any(names & plain_names(n.left) and names & plain_names(n.right) for n in divisions)
 
 
 recognise = explained("nan-exp-overflow", _told)

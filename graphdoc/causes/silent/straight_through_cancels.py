@@ -70,7 +70,7 @@ def _both_detached(program: Program, cut: Cut, value: str) -> Finding | None:
     return Finding(
         0.97,
         "likely",  # that no gradient comes through is seen; that one should is what such a sum is written for
-        f"both parts of a straight-through estimator are detached: {whose} {get} no gradient",
+        f"an estimator detaches both its parts: {whose} {get} no gradient",
         f"The sum takes `{value}` away and adds it again. The added one is to carry the gradient, and it is detached "
         "too.",
         (
