@@ -47,7 +47,7 @@ def run_straight(checkpoint: Any) -> None:
     That is the call which a checkpoint stands for: the same values, the same random numbers (the checkpoint draws none
     besides, and restores them for its second run), and the gradients whatever its inputs require.
     """
-    generator = getattr(checkpoint, "_checkpoint_without_reentrant_generator", None)  # torch 2.1 and later
+    generator: Any = getattr(checkpoint, "_checkpoint_without_reentrant_generator", None)  # torch 2.1 and later
 
     def apply(function: Any, _preserve: bool, *args: Any) -> Any:
         return function(*args)
