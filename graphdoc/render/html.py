@@ -15,6 +15,7 @@ from graphdoc.render.change import change_rows
 from graphdoc.render.page.graph_svg import graph_section
 from graphdoc.render.page.shown_places import Places
 from graphdoc.render.page.source import plots, source_section, timeline
+from graphdoc.render.page.syntax import coloured, words
 from graphdoc.render.page.words import element, prose
 from graphdoc.render.snippet import drawing, gutter_width
 from graphdoc.render.text import flat
@@ -37,10 +38,9 @@ def render(report: Report, *, width: int, color: bool) -> str:
     """A whole page. Everything that comes from the program is escaped; colours follow the reader's light or dark."""
     style = "\n" + resources.files("graphdoc.render").joinpath("page.css").read_text("utf-8")
     places = Places(report)
-    body = [
-        _lead(report, d) + _picture(report, places) * (not n) + _rest(report, d, not n)
-        for n, d in enumerate(report.diagnoses)
-    ]
+    picture, fitted = _picture(report, places) if report.diagnoses else ("", "")
+    style += fitted
+    body = [_lead(report, d) + picture * (not n) + _rest(report, d, not n) for n, d in enumerate(report.diagnoses)]
     body = body or [element("p", story.verdict(report))]
     if report.diagnoses:
         body.append(timeline(report.picture, places))
@@ -100,11 +100,11 @@ def _for_an_issue(report: Report) -> str:
     return f"<details><summary>Text for an issue</summary><pre tabindex=0>{text}</pre></details>"
 
 
-def _picture(report: Report, places: Places) -> str:
-    """The curves, then the graph and the source beside each other."""
-    graph, source = graph_section(report.picture, places), source_section(places)
+def _picture(report: Report, places: Places) -> tuple[str, str]:
+    """The curves, then the graph and the source beside each other; and the rule by which the drawing fits."""
+    (graph, fitted), source = graph_section(report.picture, places), source_section(places)
     beside = f"<div class=beside>{graph}{source}</div>\n" if report.picture.boxes and source else source + graph
-    return plots(report.picture.curves) + beside
+    return plots(report.picture.curves) + beside, fitted
 
 
 def _lead(report: Report, diagnosis: Diagnosis) -> str:
@@ -155,5 +155,11 @@ def _fix(fix: Fix, number: int, main_file: str, gutter: int) -> str:
 
 
 def _block(rows: Iterable[Row]) -> str:
-    lines = ["".join(f"<span class={s}>{escape(t)}</span>" if s else escape(t) for t, s in row if t) for row in rows]
-    return "<pre tabindex=0>" + "\n".join(lines) + "</pre>"
+    return "<pre tabindex=0>" + "\n".join("".join(_piece(t, s) for t, s in row if t) for row in rows) + "</pre>"
+
+
+def _piece(text: str, style: str) -> str:
+    """A part of a row; a line of source in its own colours, as far as it is Python by itself."""
+    if style == "code":
+        return f"<span class=code>{coloured(text, words([text]).get(1, []))}</span>"
+    return f"<span class={style}>{escape(text)}</span>" if style else escape(text)

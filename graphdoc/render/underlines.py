@@ -34,10 +34,10 @@ class SourceLine:
         self._first, self._last = 0, len(self._parts)
         if self._ends[-1] > width:
             self._clip(width, [(self._held(a), self._held(b)) for a, b in focus])
-        lead = DOTS if self._first else ""
+        self._lead = DOTS if self._first else ""
         tail = DOTS if self._last < len(self._parts) else ""
-        self.text = (lead + "".join(self._visible()) + tail).rstrip()
-        self._shift = len(lead) - self._ends[self._first]
+        self.text = (self._lead + "".join(self._visible()) + tail).rstrip()
+        self._shift = len(self._lead) - self._ends[self._first]
         self.width = self._shift + self._ends[self._last] + len(tail)
         self.indent = next((i for i, c in enumerate(line) if not c.isspace()), len(line))
 
@@ -47,6 +47,11 @@ class SourceLine:
         if held < self._first:
             return 0
         return self.width if held > self._last else self._ends[held] + self._shift
+
+    def index(self, character: int) -> int:
+        """Where in ``text`` this character begins; the edge of what is shown for one that was clipped away."""
+        held = min(max(self._held(character), self._first), self._last)
+        return min(len(self._lead) + sum(map(len, self._parts[self._first : held])), len(self.text))
 
     def _held(self, character: int) -> int:
         return max(0, min(character, len(self._parts)))

@@ -18,6 +18,7 @@ from graphdoc.model import Report, Span
 from graphdoc.render import render
 from graphdoc.render.page import layout
 from graphdoc.render.page.layout import MISSING, lay_out
+from graphdoc.render.page.syntax import coloured, words
 from graphdoc.shapes import Arrow, Box, Curve, Moment, Picture
 
 EVIL = "</title></svg></style><script>alert(1)</script>\" onload='x' x=\x1b[31m\ufffe`<img src=x>"
@@ -178,6 +179,69 @@ def test_a_layout_places_every_box_apart_from_the_others() -> None:
     for i, a in enumerate(edges):
         assert a[0] >= -1 and a[1] <= found.width + 1 and a[2] >= -1 and a[3] <= found.height + 1
         assert all(a[1] <= b[0] or b[1] <= a[0] or a[3] <= b[2] or b[3] <= a[2] for b in edges[i + 1 :])
+
+
+def test_a_drawing_fits_into_the_window_as_long_as_it_can_be_read() -> None:
+    pytest.importorskip("pygraphviz")
+    text = page(PAGES["ppo"])
+    (wide, view), (least,) = (
+        re.findall(r'<svg class="graph" role="group"[^>]* width="(\d+)"[^>]* viewBox="0 0 (\d+) ', text)[0],
+        re.findall(r"@media screen { .scroll > svg.graph { min-width: (\d+)px; } }", text),
+    )
+    assert wide == view and 8 < 12 * int(least) / int(wide) < 9  # pixels of its letters in the narrowest window
+    assert re.search(r"\.scroll > svg\.graph {[^}]*max-width: 100%; height: auto;", text)
+
+
+def test_many_boxes_beside_each_other_are_drawn_from_left_to_right() -> None:
+    pytest.importorskip("pygraphviz")
+    fan, chain = [(0, i, True) for i in range(1, 12)], [(i, i + 1, True) for i in range(11)]
+    beside, below = lay_out([(220.0, 60.0)] * 12, fan), lay_out([(220.0, 60.0)] * 12, chain)
+    assert beside is not None and beside.width < 700 < beside.height
+    assert below is not None and below.width < 300
+
+
+LINES = [
+    "def é(x):  # why",
+    '    """One',
+    '    and two."""',
+    "    return f\"{x if x else 'no'} {1}\" + '<b>' * 0x1F",
+    "class = 'open",
+    "x = 1",
+]
+
+
+def test_the_words_of_a_source_are_told_apart_up_to_what_is_no_python() -> None:
+    found = words([f"{line}\n" for line in LINES])
+    told = {n: [(LINES[n - 1][a:b], kind) for a, b, kind in own] for n, own in found.items()}
+    assert told == {
+        1: [("def", "keyword"), ("# why", "comment")],
+        2: [('"""One', "string")],
+        3: [('    and two."""', "string")],
+        4: [("return", "keyword"), (LINES[3][11:36], "string"), ("'<b>'", "string"), ("0x1F", "number")],
+        5: [("class", "keyword")],
+    }
+
+
+@pytest.mark.parametrize("line", ["'\ud800' if x else 1", "x = '\0' or 2", "\\", "$", "f'{", '"\\}"', "\f\t#"])
+def test_what_no_tokenizer_takes_stays_as_it_is(line: str, recwarn: pytest.WarningsRecorder) -> None:
+    shown = coloured(line, words([line]).get(1, []))
+    assert Page(shown).text == line and not recwarn
+
+
+def test_the_source_has_colours_beside_its_marks() -> None:
+    text = page(PAGES["ppo"])
+    assert "<span class=keyword>" in text[text.index("<section id=source") : text.index("<section id=story")]
+    span = Span("cause", "t.py", 1, 5, 1, 23, "é")
+    told = replace(
+        PPO,
+        diagnoses=(replace(PPO.diagnoses[0], spans=(span,), fixes=()),),
+        sources={"t.py": "é = 'ü' if x else None\n"},
+    )
+    marked = (
+        "é = <mark><span class=string>&#x27;ü&#x27;</span> <span class=keyword>if</span> x "
+        "<span class=keyword>else</span> <span class=keyword>None</span></mark>"
+    )
+    assert marked in page(replace(told, picture=Picture(boxes=(Box(0, "call", file="t.py", line=1),))))
 
 
 def test_a_large_page_stays_small() -> None:

@@ -16,6 +16,7 @@ COLORS = {m[1]: (m[2], m[3]) for m in re.finditer(r"--([\w-]+): light-dark\((#\w
 TEXT = [
     *((ink, paper) for ink in ("ink", "error", "warning", "other", "good", "quiet") for paper in ("paper", "panel")),
     *((ink, "hit") for ink in ("ink", "error", "other", "quiet")),
+    *((ink, ground) for ink in ("keyword", "string") for ground in ("panel", "hit")),
     *((ink, box) for ink in ("ink", "quiet") for box in ("live", "gone", "stale", "bad")),
     *((chip, "paper") for chip in ("live-edge", "gone-edge", "stale-edge")),
 ]

@@ -82,8 +82,10 @@ WIDEST = 29
 _CELL, _LINE, _PAD = 7.25, 17.0, 10.0
 _EDGE = 6.0  # pixels around the drawing
 _FEWEST = 14
-_WIDE, _SMALLER = 900.0, 0.85  # a drawing of more pixels is made somewhat smaller
-_BROAD = 1150.0  # pixels of a drawing that leaves no room for the source beside it
+_BROAD = 1000.0  # pixels of a drawing that leaves no room for the source beside it
+_SMALLEST = 0.7
+"""Of its size, to which a drawing shrinks with the window; in a narrower one it is scrolled, since its text could not
+be read."""
 _KIND = {
     "operations": "operations",
     "parameters": "parameters",
@@ -104,11 +106,12 @@ _DOES = {
 }
 
 
-def graph_section(picture: Picture, places: Places) -> str:
-    """The heading, the drawing or a line on why there is none, its key and the list; empty without any box."""
+def graph_section(picture: Picture, places: Places) -> tuple[str, str]:
+    """The heading, the drawing or a line on why there is none, its key and the list; empty without any box. Beside it
+    the rule of the style sheet by which the drawing fits into the window."""
     gaps = "".join(f"<p class=gap>{prose(gap)}</p>" for gap in picture.gaps)
     if not picture.boxes:
-        return gaps
+        return gaps, ""
     layout, svg = drawing(picture, places)
     broad = layout is not None and layout.width > _BROAD
     parts = [
@@ -123,7 +126,9 @@ def graph_section(picture: Picture, places: Places) -> str:
     parts.append(
         f"<details{opened}><summary>The graph as a list</summary>{_list(picture, places, layout is None)}</details>"
     )
-    return "\n".join([*parts, gaps, "</section>"])
+    narrowest = (layout.width + 2 * _EDGE) * _SMALLEST if layout is not None else 0
+    rule = f"@media screen {{ .scroll > svg.graph {{ min-width: {narrowest:.0f}px; }} }}\n" if narrowest else ""
+    return "\n".join([*parts, gaps, "</section>"]), rule
 
 
 def drawing(picture: Picture, places: Places) -> tuple[Layout | None, str]:
@@ -172,7 +177,6 @@ def _svg(
     picture: Picture, places: Places, layout: Layout, lines: list[list[str]], sizes: list[tuple[float, float]]
 ) -> str:
     wide, high = layout.width + 2 * _EDGE, layout.height + 2 * _EDGE
-    scale = _SMALLER if wide > _WIDE else 1.0
     ways = sorted({arrow.way for arrow in picture.arrows})
     heads = "".join(
         f'<marker id="head-{way}" class="{way}" viewBox="0 0 10 10" refX="8" refY="5" markerWidth="7" markerHeight="7"'
@@ -180,8 +184,7 @@ def _svg(
         for way in ways
     )
     drawn = [
-        f'<svg class="graph" role="group" aria-labelledby="graph-t graph-d" width="{wide * scale:.0f}"'
-        f' height="{high * scale:.0f}"'
+        f'<svg class="graph" role="group" aria-labelledby="graph-t graph-d" width="{wide:.0f}" height="{high:.0f}"'
         f' viewBox="0 0 {wide:.0f} {high:.0f}">',
         '<title id="graph-t">The graph of the call</title>',
         f'<desc id="graph-d">{escape(_described(picture))}</desc><defs>{heads}</defs>',

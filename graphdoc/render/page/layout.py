@@ -17,6 +17,8 @@ _DOT = (
     "import sys, pygraphviz as p; sys.stdout.buffer.write(p.AGraph(sys.stdin.read()).draw(format='plain', prog='dot'))"
 )
 _INCH = 72.0
+_WIDE = 1400.0
+"""Pixels from which on a drawing from above to below is drawn from left to right, if that is narrower."""
 
 
 @dataclass(frozen=True)
@@ -40,17 +42,22 @@ def lay_out(sizes: Sequence[tuple[float, float]], arrows: Sequence[tuple[int, in
     """
     if not sizes or importlib.util.find_spec("pygraphviz") is None:
         return None
-    lines = [
-        "digraph {",
-        'graph [rankdir=TB, nodesep="0.25", ranksep="0.42"];',
-        'node [shape=box, fixedsize=true, label=""];',
-    ]
+    lines = ['node [shape=box, fixedsize=true, label=""];']
     lines += [f'{i} [width="{w / _INCH:.3f}", height="{h / _INCH:.3f}"];' for i, (w, h) in enumerate(sizes)]
     lines += [f"{a} -> {b}{'' if binding else ' [constraint=false]'};" for a, b, binding in dict.fromkeys(arrows)]
+    found = _drawn("TB", lines)
+    if found is None or found.width <= _WIDE:
+        return found
+    aside = _drawn("LR", lines)
+    return aside if aside is not None and aside.width < found.width else found
+
+
+def _drawn(direction: str, lines: Sequence[str]) -> Layout | None:
+    head = f'digraph {{ graph [rankdir={direction}, nodesep="0.25", ranksep="0.42"];'
     try:
         done = subprocess.run(
             [sys.executable, "-P", "-c", _DOT],
-            input="\n".join([*lines, "}"]).encode(),
+            input="\n".join([head, *lines, "}"]).encode(),
             capture_output=True,
             timeout=LIMIT,
             check=True,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from graphdoc.model import Report, Span
+from graphdoc.render.page.syntax import Word, words
 from graphdoc.render.text import flat, split_lines
 from graphdoc.shapes import Box
 
@@ -32,6 +33,7 @@ class Places:
         places = [*self.spans, *self.boxes, *self.moments]
         self.files = [f for f in dict.fromkeys(file for file, _ in places) if f in self._texts]
         self._shown = self._windows(places)
+        self._words = {f: words([f"{t}\n" for t in self._texts[f][: n[-1]]]) for f, n in self._shown.items() if n}
 
     def _windows(self, places: list[tuple[str, int]]) -> dict[str, list[int]]:
         shown: dict[str, set[int]] = {}
@@ -54,6 +56,10 @@ class Places:
         """The text of a line; empty where it is not known."""
         lines = self._texts.get(file, [])
         return lines[line - 1] if 0 < line <= len(lines) else ""
+
+    def words(self, file: str, line: int) -> list[Word]:
+        """The words of a line that the page shows in colour."""
+        return self._words.get(file, {}).get(line, [])
 
     def anchor(self, file: str, line: int) -> str:
         """The id of a line that the page shows; empty for one that it does not."""

@@ -9,6 +9,7 @@ from html import escape
 from graphdoc.model import Span
 from graphdoc.render import story
 from graphdoc.render.page.shown_places import Places, box_id, called, hue, moment_id
+from graphdoc.render.page.syntax import Word, coloured
 from graphdoc.render.page.words import prose
 from graphdoc.render.text import clip, flat
 from graphdoc.render.underlines import SourceLine
@@ -54,7 +55,7 @@ def _line(file: str, line: int, gutter: int, places: Places) -> str:
     links += [
         f'<a class="chip time" href="#{moment_id(n)}" title="to the list of calls">calls</a>' for n in moments[-1:]
     ]
-    code = _code(places.text(file, line), spans, line)
+    code = _code(places.text(file, line), spans, line, places.words(file, line))
     labels = [f"<div class='label {_role(s)}'>{prose(text)}</div>" for s, text in _labels(spans)]
     tail = f"<span class=chips>{' '.join(links)}</span>" if links else ""
     head = f'<div id="{places.anchor(file, line)}" class="line {kind}"><span class=gutter>{line:>{gutter}} | </span>'
@@ -74,18 +75,19 @@ def _named(kind: str, state: str) -> str:
     return "graph" if kind != "operations" else f"graph: {state}"
 
 
-def _code(text: str, spans: Sequence[Span], line: int) -> str:
-    """The line, with the places on it marked; what spans several lines is marked to its end."""
+def _code(text: str, spans: Sequence[Span], line: int, words: Sequence[Word]) -> str:
+    """The line in its colours, with the places on it marked; what spans several lines is marked to its end."""
     places = sorted((max(0, s.column - 1), s.end_column - 1 if s.end_line <= line else len(text)) for s in spans)
     shown = SourceLine(text, _WIDTH, places)
+    told = [(shown.index(begin), shown.index(end), kind) for begin, end, kind in words]
     out, at = [], 0
     for begin, end in places:
-        first, last = max(at, shown.cell(begin)), shown.cell(max(begin, end))
-        if not shown.text.isascii() or last <= first:
+        first, last = max(at, shown.index(begin)), shown.index(max(begin, end))
+        if last <= first:
             continue
-        out += [escape(shown.text[at:first]), f"<mark>{escape(shown.text[first:last])}</mark>"]
+        out += [coloured(shown.text, told, at, first), f"<mark>{coloured(shown.text, told, first, last)}</mark>"]
         at = last
-    return "".join([*out, escape(shown.text[at:])])
+    return "".join([*out, coloured(shown.text, told, at)])
 
 
 # A number of the run by step, as a small inline SVG plot.
