@@ -202,7 +202,7 @@ def _cut_on_purpose(evidence: Evidence, report: Report) -> tuple[str, ...]:
     """One line on parameters that an optimizer holds and the program itself cuts off: silence would say that they
     learn."""
     cut = report.diagnoses[:1] if evidence.as_if is not None else ()
-    return tuple(f"{d.title}. If they are meant to learn, `graphdoc run --audit all` tells more." for d in cut)
+    return tuple(f"{d.title}. If that is not meant, `graphdoc run --audit all` tells more." for d in cut)
 
 
 def _picture(evidence: Evidence) -> Picture:

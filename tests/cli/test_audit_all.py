@@ -73,5 +73,5 @@ def test_what_may_be_meant_is_a_finding_on_request_and_one_line_without(
     assert (plain.returncode, plain.stdout) == (0, "")
     said = " ".join(plain.stderr.split())
     assert note in said and "warning" not in said
-    assert said.endswith("If they are meant to learn, `graphdoc run --audit all` tells more.")
+    assert said.endswith("`graphdoc run --audit all` tells more.")
     assert run(tmp_path, program, "--strict").returncode == 0
