@@ -59,7 +59,7 @@ def _of_one(evidence: Evidence, sign: Sign) -> list[str]:
     whys = [str(k["why"]) for k in looks if k.get("why")] or [str(sign.facts.get("why", ""))]
     good = [k for k in looks if not k.get("why")]
     if not good:
-        return [f"{OPTION}: {whose if looks else 'nothing'} was not measured: {whys[0]}"]
+        return [f"{OPTION}: {f'{whose} was not' if looks else 'nothing was'} measured: {whys[0]}"]
     steps = listing([str(k["step"]) for k in good])
     out = []
     every = [a for k in good for a in k["answers"]]

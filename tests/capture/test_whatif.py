@@ -276,7 +276,18 @@ class Cube(torch.autograd.Function):
     def backward(ctx, g):
         pass
 """
-THREAD = "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+NO_FORK = "import signal\nsignal.signal(signal.SIGCHLD, lambda *_: None)\n"
+SLEEPS = "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+ANSWERS = """
+import queue, threading
+asked, answered = queue.Queue(), queue.Queue()
+
+def answer():
+    while True:
+        answered.put(2 * asked.get())
+
+threading.Thread(target=answer, daemon=True).start()
+"""
 
 
 def test_a_function_that_returns_nothing_is_where_the_gradient_ends(tmp_path: Path) -> None:
@@ -287,7 +298,7 @@ def test_a_function_that_returns_nothing_is_where_the_gradient_ends(tmp_path: Pa
 @pytest.mark.parametrize("other", ["", " + enc(x)", " + head.bias"])
 def test_without_a_fork_the_end_of_a_gradient_is_seen_in_the_run_itself(tmp_path: Path, other: str) -> None:
     """``other``: another way to the same parameters, by which they learn; or to different ones."""
-    evidence = measured(tmp_path, program(f"z = Cube.apply(enc(x)){other}", CUBE + THREAD))
+    evidence = measured(tmp_path, program(f"z = Cube.apply(enc(x)){other}", CUBE + NO_FORK))
     signs = [s for s in evidence.signs if s.kind == "unreturned"]
     assert [s.parameters for s in signs] == ([] if "enc" in other else [["enc.bias", "enc.weight"]])
     assert not signs or any(f.user for f in signs[0].stack)
@@ -369,6 +380,11 @@ def test_a_parameter_at_the_bound_that_it_is_clipped_to_is_not_moved(tmp_path: P
     assert "agrees" in given and "another" not in given, looks
 
 
-def test_threads_are_a_reason(tmp_path: Path) -> None:
-    evidence = measured(tmp_path, program("z = enc(x)", THREAD))
-    assert any("more than one thread" in line for line in gradients(evidence))
+def test_a_thread_that_sleeps_is_no_reason(tmp_path: Path) -> None:
+    evidence = measured(tmp_path, program("z = enc(x)", SLEEPS))
+    assert set(answers(evidence).values()) == {"agrees"}, gradients(evidence)
+
+
+def test_a_thread_that_the_step_waits_for_is_a_reason(tmp_path: Path) -> None:
+    evidence = measured(tmp_path, program("asked.put(x)\nz = enc(answered.get())", ANSWERS))
+    assert any("waits for another thread" in line for line in gradients(evidence)), gradients(evidence)

@@ -13,8 +13,8 @@ import random
 import select
 import signal
 import sys
-import threading
 import time
+import warnings
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -52,6 +52,11 @@ _WRITES = frozenset(
 _FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
+def _has_threads() -> bool:
+    """Whether this process has more than one thread. One that sleeps (a progress bar's, a log's) is not missed."""
+    return len(os.listdir("/proc/self/task")) > 1
+
+
 class Forking:
     """Makes the forks, one at a time. ``seconds`` and ``forks`` are what they have cost so far."""
 
@@ -76,8 +81,6 @@ class Forking:
             return "it has a process group, whose other processes would wait for the fork"
         if multiprocessing.process._children:  # type: ignore[attr-defined]
             return "it has processes of its own (of a DataLoader, perhaps), which would answer the fork as well"
-        if len(os.listdir("/proc/self/task")) > 1 or threading.active_count() > 1:
-            return "it has more than one thread, and a fork would wait for those that it lacks"
         if signal.getsignal(signal.SIGCHLD) not in (signal.SIG_DFL, signal.SIG_IGN):
             return "it looks after child processes by itself"
         return ""
@@ -92,7 +95,8 @@ class Forking:
         drawn = random.getstate()  # Python seeds this generator anew in each fork (Lib/random.py)
         reading, writing = os.pipe()
         self.forks += 1
-        child = os.fork()
+        with warnings.catch_warnings(action="ignore"):  # a fork lacks other threads: Python 3.12 warns of it
+            child = os.fork()
         if child == 0:
             os.close(reading)
             self._pipe = writing
@@ -115,7 +119,8 @@ class Forking:
         while True:
             left = end - time.monotonic()
             if left <= 0 or not select.select([reading], [], [], left)[0]:
-                return "it took too long"
+                lacks = ", as one that waits for another thread, which a fork lacks" if _has_threads() else ""
+                return f"the step took too long in a fork{lacks}"
             part = os.read(reading, 1 << 20)
             if not part:
                 break
