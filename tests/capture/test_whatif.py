@@ -388,3 +388,30 @@ def test_a_thread_that_sleeps_is_no_reason(tmp_path: Path) -> None:
 def test_a_thread_that_the_step_waits_for_is_a_reason(tmp_path: Path) -> None:
     evidence = measured(tmp_path, program("asked.put(x)\nz = enc(answered.get())", ANSWERS))
     assert any("waits for another thread" in line for line in gradients(evidence)), gradients(evidence)
+
+
+INNER = """
+from torch import nn
+net = nn.Sequential(nn.Linear(1, 40), nn.ReLU(), nn.Linear(40, 40), nn.ReLU(), nn.Linear(40, 1))
+opt = torch.optim.Adam(net.parameters(), lr=1e-3)
+names = [name for name, _ in net.named_parameters()]
+wave = lambda: (torch.rand(10, 1) * 10 - 5, torch.rand(1) * 4.9 + 0.1, torch.rand(1) * 3.1)
+for _ in range(7):
+    total = 0
+    for _ in range(4):
+        x, high, phase = wave()
+        loss = ((net(x) - high * torch.sin(x - phase)) ** 2).mean()
+        grads = torch.autograd.grad(loss, list(net.parameters()), create_graph=True)
+        inner = {n: p - RATE * g for n, p, g in zip(names, net.parameters(), grads)}
+        x = torch.rand(10, 1) * 10 - 5
+        total = total + ((torch.func.functional_call(net, inner, (x,)) - high * torch.sin(x - phase)) ** 2).mean()
+    opt.zero_grad()
+    total.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize("rate", ["0.01", "0.05", "0.1"])
+def test_a_loss_that_jumps_has_no_other_gradient(tmp_path: Path, rate: str) -> None:
+    """A step along the gradient of a ReLU network jumps where a unit is switched: no slope is the same twice."""
+    assert "another" not in answers(measured(tmp_path, INNER.replace("RATE", rate))).values()

@@ -201,10 +201,11 @@ class _Look:
         held = bool(self._told.kept)
         open_ = yield from self._agreeing(rows, calls, directions, chosen, held, self._steps[:3], slopes)
         for i in open_:
-            steady = _steady(slopes, i)
+            expected = slope_by(rows[i], directions)
+            steady = _steady(slopes, i, expected)
             flat = all(s is not None and abs(s[i][2]) <= s[i][1] for s in slopes)
             kind = ANOTHER if steady is not None or flat else NOISE
-            self._answer(i, kind, chosen, 0.0 if flat else steady or 0.0, slope_by(rows[i], directions), held)
+            self._answer(i, kind, chosen, 0.0 if flat else steady or 0.0, expected, held)
         return open_
 
     def _agreeing(
@@ -229,7 +230,7 @@ class _Look:
                 if _alike(slope, expected[i], rounding):
                     open_.remove(i)
                     self._answer(i, AGREES, chosen, slope, expected[i], held)
-            if all(_steady(slopes, i) is not None for i in open_):
+            if all(_steady(slopes, i, expected[i]) is not None for i in open_):
                 break
         return open_
 
@@ -274,12 +275,18 @@ def _clear(slopes: Any, call: int) -> bool:
     return slopes is not None and abs(slopes[call][0]) > CLEAR * slopes[call][1]
 
 
-def _steady(slopes: list[Any], call: int) -> float | None:
-    """The slope that two step sizes agree on, clear of rounding."""
+def _steady(slopes: list[Any], call: int, other: float = 0.0) -> float | None:
+    """The slope that two step sizes agree on, clear of rounding.
+
+    Args:
+        other: the slope that it is not. The two lie nearer to each other than to it: a loss that jumps (a step along the
+            gradient of a ReLU network does) has a slope of its own for each size.
+    """
     good: list[float] = [s[call][0] for s in slopes if _clear(s, call)]
     for n, first in enumerate(good):
         for second in good[n + 1 :]:
-            if abs(first - second) <= 0.2 * max(abs(first), abs(second)):
+            apart, away = abs(first - second), min(abs(first - other), abs(second - other))
+            if apart <= 0.2 * max(abs(first), abs(second)) and apart <= 0.5 * away:
                 return second
     return None
 
