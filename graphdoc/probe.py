@@ -148,7 +148,7 @@ def deepen(kept: Kept, evidence: Evidence, announce: Callable[[str], None] | Non
         return evidence
     limit = min(max(SHORTEST_LIMIT, TIMES_SLOWER * kept.seconds), LONGEST_LIMIT)
     if kept.seconds >= limit:
-        _tell_why(evidence.extras, f"it failed after {kept.seconds:.0f} s, longer than a second run may take")
+        _tell_why(evidence.extras, f"the first took {kept.seconds:.0f} s, longer than a second run may take")
         return evidence
     try:
         with stoppable() as stop:
