@@ -98,7 +98,7 @@ def _differences(looks: Iterable[Look]) -> Iterable[str]:
         elif kind == "independent":
             yield f"the loss does not depend on {whose}"
         elif kind == "noise":
-            yield f"what {whose} do to the loss is not clear of rounding, so nothing is said of them"
+            yield f"what {whose} do to the loss is not clear of rounding or jumps, so nothing is said of them"
 
 
 def _ratio(answer: Answer) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from observed import run, script
 
+from graphdoc.capture.whatif.answers import Answers
 from graphdoc.diagnose import findings_for
 from graphdoc.evidence import GRADIENTS, Evidence
 from graphdoc.story.gradients import gradients
@@ -413,5 +414,22 @@ for _ in range(7):
 
 @pytest.mark.parametrize("rate", ["0.01", "0.05", "0.1"])
 def test_a_loss_that_jumps_has_no_other_gradient(tmp_path: Path, rate: str) -> None:
-    """A step along the gradient of a ReLU network jumps where a unit is switched: no slope is the same twice."""
+    """A step along the gradient of a ReLU network jumps where a unit is switched, which no gradient knows."""
     assert "another" not in answers(measured(tmp_path, INNER.replace("RATE", rate))).values()
+
+
+JUMPING = [
+    pytest.param(1.1, True, False, False, id="jumps"),
+    pytest.param(1.1, False, False, True, id="no gradient in the loss"),
+    pytest.param(1.1, True, True, True, id="a Function of the program's"),
+    pytest.param(-1.0, True, False, True, id="another sign"),
+    pytest.param(3.0, True, False, True, id="far away"),
+]
+
+
+@pytest.mark.parametrize(("slope", "second", "own", "still"), JUMPING)
+def test_many_jumps_are_a_slope_that_no_gradient_knows(slope: float, second: bool, own: bool, still: bool) -> None:
+    """``second``: the loss is computed from a gradient; ``own``: the program has a Function or a hook."""
+    look = {"own": own, "answers": [{"answer": "another", "line": 4, "slope": slope, "gradient": 1.0}]}
+    Answers.doubt_jumps(look, [{"line": 4, "second": second}])
+    assert (look["answers"][0]["answer"] == "another") == still

@@ -8,7 +8,7 @@ from graphdoc.capture.audit.deadends import ZERO
 from graphdoc.capture.code_places import shown_file
 from graphdoc.capture.cut_records import is_users
 from graphdoc.capture.facts import parameters_of
-from graphdoc.capture.whatif.measure import ANOTHER, MISSING, ZEROS, Result
+from graphdoc.capture.whatif.measure import ANOTHER, MISSING, NOISE, ZEROS, Result
 from graphdoc.evidence import GRADIENTS, LEFT_OUT, UNDONE, Frame, Sign
 
 if TYPE_CHECKING:
@@ -70,6 +70,16 @@ class Answers:
                 every = [n for a in look["answers"] if a["answer"] == ANOTHER for n in a["parameters"]]
                 sign.facts = {"functions": [function]}
                 sign.parameters, sign.optimizer, sign.count = sorted(set(every)), target.number, ENOUGH
+
+    @staticmethod
+    def doubt_jumps(look: dict[str, Any], calls: list[dict[str, Any]]) -> None:
+        """The gradient is that of PyTorch's own operations, which is right. A loss that is computed from a gradient
+        jumps where a unit of a ReLU network is switched, and many small jumps are a slope that no gradient knows."""
+        second = set() if look["own"] else {c["line"] for c in calls if c["second"]}
+        for answer in look["answers"]:
+            slope, given = answer["slope"], answer["gradient"]
+            if answer["answer"] == ANOTHER and answer["line"] in second and 0.5 < slope / (given or 1.0) < 2.0:
+                answer["answer"] = NOISE
 
     def cost(self, number: int, forks: int, seconds: float, step: float) -> None:
         """What the latest look has cost: forks, their seconds, and those of the program's own step before it."""

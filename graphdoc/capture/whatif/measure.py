@@ -279,8 +279,8 @@ def _steady(slopes: list[Any], call: int, other: float = 0.0) -> float | None:
     """The slope that two step sizes agree on, clear of rounding.
 
     Args:
-        other: the slope that it is not. The two lie nearer to each other than to it: a loss that jumps (a step along the
-            gradient of a ReLU network does) has a slope of its own for each size.
+        other: the slope that it is not. The two lie nearer to each other than to it: a loss that jumps, as behind a
+            step along the gradient of a ReLU network, has a slope of its own for each size.
     """
     good: list[float] = [s[call][0] for s in slopes if _clear(s, call)]
     for n, first in enumerate(good):

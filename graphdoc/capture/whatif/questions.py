@@ -58,6 +58,7 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
         met: dict[str, Any] = {"met": True, "wrong": []} if isinstance(told, str) else told["watch"]
         look["own"] = probe.hooked or met["met"]
         answers.others(target, look, met["wrong"])
+        answers.doubt_jumps(look, result.base["calls"])
     depends = {i for a in result.answers if a.answer != INDEPENDENT for i in a.parameters}
     idle = answers.never_given(target, set(range(len(target.parameters))) - depends)
     if idle:

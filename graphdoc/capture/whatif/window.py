@@ -75,6 +75,8 @@ class Window:
         self._before: list[Any] = []
         self._row: dict[str, Any] | None = None
         self._inputs: list[int] | None = None
+        self._differentiated = False
+        """Whether a gradient has been taken that can itself be differentiated."""
         self._within = target.within
         self._totals: list[tuple[int, float]] = []
         self._written: set[int] = set()
@@ -103,6 +105,7 @@ class Window:
         """A call that no other call has made begins."""
         target, torch = self._target, self._torch
         inputs = args[3] if len(args) > 3 and not kwargs.get("accumulate_grad", True) else None
+        second, self._differentiated = self._differentiated, self._differentiated or bool(args[2:3] and args[2])
         if inputs is not None:
             known = {id(p): i for i, p in enumerate(target.parameters)}
             self._inputs = [known.get(id(t), -1) for t in inputs]
@@ -124,8 +127,10 @@ class Window:
                 "along": 0.0,
                 "had": [],
                 "some": [],
+                "second": False,
             }
         self._row = row
+        row["second"] |= second
         grads = args[0] if args else (None,) * len(outputs)
         for t, g in zip(outputs, grads, strict=False):
             if not isinstance(t, torch.Tensor):
