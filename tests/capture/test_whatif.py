@@ -430,6 +430,6 @@ JUMPING = [
 @pytest.mark.parametrize(("slope", "second", "own", "still"), JUMPING)
 def test_many_jumps_are_a_slope_that_no_gradient_knows(slope: float, second: bool, own: bool, still: bool) -> None:
     """``second``: the loss is computed from a gradient; ``own``: the program has a Function or a hook."""
-    look = {"own": own, "answers": [{"answer": "another", "line": 4, "slope": slope, "gradient": 1.0}]}
+    look: dict[str, Any] = {"own": own, "answers": [{"answer": "another", "line": 4, "slope": slope, "gradient": 1.0}]}
     Answers.doubt_jumps(look, [{"line": 4, "second": second}])
     assert (look["answers"][0]["answer"] == "another") == still

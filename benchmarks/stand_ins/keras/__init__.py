@@ -1,0 +1,1 @@
+"""Keras, as far as its data sets go."""

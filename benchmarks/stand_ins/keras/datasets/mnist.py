@@ -1,0 +1,5 @@
+"""`from keras.datasets.mnist import load_data`."""
+
+from . import Pictures
+
+load_data = Pictures(28, 28).load_data
