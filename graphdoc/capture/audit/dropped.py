@@ -64,16 +64,18 @@ class Dropped:
             roots = [grad_fn_of(t) for t in outputs if hasattr(t, "grad_fn")]
             order = walk.walk(roots, walk.DEEP - 1)
             made = [node_stacks.kept_in(f.node) for f in order]
-            raws = [m.raw if isinstance(m, stacks.Stack) else [] for m in made]
-            for drop in self._drops_of(raws):
+            drops = self._drops_of({id(m.chain): m for m in made if isinstance(m, stacks.Stack)})
+            raws = [m.raw if isinstance(m, stacks.Stack) else [] for m in made] if drops else []
+            for drop in drops:
                 used = self._is_leak(order, raws, drop)
                 if used is not None:
                     self._note(noted, drop, raws[used[0]], used[1])
 
-    def _drops_of(self, raws: list[Any]) -> list[Drop]:
+    def _drops_of(self, made: dict[int, stacks.Stack]) -> list[Drop]:
+        """The drops in the functions that made a graph, of which each has a chain of calls for all its nodes."""
         found: dict[Drop, None] = {}
-        for raw in raws:
-            for code in raw[::2]:
+        for stack in made.values():
+            for code in stack.raw[::2]:
                 if isinstance(code, CodeType):
                     if id(code) not in self._drops:
                         self._codes.append(code)
