@@ -173,7 +173,7 @@ def _made_constant(fresh: list[str], carries: list[OlderEdge], note: str) -> str
         return note
     behind = folded({name for c in carries for name in c.behind}, beside=fresh)
     whose = (
-        f"{behind} get no gradient through it"
+        f"no gradient reaches {behind} through it"
         if behind
         else "nothing that it was computed from gets gradient through it"
     )

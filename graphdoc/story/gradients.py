@@ -312,7 +312,7 @@ def _scale_alone(sources: SourceTexts, sign: Sign, code: str, whose: str, scale:
 def _straight_through(sign: Sign, code: str, whose: str) -> tuple[Remedy, ...]:
     if sign.facts.get("op") not in _ROUNDS and sign.kind != "scale-alone":
         return ()
-    note = f"{whose} receive the gradient as if `{code}` had changed nothing"
+    note = f"the gradient of {whose} is then as if `{code}` had changed nothing"
     at = innermost_user(sign.stack)
     args = {"place": place(at)} if at is not None else {}
     return (Remedy("straight_through", "send the gradient straight through it", "unsafe", note, args),) if at else ()

@@ -59,7 +59,7 @@ def test_what_an_array_wrote_did_not_come_with_the_data(tmp_path: Path) -> None:
     seen = observe(tmp_path, f"{HEAD}{loop}")
     assert seen.slugs[0] == "nan-input-data"
     assert seen.found[0].finding.confidence == "likely"
-    assert "from the data" not in said(seen) and "when it came in" not in said(seen)
+    assert "from the data" not in said(seen) and "came in with" not in said(seen)
 
 
 def test_a_step_is_not_called_unbounded_where_gradients_are_clipped(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ for step in range(9):
 """
     seen = observe(tmp_path, HEAD + code)
     assert seen.slugs[0] == "exploding-gradients"
-    assert "bound" not in said(seen).replace("had been growing", "") and "not limited" not in said(seen)
+    assert "bound" not in said(seen) and "not limited" not in said(seen)
     assert not seen.found[0].finding.remedies
 
 

@@ -401,5 +401,5 @@ def test_each_write_is_told_with_what_it_writes(tmp_path: Path) -> None:
     assert seen.slugs[0] == "buffer-updated-in-place"
     lines = (HEAD + NOISE).splitlines()
     told = {lines[s.line - 1].strip(): s.label for s in seen.found[0].finding.spans if "updates" in s.label}
-    assert told["self.of_weight.normal_()"] == "`normal_()` updates net.of_weight in place"
-    assert told["self.of_bias.normal_()"] == "`normal_()` updates net.of_bias in place"
+    assert told["self.of_weight.normal_()"] == "`normal_()` updates `net.of_weight` in place"
+    assert told["self.of_bias.normal_()"] == "`normal_()` updates `net.of_bias` in place"

@@ -404,7 +404,7 @@ def test_the_inference_tensor_that_is_written_is_named(tmp_path: Path) -> None:
     """
     seen = observe(tmp_path, textwrap.dedent("import torch\n" + textwrap.dedent(code)))
     assert seen.slugs == ["inplace-on-inference-tensor"]
-    assert "`total` was made in inference mode and is written outside of it" in seen.said
+    assert "`total` was made in inference mode and is changed in place outside of it" in seen.said
 
 
 ROWS = """

@@ -144,8 +144,15 @@ def test_github_says_a_line_once_where_two_places_on_it_have_the_same_label() ->
     spans = tuple(Span("cause", "train.py", 3, c, 3, c + 1, "kept here") for c in (1, 4))
     text = render(report(diagnosis(spans=spans)), "github")
     assert text.count("train.py:3: kept here") == 1
-    other = (*spans, Span("failed", "train.py", 3, 1, 3, 2, "needed here"))
+    other = (*spans, Span("failed", "train.py", 3, 7, 3, 8, "needed here"))
     assert "train.py:3: needed here" in render(report(diagnosis(spans=other)), "github")
+
+
+def test_that_it_failed_at_the_very_place_to_change_is_not_said_below_it() -> None:
+    cause = Span("cause", "train.py", 3, 1, 3, 9, "takes tensors only")
+    same, timed = (replace(cause, role="failed", label="refused here", when=when) for when in (None, (1, 0)))
+    assert "refused here" not in render(report(diagnosis(spans=(cause, same))), "github")
+    assert "refused here" in render(report(diagnosis(spans=(cause, timed))), "github")
 
 
 def test_github_keeps_one_line_for_each_diagnosis_and_ten_at_most() -> None:

@@ -148,7 +148,7 @@ def _what(program: Program, reuse: Reuse, call: str) -> str:
         return f"This {call} starts from {name} times a factor, and an earlier call from {name} itself"
     if reuse.adds_nothing:
         return f"This {call} starts from a sum of losses that earlier calls have differentiated, and of nothing else"
-    return f"This {call} differentiates a result of which nothing is new but what its own line computes"
+    return f"An earlier call has differentiated this result already: only the line of this {call} was computed again"
 
 
 def _because(reuse: Reuse) -> str:

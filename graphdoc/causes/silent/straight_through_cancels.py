@@ -91,7 +91,7 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
     remedies = []
     if inner is not None and outer is not None and _differs(inner, outer):
         title = f"detach `{code_at(sources, inner)}`"
-        note = f"{whose} receive the gradient as if the value had not been rounded"
+        note = f"the gradient of {whose} is then as if the value had not been rounded"
         remedies.append(Remedy("detach_expression", title, "unsafe", note, {"place": place(inner)}))
     spans = (
         *span_of("cause", sign.stack, "the same value is added and taken away: its gradient is zero", sources),
@@ -117,7 +117,7 @@ def _equal(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Fin
     remedies = []
     if outer is not None and isinstance(node, ast.BinOp):
         old = bindings.frame_of(sources, outer.file, node.right)
-        note = f"{whose} receive the gradient of `{bindings.text_of(node.left)}`"
+        note = f"the gradient of {whose} is then that of `{bindings.text_of(node.left)}`"
         title = f"detach `{bindings.text_of(node.right)}`"
         open_ = "which of the two is to be a constant, is for you to say"
         remedies.append(Remedy("detach_expression", title, "unsafe", note, {"place": place(old)}, open_))
