@@ -35,10 +35,8 @@ def converted(structure: Any, text: str, method: str = "detach", depth: int = 0)
     Raises:
         CannotFix: the structure cannot be written as one expression.
     """
-    if structure == "tensor":
-        return f"{text}.{method}()"
-    if structure in (None, "value"):
-        return text
+    if structure in ("tensor", "value", None):
+        return f"{text}.{method}()" if structure == "tensor" else text
     if not isinstance(structure, Mapping) or len(structure) < 1 or depth >= 3:
         raise CannotFix("the value is nested in a way that has no short expression")
     kind = next(iter(structure))
@@ -54,13 +52,12 @@ def converted(structure: Any, text: str, method: str = "detach", depth: int = 0)
         if isinstance(inner, list | tuple) and not inner:
             raise CannotFix("the value is empty")
         body = f"{converted(one, element, method, depth + 1)} for {element} in {text}"
-        if kind == "tuple":
-            return f"tuple({body})"
-        if kind == "list":
-            return f"[{body}]"
-        if kind == "namedtuple":
-            return f"type({text})(*({body}))"
-        return f"type({text})(({body}), {text}.maxlen)"
+        return {
+            "tuple": f"tuple({body})",
+            "list": f"[{body}]",
+            "namedtuple": f"type({text})(*({body}))",
+            "deque": f"type({text})(({body}), {text}.maxlen)",
+        }[str(kind)]
     if kind == "dict":
         name, value = _KEYS[depth]
         one = converted(inner, value, method, depth + 1)

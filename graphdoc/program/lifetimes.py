@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from functools import cached_property
+from typing import TypeVar
 
 from graphdoc.evidence import Event, Evidence, Frame, Holder, Node, OlderEdge, SourceTexts
 from graphdoc.program.calls_in_order import Journal, Site, only_heads_stepped, site
@@ -20,6 +22,14 @@ from graphdoc.program.rounds import (
 )
 from graphdoc.program.spans import innermost_user
 from graphdoc.program.writers import without_step
+
+_Answer = TypeVar("_Answer")
+
+
+def first_row(*rows: tuple[Callable[[], object], _Answer]) -> _Answer:
+    """What the first of these rows says that holds; none behind it is asked."""
+    return next(answer for holds, answer in rows if holds())
+
 
 # Two backward calls that meet in one part of a graph: whom each works for, and what came between them.
 
@@ -376,33 +386,38 @@ class OlderValues(EarlierTerms):
 
     @cached_property
     def lifetime(self) -> Lifetime:
-        """How the older values come to be in this graph."""
-        if self.from_one_root or (self.inner and self._is_term):
-            return Lifetime.RESULT
+        """How the older values come to be in this graph: what the first row says that holds."""
         again = any(c.recurrent or c.remade for c in self._crossing)
-        if self.in_one_pass or self.within_one_call or (not again and self.only_heads_stepped):
-            return Lifetime.SAME_PASS
-        if self._sums_up:
-            return Lifetime.RESULT if self.counts_again else Lifetime.SUMMED
-        if self.only_scaled:
-            return Lifetime.RESULT
-        if any(c.recurrent for c in self._crossing):
-            return Lifetime.RECURS
-        if self._in_turn:
-            return Lifetime.SAME_PASS
-        if again:
-            return Lifetime.RECURS if self._made_per_call == 1 and not self._drawn_from_a_store else Lifetime.STORED
-        if self._kept_since_first_use or self.kept_by_package:
-            return Lifetime.MADE_ONCE
-        if self._renewed_since and not self._left_a_list:
-            return Lifetime.RECURS
-        if self._stored_rounds_ago:
-            return Lifetime.STORED
-        if self.one_step or not (self.same_line or self.went_round):
-            return Lifetime.SAME_PASS  # another loss of this pass has used the part before
-        if self._only_the_root_is_fresh:
-            return Lifetime.RESULT
-        return self._of_one_making
+        several = self._made_per_call > 1
+        stored = several and self._in_store
+        return first_row(
+            (lambda: self.from_one_root or (self.inner and self._is_term), Lifetime.RESULT),
+            (lambda: self.in_one_pass or self.within_one_call, Lifetime.SAME_PASS),
+            (lambda: not again and self.only_heads_stepped, Lifetime.SAME_PASS),
+            (lambda: self._sums_up and not self.counts_again, Lifetime.SUMMED),
+            (lambda: self._sums_up or self.only_scaled, Lifetime.RESULT),
+            (lambda: any(c.recurrent for c in self._crossing), Lifetime.RECURS),
+            (lambda: self._in_turn, Lifetime.SAME_PASS),
+            (lambda: again and (self._made_per_call != 1 or self._drawn_from_a_store), Lifetime.STORED),
+            (lambda: again, Lifetime.RECURS),
+            (lambda: self._kept_since_first_use or self.kept_by_package, Lifetime.MADE_ONCE),
+            (lambda: self._renewed_since and not self._left_a_list, Lifetime.RECURS),
+            (lambda: self._stored_rounds_ago, Lifetime.STORED),
+            # another loss of this pass has used the part before
+            (lambda: self.one_step or not (self.same_line or self.went_round), Lifetime.SAME_PASS),
+            (lambda: self._only_the_root_is_fresh, Lifetime.RESULT),
+            # not made again by the failing pass, and differentiated by the same line before
+            (lambda: self.carried_on, Lifetime.RECURS),
+            (lambda: self._foreign and stored and not self.owners, Lifetime.STORED),
+            (
+                lambda: self._foreign and not (several or self.for_different_optimizers) and self.made_before_all,
+                Lifetime.MADE_ONCE,
+            ),
+            (lambda: self._foreign, Lifetime.UNKNOWN),
+            (lambda: stored or self._one_of_a_list or self._left_a_list or self._each_round_makes_one, Lifetime.STORED),
+            (lambda: self._renewed, Lifetime.RECURS),
+            (lambda: True, Lifetime.MADE_ONCE),
+        )
 
     @cached_property
     def _kept_since_first_use(self) -> bool:
@@ -419,21 +434,6 @@ class OlderValues(EarlierTerms):
         node, sources = self._evidence.node, self._evidence.sources
         kept = [(c.tensor.holders, node(c.producer), node(c.consumer), self.freeing) for c in self._crossing]
         return bool(kept) and all(kept_by_package(sources, *k) for k in kept)
-
-    @cached_property
-    def _of_one_making(self) -> Lifetime:
-        """Of values that the failing pass did not make again, and that the same line has differentiated before."""
-        several = self._made_per_call > 1
-        if self.carried_on:
-            return Lifetime.RECURS
-        if self._foreign:
-            if several and self._in_store and not self.owners:
-                return Lifetime.STORED
-            once = self.made_before_all and not several and not self.for_different_optimizers
-            return Lifetime.MADE_ONCE if once else Lifetime.UNKNOWN
-        if (several and self._in_store) or self._one_of_a_list or self._left_a_list or self._each_round_makes_one:
-            return Lifetime.STORED
-        return Lifetime.RECURS if self._renewed else Lifetime.MADE_ONCE
 
     @cached_property
     def carried_on(self) -> list[tuple[Frame, str]]:

@@ -16,7 +16,7 @@ from graphdoc.program.calls_in_order import Coupling, is_aim, is_fitted, one_way
 from graphdoc.program.carried_names import bound_names
 from graphdoc.program.custom_functions import changes_the_gradient_alone
 from graphdoc.program.gradient_reads import gradients_are_read
-from graphdoc.program.lifetimes import Lifetime, OlderValues
+from graphdoc.program.lifetimes import Lifetime, OlderValues, first_row
 from graphdoc.program.spans import innermost_user, reached
 from graphdoc.source.expressions import counts, first_index
 from graphdoc.source.module import each
@@ -303,26 +303,19 @@ class Reuse(OlderValues):
     @cached_property
     def _role_beside_another_loss(self) -> Role:
         """Two losses of one pass: whose optimizer has what they share."""
-        if self.calls is None:
-            return Role.UNKNOWN
-        if self.frozen_by_now:
-            return Role.TARGET
-        if self.only_heads_stepped:
-            return Role.TRAINED
-        if self.asks_for_it:
-            return Role.TRAINED if self.calm else Role.UNKNOWN
-        if self._of_one_side:
-            return Role.TARGET
-        if self._of_neither_side:
-            return Role.DATA
-        if self.coupling is not None or self.weighed_by is not None or self.aims_anew:
-            return Role.TARGET
-        if self.left_by_another_pass:
-            return Role.REFERENCE
-        if self.one_step and self.failing is not None and not self.journal.zeroed_before(self.failing):
-            return Role.TRAINED
-        theirs, mine = self.works_for
-        return Role.TRAINED if self.owners & mine and self.owners & theirs else Role.UNKNOWN
+        return first_row(
+            (lambda: self.calls is None, Role.UNKNOWN),
+            (lambda: self.frozen_by_now, Role.TARGET),
+            (lambda: self.only_heads_stepped or (self.asks_for_it and self.calm), Role.TRAINED),
+            (lambda: self.asks_for_it, Role.UNKNOWN),
+            (lambda: self._of_one_side, Role.TARGET),
+            (lambda: self._of_neither_side, Role.DATA),
+            (lambda: self.coupling is not None or self.weighed_by is not None or self.aims_anew, Role.TARGET),
+            (lambda: self.left_by_another_pass, Role.REFERENCE),
+            (lambda: self.one_step and self.failing and not self.journal.zeroed_before(self.failing), Role.TRAINED),
+            (lambda: all(self.owners & works for works in self.works_for), Role.TRAINED),
+            (lambda: True, Role.UNKNOWN),
+        )
 
     @cached_property
     def _of_one_side(self) -> bool:

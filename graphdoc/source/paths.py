@@ -27,7 +27,11 @@ _ATOMS = (
     ast.GeneratorExp,
     ast.JoinedStr,
 )
-_BINDING: dict[type[ast.AST], int] = {
+_BINDING: dict[type, int] = {
+    ast.Or: 1,
+    ast.And: 2,
+    ast.Not: 3,
+    ast.Compare: 4,
     ast.BitOr: 5,
     ast.BitXor: 6,
     ast.BitAnd: 7,
@@ -40,7 +44,10 @@ _BINDING: dict[type[ast.AST], int] = {
     ast.Div: 10,
     ast.FloorDiv: 10,
     ast.Mod: 10,
+    **dict.fromkeys((ast.UAdd, ast.USub, ast.Invert), 11),
     ast.Pow: 12,
+    ast.Await: 13,
+    **dict.fromkeys((ast.Constant, *_ATOMS), 14),
 }
 SYMBOLS: dict[type[ast.operator], str] = {
     ast.Add: "+",
@@ -100,19 +107,7 @@ def _identity(node: ast.AST) -> list[object]:
 
 def binding(node: ast.expr) -> int:
     """How tightly an expression binds: 13 and more for an atom, 0 for a bare tuple or an assignment expression."""
-    if isinstance(node, ast.BinOp):
-        return _BINDING[type(node.op)]
-    if isinstance(node, ast.UnaryOp):
-        return 3 if isinstance(node.op, ast.Not) else 11
-    if isinstance(node, ast.BoolOp):
-        return 2 if isinstance(node.op, ast.And) else 1
-    if isinstance(node, ast.Compare):
-        return 4
-    if isinstance(node, ast.Await):
-        return 13
-    if isinstance(node, (ast.Constant, *_ATOMS)):
-        return 14
-    return 0
+    return _BINDING.get(type(getattr(node, "op", node)), 0)
 
 
 def operator_binding(operator: ast.operator) -> int:
