@@ -338,7 +338,7 @@ def padded(found: Returned) -> tuple[Remedy, ...]:
 
 def _opened(found: Returned, wanting: set[int]) -> tuple[Remedy, ...]:
     """A place for each gradient that backward does not compute, though its input is to learn."""
-    gradients, left = open_gradients(found.inputs, set(range(len(found.inputs))) - wanting)
+    gradients, left = open_gradients(found.inputs, set(range(len(found.inputs))) - wanting, wanting)
     told = " and ".join(f"`{found.inputs[i]}`" for i in sorted(wanting))
     return to_finish(
         found.place,

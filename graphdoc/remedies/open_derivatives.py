@@ -10,7 +10,7 @@ from graphdoc.finding import Remedy
 from graphdoc.program import bindings
 from graphdoc.program.custom_functions import forwards_without_backward, inputs_of, takes_ctx
 from graphdoc.program.observed import Program
-from graphdoc.remedies.fix_places import to_finish
+from graphdoc.remedies.fix_places import applies, to_finish
 from graphdoc.source.module import walked
 from graphdoc.source.paths import last_word
 
@@ -20,8 +20,11 @@ _NUMBERS = ("int", "float", "bool", "str", "Number", "dtype", "device", "Device"
 """Annotations of arguments that have no gradient (torch.library.infer_schema has them all)."""
 
 
-def open_gradients(names: Sequence[str], without: Collection[int]) -> tuple[list[str], dict[str, str]]:
-    """A value for each input, ``None`` for those ``without`` a gradient; and what each name is to be replaced by."""
+def open_gradients(
+    names: Sequence[str], without: Collection[int], tensors: Collection[int]
+) -> tuple[list[str], dict[str, str]]:
+    """A value for each input, ``None`` for those ``without`` a gradient; and what each name is to be replaced by. Of
+    those that are not known to be ``tensors`` some may have no gradient."""
     values, left = [], {}
     for i, name in enumerate(names):
         if i in without:
@@ -30,7 +33,8 @@ def open_gradients(names: Sequence[str], without: Collection[int]) -> tuple[list
         own = f"GRADIENT_OF_{name.upper()}" if name.isascii() else f"GRADIENT_{i + 1}"
         own = f"{own}_{i + 1}" if own in left else own
         values.append(own)
-        left[own] = f"the gradient by `{name}`, a tensor of its shape"
+        maybe = "" if i in tensors else ", or None if it has none"
+        left[own] = f"the gradient by `{name}`, a tensor of its shape{maybe}"
     return values, left
 
 
@@ -40,7 +44,7 @@ def registered(program: Program, op: str) -> tuple[Remedy, ...]:
     for file in program.sources:
         for node in bindings.every_node(program.sources, file):
             if isinstance(node, ast.FunctionDef) and any(_makes(d, op) for d in node.decorator_list):
-                return _registered(program.sources, file, node)
+                return tuple(r for r in _registered(program.sources, file, node) if applies(program.sources, r))
     return ()
 
 
@@ -59,8 +63,12 @@ def _registered(sources: SourceTexts, file: str, operator: ast.FunctionDef) -> t
     names = inputs_of(operator, False)
     if not names or operator.args.posonlyargs:
         return ()
-    kinds = [last_word(a.annotation) if a.annotation is not None else "" for a in operator.args.args]
-    values, left = open_gradients(names, [i for i, k in enumerate(kinds) if k in _NUMBERS])
+    kinds = [bindings.text_of(a.annotation) for a in operator.args.args]  # torch wants one for each
+    plain = [i for i, k in enumerate(kinds) if "Tensor" not in k]
+    single = [i for i, k in enumerate(kinds) if k.strip("'\"").rpartition(".")[2] == "Tensor"]
+    values, left = open_gradients(names, plain, single)
+    if not left:
+        return ()  # its schema is given in other words
     return to_finish(
         bindings.frame_of(sources, file, operator, operator.name),
         "register_derivative",
@@ -68,7 +76,7 @@ def _registered(sources: SourceTexts, file: str, operator: ast.FunctionDef) -> t
         _NOTE,
         left,
         gradients=values,
-        tensors=[n for n, k in zip(names, kinds, strict=True) if k == "Tensor"],
+        tensors=[names[i] for i in single],
         outputs=_outputs(operator.returns),
     )
 
@@ -102,7 +110,9 @@ def written_backward(
     kinds = [last_word(a.annotation) if a.annotation is not None else "" for a in forward.args.args][-len(names) :]
     given = _given(program.sources, applied)
     plain = [i for i, k in enumerate(kinds) if k in _NUMBERS or isinstance(_at(given, i), ast.Constant)]
-    values, left = open_gradients(names, plain)
+    values, left = open_gradients(names, plain, [i for i, k in enumerate(kinds) if k == "Tensor"])
+    if not left:
+        return ()
     returned = [n.value for n in walked(forward) if isinstance(n, ast.Return)]
     counts = {len(v.elts) if isinstance(v, ast.Tuple) else 1 for v in returned}
     return to_finish(

@@ -70,10 +70,13 @@ def test_an_operator_without_a_derivative_is_told_where_it_is_defined_and_used(t
     [
         '@torch.library.custom_op("graphdoc_tests::" + "double", mutates_args=())',  # a name that no source shows
         '@torch.library.custom_op("graphdoc_tests::double", mutates_args="unknown")',
+        '@torch.library.custom_op("graphdoc_tests::double", mutates_args=(), schema="(Tensor x) -> Tensor")',
     ],
 )
 def test_an_operator_that_no_derivative_can_be_written_for_is_told_in_words(tmp_path: Path, head: str) -> None:
     program = OPERATOR.replace('@torch.library.custom_op("graphdoc_tests::double", mutates_args=())', head)
+    if "schema" in head:
+        program = program.replace("x: torch.Tensor) -> torch.Tensor", "x)")
     remedy = observe(tmp_path, program).found[0].finding.remedies[0]
     assert remedy.safety == "display" and "register_autograd" in remedy.title and "setup" in remedy.note
 

@@ -55,20 +55,23 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
         f"`{birth.op.strip('_')}` inside of the step gives {birth.shows}",
         amount(divisor, "zeros", "what the step divides by") if divides else "",
         "the gradients that went in were finite, the update that came out is not.",
-        (_bounded(trouble, divisor) if divisor is not None else ()) if divides else (_RATE,),
+        (_bounded(trouble, birth, divisor) if divisor is not None else ()) if divides else (_RATE,),
         confidence=Proof.BIRTH.confidence,
     )
 
 
 _DIVIDING = ("Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Adagrad", "Adadelta")
-"""Optimizers that divide by what ``eps`` is added to (torch/optim)."""
+"""Optimizers that divide by what ``eps`` is added to, each in a file of its name (torch/optim); AdamW uses Adam's."""
 
 
-def _bounded(trouble: Trouble, divisor: Numbers) -> tuple[Remedy, ...]:
-    """A divisor that is not zero, where one call in sight makes such an optimizer; else in words."""
+def _bounded(trouble: Trouble, birth: Birth, divisor: Numbers) -> tuple[Remedy, ...]:
+    """A divisor that is not zero, where one call in sight makes an optimizer of the kind that has stepped; else in
+    words."""
+    files = {frame.file.replace("\\", "/").rpartition("/")[2].removesuffix(".py") for frame in birth.called}
+    stepped = [name for name in _DIVIDING if name.lower() in files or (name == "AdamW" and "adam" in files)]
     value = "1e-4" if divisor.dtype.removeprefix("torch.") == "float16" else "1e-8"
     title, note = f"give the optimizer `eps={value}`", "It is added to what the step divides by, and bounds each step."
-    made = library_calls(trouble.sources, *_DIVIDING)
+    made = library_calls(trouble.sources, *stepped) if stepped else []
     if len(made) != 1:
         return (Remedy("optimizer_eps", title, "display", note),)
     return remedy_at(made[0], "set_keyword", title, "unsafe", note, name="eps", value=value)
