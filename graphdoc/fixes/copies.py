@@ -85,10 +85,12 @@ def use_instead(sources: Sources, args: Args) -> list[Edit]:
 
     Args:
         place: an expression; every operand of this name in the statement around it is replaced.
+        inside: whether only those in the expression itself are.
         operand: the name, attribute or item that is read there.
         name: the name that is read instead.
     """
-    source, node = statement(sources, required(args, "place"))
+    find = expression if args.get("inside") else statement
+    source, node = find(sources, required(args, "place"))
     wanted = parse_expression(str(required(args, "operand")))
     if wanted is None:
         raise CannotFix("what is read there is no name, attribute or item")

@@ -19,7 +19,7 @@ from graphdoc.program.optimizer_places import made
 from graphdoc.program.proof import Proof, name_of
 from graphdoc.program.spans import code_at, innermost_user, place, short_code, span, span_of, where
 from graphdoc.source.module import each, values_of
-from graphdoc.source.paths import parse_expression
+from graphdoc.source.paths import covers, parse_expression
 from graphdoc.story.wording import folded, listing, opening, optimizer_of
 
 # Telling parameters that a straight-through sum leaves without gradient: only its detached part is made of them.
@@ -416,8 +416,10 @@ def kept_result(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -
     """The finding for a ``kept-result`` sign; None where its place is not known."""
     cls, attribute = str(sign.facts["class"]), str(sign.facts["attribute"])
     assigned = assigned_in(sources, cls.rpartition(".")[2], f"self.{attribute}")
-    whole = bindings.frame_of(sources, *assigned[0]) if len(assigned) == 1 else None
-    made = whole or innermost_user(sign.stack)
+    made = innermost_user(sign.stack)
+    ways = [(f, v) for f, v in assigned if len(assigned) == 1 or (made and f == made.file and covers(v, made.line))]
+    whole = bindings.frame_of(sources, *ways[0]) if len(ways) == 1 else None
+    made = whole or made
     if made is None:
         return None
     name = optimizer_of(optimizers, sign)

@@ -237,6 +237,7 @@ def _never_copied(sources: SourceTexts, sign: Sign, name: str, source: str) -> F
             title,
             said,
             span_of("cause", sign.stack, f"loads into `{name}` what it holds", sources),
+            remedies=_loads_another(sources, frame, name),
             because="the parameters that were loaded are the network's own",
         )
     bound = [f for f in _bindings(sources, frame.file, name) if code_at(sources, f) == source]
@@ -259,6 +260,24 @@ def _never_copied(sources: SourceTexts, sign: Sign, name: str, source: str) -> F
         remedies=remedies,
         because="the parameters that were loaded are the network's own, and were another one's at first",
     )
+
+
+def _loads_another(sources: SourceTexts, frame: Frame, name: str) -> tuple[Remedy, ...]:
+    """Load the state of the one network of which this file loads it elsewhere."""
+    loads = [
+        (bindings.text_of(n.func.value), _owner_of_state(n.args[0]))
+        for n in bindings.every_node(sources, frame.file)
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "load_state_dict" and n.args
+    ]
+    others = {source for target, source in loads if target == name and source not in ("", name)}
+    here = bindings.call_at(sources, frame)
+    if len(others) != 1 or here is None:
+        return ()
+    other = others.pop()
+    given = bindings.frame_of(sources, frame.file, here.args[0])
+    args = {"place": place(given), "inside": True, "operand": name, "name": other}
+    note = f"`{name}` becomes a copy of `{other}` again, as this file makes it elsewhere"
+    return (Remedy("use_instead", f"load the state of `{other}`", "unsafe", note, args),)
 
 
 def _owner_of_state(node: ast.expr) -> str:
