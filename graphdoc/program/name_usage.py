@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.program.bindings import dotted, every_node, everywhere, frame_of, methods_named, text_of, tree
-from graphdoc.source.module import each, values_of, walked
+from graphdoc.program.bindings import (
+    dotted,
+    every_node,
+    everywhere,
+    frame_of,
+    methods_named,
+    source_at,
+    statement_at,
+    text_of,
+    tree,
+)
+from graphdoc.program.spans import shared_levels
+from graphdoc.source.module import Source, each, values_of, walked
+from graphdoc.source.paths import plain_names
 
 
 def idle_arguments(sources: SourceTexts) -> list[tuple[str, str, Frame]]:
@@ -44,6 +57,61 @@ def made_again(sources: SourceTexts, place: Frame, argument: str) -> str:
         n for n in each(root, ast.Call) if place.line <= n.lineno and (n.end_lineno or n.lineno) <= place.end_line
     ]
     return next((text_of(n) for n in inside if text_of(n) in values), "")
+
+
+def unread_result(sources: SourceTexts, made: list[Frame], backward: list[Frame]) -> Frame | None:
+    """Where a result, or what was computed from it, is bound to a name that nothing reads, by the calls that led to it.
+
+    What calls backward as well has a result of the whole training, which may well go unread.
+    """
+    ours = [f for f in made if f.user][shared_levels(made, backward) :]
+    return next((f for f in reversed(ours) if unread_name(sources, f)), None)
+
+
+def unread_name(sources: SourceTexts, frame: Frame) -> str:
+    """The one local name that the statement at a place binds, where nothing ever reads what it is bound to there; else
+    empty. A name that begins with an underscore says itself that nobody does."""
+    source = source_at(sources, frame)
+    node = statement_at(sources, frame)
+    if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
+        return ""
+    name, scope = node.targets[0].id, source.node_function(node)
+    root = scope or source.tree
+    if name.startswith("_") or root is None or not isinstance(node.value, ast.Call):
+        return ""
+    inner = [n for n in walked(root) if n is not root and isinstance(n, ast.FunctionDef | ast.Lambda | ast.ClassDef)]
+    if any(_reads(n, name) for n in inner) or any(_reads(root, word) for word in ("locals", "vars", "globals")):
+        return ""
+    if any(isinstance(n, ast.Global | ast.Nonlocal) and name in n.names for n in walked(root)):
+        return ""
+    return "" if _is_read_after(source, node, name) else name
+
+
+def _is_read_after(source: Source, statement: ast.stmt, name: str) -> bool:
+    """Whether a statement that may run after this one reads a name before it is bound anew."""
+    found = source.node_block(statement)
+    for s in found[0][found[1] + 1 :] if found is not None else ():
+        if _reads(s, name):
+            return True
+        if isinstance(s, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in s.targets):
+            return False
+    owner = source.node_owner(source.parents[statement]) if found is not None else None
+    if owner is None or isinstance(owner, ast.FunctionDef | ast.AsyncFunctionDef):
+        return found is None
+    # A round of a loop binds its variable before anything in its body reads it.
+    first = isinstance(statement, ast.For | ast.AsyncFor) and name in plain_names(statement.target)
+    goes_round = isinstance(owner, ast.For | ast.AsyncFor) and name in plain_names(owner.target)
+    inside = {*walked(statement)} if first else set()
+    if isinstance(owner, ast.For | ast.AsyncFor | ast.While) and not goes_round and _reads(owner, name, inside):
+        return True
+    if isinstance(owner, ast.Try | ast.Match) and _reads(owner, name):
+        return True
+    return _is_read_after(source, owner, name)
+
+
+def _reads(node: ast.AST, name: str, apart: Collection[ast.AST] = ()) -> bool:
+    names = (n for n in walked(node) if isinstance(n, ast.Name) and n not in apart)
+    return any(n.id == name and not isinstance(n.ctx, ast.Store) for n in names)
 
 
 def attributes_through(sources: SourceTexts, attribute: str) -> list[Frame]:

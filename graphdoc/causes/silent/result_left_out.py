@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import ast
+
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
-from graphdoc.evidence import LEFT_OUT, Sign
-from graphdoc.finding import Finding
+from graphdoc.evidence import LEFT_OUT, Frame, Sign, SourceTexts
+from graphdoc.finding import Finding, Remedy
+from graphdoc.program.bindings import frame_of, source_at, statement_at, text_of
+from graphdoc.program.carried_names import read_behind
 from graphdoc.program.cuts import given_by_name
+from graphdoc.program.name_usage import unread_name, unread_result
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import first_sign, name_of
-from graphdoc.program.spans import span_of
+from graphdoc.program.spans import place, span, span_of
+from graphdoc.source.paths import names_read, plain_names
+from graphdoc.source.scopes import fresh_name
 from graphdoc.story.wording import folded, opening, optimizer_of
 
 PAGE = Page(
@@ -18,7 +25,9 @@ PAGE = Page(
     families=("silent",),
     what_happened="""\
 A network runs in every iteration, its optimizer steps, and no loss depends on what it gives. The name of its loss is
-bound to another one before `backward()`, a term was forgotten in the sum, or the loss takes another output. Its
+bound to another one before `backward()`, a term was forgotten in the sum, or the loss takes another output. Or a layer
+inside of a network runs, and its result is bound to a name that nobody reads: a loop over a list binds its variable
+anew, and the list still has the old values. The
 parameters never get a gradient and keep their initial values.""",
     why="""\
 `backward()` reaches what its loss was made of and nothing else. A result of which no loss is made is no error: its
@@ -36,8 +45,9 @@ optimizer.zero_grad()
 loss.backward()
 optimizer.step()""",
     fix_safety="""\
-Display only: how much the result is to count in the loss is for the author to say. If the network is not to learn in
-this run, leave it out of the optimizer.""",
+Display only for a loss: how much the result is to count is for the author to say. If the network is not to learn in
+this run, leave it out of the optimizer. Results of a loop that are collected in a list are unsafe: what comes after the
+loop uses other values.""",
     not_this="""\
 - The loss depends on them and they get no gradient: `cut-by-detach`, `cut-by-conversion`, `cut-by-no-grad`,
   `nondifferentiable-op`.
@@ -48,14 +58,64 @@ this run, leave it out of the optimizer.""",
 
 
 def recognise(program: Program) -> Finding | None:
-    """Measured: no loss moves with them. The optimizer was given them by name, or in a group of their own: they were to
-    learn."""
+    """Measured: no loss moves with them. Nothing reads the name that their result is bound to; or the optimizer was
+    given them by name, or in a group of their own: they were to learn."""
     sign = first_sign(program.signs, LEFT_OUT)
     if sign is None:
         return None
+    bound = unread_result(program.sources, sign.stack, sign.other)
+    if bound is not None:
+        return _never_read(program, sign, bound)
     if not sign.facts["apart"] and not given_by_name(program, sign.parameters, name_of(program.optimizers, sign)):
         return None
     return _told(program, sign)
+
+
+def _never_read(program: Program, sign: Sign, bound: Frame) -> Finding:
+    whose, name = folded(sign.parameters), unread_name(program.sources, bound)
+    return Finding(
+        0.8,
+        "likely",  # that nothing is made of the result is seen; what was to be made of it is not
+        f"nothing reads `{name}`, the result of {whose}: they never learn",
+        f"The layers run in every iteration and `{name}` is bound to what they give. No statement reads it before the "
+        "name is bound again or its function ends, so no loss depends on their parameters.",
+        (
+            span("cause", bound, f"the result is bound to `{name}`, which nothing reads after this", program.sources),
+            *span_of("related", sign.other, "differentiates a loss that does not depend on it", program.sources),
+        ),
+        remedies=_collected(program.sources, bound, name),
+        because=f"at {sign.count} steps {whose} were moved, and no loss changed; none had a gradient in the whole run",
+    )
+
+
+def _collected(sources: SourceTexts, bound: Frame, name: str) -> tuple[Remedy, ...]:
+    """Hand on a list of the results where the name is the variable of a loop over a list that is read after it."""
+    source, node = source_at(sources, bound), statement_at(sources, bound)
+    loop = source.node_loop(node) if node is not None else None
+    if not isinstance(loop, ast.For) or node not in loop.body or name not in plain_names(loop.target):
+        return ()
+    over = loop.iter
+    if isinstance(over, ast.Call) and text_of(over.func) == "enumerate" and over.args:
+        over = over.args[0]
+    if not isinstance(over, ast.Name) or name in names_read(over):
+        return ()
+    head, fresh = frame_of(sources, bound.file, loop), fresh_name(source, f"new_{over.id}", f"{name}_list")
+    if not read_behind(sources, head, over.id):
+        return ()
+    edits = [
+        {"kind": "add_statement", "args": {"place": place(at), "statement": text, "before": before}}
+        for at, text, before in (
+            (head, f"{fresh} = []", True),
+            (bound, f"{fresh}.append({name})", False),
+            (head, f"{over.id} = {fresh}", False),
+        )
+    ]
+    note = f"what comes after the loop uses the results, and not what `{over.id}` had before"
+    return (
+        Remedy(
+            "several", f"collect the results in a list, and use it as `{over.id}`", "unsafe", note, {"edits": edits}
+        ),
+    )
 
 
 def _told(program: Program, sign: Sign) -> Finding:
