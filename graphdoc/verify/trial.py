@@ -501,9 +501,8 @@ class Trial:
         folder, ended = self._run("verify", None, self.limit)
         trace = read_trace(folder)
         spared = frozenset(name for sign in self.evidence.signs for name in sign.facts.get("stops", ()))
-        piled = frozenset(
-            name for sign in self.evidence.signs if sign.kind == "never-cleared" for name in sign.parameters
-        )
+        piling = ("never-cleared", "left-over")
+        piled = frozenset(name for sign in self.evidence.signs if sign.kind in piling for name in sign.parameters)
         if trace is None:
             self._note_none(ended)
             return None

@@ -12,7 +12,7 @@ import torch._C as torch_c
 from graphdoc.capture import event_stacks, stacks
 from graphdoc.capture.code_places import shown_file
 from graphdoc.capture.facts import has_gradient, parameters_of, storage_of, user_frames
-from graphdoc.capture.frames import frames_of, optimizer_functions
+from graphdoc.capture.frames import frames_of, optimizer_functions, site_of
 from graphdoc.capture.names import Census
 from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.quiet import Unseen
@@ -54,6 +54,13 @@ class _Followed:
         self.healthy = False
         self.kept = self.lost = self.idle = 0
         """Steps that used what earlier ones had used, that found everything thrown away, that no backward preceded."""
+        self.fed: list[Noted] = []
+        """The backward calls of which its gradients are made."""
+        self.own: set[Any] = set()
+        """The places of those that led to its first step."""
+        self.leaked: list[int] = []
+        """The steps that used what another optimizer's loss had left as well."""
+        self.cleared: stacks.Stack | None = None
 
 
 class Clearing:
@@ -62,7 +69,9 @@ class Clearing:
     that another optimizer's loss reaches the parameters between two steps. ``cleared-early``: each step finds no
     gradient. ``stack`` is the call of ``zero_grad`` between backward and step, ``other`` the backward call,
     ``facts["first"]`` the step where the first one came before any backward call. ``added-twice``: two backward
-    calls on one loss, ``other`` and ``stack``, and a step that uses the sum."""
+    calls on one loss, ``other`` and ``stack``, and a step that uses the sum. ``left-over``: each step but the first
+    uses what a call, ``other``, has left by whose gradients another optimizer has stepped; ``stack`` is the first
+    call of its own, ``facts["clear"]`` the place that clears, ``facts["step"]`` that of the step."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
@@ -91,6 +100,16 @@ class Clearing:
             if not seen.parameters or any(i in leaves for i in seen.parameters):
                 followed.backward, followed.thrown, followed.used = noted, None, False
                 followed.calls.add(noted[0])
+                if seen.steps < LAST:
+                    self._feed(followed, seen, noted, leaves)
+
+    def _feed(self, followed: _Followed, seen: Seen, noted: Noted, leaves: dict[int, Any]) -> None:
+        """A call is about to add to these gradients, or to begin them anew."""
+        with Unseen(self._audit.torch, self._audit.witness.anomaly, None), self._audit.torch.no_grad():
+            some = [leaves[i] for i in seen.parameters if i in leaves][:MOST_SAMPLED]
+            if all(known is None or known[2] == 0.0 for known in map(self._state, some)):
+                followed.fed.clear()
+        followed.fed.append(noted)
 
     def _compare_roots(self, noted: Noted, leaves: dict[int, Any], whole: bool) -> None:
         sequence, _, output, _, how, _ = noted[5] or (-1, "", -1, (), (False, False), None)
@@ -135,6 +154,7 @@ class Clearing:
     def _throws(self, optimizer: Any, seen: Seen, raw: stacks.Stack) -> None:
         self._root = self._again = None
         followed = self._followed.setdefault(seen.id, _Followed())
+        followed.cleared = raw
         if followed.reached:  # what a backward call has added to is thrown away before the next step
             followed.healthy = True
         if not followed.used and has_gradient(optimizer):
@@ -185,6 +205,7 @@ class Clearing:
         if mine:
             self._uses(seen)
         self._judge(followed, seen, mine, every)
+        self._judge_sources(followed, seen, every)
         followed.previous = self._audit.journal.count
         followed.left.clear()
         followed.reached.clear()
@@ -225,6 +246,36 @@ class Clearing:
             self._tell_lost(followed, seen, every)
         if mine:
             followed.thrown = None
+
+    def _judge_sources(self, followed: _Followed, seen: Seen, every: list[Any]) -> None:
+        """Whether this step has used what another optimizer's loss has left, and that one steps in turn with this:
+        after one step of this, or each time after the same few."""
+        fed, followed.fed = followed.fed, []
+        if seen.steps == 1:
+            ids = set(map(id, every))
+            before = [e for e in self._audit.journal.entries() if e.kind == "backward" and _reaches(e, ids)]
+            followed.own = {site_of(e.raw) for e in before}
+            return
+        sites = [site_of(event_stacks.stack_of_seen(noted[3])) for noted in fed]
+        first = next((n for n, site in enumerate(sites) if site in followed.own), 0)
+        if not first or not {*sites[first:]} <= followed.own:
+            return
+        foreign, mine = fed[first - 1], fed[first]
+        others = {
+            e.optimizer
+            for e in self._audit.journal.entries()
+            if e.kind == "step" and foreign[0] < e.index < mine[0] and e.optimizer != seen.id
+        }
+        reached = foreign[5][5] if foreign[5] else None
+        if not any(
+            reached and {*o.parameters} & reached for o in self._audit.journal.optimizers.values() if o.id in others
+        ):
+            return
+        followed.leaked.append(seen.steps)
+        turn = followed.leaked[0] - 1
+        regular = all(step == n * turn + 1 for n, step in enumerate(followed.leaked, 1))
+        if regular and len(followed.leaked) == (ENOUGH - 1 if turn < 3 else TIMES) and followed.cleared is not None:
+            self._tell_left_over(followed, seen, foreign, mine, every)
 
     def _made_new(self, followed: _Followed) -> bool:
         """Whether a backward call since the step before was to make a graph of its own: it adds out of place then
@@ -278,6 +329,20 @@ class Clearing:
         if followed.idle:  # the first step of all came before any backward call
             step = audit.journal.latest("step", seen.id)
             sign.facts = {"first": [vars(f) for f in frames_of(step.raw, cwd)] if step is not None else []}
+        self._found.append(sign)
+        audit.tell_early()
+
+    def _tell_left_over(self, followed: _Followed, seen: Seen, foreign: Noted, mine: Noted, every: list[Any]) -> None:
+        audit, cwd = self._audit, self._audit.witness.cwd
+        step = audit.journal.latest("step", seen.id)
+        assert followed.cleared is not None
+        audit.snapshot()
+        other, own = (frames_of(event_stacks.stack_of_seen(n[3]), cwd) for n in (foreign, mine))
+        sign = Sign("left-over", own, other, None, audit.named(map(id, every)), seen.id, mine[0], len(followed.leaked))
+        sign.facts = {
+            "clear": [vars(f) for f in frames_of(followed.cleared, cwd)],
+            "step": [vars(f) for f in frames_of(step.raw, cwd)] if step is not None else [],
+        }
         self._found.append(sign)
         audit.tell_early()
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Sign
+from graphdoc.evidence import Frame, Sign
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.gradient_reads import gradients_are_given
 from graphdoc.program.observed import Program
@@ -11,7 +13,7 @@ from graphdoc.program.optimizer_places import spelled
 from graphdoc.program.proof import Proof, first_sign, name_of
 from graphdoc.program.scaler_calls import is_guarded
 from graphdoc.program.spans import innermost_user, place, span_of
-from graphdoc.story.wording import folded, optimizer_of
+from graphdoc.story.wording import folded, opening, optimizer_of
 
 PAGE = Page(
     code="GD705",
@@ -20,7 +22,10 @@ PAGE = Page(
     what_happened="""\
 The training loop calls `backward()` and `step()`, and nothing clears the gradients in between: `zero_grad()` is
 missing, stands in front of the loop, or clears another optimizer or module. Each step then uses the gradients of all
-the iterations before it as well.""",
+the iterations before it as well.
+
+With two optimizers the same happens where one is cleared right after its step: the other one's loss, a generator's,
+goes through its parameters and leaves gradients there, and its next step uses them too.""",
     why="""\
 `backward()` adds to `.grad`; it does not replace it. That allows to accumulate gradients over several backward calls
 before one step. Where one accumulation ends, only the program knows.""",
@@ -52,9 +57,10 @@ _OTHER_LOSS = (
 def recognise(program: Program) -> Finding | None:
     """Before each further step a backward call found the gradients just as the step before had used them."""
     sign = first_sign(program.signs, "never-cleared")
-    if sign is None or gradients_are_given(program.sources):
+    over = first_sign(program.signs, "left-over")
+    if (sign or over) is None or gradients_are_given(program.sources):
         return None  # what a step then uses is what was put there, whatever backward has added before
-    return _told(program, sign)
+    return _told(program, sign) if sign is not None else _left_over(program, over) if over is not None else None
 
 
 def _told(program: Program, sign: Sign) -> Finding:
@@ -72,6 +78,29 @@ def _told(program: Program, sign: Sign) -> Finding:
         remedies=tuple(_remedies(program, sign)),
         because=f"before each of {sign.count} steps in a row, backward found in {folded(sign.parameters) or '.grad'} "
         "the gradients of the step before unchanged",
+    )
+
+
+def _left_over(program: Program, sign: Sign) -> Finding:
+    """The optimizer is cleared, and another one's loss fills its gradients again before its own backward call."""
+    name = optimizer_of(program.optimizers, sign)
+    clear = [Frame(**f) for f in sign.facts["clear"]]
+    step = [Frame(**f) for f in sign.facts["step"]]
+    return Finding(
+        0.95,
+        "likely",  # what each step uses is seen; that the other loss is not to train them is not
+        f"{name} steps by gradients that another optimizer's loss has left",
+        f"{opening(name)} is cleared too early: a loss that another optimizer steps by reaches its parameters "
+        "after that, and `backward()` adds to what is there.",
+        (
+            *span_of("cause", sign.stack, f"adds to what the other loss has left in {name}", program.sources),
+            *span_of("related", clear, f"clears {name}", program.sources),
+            *span_of("related", sign.other, "fills the same gradients again", program.sources),
+            *span_of("related", step, f"{name} uses the sum", program.sources),
+        ),
+        remedies=tuple(_remedies(program, replace(sign, other=step, facts={"closure": True}))),
+        because=f"the first step of {name} used its own loss alone; each time the other optimizer had stepped, "
+        f"{sign.count} times in a row, the next step used what its loss had left as well",
     )
 
 
