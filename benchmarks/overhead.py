@@ -86,12 +86,13 @@ MODES: dict[str, Callable[[], object]] = {
     "PyTorch's call alone": called,
     "graphdoc, crashes only": lambda: observed(CRASHES_ONLY),
     "graphdoc": lambda: observed("observe"),
+    "graphdoc, learned": lambda: observed("observe:learned"),
 }
 CRASHES_ONLY = "observe:no-audit:nan-off"
 """The mode of ``graphdoc run --no-audit --nan off``."""
 
 
-WARM = 15
+WARM = 30
 """Steps before the clock starts in each turn: graphdoc looks closer at the first calls of each place."""
 
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}

@@ -33,6 +33,7 @@ from graphdoc.story.lines import by_the_rules, in_lines
 from graphdoc.story.unregistered import weak_signs
 from graphdoc.story.went_on import retold
 from graphdoc.story.wording import begins_small
+from graphdoc.unrecorded import needs_record
 
 MOST = 3
 """Diagnoses told for one failure."""
@@ -179,7 +180,8 @@ def _report(kept: Kept, evidence: Evidence | None, announce: Announce | None) ->
     whole = diagnose(first)
     inner = weigh(kept, whole)
     outcome = _outcome(first, bool(inner.diagnoses), kept.exit_status)
-    wanted = match is not None or inner.diagnoses or is_asked(first.signs)
+    unseen = first.raised is None and needs_record(first)
+    wanted = match is not None or inner.diagnoses or is_asked(first.signs) or unseen
     about = (*inner.notes, *_second_run(first.extras)) if wanted else _listed(first.sources, raised)
     if outcome == "completed" and not inner.diagnoses and not about:
         about = weak_signs(first.signs) or _cut_on_purpose(first, whole)

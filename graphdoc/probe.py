@@ -8,7 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from graphdoc.evidence import GRADIENTS, GRADIENTS_ASKED, LEFT_OUT, SECOND_LOOK, Evidence, EvidenceError, Process, Sign
+from graphdoc.evidence import (
+    GRADIENTS,
+    GRADIENTS_ASKED,
+    LEFT_OUT,
+    SECOND_LOOK,
+    THINNED,
+    Evidence,
+    EvidenceError,
+    Process,
+    Sign,
+)
 from graphdoc.launch import Ended
 from graphdoc.launch.isolation import CannotIsolate, Stop, check_ways, launch_apart, stoppable
 from graphdoc.launch.keep import Kept
@@ -30,6 +40,7 @@ from graphdoc.program.suspicions import goes_around, left_unrecorded, may_be_con
 from graphdoc.program.writers import plausible
 from graphdoc.second_run import take_over
 from graphdoc.story.first_bad_value import NONE_MET
+from graphdoc.unrecorded import SEEN_AGAIN, full_mode, needs_record
 
 SHORTEST_LIMIT = 30.0
 """Seconds that a second run has at least."""
@@ -55,7 +66,10 @@ _MEASURED = ("suspect-unreached", "suspect-zero", "suspect-function", "suspect-u
 """Kinds of signs that nothing but a measure tells from what is meant."""
 UNCOMPILED = ":uncompiled"
 """Of a mode: `torch.compile` compiles nothing, so that each operation is seen."""
+RECORD = "probe:record"
+"""The mode in which each step is recorded, where the first run left steps out; more is asked of what that tells."""
 _LOOKED_FOR = {
+    "record": "the step that was not recorded",
     "writes": "what changed the tensor",
     "compiled": "each operation, without torch.compile",
     "hidden": "what changed parameters between a forward and its backward",
@@ -68,10 +82,13 @@ _LOOKED_FOR = {
 
 
 def question(evidence: Evidence) -> str:
-    """The mode of a second run that would tell more: ``probe:writes[:uncompiled]``, ``probe:compiled:uncompiled``,
-    ``probe:hidden``, ``probe:cuts`` (``:around`` where only what is detached in straight-through sums may be told),
-    ``probe:product``, ``probe:whatif[:all]``, ``probe:nonfinite:START[:only|:all]``, or empty for none.
+    """The mode of a second run that would tell more: ``probe:record``, ``probe:writes[:uncompiled]``,
+    ``probe:compiled:uncompiled``, ``probe:hidden``, ``probe:cuts`` (``:around`` where only what is detached in
+    straight-through sums may be told), ``probe:product``, ``probe:whatif[:all]``,
+    ``probe:nonfinite:START[:only|:all]``, or empty for none.
     """
+    if needs_record(evidence):
+        return RECORD
     if evidence.from_text or evidence.probe:
         return ""
     sign = _nonfinite(evidence.signs)
@@ -138,6 +155,26 @@ def deepen(kept: Kept, evidence: Evidence, announce: Callable[[str], None] | Non
     known = deepened(kept, evidence.process)
     if known is not None:
         return known
+    companion = _companion(kept, evidence.process)
+    result = _look(kept, evidence, companion, announce)
+    if result is None or not needs_record(evidence) or needs_record(result):
+        return result
+    result = _look(kept, result, companion, announce) or result
+    result.extras.setdefault("second_run", SEEN_AGAIN)
+    return _written(result, companion)
+
+
+def _written(result: Evidence, companion: Path) -> Evidence:
+    try:
+        result.write(str(companion))
+    except OSError:
+        pass  # a full disk: the next command runs the program again, no worse
+    return result
+
+
+def _look(kept: Kept, evidence: Evidence, companion: Path, announce: Callable[[str], None] | None) -> Evidence | None:
+    """What one more run tells, kept as ``companion``; the evidence with a sentence where that run cannot be made, None
+    where none is needed."""
     mode = question(evidence)
     if not mode or not kept.folder.is_dir() or not kept.cwd.is_dir() or changed_sources(evidence):
         return None
@@ -164,11 +201,7 @@ def deepen(kept: Kept, evidence: Evidence, announce: Callable[[str], None] | Non
         _tell_why(evidence.extras, str(e))
         return evidence
     stop.check()
-    try:
-        result.write(str(_companion(kept, evidence.process)))
-    except OSError:
-        pass  # a full disk: the next command runs the program again, no worse
-    return result
+    return _written(result, companion)
 
 
 def deepened(kept: Kept, process: Process) -> Evidence | None:
@@ -212,7 +245,8 @@ def _tell_why(extras: dict[str, Any], why: str) -> None:
 
 def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop) -> Evidence:
     with scratch() as out:
-        request = replace(kept.request, cwd=str(kept.cwd), mode=mode, timeout=limit)
+        asked = full_mode(kept.request.mode, mode) if mode == RECORD else mode
+        request = replace(kept.request, cwd=str(kept.cwd), mode=asked, timeout=limit)
         request.one_thread = mode.startswith("probe:whatif")
         seen = _SeenAgain if mode.startswith("probe:nonfinite") else _FailedAgain
         ended = launch_apart(request, out, stop, enough=seen(out, evidence))
@@ -230,14 +264,17 @@ def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop) 
         return evidence
     if second is not None and evidence.raised is None and _tells_more(second.as_if, second.signs):
         second.exit_status, second.seconds = evidence.exit_status, evidence.seconds
-        second.signs += [s for s in evidence.signs if not s.weak]
+        second.signs += [s for s in evidence.signs if not s.weak and s.kind != THINNED]
         return second
     if mode.endswith(UNCOMPILED):
         return _without_compile(evidence, second, ended)
     if second is not None and same_failure(evidence, second):
         second.exit_status = evidence.exit_status
         second.seconds = evidence.seconds
-        take_over(evidence, second, mode)
+        if mode == RECORD:
+            second.probe = ""
+        else:
+            take_over(evidence, second, mode)
         if ended.stopped and second.raised is not None and evidence.raised is not None:
             # Ended before its own end could tell.
             second.raised.uncaught, second.raised.causes = evidence.raised.uncaught, evidence.raised.causes

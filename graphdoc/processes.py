@@ -15,6 +15,7 @@ from graphdoc.evidence import GRADIENTS, Evidence, EvidenceError, Raised, Sign
 from graphdoc.heads import Head, read_head
 from graphdoc.launch.keep import Kept
 from graphdoc.sourcetext import decode, digest, read_source
+from graphdoc.unrecorded import as_told
 
 MOST_RANKS = 200_000
 """Ranks of which each is told; the number itself is a word in a file."""
@@ -88,7 +89,8 @@ def _in_order(failed: list[Head], heads: list[Head]) -> list[Head]:
 
 
 def read_evidence(kept: Kept, file: Path) -> Evidence:
-    """One evidence file of a run. A folder that a stranger's file names is not looked at: the user's own stands for it.
+    """One evidence file of a run, without what rests on steps that were not recorded. A folder that a stranger's file
+    names is not looked at: the user's own stands for it.
 
     Raises:
         EvidenceError: it cannot be read.
@@ -96,7 +98,7 @@ def read_evidence(kept: Kept, file: Path) -> Evidence:
     evidence = Evidence.read(str(file))
     if not kept.trusted:
         evidence.process.cwd = str(kept.cwd)
-    return evidence
+    return as_told(evidence)
 
 
 class Arriving:

@@ -24,12 +24,12 @@ from graphdoc.launch.keep import Kept, keep, last_run
 from graphdoc.model import Report
 
 
-def run(folder: Path, number: int = 1) -> tuple[Report, list[str]]:
+def run(folder: Path, number: int = 1, *, mode: str = "observe", rerun: bool = True) -> tuple[Report, list[str]]:
     """Run ``train.py`` in ``folder`` and keep the run there; its report, and the lines that are said before it."""
     out = folder / ".graphdoc" / f"20000101T000000.000000-{number}"
     out.mkdir(parents=True)
-    request = Request(["train.py"], cwd=str(folder))
-    kept = keep(out, request, _launch(request, out))
+    request = Request(["train.py"], cwd=str(folder), mode=mode)
+    kept = keep(out, request, _launch(request, out), rerun=rerun)
     kept.save()
     return _report(kept)
 

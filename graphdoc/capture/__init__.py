@@ -17,8 +17,8 @@ def install(out: str, mode: str = "observe", *, told_of_end: bool = False) -> No
 
     Args:
         out: the folder into which ``evidence-<pid>.json`` is written.
-        mode: ``observe`` (with ``:nan-all``, ``:nan-stop``, ``:nan-off``, ``:no-audit``, ``:audit-all`` or
-            ``:check-gradients`` behind it),
+        mode: ``observe`` (with ``:nan-all``, ``:nan-stop``, ``:nan-off``, ``:no-audit``, ``:audit-all``,
+            ``:check-gradients`` or ``:learned`` behind it), ``probe:record``,
             ``probe:writes[:uncompiled]``, ``probe:cuts[:around]``, ``probe:product``,
             ``probe:nonfinite[:START[:only|:all]]``, ``verify`` (see
             ``graphdoc.capture.trace``) or ``compare`` (see ``graphdoc.capture.comparing``).

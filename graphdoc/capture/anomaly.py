@@ -33,6 +33,8 @@ class UsersView:
         """First sequence number, and the one after the last, of the nodes made while the user had anomaly mode on."""
         self.paused = False
         self.off = False
+        self.thin = False
+        """Steps are like the last ones, and are not recorded (see ``graphdoc.capture.learned``)."""
         self.show()
         self._apply()
 
@@ -73,7 +75,8 @@ class UsersView:
         if self.off:
             self._set(self.wanted, self.check_nan)
         else:
-            self._set(not self.paused, self.wanted and self.check_nan)
+            on = self.wanted or not self.thin
+            self._set(on and not self.paused, self.wanted and self.check_nan)
 
     def hide_ours(self, roots: Iterable[Any]) -> None:
         """Before a backward call under the user's anomaly mode: nodes made while it was off have no stack to print.
@@ -93,14 +96,23 @@ class UsersView:
         self.paused = True
         self._apply()
 
+    def force(self, on: bool) -> None:
+        """Anomaly mode on or off whatever is recorded, until ``resume``."""
+        self._set(on, False)
+
     def resume(self) -> None:
         self.paused = False
         self._apply()
 
     def again(self) -> None:
         """Go on recording if that was given up at Python's recursion limit."""
-        if not (self._is() or self.paused or self.off):
+        if not (self._is() or self.paused or self.off or self.thin):
             self._apply()
+
+    def thin_out(self, thin: bool) -> None:
+        """Record nothing of what follows, or record it again; the user's own anomaly mode stays."""
+        self.thin = thin
+        self._apply()
 
     def switch_off(self) -> None:
         """Leave anomaly mode to the user for the rest of the run (torch.compile refuses it)."""

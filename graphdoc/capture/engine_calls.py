@@ -104,7 +104,10 @@ class EngineCalls:
                     sequence, op = first._sequence_nr(), type(first).__name__  # as name(), and at hand
                     number = output_number(outputs[0])
                     top = (op, *[type(n).__name__ for n, _ in first.next_functions])
-                early = journal.is_early(seen, top) or witness.looking
+                early = journal.is_early(seen, top)
+                if early and witness.learned is not None:
+                    witness.learned.met()
+                early = early or witness.looking
                 leaves = leaves_behind(roots_of_call(outputs)) if early else None
                 reaches = frozenset(leaves) if leaves is not None else None
                 known = sequence if sequence < 1 << 62 else -1

@@ -45,10 +45,10 @@ class Hints:
 
         def ask() -> None:
             try:
-                told[0] = self._hint()
-                self._view.pause()
                 try:
-                    told[1] = self._hint()
+                    for place, on in enumerate((True, False)):
+                        self._view.force(on)
+                        told[place] = self._hint()
                 finally:
                     self._view.resume()
             finally:

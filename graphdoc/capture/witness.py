@@ -28,6 +28,7 @@ from graphdoc.capture.hooks import hook_in
 from graphdoc.capture.ignored import watch_ignored
 from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
 from graphdoc.capture.journal import Journal
+from graphdoc.capture.learned import WORD, Learned
 from graphdoc.capture.marks import leave
 from graphdoc.capture.ours import chain_of, text_of
 from graphdoc.capture.quiet import Quiet
@@ -277,6 +278,7 @@ class Witness:
         self.capture = "cheap-stacks"
         self.probes: list[Any] = []
         self.audit: Audit | None = None
+        self.learned: Learned | None = None
         self.looking = False
         """The next backward call is to be looked at, wherever it is made."""
         self.before_scaled_step: Any = None
@@ -337,6 +339,8 @@ class Witness:
             context.__enter__()
             self.undoing.append(lambda: context.__exit__(None, None, None))
             self.capture = "node-hook" if self._recording() == "cheap-stacks" else "none"
+        if WORD in self.mode.split(":") and self.capture == "cheap-stacks":
+            self.learned = Learned(self)
 
     def _recording(self) -> str:
         """What a node that is made now keeps: our stack, anomaly mode's own text, or nothing."""
@@ -374,6 +378,8 @@ class Witness:
                 journal.add("step", journal.look["step"](2), seen.id)
                 if self.audit is not None:
                     self.audit.stepped(optimizer, seen)
+                if self.learned is not None:
+                    self.learned.stepped(seen)
         except Exception as e:
             self.trouble(e)
 

@@ -14,7 +14,7 @@ from graphdoc.capture.marks import leave, process_name
 from graphdoc.capture.packages import add_packages
 from graphdoc.capture.ranks import brief, told_by
 from graphdoc.capture.source_texts import MOST_FILES, add_source
-from graphdoc.evidence import Evidence, Frame, Holder, Process
+from graphdoc.evidence import THINNED, Evidence, Frame, Holder, Process
 from graphdoc.redaction import redact_document
 from graphdoc.sourcetext import digest
 from graphdoc.spare import make_spare
@@ -48,6 +48,8 @@ def start_document(witness: Witness) -> Evidence:
     evidence.capture = witness.capture
     evidence.degraded = list(witness.degraded)
     evidence.warnings = list(witness.warnings)
+    if witness.learned is not None and witness.learned.since >= 0:
+        evidence.extras[THINNED] = {"since": witness.learned.since}
     evidence.probe = witness.mode if witness.mode.startswith("probe") else ""
     return evidence
 

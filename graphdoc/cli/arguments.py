@@ -13,7 +13,8 @@ KIND = "graphdoc.kind"
 """Under this key the context of ``run`` keeps how the rest of the command line is to be read (a ``Kind``)."""
 AUDITS = ("on", "off", "all")
 NANS = ("report", "all", "stop", "off")
-WITH_VALUE = frozenset({"--report", "--audit", "--nan", "--baseline"})
+CAPTURES = ("full", "learned")
+WITH_VALUE = frozenset({"--report", "--audit", "--nan", "--baseline", "--capture"})
 """Options of ``run`` that take the next word."""
 _FLAGS: dict[str, dict[str, Any]] = {
     "--no-rerun": {"rerun": False},
@@ -78,7 +79,8 @@ class Asked:
     ``nan`` is ``report`` (where the first nan or inf that reached the training came from, at the end), ``all`` (of any
     operation, with or without a backward call), ``stop`` (end the program there) or ``off``; ``audit`` is ``off``,
     ``on`` or ``all`` (weak findings too); ``strict`` makes any finding fail the run; ``gradients`` are to be measured;
-    what the kept run ``baseline`` has as well is not told.
+    what the kept run ``baseline`` has as well is not told; ``capture`` is ``full``, or ``learned`` where steps like the
+    last ones are not recorded.
     """
 
     rerun: bool = True
@@ -87,13 +89,15 @@ class Asked:
     strict: bool = False
     gradients: bool = False
     baseline: str = ""
+    capture: str = "full"
 
     @property
     def mode(self) -> str:
         """The same in the words that the capture reads."""
         audit = {"off": ["no-audit"], "all": ["audit-all"]}.get(self.audit, [])
         nan = [] if self.nan == "report" else [f"nan-{self.nan}"]
-        return ":".join(["observe", *nan, *audit, *(["check-gradients"] if self.gradients else [])])
+        capture = [] if self.capture == "full" else [self.capture]
+        return ":".join(["observe", *nan, *audit, *(["check-gradients"] if self.gradients else []), *capture])
 
 
 def quick(words: Sequence[str]) -> tuple[Kind, list[str], list[str], Asked] | None:
@@ -121,6 +125,8 @@ def quick(words: Sequence[str]) -> tuple[Kind, list[str], list[str], Asked] | No
             asked = replace(asked, audit=value)
         elif word == "--nan" and value in NANS:
             asked = replace(asked, nan=value)
+        elif word == "--capture" and value in CAPTURES:
+            asked = replace(asked, capture=value)
         elif word == "--baseline" and value:
             asked = replace(asked, baseline=value)
         elif word in _FLAGS:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from graphdoc.cli.arguments import AUDITS, KIND, NANS, Asked
+from graphdoc.cli.arguments import AUDITS, CAPTURES, KIND, NANS, Asked
 from graphdoc.cli.output import REPORT_HELP
 from graphdoc.cli.running import run
 from graphdoc.errors import UsageError
@@ -52,6 +52,15 @@ def command(
     strict: Annotated[
         bool, typer.Option("--strict/--no-strict", help="End with status 1 where anything was found.")
     ] = False,
+    capture: Annotated[
+        str,
+        typer.Option(
+            "--capture",
+            metavar="full|learned",
+            help="For long runs (learned): do not record steps that are like the last ones, and let a second run "
+            "record a crash in one of them.",
+        ),
+    ] = "full",
     baseline: Annotated[
         str,
         typer.Option(
@@ -72,5 +81,7 @@ def command(
         raise UsageError(f"--audit is one of {', '.join(AUDITS)}, not {audit!r}")
     if nan not in NANS:
         raise UsageError(f"--nan is one of {', '.join(NANS)}, not {nan!r}")
-    asked = Asked(not no_rerun, nan, "off" if no_audit else audit, strict, check_gradients, baseline)
+    if capture not in CAPTURES:
+        raise UsageError(f"--capture is one of {', '.join(CAPTURES)}, not {capture!r}")
+    asked = Asked(not no_rerun, nan, "off" if no_audit else audit, strict, check_gradients, baseline, capture)
     raise typer.Exit(run(ctx.meta[KIND], arguments, report or [], asked))

@@ -7,6 +7,7 @@
     audit = "all"
     strict = true
     check-gradients = true
+    capture = "learned"
     verify-time = 120                   # of `graphdoc fix`, in seconds
     ignore = ["GD705"]                  # findings of a run that goes on
     baseline = "baseline.json"          # the evidence of a run; in the folder of the file
@@ -25,7 +26,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.cli.arguments import AUDITS, NANS, WITH_VALUE, split
+from graphdoc.cli.arguments import AUDITS, CAPTURES, NANS, WITH_VALUE, split
 from graphdoc.errors import UsageError
 from graphdoc.project import inside, settings_of
 
@@ -39,13 +40,14 @@ _KINDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
     "audit": ("run", str),
     "strict": ("run", bool),
     "check-gradients": ("run", bool),
+    "capture": ("run", str),
     "verify-time": ("fix", (int, float)),
     "ignore": ("", list),
     "baseline": ("run", str),
     "root": ("", str),
 }
 """Of each setting the command whose option it is, if it is one, and what it may be."""
-_CHOICES = {"nan": NANS, "audit": AUDITS}
+_CHOICES = {"nan": NANS, "audit": AUDITS, "capture": CAPTURES}
 
 
 def with_settings(words: Sequence[str]) -> list[str]:

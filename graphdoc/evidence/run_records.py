@@ -23,6 +23,8 @@ LEFT_OUT = "left-out"
 """Of parameters that no loss depends on: ``stack`` is where the last result was made of them, ``other`` a backward
 call, ``facts["positions"]`` where they stand among those of their optimizer, ``facts["apart"]`` whether in a group of
 their own."""
+THINNED = "thinned"
+"""In the extras of a run in which steps were not recorded: ``since`` is the last step before the first of these."""
 UNDONE = "undone"
 """Of parameters that have their old numbers again before the next step: ``stack`` is the write, ``other`` the step."""
 SECOND_LOOK = frozenset({BYPASSED, ITSELF, GRADIENTS, LEFT_OUT, UNDONE})

@@ -46,6 +46,8 @@ def test_options_end_where_the_programs_begin(words: list[str], expected: object
         (["run", "--audit", "all", "--strict", "t.py"], ("script", ["t.py"], [], Asked(audit="all", strict=True))),
         (["run", "--baseline=a1b2", "t.py"], ("script", ["t.py"], [], Asked(baseline="a1b2"))),
         (["run", "--audit=off", "t.py"], ("script", ["t.py"], [], Asked(audit="off"))),
+        (["run", "--capture", "learned", "t.py"], ("script", ["t.py"], [], Asked(capture="learned"))),
+        (["run", "--capture=some", "t.py"], None),
         (["run", "--no-audit", "t.py"], ("script", ["t.py"], [], Asked(audit="off"))),
         (["run", "--audit=some", "t.py"], None),
         (["run", "--strict=yes", "t.py"], None),
@@ -74,6 +76,7 @@ def test_a_plain_line_is_read_without_typer(words: list[str], expected: object) 
         ["--audit", "all", "--strict", "t.py"],
         ["--no-audit", "t.py"],
         ["--baseline", "a1b2", "t.py"],
+        ["--capture=learned", "t.py"],
     ],
 )
 def test_typer_reads_the_same(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
