@@ -33,6 +33,7 @@ def test_a_bare_call_is_no_value_that_can_be_computed_again() -> None:
         ),
         ("«scale = net.weight.max()»\nw = scale * 2\n«loss.backward()»\n", "scale would have another value"),
         ("«total += scale»\nscale = 2\n«loss.backward()»\n", "scale would have another value"),
+        ("for x in xs:\n    «opt.step()»\n    if x: break\n    «loss.backward()»\n", "not every way"),
     ],
 )
 def test_a_statement_is_not_moved_across_what_it_reads_or_writes(sick: str, why: str) -> None:
@@ -43,6 +44,19 @@ def test_a_statement_is_not_moved_across_what_it_reads_or_writes(sick: str, why:
 def test_a_step_goes_behind_the_backward_call_that_it_came_before() -> None:
     text = fixed("move_statement", "a.backward()\n«opt.step()»\n«b.backward()»\n", after="@1")
     assert text == "a.backward()\nb.backward()\nopt.step()\n"
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        "for x in xs:\n    if x: break",
+        "def told(opt):\n    return opt.state",
+        "seen.append(loss)",
+    ],
+)
+def test_a_step_moves_past_what_ends_a_loop_or_a_function_of_its_own(between: str) -> None:
+    text = fixed("move_statement", f"«opt.step()»\n{between}\n«b.backward()»\n", after="@1")
+    assert text.endswith("b.backward()\nopt.step()\n")
 
 
 BETA = """\
