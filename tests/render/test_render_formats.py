@@ -274,7 +274,11 @@ def test_sarif_tells_the_story_in_order_with_the_cause_as_its_location() -> None
     }
     assert len(result["relatedLocations"]) == 4
     # The other one has failed when it was tried, and is not offered.
-    assert [fix["description"]["text"] for fix in result["fixes"]] == ["detach the advantage [unsafe, verified]"]
+    assert [fix["description"]["text"] for fix in result["fixes"]] == [
+        "detach the advantage [unsafe, verified]",
+        "bound the advantage [to fill in]; fill in `MOST`: the largest advantage that counts, `0.5` say",
+    ]
+    assert [list(fix.get("properties", {}).get("placeholders", ())) for fix in result["fixes"]] == [[], ["MOST"]]
 
 
 def test_sarif_encodes_paths() -> None:
