@@ -43,9 +43,11 @@ class Learned:
 
     def stepped(self, seen: Seen) -> None:
         """An optimizer has stepped, and everything of ours has seen it."""
+        at = seen.steps % PERIOD
+        if self._view.thin and at > ALIKE and not OPENS <= at <= CLOSES and not self._witness.looking:
+            return  # as nearly always
         self._steps += 1
         self._alike += 1
-        at = seen.steps % PERIOD
         if OPENS <= at <= CLOSES:
             (self._open.add if at < CLOSES else self._open.discard)(seen.id)
         elif seen.steps <= ALIKE:
