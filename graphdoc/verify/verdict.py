@@ -110,6 +110,14 @@ def changed_before(base: Trace, patched: Trace, tolerance: float) -> list[str]:
     return []
 
 
+def _while_finite(base: Trace) -> Trace:
+    """The original up to its first loss that is not finite: a gradient that comes from nan is one that nobody meant.
+    All of it where an optimizer had not stepped by then."""
+    end = next((e.index for e in base.order if isinstance(e, Call) and not _is_finite(e)), None)
+    sound = base if end is None else base.until(end - 1)
+    return sound if {s.optimizer for s in sound.steps} == {s.optimizer for s in base.steps} else base
+
+
 def _is_finite(call: Call) -> bool:
     """Whether what a call starts from is, and what it gives to leaves of no optimizer."""
     return all(size is None or isfinite(size) for size in (call.value, call.loose_sum, *call.sums))
@@ -405,7 +413,8 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     unfinite = not_finite(base, trace, baseline.unfinite)
     if unfinite and baseline.unfinite:
         return Verdict(False, unfinite, {**data, "passed_crash": None, "not_finite": True})
-    lost = [name for name in lost_parameters(base, trace, baseline.expected) if name not in baseline.spared]
+    sound = _while_finite(base) if baseline.unfinite else base
+    lost = [name for name in lost_parameters(sound, trace, baseline.expected) if name not in baseline.spared]
     lost = _to_be_reached(lost, base, trace, outcome, data)
     data["lost_gradient"] = lost
     if lost:

@@ -119,6 +119,37 @@ def test_a_step_that_had_nan_may_have_zeros(tmp_path):
     assert verdict.verified is True, verdict.summary
 
 
+CLOSED_GATE = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+gate, model = nn.Linear(4, 4), nn.Linear(4, 1)
+optimizer = torch.optim.Adam([*gate.parameters(), *model.parameters()], eps=0.0)
+for x in torch.randn(6, 8, 4):
+    loss = (model(x) - x.sum(1, keepdim=True)).square().mean() + torch.relu(gate(x) - 100).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+"""The gate never opens, so its gradient is zero, until 0 / 0 in Adam's first step has made its weight nan: of a nan
+`relu()` passes the gradient on."""
+EPS = ("eps=0.0", "eps=1e-8")
+
+
+@pytest.mark.parametrize(
+    ("edits", "verified", "told"),
+    [
+        ((EPS,), True, "still gets one"),
+        ((EPS, ("(model(x)", "(model(x).detach() + model.bias")), False, "`model.weight` no longer receives"),
+    ],
+    ids=["eps", "and a cut"],
+)
+def test_a_gradient_that_comes_from_nan_is_nothing_to_lose(tmp_path, edits, verified, told):
+    verdict = verdict_on(tmp_path, CLOSED_GATE, *edits)
+    assert (verdict.verified is True) is verified and told in verdict.summary, verdict.summary
+
+
 NEAR_ZERO = """\
 import torch
 
