@@ -292,6 +292,7 @@ class Autopsy:
         self.cwd = cwd
         self.census = Census(roots_of(frames), torch)
         self.entries = [e for e in journal.entries() if events is None or e.index < events]
+        self.which = journal.numbers()
         self.thread = journal.here.number if thread is None else thread
         on_one_scale(self.entries, self.thread)
         self.order: list[walk.Found] = []
@@ -365,6 +366,7 @@ class Autopsy:
             entry.failed,
             entry.root_output,
             list(entry.other_roots),
+            self.which.get(entry.index, 0),
         )
 
     # -- the graph -----------------------------------------------------------------------------------------------

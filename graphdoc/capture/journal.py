@@ -5,7 +5,7 @@ from __future__ import annotations
 import _thread
 import itertools
 import weakref
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 from typing import Any
 
@@ -265,6 +265,24 @@ class Journal:
         known = {e[0][0]: e for place in self._places.values() for e in place.first}
         known.update((e[0][0], e) for e in self._latest)
         return [Entry(*known[i], failed=i in self._failed) for i in sorted(known)]
+
+    def numbers(self) -> dict[int, int]:
+        """Which call of its kind in the run each kept event is, from 1, by its index; only those of which it is known:
+        the first ones, and the latest, which are counted back from the end."""
+        entries = self.entries()
+        found: dict[int, int] = {}
+        so_far: Counter[str] = Counter()
+        for e in itertools.takewhile(lambda e: e.index == len(found), entries):
+            so_far[e.kind] += 1
+            found[e.index] = so_far[e.kind]
+        left: Counter[str] = Counter()
+        for (kind, *_), place in self._places.items():
+            left[kind] += place.occurrences
+        if len(self._places) < MOST_PLACES:
+            for noted, _, _ in reversed(self._latest):
+                found[noted[0]] = left[noted[1]]
+                left[noted[1]] -= 1
+        return found
 
     def latest(self, kind: str, optimizer: int | None = None) -> Entry | None:
         """The last event of this kind, of this optimizer where one is given; the others are not read if it is near."""

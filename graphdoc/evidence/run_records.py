@@ -44,7 +44,8 @@ class Event:
     ``root`` is the sequence number of the (first) root's node, ``root_output`` which of its outputs the root is (-1:
     not known), ``other_roots`` the same two numbers of each further one; ``sequence`` the counter's value when it
     happened, ``reaches`` the parameters behind the roots where that was measured. ``optimizer`` is an id in
-    ``Evidence.optimizers``.
+    ``Evidence.optimizers``. ``number`` tells which call of its kind in the run it is, from 1; 0:
+    not known.
     """
 
     index: int
@@ -62,6 +63,7 @@ class Event:
     failed: bool = False
     root_output: int = -1
     other_roots: list[int] = field(default_factory=list)
+    number: int = 0
 
     @property
     def roots(self) -> set[tuple[int, int]]:

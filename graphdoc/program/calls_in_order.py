@@ -67,10 +67,11 @@ class Journal:
         return next((e for e in before if e.starts_with(call)), None)
 
     def number(self, call: Event) -> int | None:
-        """``35`` for the 35th call of its kind in the run, or None where the journal lacks the first ones."""
-        if self.events and self.events[0].index != 0:
-            return None
-        return sum(1 for e in self.events if e.kind == call.kind and e.index <= call.index)
+        """``35`` for the 35th call of its kind in the run, or None where that is not known."""
+        before = [e for e in self.events if e.index <= call.index]
+        if len(before) <= call.index:  # the journal has a gap
+            return call.number or None
+        return sum(e.kind == call.kind for e in before)
 
     # -- whom a call works for ---------------------------------------------------------------------------------------
 

@@ -56,6 +56,32 @@ def test_without_any_step_or_optimizer_nothing_is_known_of_whom_a_call_is_for(tm
     assert program.journal.number(program.failing) == 2
 
 
+KEPT_LONG = """
+net = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+for step in range(400):
+    loss = net(torch.randn(8, 4)).pow(2).mean()
+    if step == 350:
+        kept = loss
+    if step == 390:
+        loss = loss + kept
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_a_call_of_a_long_run_has_its_number_in_the_run(tmp_path: Path) -> None:
+    """The journal lacks what happened between the first calls and the latest."""
+    program = asked(tmp_path, KEPT_LONG)
+    assert program.failing is not None and len(program.journal.events) < program.failing.index
+    assert program.journal.number(program.failing) == 391
+    first, early = program.journal.events[0], program.journal.events[1]
+    assert (first.kind, early.kind, early.number) == ("zero_grad", "backward", 1)
+    assert program.reuse is not None and program.reuse.calls is not None
+    assert program.journal.number(program.reuse.calls[0]) == 351
+
+
 def _journal(*events: Event) -> Journal:
     return Journal(events, Owners([Optimizer(0, "SGD", "opt", ["w"])]), {})
 
