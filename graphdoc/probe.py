@@ -64,6 +64,8 @@ _MISSING_GRAPH = (
 """Messages (ids) of a graph that ends where it should not."""
 _MEASURED = ("suspect-unreached", "suspect-zero", "suspect-function", "suspect-undone")
 """Kinds of signs that nothing but a measure tells from what is meant."""
+ASKED_ALL = "ungiven"
+"""The weak sign that is noted only where the user asks for weak findings."""
 UNCOMPILED = ":uncompiled"
 """Of a mode: `torch.compile` compiles nothing, so that each operation is seen."""
 RECORD = "probe:record"
@@ -264,7 +266,8 @@ def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop) 
         return evidence
     if second is not None and evidence.raised is None and _tells_more(second.as_if, second.signs):
         second.exit_status, second.seconds = evidence.exit_status, evidence.seconds
-        second.signs += [s for s in evidence.signs if not s.weak and s.kind != THINNED]
+        told = [s for s in evidence.signs if not s.weak or s.kind == ASKED_ALL]
+        second.signs += [s for s in told if s.kind != THINNED]
         return second
     if mode.endswith(UNCOMPILED):
         return _without_compile(evidence, second, ended)

@@ -22,6 +22,22 @@ for _ in range(30):
 """
 
 
+MEASURED_TOO = BESIDE_THE_OPTIMIZER.replace(
+    "torch.manual_seed(0)\n",
+    """\
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx, grad):
+        return 2 * grad
+
+torch.manual_seed(0)
+""",
+).replace("head(body(x)", "head(Double.apply(body(x))")
+"""A second run asks whether the Function's backward is right, and its answer stands beside what the first one saw."""
 CUT_BY_THE_MODEL = """\
 import torch
 from torch import nn
@@ -59,6 +75,7 @@ def run(folder: Path, program: str, *options: str) -> subprocess.CompletedProces
     ("program", "code", "finding", "note"),
     [
         (BESIDE_THE_OPTIMIZER, "GD701", "no optimizer holds `head.*`", "get gradients that no optimizer uses"),
+        (MEASURED_TOO, "GD701", "no optimizer holds `head.*`", "get gradients that no optimizer uses"),
         (CUT_BY_THE_MODEL, "GD302", "`detach()` ends the graph", "`model.query.*` (2 parameters) receive no gradient"),
     ],
 )
