@@ -26,6 +26,9 @@ MOST_LOSSES = 8
 
 _CALLS = frozenset({"CALL", "CALL_METHOD", "CALL_FUNCTION"})
 _QUIET = frozenset({"PRECALL", "PUSH_NULL", "NOP", "CACHE"})
+_ADDS = frozenset({"AddBackward0", "SubBackward0", "NegBackward0", "SumBackward0", "MeanBackward0"})
+_SCALES = frozenset({"MulBackward0", "DivBackward0"})
+"""Linear in what they are given: where one factor alone has a graph."""
 
 
 class Drop(NamedTuple):
@@ -85,7 +88,8 @@ class Dropped:
 
     def _is_leak(self, order: list[walk.Found], raws: list[Any], drop: Drop) -> tuple[int, set[int]] | None:
         """The node that takes the value after the drop, and the parameters behind it; None where the value is no
-        constant that was meant: the loss has to reach every parameter without it."""
+        constant that was meant: the loss has to reach every parameter without it. A term of the loss is none, which
+        would do nothing as a constant."""
         places = [_within(raw, drop.code) for raw in raws]
         inside = {n for n, at in enumerate(places) if at is not None and _lies_in(position(drop.code, at), drop.value)}
         if not inside or len(order) >= walk.DEEP - 1:
@@ -96,6 +100,8 @@ class Dropped:
             if number not in inside and at is not None and not drop.bound <= at <= drop.at:
                 taken.update((f, number) for f in found.following if f in inside)
         roots = set(range(len(order))) - {f for found in order for f in found.following}
+        if inside & _terms(order, roots):
+            return None
         without = _leaves(order, roots or {0}, set(taken))
         behind = _leaves(order, set(taken), set())
         mine = behind & self._audit.journal.held()
@@ -136,6 +142,17 @@ def _within(raw: Any, code: CodeType) -> int | None:
 def _lies_in(place: tuple[int, int, int, int], whole: tuple[int, int, int, int]) -> bool:
     """Whether an extent (line, column, end line, end column) lies within another."""
     return whole[:2] <= place[:2] and place[2:] <= whole[2:]
+
+
+def _terms(order: list[walk.Found], roots: set[int]) -> set[int]:
+    """The nodes whose values a loss is a weighted sum of, on the way to each as well."""
+    todo, terms = list(roots), set(roots)
+    while todo:
+        found = order[todo.pop()]
+        if found.op in _ADDS or (found.op in _SCALES and len(found.following) == 1):
+            todo += (n for n in found.following if n not in terms)
+            terms.update(found.following)
+    return terms
 
 
 def _leaves(order: list[walk.Found], starts: set[int], left: set[int]) -> set[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
@@ -15,7 +16,7 @@ from graphdoc.program.name_usage import unread_name, unread_result
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import first_sign, name_of
 from graphdoc.program.spans import place, span, span_of
-from graphdoc.source.paths import names_read, plain_names
+from graphdoc.source.paths import last_word, names_read, plain_names
 from graphdoc.source.scopes import fresh_name
 from graphdoc.story.wording import folded, opening, optimizer_of
 
@@ -64,11 +65,21 @@ def recognise(program: Program) -> Finding | None:
     if sign is None:
         return None
     bound = unread_result(program.sources, sign.stack, sign.other)
-    if bound is not None:
+    if bound is not None and not _gives_otherwise(program, sign, bound):
         return _never_read(program, sign, bound)
     if not sign.facts["apart"] and not given_by_name(program, sign.parameters, name_of(program.optimizers, sign)):
         return None
     return _told(program, sign)
+
+
+def _gives_otherwise(program: Program, sign: Sign, bound: Frame) -> bool:
+    """Whether the call whose result goes unread runs a module that learns by what a hook or an attribute keeps of it:
+    the loss reaches other parameters of that module."""
+    node = statement_at(program.sources, bound)
+    called = last_word(node.value.func) if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) else ""
+    reached = {name for e in program.journal.events for name in e.reaches}
+    owners = {name[: at.end()] for name in sign.parameters if (at := re.search(rf"(^|\.){re.escape(called)}\.", name))}
+    return bool(called) and any(name.startswith(tuple(owners)) for name in reached)
 
 
 def _never_read(program: Program, sign: Sign, bound: Frame) -> Finding:

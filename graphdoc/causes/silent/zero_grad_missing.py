@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Sign
@@ -12,7 +13,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import spelled
 from graphdoc.program.proof import Proof, first_sign, name_of
 from graphdoc.program.scaler_calls import is_guarded
-from graphdoc.program.spans import innermost_user, place, span_of
+from graphdoc.program.spans import innermost_user, place, shared_levels, span_of
 from graphdoc.story.wording import folded, opening, optimizer_of
 
 PAGE = Page(
@@ -81,11 +82,13 @@ def _told(program: Program, sign: Sign) -> Finding:
     )
 
 
-def _left_over(program: Program, sign: Sign) -> Finding:
+def _left_over(program: Program, sign: Sign) -> Finding | None:
     """The optimizer is cleared, and another one's loss fills its gradients again before its own backward call."""
     name = optimizer_of(program.optimizers, sign)
     clear = [Frame(**f) for f in sign.facts["clear"]]
     step = [Frame(**f) for f in sign.facts["step"]]
+    if _in_this_order(clear, sign.other, sign.stack):
+        return None  # cleared for both losses, of which the first step had one alone
     return Finding(
         0.95,
         "likely",  # what each step uses is seen; that the other loss is not to train them is not
@@ -102,6 +105,14 @@ def _left_over(program: Program, sign: Sign) -> Finding:
         because=f"the first step of {name} used its own loss alone; each time the other optimizer had stepped, "
         f"{sign.count} times in a row, the next step used what its loss had left as well",
     )
+
+
+def _in_this_order(*calls: list[Frame]) -> bool:
+    """Whether one function makes these calls, one below the other."""
+    common = min(shared_levels(one, other) for one, other in pairwise(calls))
+    own = [[f for f in call if f.user][common : common + 1] for call in calls]
+    places = [(f.file, f.function, f.line, f.column) for frames in own for f in frames]
+    return len(places) == len(calls) and len({p[:2] for p in places}) == 1 and places == sorted({*places})
 
 
 def _remedies(program: Program, sign: Sign) -> list[Remedy]:
