@@ -17,9 +17,9 @@ for _ in range(4):
     g_loss, d_loss = 0, 0
     d_loss += softplus(-discriminator(real)).mean() + softplus(discriminator(fake.detach())).mean()
 
+    d_opt.zero_grad()
     d_loss.backward()
     d_opt.step()
-    d_opt.zero_grad()
 
     score = discriminator(fake)
     g_loss += softplus(-score).mean()
