@@ -15,17 +15,20 @@ def lost_parameters(base: Trace, patched: Trace, expected: frozenset[str]) -> li
     """Names of the parameters that a step of their optimizer used a gradient of, or is to, and that no step does now.
 
     Where their optimizer has not stepped yet in the patched run, it is enough that a gradient flows. One whose
-    gradient was exactly zero in every step of the original (neurons that never fire) has lost nothing while it still
-    gets one. Neither has one of an optimizer that the original never stepped, where the patched step is given zeros
-    for it beside gradients for others: they cancel (the last bias of a critic whose loss is a difference of scores).
+    gradient was exactly zero in every step of the original (neurons that never fire), or came from losses alone that
+    still give it one, has lost nothing while its step is given one. Neither has one of an optimizer that the original
+    never stepped, where the patched step is given zeros for it beside gradients for others: they cancel (the last bias
+    of a critic whose loss is a difference of scores).
     """
     steps = patched.used_keys()
     flows = {key for _, key in patched.flows()}
     stepped = {s.optimizer for s in patched.steps}
     now = steps | {key for key in flows if not patched.holders(key) & stepped}
-    before = {key for _, key in base.used()}
-    names = {base.name(key): key for key in (*base.names, *before)}
-    zero = {key for step in base.steps for key in step.each} - base.used_keys()
+    used = base.used()
+    before = {key for _, key in used - patched.flows()}  # what is given and no step uses is for ``cleared`` to tell
+    names = {base.name(key): key for key in (*base.names, *(key for _, key in used))}
+    from_anywhere = {key for _, key, places in base.taken() if not places}
+    zero = {key for step in base.steps for key in step.each} - before - from_anywhere
     given = {key for step in patched.steps for key in step.each}
     known_steps = {s.optimizer for s in base.steps}
     zero |= {key for key in given if not patched.holders(key) & known_steps}

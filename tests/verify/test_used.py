@@ -260,6 +260,21 @@ def test_a_parameter_that_waits_for_another_optimizer_than_the_one_that_steps_be
     assert lost_parameters(base, patched, expected) == ["net.body.weight"]
 
 
+def test_what_came_from_another_loss_alone_is_nothing_to_lose_where_the_own_one_gives_zero():
+    """The last bias of a critic with a hinge loss: real and fake scores pull it to the same amount."""
+
+    def iterations(clears: set[str], other: set[str]) -> Trace:
+        own = replace(_call(3, {"1.0"}, clears), gained={"1.0": 0.0})
+        left = 0.0 if clears else 1.0
+        actor = _call(5, other, {"0.0"}), _step(0)
+        first = replace(own, fresh=frozenset({"1.0"})), replace(_step(1), each={"1.0": 0.0})
+        return _trace(*first, *actor, own, replace(_step(1), each={"1.0": left}), *actor)
+
+    base, expected = iterations(set(), {"0.0", "1.0"}), frozenset({"critic.weight"})
+    assert lost_parameters(base, iterations({"1.0"}, {"0.0", "1.0"}), expected) == []
+    assert lost_parameters(base, iterations({"1.0"}, {"0.0"}), expected) == ["critic.weight"]
+
+
 def test_what_the_program_has_frozen_in_both_runs_has_lost_nothing():
     expected = frozenset({"actor.weight", "critic.weight"})
     base, patched = _trace(_call(3, {"1.0"}, {"1.0"})), _trace(_call(3, {"1.0"}, {"1.0"}), _step(1))
