@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, kind, place, required, statement
-from graphdoc.source.edits import Piece, insert_before, rename, set_keyword, write, written
+from graphdoc.source.edits import Piece, copied, insert_before, rename, set_keyword, write, written
 from graphdoc.source.expressions import operand_of
 from graphdoc.source.layout import is_compound
 from graphdoc.source.module import Source, each
@@ -186,7 +186,11 @@ def spread_diagonal(sources: Sources, args: Args) -> list[Edit]:
     named = isinstance(matrix, ast.Name)
     name = ast.unparse(matrix) if named else fresh_name(source, "matrix", "decomposed")
     new = f"{name} + {required(args, 'jitter')} * torch.arange({name}.shape[-1]).to({name}).diag()"
-    bound = [] if named else insert_before(source, owner, [written(source, f"{name} = {{value}}", value=matrix)])
+    bound = (
+        []
+        if named
+        else insert_before(source, owner, [written(source, f"{name} = {{value}}", value=copied(source, matrix))])
+    )
     return [*bound, write(source, matrix, new)]
 
 

@@ -27,6 +27,13 @@ def test_refuses(kind, source, args, reason):
 
 
 FIXED = [
+    (
+        "spread_diagonal",
+        "import torch\nw, v = «torch.linalg.eigh(a @ a.T)»\n",
+        {"jitter": "JITTER"},
+        "import torch\nmatrix = a @ a.T\n"
+        "w, v = torch.linalg.eigh(matrix + JITTER * torch.arange(matrix.shape[-1]).to(matrix).diag())\n",
+    ),
     ("set_keyword", "«loss.backward()»\n", {"name": "create_graph"}, "loss.backward(create_graph=True)\n"),
     ("set_keyword", "«f(a=False)»\n", {"name": "a", "value": True}, "f(a=True)\n"),
     ("set_keyword", "«f(x for x in y)»\n", {"name": "a"}, "f((x for x in y), a=True)\n"),

@@ -43,13 +43,17 @@ there.""",
 )
 
 
+_GROWS = ("exp", "exp2", "expm1", "softplus")
+"""Overflow for large inputs alone, `cosh` and its like for very small ones too."""
+
+
 def _told(trouble: Trouble, birth: Birth) -> Finding:
     """The first bad value is the result of an exponential."""
     operand = called(trouble, birth, "the exponent")
     numbers = next(iter(birth.inputs), None)
     bounds = numbers.bounds if numbers is not None else None
     largest = f"the largest element of {operand} is {bounds[1]:.4g}" if bounds is not None else ""
-    if bounds is not None and -bounds[0] > bounds[1]:
+    if bounds is not None and -bounds[0] > bounds[1] and birth.operation not in _GROWS:
         largest = f"the smallest element of {operand} is {bounds[0]:.4g}"
     logarithm = innermost_user(trouble.call)
     return tell(

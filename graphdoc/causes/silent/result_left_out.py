@@ -72,26 +72,32 @@ def recognise(program: Program) -> Finding | None:
     return _told(program, sign)
 
 
+def _owned(program: Program, sign: Sign, bound: Frame) -> dict[str, str]:
+    """Those of the parameters that belong to the module that is called there, by its name; each with that module's."""
+    node = statement_at(program.sources, bound)
+    called = last_word(node.value.func) if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) else ""
+    found = ((name, re.search(rf"(^|\.){re.escape(called)}\.", name)) for name in sign.parameters if called)
+    return {name: name[: at.end()] for name, at in found if at is not None}
+
+
 def _gives_otherwise(program: Program, sign: Sign, bound: Frame) -> bool:
     """Whether the call whose result goes unread runs a module that learns by what a hook or an attribute keeps of it:
     the loss reaches other parameters of that module."""
-    node = statement_at(program.sources, bound)
-    called = last_word(node.value.func) if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) else ""
-    reached = {name for e in program.journal.events for name in e.reaches}
-    owners = {name[: at.end()] for name in sign.parameters if (at := re.search(rf"(^|\.){re.escape(called)}\.", name))}
-    return bool(called) and any(name.startswith(tuple(owners)) for name in reached)
+    owners = tuple(_owned(program, sign, bound).values())
+    return any(name.startswith(owners) for e in program.journal.events for name in e.reaches)
 
 
 def _never_read(program: Program, sign: Sign, bound: Frame) -> Finding:
-    whose, name = folded(sign.parameters), unread_name(program.sources, bound)
+    names = [*_owned(program, sign, bound)] or sign.parameters
+    whose, name, one = folded(names), unread_name(program.sources, bound), len(names) == 1
     return Finding(
         0.8,
         "likely",  # that nothing is made of the result is seen; what was to be made of it is not
-        f"nothing reads `{name}`, the result of {whose}: they never learn",
+        f"the result of {whose} is never read, so {'it' if one else 'they'} never {'learns' if one else 'learn'}",
         f"The layers run in every iteration and `{name}` is bound to what they give. No statement reads it before the "
         "name is bound again or its function ends, so no loss depends on their parameters.",
         (
-            span("cause", bound, f"the result is bound to `{name}`, which nothing reads after this", program.sources),
+            span("cause", bound, f"bound to `{name}`, and no statement reads this value", program.sources),
             *span_of("related", sign.other, "differentiates a loss that does not depend on it", program.sources),
         ),
         remedies=_collected(program.sources, bound, name),
