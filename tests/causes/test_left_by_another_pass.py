@@ -184,7 +184,8 @@ def test_a_newer_value_that_nothing_reads_was_meant(tmp_path: Path) -> None:
     seen = observe(tmp_path / "sick", HEAD + TYPO.format(taken="fake"))
     assert seen.slugs[0] == "undetached-target"
     finding = seen.found[0].finding
-    assert finding.confidence == "likely" and "nothing reads it" in finding.because
+    assert finding.confidence == "likely"
+    assert any("nothing reads `made_now`" in s.label for s in finding.spans if s.role == "cause")
     assert seen.lines("cause")[0] == "fooled = -judge(fake).sigmoid().mean()"
     new = seen.patches()[0][1]["train.py"]
     assert "fooled = -judge(made_now).sigmoid().mean()" in new
