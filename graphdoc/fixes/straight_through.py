@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, kind, last_name, required
-from graphdoc.source.edits import copied, insert_before, write, written
+from graphdoc.source.edits import Piece, copied, insert_before, write, written
 from graphdoc.source.places import Edit
-from graphdoc.source.scopes import fresh_name
+from graphdoc.source.scopes import fresh_name, torch_name
 
 _FLAT = {"round", "floor", "ceil", "trunc", "sign", "sgn", "fix"}
 _SINGLE = ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Return | ast.Expr
@@ -73,7 +73,9 @@ def soften_comparison(sources: Sources, args: Args) -> list[Edit]:
     called = isinstance(above, ast.Attribute) and above.attr in _ADDED_UP
     if not called and not (isinstance(above, ast.BinOp) and isinstance(above.op, ast.Mult | ast.Add | ast.Sub)):
         raise CannotFix("the answer is not counted where it is made")
-    width = str(required(args, "width"))
-    if isinstance(under, ast.Constant) and under.value == 0:
-        return [write(source, node, "torch.sigmoid({over} / {width})", over=over, width=width)]
-    return [write(source, node, "torch.sigmoid(({over} - {under}) / {width})", over=over, under=under, width=width)]
+    torch = torch_name(source, node)
+    parts: dict[str, Piece] = {"over": over, "width": str(required(args, "width"))}
+    if not (isinstance(under, ast.Constant) and under.value == 0):
+        parts["under"] = under
+    difference = "({over} - {under})" if "under" in parts else "{over}"
+    return [*torch.edits, write(source, node, f"{torch.text}.sigmoid({difference} / {{width}})", **parts)]

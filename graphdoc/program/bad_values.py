@@ -11,11 +11,13 @@ from typing import Any
 
 from graphdoc.evidence import Frame, Package, Raised, Sign, SourceTexts
 from graphdoc.growth import grew_steadily
+from graphdoc.program.bindings import source_at
 from graphdoc.program.installed import Deed, deed_of
 from graphdoc.program.singular_points import POINT, Numbers, Singular, base, frame_of, number_of, singular_point
 from graphdoc.program.spans import code_at
 from graphdoc.source.expressions import name_of, operand_of, position_of
 from graphdoc.source.paths import parse_expression
+from graphdoc.source.scopes import module_names
 
 KIND = "nonfinite"
 HUGE = 1e12
@@ -320,7 +322,8 @@ class Trouble:
     def operand(self, birth: Birth) -> str:
         """The source text of what the function was given: ``1 - p`` of ``torch.log(1 - p)``; empty if not plain."""
         node = parse_expression(self.code(birth))
-        found = operand_of(node, birth.operation) if node is not None else None
+        modules = module_names(source_at(self.sources, birth.place))
+        found = operand_of(node, birth.operation, modules) if node is not None else None
         return " ".join(ast.unparse(found).split()) if found is not None else ""
 
     def name(self, birth: Birth) -> str:

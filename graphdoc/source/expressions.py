@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 from enum import Enum
 
 from graphdoc.source.module import Source
@@ -28,17 +29,19 @@ def position_of(operation: str) -> int:
     return _LATER.get(operation, (0,))[0]
 
 
-def operand_of(node: ast.expr, operation: str = "") -> ast.expr | None:
+def operand_of(node: ast.expr, operation: str = "", modules: Collection[str] = ()) -> ast.expr | None:
     """What a function is given (``x`` of ``torch.log(x)``, ``x.log()``), a division's divisor, a power's base.
 
-    ``operation`` is the function of PyTorch's that ran there, which has its operand elsewhere perhaps.
+    ``operation`` is the function of PyTorch's that ran there, which has its operand elsewhere perhaps; ``modules`` are
+    names that the file imports (``scopes.module_names``).
     """
     if isinstance(node, ast.BinOp):
         return node.right if isinstance(node.op, _DIVIDES) else node.left if isinstance(node.op, ast.Pow) else None
     if not isinstance(node, ast.Call):
         return None
     function = node.func
-    method = isinstance(function, ast.Attribute) and not is_module(function.value) and not _is_self(function.value)
+    receiver = function.value if isinstance(function, ast.Attribute) else None
+    method = receiver is not None and not is_module(receiver, modules) and not _is_self(receiver)
     if operation in _LATER:
         own = name_of(node) in _LATER
         if not own and operation not in ("xlogy", "xlog1py"):
@@ -66,9 +69,11 @@ def _is_self(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id == "self"
 
 
-def is_module(node: ast.expr) -> bool:
+def is_module(node: ast.expr, modules: Collection[str] = ()) -> bool:
     """Whether an expression reads as a module of functions: ``torch``, ``torch.nn.functional``, ``F``."""
     text = ast.unparse(node)
+    if isinstance(node, ast.Name | ast.Attribute) and text.split(".")[0] in modules:
+        return True
     return text in ("F", "nn", "math", "functional", "np", "special", "linalg") or text.split(".")[0] == "torch"
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from graphdoc.source.edits import insert_after, insert_before
 from graphdoc.source.layout import ends_line
-from graphdoc.source.module import Function, Source
+from graphdoc.source.module import Function, Source, each
 from graphdoc.source.paths import pairs, plain_names, targets_of
 from graphdoc.source.places import Beside, Edit
 
@@ -173,6 +173,13 @@ def _loaded(source: Source, module: str) -> bool:
         if isinstance(node, ast.ImportFrom) and any(f"{node.module}.{a.name}" == module for a in node.names):
             return True
     return False
+
+
+def module_names(source: Source) -> set[str]:
+    """The names that a file's imports bind to modules, and to what PyTorch's modules have."""
+    nodes = each(source.tree, ast.Import, ast.ImportFrom)
+    taken = (n for n in nodes if isinstance(n, ast.Import) or (n.module or "").split(".")[0] == "torch")
+    return {alias.asname or alias.name.split(".")[0] for n in taken for alias in n.names}
 
 
 def torch_name(source: Source, at: ast.AST | None = None) -> Name:

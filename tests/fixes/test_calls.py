@@ -29,6 +29,24 @@ def test_refuses(kind, source, args, reason):
 FIXED = [
     (
         "spread_diagonal",
+        "import torch as th\nw, v = «th.linalg.eigh(a)»\n",
+        {"jitter": "JITTER"},
+        "import torch as th\nw, v = th.linalg.eigh(a + JITTER * th.arange(a.shape[-1]).to(a).diag())\n",
+    ),
+    (
+        "guard_operand",
+        "import torch as th\ny = «th.log(p)»\n",
+        {"guard": "clamp_min(1e-12)"},
+        "import torch as th\ny = th.log(p.clamp_min(1e-12))\n",
+    ),
+    (
+        "soften_comparison",
+        "import torch as th\ny = («p > t»).float()\n",
+        {"width": "WIDTH"},
+        "import torch as th\ny = th.sigmoid((p - t) / WIDTH).float()\n",
+    ),
+    (
+        "spread_diagonal",
         "import torch\nw, v = «torch.linalg.eigh(a @ a.T)»\n",
         {"jitter": "JITTER"},
         "import torch\nmatrix = a @ a.T\n"
