@@ -37,7 +37,7 @@ BEHIND = 2
 """In a trial: so many steps behind those that were made before the failure, besides the first one."""
 SECONDS = 40.0
 """That all forks of a run may take together."""
-LIMIT = (2.0, 15.0)
+LIMIT = (4.0, 15.0)
 """Seconds that one fork has at least, and how many times as long as the program's own step it may take."""
 MOST_OPTIMIZERS = 8
 ENOUGH_STEPS = 36
