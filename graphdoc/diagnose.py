@@ -35,6 +35,8 @@ from graphdoc.story.went_on import retold
 from graphdoc.story.wording import begins_small
 from graphdoc.unrecorded import needs_record
 
+_UNEXPLAINED = "nonfinite-unexplained"
+"""The cause whose only news is that a second run is needed."""
 MOST = 3
 """Diagnoses told for one failure."""
 KEPT_SHARE = 0.6
@@ -134,9 +136,10 @@ def report_for(kept: Kept, evidence: Evidence | None = None, *, announce: Announ
 
 def so_far(kept: Kept) -> Report:
     """What the first run alone has shown of what is wrong, for one who waits for the second: nothing that is only
-    possible, which that is made to decide. Where nothing is left of an autograd error, what that means and where."""
+    possible or not explained, which that is made to decide. Where nothing is left of an autograd error, what that means
+    and where."""
     report = replace(report_for(replace(kept, rerun=False)), notes=())
-    sure = tuple(d for d in report.diagnoses if d.confidence != "possible")
+    sure = tuple(d for d in report.diagnoses if d.confidence != "possible" and d.cause != _UNEXPLAINED)
     first = read_processes(kept).first
     match = _match(first.sources, first.raised) if first is not None and report.exception is not None else None
     if sure or first is None or match is None:

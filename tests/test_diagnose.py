@@ -235,6 +235,25 @@ def test_a_second_run_that_does_not_fail_is_told(tmp_path):
     assert any("did not fail in the same way" in note for note in report.notes)
 
 
+NOT_FINITE = """
+import torch
+net = torch.nn.Linear(3, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    loss = (net(torch.zeros(2, 3)) * 0 - 1).log().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.slow
+def test_before_a_second_run_it_is_not_told_that_one_is_needed(tmp_path):
+    kept = real_run(tmp_path, NOT_FINITE)
+    assert [d.code for d in report_for(replace(kept, rerun=False)).diagnoses] == ["GD619"]
+    assert so_far(kept).diagnoses == ()
+
+
 def test_before_a_second_run_nothing_is_told_that_is_only_possible(tmp_path):
     kept = kept_run(tmp_path, failed(message=NO_GRAPH))
     assert {d.confidence for d in report_for(replace(kept, rerun=False)).diagnoses} == {"possible"}
