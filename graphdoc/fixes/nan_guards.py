@@ -363,7 +363,8 @@ def finite_fill(sources: Sources, args: Args) -> list[Edit]:
     assigned = _assigned(sources, required(args, "place"))
     if assigned is not None:
         source, tensor, value = assigned
-        return [write(source, value, "torch.finfo({tensor}.dtype).min", tensor=tensor)]
+        torch = torch_name(source, value)
+        return [*torch.edits, write(source, value, f"{torch.text}.finfo({{tensor}}.dtype).min", tensor=tensor)]
     source, node = call(sources, required(args, "place"))
     given = [*node.args, *(k.value for k in node.keywords)]
     wanted = next((a for a in given if _is_minus_inf(a)), None)
@@ -372,7 +373,8 @@ def finite_fill(sources: Sources, args: Args) -> list[Edit]:
     filled = node.func.value if isinstance(node.func, ast.Attribute) else None
     of_tensor = filled is not None and isinstance(node.func, ast.Attribute) and node.func.attr.startswith("masked_fill")
     if of_tensor and isinstance(filled, ast.Name | ast.Attribute) and source.segment(filled) != "torch":
-        return [write(source, wanted, "torch.finfo({filled}.dtype).min", filled=filled)]
+        torch = torch_name(source, wanted)
+        return [*torch.edits, write(source, wanted, f"{torch.text}.finfo({{filled}}.dtype).min", filled=filled)]
     return [write(source, wanted, "-1e9")]
 
 

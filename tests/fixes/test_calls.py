@@ -28,6 +28,12 @@ def test_refuses(kind, source, args, reason):
 
 FIXED = [
     (
+        "finite_fill",
+        "import torch as th\ny = «x.masked_fill(m, float('-inf'))»\n",
+        {},
+        "import torch as th\ny = x.masked_fill(m, th.finfo(x.dtype).min)\n",
+    ),
+    (
         "spread_diagonal",
         "import torch as th\nw, v = «th.linalg.eigh(a)»\n",
         {"jitter": "JITTER"},

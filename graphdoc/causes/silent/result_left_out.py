@@ -1,4 +1,4 @@
-"""GD715: an optimizer is given parameters by name, and what is computed from them goes into no loss."""
+"""GD715: what is computed from an optimizer's parameters goes into no loss."""
 
 from __future__ import annotations
 
