@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from graphdoc.evidence import AS_IF, THINNED, Evidence, Sign
+from graphdoc.evidence import AS_IF, LEARNED, THINNED, Evidence, Sign
 from graphdoc.messages.log import Failure
 from graphdoc.messages.reading import evidence_from
 from graphdoc.messages.recognise import recognise_exception
 
-WORD = "learned"
-"""In a run's mode, as ``graphdoc.capture.learned`` reads it."""
 _NOT_RECORDED = (
     "steps after step {since} were not recorded (--capture learned), so lines that made the graph are not told; "
     "`graphdoc run --capture full` records them"
@@ -26,7 +24,7 @@ def needs_record(evidence: Evidence) -> bool:
 
 def full_mode(mode: str, begin: str) -> str:
     """The mode of a run with this one's other words that records each step; ``begin`` takes the place of its first."""
-    return ":".join([begin, *(word for word in mode.split(":")[1:] if word != WORD)])
+    return ":".join([begin, *(word for word in mode.split(":")[1:] if word != LEARNED)])
 
 
 def as_told(evidence: Evidence) -> Evidence:

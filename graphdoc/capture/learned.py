@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from graphdoc.capture.journal import Seen
     from graphdoc.capture.witness import Witness
 
-WORD = "learned"
-"""In the mode of a run."""
 ALIKE = 12
 """Steps in a row without a new backward call after which they count as known."""
 FIRST = 24

@@ -28,7 +28,7 @@ from graphdoc.capture.hooks import hook_in
 from graphdoc.capture.ignored import watch_ignored
 from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
 from graphdoc.capture.journal import Journal
-from graphdoc.capture.learned import WORD, Learned
+from graphdoc.capture.learned import Learned
 from graphdoc.capture.marks import leave
 from graphdoc.capture.ours import chain_of, text_of
 from graphdoc.capture.quiet import Quiet
@@ -36,7 +36,7 @@ from graphdoc.capture.saved import watch_hooks
 from graphdoc.capture.source_texts import remember_script
 from graphdoc.capture.trouble import note_trouble
 from graphdoc.capture.written_evidence import start_document, write_document
-from graphdoc.evidence import Evidence
+from graphdoc.evidence import LEARNED, Evidence
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
@@ -339,7 +339,7 @@ class Witness:
             context.__enter__()
             self.undoing.append(lambda: context.__exit__(None, None, None))
             self.capture = "node-hook" if self._recording() == "cheap-stacks" else "none"
-        if WORD in self.mode.split(":") and self.capture == "cheap-stacks":
+        if LEARNED in self.mode.split(":") and self.capture == "cheap-stacks":
             self.learned = Learned(self)
 
     def _recording(self) -> str:

@@ -23,6 +23,8 @@ LEFT_OUT = "left-out"
 """Of parameters that no loss depends on: ``stack`` is where the last result was made of them, ``other`` a backward
 call, ``facts["positions"]`` where they stand among those of their optimizer, ``facts["apart"]`` whether in a group of
 their own."""
+LEARNED = "learned"
+"""In the mode of a run: steps like the last ones are not recorded."""
 THINNED = "thinned"
 """In the extras of a run in which steps were not recorded: ``since`` is the last step before the first of these."""
 UNDONE = "undone"
@@ -44,8 +46,7 @@ class Event:
     ``root`` is the sequence number of the (first) root's node, ``root_output`` which of its outputs the root is (-1:
     not known), ``other_roots`` the same two numbers of each further one; ``sequence`` the counter's value when it
     happened, ``reaches`` the parameters behind the roots where that was measured. ``optimizer`` is an id in
-    ``Evidence.optimizers``. ``number`` tells which call of its kind in the run it is, from 1; 0:
-    not known.
+    ``Evidence.optimizers``. ``number`` counts the calls of its kind in the run, from 1; 0 where that is not known.
     """
 
     index: int

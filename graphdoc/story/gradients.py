@@ -477,8 +477,7 @@ def kept_reference(sources: SourceTexts, sign: Sign) -> Finding | None:
 def dropped_detach(sources: SourceTexts, sign: Sign) -> Finding | None:
     """The finding for a ``detach-dropped`` sign; None where the program has a method ``detach`` of its own."""
     frame, name = innermost_user(sign.stack), str(sign.facts["name"])
-    every = (n for file in sources for n in bindings.every_node(sources, file))
-    own = any(isinstance(n, ast.FunctionDef) and n.name == "detach" for n in every)
+    own = any(n.name == "detach" for _, n in bindings.everywhere(sources, ast.FunctionDef))
     call = bindings.call_at(sources, frame)
     if frame is None or call is None or own or bindings.text_of(call) != f"{name}.detach()":
         return None

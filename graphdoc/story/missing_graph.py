@@ -252,7 +252,7 @@ def flag_of_module(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
     """The finding for a ``flag-of-module`` sign; None where the program reads such a flag, which is its own then, or
     where no statement sets it on a module of that name."""
     names, value = list(sign.facts["names"]), bool(sign.facts["value"])
-    nodes = [(file, n) for file, n in bindings.everywhere(sources)]
+    nodes = list(bindings.everywhere(sources))
     if any(_reads(n, names) for _, n in nodes):
         return None
     found = [(file, n) for file, n in nodes if isinstance(n, ast.Assign) and _sets(n, names) and switches(n) is value]

@@ -116,7 +116,7 @@ class Dropped:
         audit, cwd = self._audit, self._audit.witness.cwd
         audit.snapshot()
         at = next(i for i in range(0, len(used), 2) if used[i] is drop.code)
-        sign = Sign("detach-dropped", _frames([drop.code, drop.at, *used[at + 2 :]], cwd), _frames(used, cwd))
+        sign = Sign("detach-dropped", frames_of([drop.code, drop.at, *used[at + 2 :]], cwd), frames_of(used, cwd))
         sign.parameters, sign.event, sign.count = audit.named(mine), noted[0], OFTEN
         call = frames_of(event_stacks.stack_of_seen(noted[3]), cwd)
         sign.facts = {"name": drop.name, "backward": [vars(f) for f in call if f.user][-1:]}
@@ -126,12 +126,6 @@ class Dropped:
     def signs(self) -> list[Sign]:
         """What was found; nothing takes it back."""
         return self._found
-
-
-def _frames(raw: Any, cwd: str) -> Any:
-    stack = stacks.Stack()
-    stack.lasti, stack.chain = raw[1], (raw[0], *raw[2:], None)
-    return frames_of(stack, cwd)
 
 
 def _within(raw: Any, code: CodeType) -> int | None:

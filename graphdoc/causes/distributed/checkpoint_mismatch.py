@@ -111,7 +111,8 @@ def _told(program: Program, shapes: bool) -> Finding:
 
 def _remedies(sources: SourceTexts, calls: list[Frame]) -> tuple[Remedy, ...]:
     """Without the checkpoint nothing is run again, and backward uses what the one forward has computed."""
-    own = [c for c in calls if any(c.start == f.start for f in checkpoint_calls(sources))]
+    known = {f.start for f in checkpoint_calls(sources)}
+    own = [c for c in calls if c.start in known]
     name = checkpointed(sources, own[0]) if len(own) == len(calls) == 1 else ""
     return remedy_at(
         own[0] if name else None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 
 from graphdoc.causes.base import Page
@@ -11,10 +10,10 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program.gradient_reads import gradients_are_given
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import spelled
-from graphdoc.program.proof import Proof, first_sign, name_of
+from graphdoc.program.proof import Proof, name_of
 from graphdoc.program.scaler_calls import is_guarded
 from graphdoc.program.spans import innermost_user, place, shared_levels, span_of
-from graphdoc.story.wording import folded, opening, optimizer_of
+from graphdoc.story.wording import first_told, folded, opening, optimizer_of
 
 PAGE = Page(
     code="GD705",
@@ -57,11 +56,13 @@ _OTHER_LOSS = (
 
 def recognise(program: Program) -> Finding | None:
     """Before each further step a backward call found the gradients just as the step before had used them."""
-    sign = first_sign(program.signs, "never-cleared")
-    over = first_sign(program.signs, "left-over")
-    if (sign or over) is None or gradients_are_given(program.sources):
-        return None  # what a step then uses is what was put there, whatever backward has added before
-    return _told(program, sign) if sign is not None else _left_over(program, over) if over is not None else None
+    told = first_told(
+        program.signs,
+        ("never-cleared", lambda s: _told(program, s)),
+        ("left-over", lambda s: _left_over(program, s)),
+    )
+    # Where gradients are given, a step uses what was put there, whatever backward has added before.
+    return None if told is None or gradients_are_given(program.sources) else told
 
 
 def _told(program: Program, sign: Sign) -> Finding:
@@ -76,7 +77,9 @@ def _told(program: Program, sign: Sign) -> Finding:
         f"the gradients of {name} are not cleared: each step uses the earlier ones too",
         "`backward()` adds to `.grad`. Between those steps nothing sets its gradients to None or zero.",
         tuple(spans),
-        remedies=tuple(_remedies(program, sign)),
+        remedies=tuple(
+            _remedies(program, sign, sign.other, bool(sign.facts.get("closure") or sign.facts.get("between")))
+        ),
         because=f"before each of {sign.count} steps in a row, backward found in {folded(sign.parameters) or '.grad'} "
         "the gradients of the step before unchanged",
     )
@@ -101,7 +104,7 @@ def _left_over(program: Program, sign: Sign) -> Finding | None:
             *span_of("related", sign.other, "fills the same gradients again", program.sources),
             *span_of("related", step, f"{name} uses the sum", program.sources),
         ),
-        remedies=tuple(_remedies(program, replace(sign, other=step, facts={"closure": True}))),
+        remedies=tuple(_remedies(program, sign, step, early=True)),
         because=f"the first step of {name} used its own loss alone; each time the other optimizer had stepped, "
         f"{sign.count} times in a row, the next step used what its loss had left as well",
     )
@@ -115,13 +118,13 @@ def _in_this_order(*calls: list[Frame]) -> bool:
     return len(places) == len(calls) and len({p[:2] for p in places}) == 1 and places == sorted({*places})
 
 
-def _remedies(program: Program, sign: Sign) -> list[Remedy]:
+def _remedies(program: Program, sign: Sign, stepped: list[Frame], early: bool) -> list[Remedy]:
+    """Clear the gradients after the step at the end of ``stepped``, or ``early``: before the backward call."""
     name = name_of(program.optimizers, sign)
-    backward, step = innermost_user(sign.stack), innermost_user(sign.other)
+    backward, step = innermost_user(sign.stack), innermost_user(stepped)
     if not name or backward is None or step is None:
         return []
-    skipped = is_guarded(program.sources, step, backward)
-    before = skipped or bool(sign.facts.get("closure") or sign.facts.get("between"))
+    before = early or is_guarded(program.sources, step, backward)
     at = backward if before else step
     own = spelled(program.sources, name, at, [step])
     if own is None:
