@@ -187,7 +187,7 @@ def _report(kept: Kept, evidence: Evidence | None, announce: Announce | None) ->
     wanted = match is not None or inner.diagnoses or is_asked(first.signs) or unseen
     about = (*inner.notes, *_second_run(first.extras)) if wanted else _listed(first.sources, raised)
     if outcome == "completed" and not inner.diagnoses and not about:
-        about = weak_signs(first.signs) or _cut_on_purpose(first, whole)
+        about = weak_signs(first.signs) or _cut_on_purpose(kept, first, whole)
     if GRADIENTS_ASKED_FOR in kept.request.mode.split(":"):
         about = (*about, *gradients(first))
     return Report(run, outcome, exception, inner.diagnoses, (*notes, *about), inner.sources, picture=inner.picture)
@@ -203,10 +203,10 @@ def weigh(kept: Kept, report: Report) -> Report:
     return replace(report, diagnoses=tuple(d for d in told if everything or d.confidence != "possible"))
 
 
-def _cut_on_purpose(evidence: Evidence, report: Report) -> tuple[str, ...]:
+def _cut_on_purpose(kept: Kept, evidence: Evidence, report: Report) -> tuple[str, ...]:
     """One line on parameters that an optimizer holds and the program itself cuts off: silence would say that they
-    learn."""
-    cut = report.diagnoses[:1] if evidence.as_if is not None else ()
+    learn. None where the user has said to ignore it."""
+    cut = not_ignored(report.diagnoses, report.sources, kept.cwd)[:1] if evidence.as_if is not None else ()
     return tuple(f"{d.title}. If that is not meant, `graphdoc run --audit all` tells more." for d in cut)
 
 

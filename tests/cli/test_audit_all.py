@@ -92,3 +92,11 @@ def test_what_may_be_meant_is_a_finding_on_request_and_one_line_without(
     assert note in said and "warning" not in said
     assert said.endswith("`graphdoc run --audit all` tells more.")
     assert run(tmp_path, program, "--strict").returncode == 0
+
+
+@pytest.mark.slow
+def test_a_cut_that_is_to_be_ignored_is_no_line_either(tmp_path: Path) -> None:
+    program = CUT_BY_THE_MODEL.replace(".detach()\n", ".detach()  # graphdoc: ignore[GD302]\n")
+    assert program != CUT_BY_THE_MODEL
+    said = run(tmp_path, program).stderr
+    assert "once more" in said and "note:" not in said
