@@ -158,7 +158,7 @@ def _choice(source: Source, node: ast.expr) -> tuple[ast.Call, bool]:
     bound = {t.id for t in getattr(owner, "targets", ()) if isinstance(t, ast.Name)}
     around: list[tuple[ast.Call, bool]] = []
     named: list[tuple[ast.Call, bool]] = []
-    for chosen in each(function or source.tree or ast.Module([], []), ast.Call):
+    for chosen in each(function or source.tree, ast.Call):
         if ast.unparse(chosen.func) != "torch.where" or len(chosen.args) != 3:
             continue
         for number, argument in enumerate(chosen.args[1:]):

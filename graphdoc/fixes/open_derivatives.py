@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, statement
 from graphdoc.source.edits import below, insert_after, written
-from graphdoc.source.module import Source
+from graphdoc.source.module import Source, each
 from graphdoc.source.paths import last_word
 from graphdoc.source.places import Below, Edit
 
@@ -28,11 +28,8 @@ def write_backward(sources: Sources, args: Args) -> list[Edit]:
         raise CannotFix("no forward of a class stands there")
     saving = next((m for m in around.body if isinstance(m, ast.FunctionDef) and m.name == "setup_context"), forward)
     context = saving.args.args[0].arg if saving.args.args else "ctx"
-    saved = [
-        n
-        for n in ast.walk(saving)
-        if isinstance(n, ast.Call) and last_word(n.func) == "save_for_backward" and n.args and not n.keywords
-    ]
+    calls = (n for n in each(saving, ast.Call) if last_word(n.func) == "save_for_backward")
+    saved = [n for n in calls if n.args and not n.keywords]
     names = [ast.unparse(a) for a in saved[0].args] if len(saved) == 1 else []
     unpacked = _unpacked(names, f"{context}.saved_tensors") if all(n.isidentifier() for n in names) else []
     return insert_after(

@@ -265,7 +265,7 @@ def builds_object(sources: SourceTexts, value: ast.expr) -> bool:
     if not isinstance(value, ast.Call):
         return False
     name = dotted(value.func).rpartition(".")[2]
-    return bool(name) and any(isinstance(n, ast.ClassDef) and n.name == name for _, n in everywhere(sources))
+    return bool(name) and any(n.name == name for _, n in everywhere(sources, ast.ClassDef))
 
 
 def in_training(events: list[Event], frame: Frame) -> bool:

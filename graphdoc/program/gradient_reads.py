@@ -215,13 +215,12 @@ def _written_through(sources: SourceTexts, file: str, name: str, line: int) -> b
     root = bindings.tree(sources, file)
     scope = (bindings.function_around(root, line) or root) if root is not None else ast.Module([], [])
     elements: set[str] = set()
-    for loop in (n for n in each(scope, ast.For)):
+    for loop in each(scope, ast.For):
         if any(bindings.text_of(n) == name for n in walked(loop.iter)):
             elements.update(n.id for n in each(loop.target, ast.Name))
-    for call in (n for n in each(scope, ast.Call) if isinstance(n.func, ast.Attribute)):
+    for call in each(scope, ast.Call):
         function = call.func
-        assert isinstance(function, ast.Attribute)
-        if not function.attr.endswith("_") or function.attr.endswith("__"):
+        if not isinstance(function, ast.Attribute) or not function.attr.endswith("_") or function.attr.endswith("__"):
             continue
         held = function.value.value if isinstance(function.value, ast.Subscript) else function.value
         first = bindings.text_of(call.args[0]) if call.args else ""

@@ -373,8 +373,8 @@ def freezing_of(sources: SourceTexts, names: Sequence[str]) -> Iterator[Freezing
     """The statements that freeze what has these names, themselves or by a function of the program that is told to."""
     owners = {part for name in names for part in name.split(".")[:-1]}
     setters = {n.name for _, n in bindings.everywhere(sources) if isinstance(n, _Def) and _flag_of(n)}
-    for file, node in bindings.everywhere(sources):
-        what, opposite = _undone(node, setters) if isinstance(node, ast.stmt) else ([], "")
+    for file, node in bindings.everywhere(sources, ast.stmt):
+        what, opposite = _undone(node, setters)
         if owners & {part for name in what for part in name.split(".")} - {"self"}:
             yield Freezing(bindings.frame_of(sources, file, node), opposite)
 

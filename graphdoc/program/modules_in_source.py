@@ -88,7 +88,7 @@ _ALL_OF_THEM = frozenset({"children", "named_children", "_modules", "modules", "
 def never_read(sources: SourceTexts, parameter: str) -> tuple[str, Frame] | None:
     """The part of the model that a parameter belongs to (``director`` of ``model.director.weight``), and the one
     statement that builds it, where no code of the program names it again; None where that cannot be told."""
-    nodes = [(file, n) for file, n in bindings.everywhere(sources)]
+    nodes = list(bindings.everywhere(sources))
     named = [(file, n) for file, n in nodes if isinstance(n, ast.Attribute)]
     if any(n.attr in _ALL_OF_THEM for _, n in named):
         return None

@@ -79,10 +79,10 @@ def unread_name(sources: SourceTexts, frame: Frame) -> str:
     root = scope or source.tree
     if name.startswith("_") or root is None or not isinstance(node.value, ast.Call):
         return ""
-    inner = [n for n in walked(root) if n is not root and isinstance(n, ast.FunctionDef | ast.Lambda | ast.ClassDef)]
+    inner = [n for n in each(root, ast.FunctionDef, ast.Lambda, ast.ClassDef) if n is not root]
     if any(_reads(n, name) for n in inner) or any(_reads(root, word) for word in ("locals", "vars", "globals")):
         return ""
-    if any(isinstance(n, ast.Global | ast.Nonlocal) and name in n.names for n in walked(root)):
+    if any(name in n.names for n in each(root, ast.Global, ast.Nonlocal)):
         return ""
     return "" if _is_read_after(source, node, name) else name
 
@@ -110,8 +110,8 @@ def _is_read_after(source: Source, statement: ast.stmt, name: str) -> bool:
 
 
 def _reads(node: ast.AST, name: str, apart: Collection[ast.AST] = ()) -> bool:
-    names = (n for n in walked(node) if isinstance(n, ast.Name) and n not in apart)
-    return any(n.id == name and not isinstance(n.ctx, ast.Store) for n in names)
+    names = (n for n in each(node, ast.Name) if n.id == name and n not in apart)
+    return any(not isinstance(n.ctx, ast.Store) for n in names)
 
 
 def attributes_through(sources: SourceTexts, attribute: str) -> list[Frame]:

@@ -11,7 +11,7 @@ from graphdoc.program import bindings
 from graphdoc.program.custom_functions import forwards_without_backward, inputs_of, takes_ctx
 from graphdoc.program.observed import Program
 from graphdoc.remedies.fix_places import applies, to_finish
-from graphdoc.source.module import walked
+from graphdoc.source.module import each
 from graphdoc.source.paths import last_word
 
 _NOTE = "`torch.autograd.gradcheck()` in double precision tells whether what you write is the derivative."
@@ -41,10 +41,9 @@ def open_gradients(
 def registered(program: Program, op: str) -> tuple[Remedy, ...]:
     """The derivative of a custom operator by the name that a message has, ``space.name.default``; none where its
     function is not in sight, or writes into what it is given."""
-    for file in program.sources:
-        for node in bindings.every_node(program.sources, file):
-            if isinstance(node, ast.FunctionDef) and any(_makes(d, op) for d in node.decorator_list):
-                return tuple(r for r in _registered(program.sources, file, node) if applies(program.sources, r))
+    for file, node in bindings.everywhere(program.sources, ast.FunctionDef):
+        if any(_makes(d, op) for d in node.decorator_list):
+            return tuple(r for r in _registered(program.sources, file, node) if applies(program.sources, r))
     return ()
 
 
@@ -113,7 +112,7 @@ def written_backward(
     values, left = open_gradients(names, plain, [i for i, k in enumerate(kinds) if k == "Tensor"])
     if not left:
         return ()
-    returned = [n.value for n in walked(forward) if isinstance(n, ast.Return)]
+    returned = [n.value for n in each(forward, ast.Return)]
     counts = {len(v.elts) if isinstance(v, ast.Tuple) else 1 for v in returned}
     return to_finish(
         bindings.frame_of(program.sources, file, forward, "forward"),
@@ -129,7 +128,7 @@ def written_backward(
 def _given(sources: SourceTexts, frame: Frame | None) -> list[ast.expr]:
     """What ``apply`` is given where it was called."""
     call = bindings.call_at(sources, frame)
-    inner = [n for n in walked(call) if isinstance(n, ast.Call) and last_word(n.func) == "apply"] if call else []
+    inner = [n for n in each(call, ast.Call) if last_word(n.func) == "apply"]
     return inner[0].args if len(inner) == 1 else []
 
 

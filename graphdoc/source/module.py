@@ -187,8 +187,7 @@ def each(root: ast.AST | None, /, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
 
 def values_of(root: ast.AST | None, name: str) -> list[ast.expr]:
     """What the assignments in a piece of code give to a name, or to what is spelled so: ``x``, ``self.state``."""
-    given = (n for n in walked(root) if isinstance(n, ast.Assign)) if root is not None else ()
-    return [n.value for n in given if any(key(t) == name for t in n.targets)]
+    return [n.value for n in each(root, ast.Assign) if any(key(t) == name for t in n.targets)]
 
 
 def parsed(text: str) -> ast.Module | None:
