@@ -93,13 +93,15 @@ def forward_of(sources: SourceTexts, file: str, backward: ast.FunctionDef) -> as
 
 def forwards_without_backward(sources: SourceTexts, name: str) -> list[tuple[str, ast.FunctionDef]]:
     """The forward, with its file, of each class of this name that has neither ``backward`` nor ``vjp``."""
-    found = []
+    found = _methods_of(sources, name)
+    return [(file, m["forward"]) for file, m in found if "forward" in m and not m.keys() & {"backward", "vjp"}]
+
+
+def _methods_of(sources: SourceTexts, name: str) -> Iterator[tuple[str, dict[str, ast.FunctionDef]]]:
+    """The methods by their names, and the file, of each class of this name."""
     for file, node in bindings.everywhere(sources, ast.ClassDef):
         if node.name == name:
-            methods = {n.name: n for n in node.body if isinstance(n, ast.FunctionDef)}
-            if "forward" in methods and not methods.keys() & {"backward", "vjp"}:
-                found.append((file, methods["forward"]))
-    return found
+            yield file, {n.name: n for n in node.body if isinstance(n, ast.FunctionDef)}
 
 
 def inputs_of(forward: ast.FunctionDef, with_ctx: bool = True) -> list[str]:
@@ -364,13 +366,9 @@ def changes_the_gradient_alone(sources: SourceTexts, op: str) -> bool:
         op: the name of the node: that of the class and ``Backward`` (torch/csrc/autograd/python_function.cpp).
     """
     name = op.removesuffix("Backward")
-    for file in sources if name != op else ():
-        for node in bindings.every_node(sources, file):
-            if isinstance(node, ast.ClassDef) and node.name == name:
-                methods = {n.name: n for n in node.body if isinstance(n, ast.FunctionDef)}
-                forward, backward = methods.get("forward"), methods.get("backward")
-                return forward is not None and backward is not None and _hands_on(forward) and not _hands_on(backward)
-    return False
+    _, methods = next(_methods_of(sources, name), ("", {})) if name != op else ("", {})
+    forward, backward = methods.get("forward"), methods.get("backward")
+    return forward is not None and backward is not None and _hands_on(forward) and not _hands_on(backward)
 
 
 def _hands_on(function: ast.FunctionDef) -> bool:
