@@ -394,7 +394,7 @@ def detached_estimator(program: Program) -> tuple[Cut, str] | None:
     Such a sum is ``q``: who adds ``x`` and takes it away wants its gradient.
     """
     spots = {at.extent: cut for cut in program.cuts if cut.reason == "detach" and (at := innermost(cut.stack))}
-    for file in {at[0] for at in spots}:
+    for file in dict.fromkeys(at[0] for at in spots):
         for node in every_node(program.sources, file):
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
                 for kept, other in ((node.left, node.right), (node.right, node.left)):
