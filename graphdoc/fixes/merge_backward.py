@@ -64,6 +64,7 @@ def _merge(source: Source, pairs: list[tuple[ast.Call, ast.stmt]], between: list
     last_call, last = pairs[-1]
     losses = [node.func.value for node, _ in pairs if isinstance(node.func, ast.Attribute)]
     same_name = len({key(loss) for loss in losses}) == 1
+    used = set() if same_name else {n for loss in losses[:-1] for n in reads(loss)}
     edits: list[Edit] = []
     moved: list[ast.stmt] = []
     for statement in between:
@@ -78,7 +79,6 @@ def _merge(source: Source, pairs: list[tuple[ast.Call, ast.stmt]], between: list
             moved.append(statement)
             edits += delete(source, statement)
         else:
-            used = set() if same_name else {n for loss in losses[:-1] for n in reads(loss)}
             check_passed([statement], used, gradients=READS_GRADIENTS | {"step", "zero_grad", "backward"})
     if same_name:
         edits += _accumulate(source, pairs, between, losses[0])

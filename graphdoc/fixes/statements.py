@@ -121,11 +121,13 @@ def _crossed(source: Source, node: ast.stmt, block: list[ast.stmt], index: int, 
 
 def _check(node: ast.stmt, crossed: list[ast.stmt]) -> None:
     """Nothing with effects changes places with what it reads or writes."""
+    read = reads(node)
+    made = set() if _flags(node) else changes(node)
     for other in crossed:
         # What a function that is defined there writes into its own arguments has only their names.
         own = {a.arg for a in each(other, ast.arg)} if isinstance(other, ast.FunctionDef) else ()
-        used = {name for name in reads(node) if name.split(".")[0] not in own}
-        check_passed([other], set() if _flags(other) else used, set() if _flags(node) else changes(node))
+        used = {name for name in read if name.split(".")[0] not in own}
+        check_passed([other], set() if _flags(other) else used, made)
         if all(calls_method(n, "step", "zero_grad") for n in (node, other)):
             raise CannotFix("a step or a `zero_grad()` in between would change places with it")
 
