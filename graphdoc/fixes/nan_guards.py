@@ -26,7 +26,7 @@ def guard_operand(sources: Sources, args: Args) -> list[Edit]:
     """
     source, node = expression(sources, required(args, "place"))
     guard = str(required(args, "guard"))
-    operand = operand_of(node, str(args.get("function", "")), module_names(source))
+    operand = operand_of(node, module_names(source), str(args.get("function", "")))
     if operand is None:
         raise CannotFix("what the function is given does not stand in its own words there")
     if guard.startswith("clamp(") and _clamped_by_numbers(operand):
@@ -69,7 +69,7 @@ def where_twice(sources: Sources, args: Args) -> list[Edit]:
     edits: list[Edit] = []
     for branch in branches:
         source, node = expression(sources, branch["place"])
-        operand = operand_of(node, str(branch.get("function", "")), module_names(source))
+        operand = operand_of(node, module_names(source), str(branch.get("function", "")))
         if operand is None:
             raise CannotFix("what the branch is given does not stand in its own words there")
         where, taken = _choice(source, node)
@@ -180,7 +180,7 @@ def spread_diagonal(sources: Sources, args: Args) -> list[Edit]:
         jitter: the source of the distance between two elements that are added to the diagonal.
     """
     source, node = expression(sources, required(args, "place"))
-    matrix, owner = operand_of(node, modules=module_names(source)), source.node_owner(node)
+    matrix, owner = operand_of(node, module_names(source)), source.node_owner(node)
     if matrix is None or owner is None or is_compound(owner) or source.runs_apart(node, owner):
         raise CannotFix("the matrix has no name, and cannot be given one there")
     named = isinstance(matrix, ast.Name)
@@ -206,7 +206,7 @@ def log_sum_exp(sources: Sources, args: Args) -> list[Edit]:
         place: the exponential.
     """
     source, node = expression(sources, required(args, "place"))
-    inner = operand_of(node, modules=module_names(source))
+    inner = operand_of(node, module_names(source))
     total, dim = _sum_around(source, node)
     if inner is None or total is None or dim is None:
         raise CannotFix("the exponentials are not summed in the same expression")

@@ -323,7 +323,7 @@ class Trouble:
         """The source text of what the function was given: ``1 - p`` of ``torch.log(1 - p)``; empty if not plain."""
         node = parse_expression(self.code(birth))
         modules = module_names(source_at(self.sources, birth.place))
-        found = operand_of(node, birth.operation, modules) if node is not None else None
+        found = operand_of(node, modules, birth.operation) if node is not None else None
         return " ".join(ast.unparse(found).split()) if found is not None else ""
 
     def name(self, birth: Birth) -> str:

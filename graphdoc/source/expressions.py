@@ -29,11 +29,11 @@ def position_of(operation: str) -> int:
     return _LATER.get(operation, (0,))[0]
 
 
-def operand_of(node: ast.expr, operation: str = "", modules: Collection[str] = ()) -> ast.expr | None:
+def operand_of(node: ast.expr, modules: Collection[str], operation: str = "") -> ast.expr | None:
     """What a function is given (``x`` of ``torch.log(x)``, ``x.log()``), a division's divisor, a power's base.
 
-    ``operation`` is the function of PyTorch's that ran there, which has its operand elsewhere perhaps; ``modules`` are
-    names that the file imports (``scopes.module_names``).
+    ``modules`` are names that the file imports (``scopes.module_names``); ``operation`` is the function of PyTorch's
+    that ran there, which has its operand elsewhere perhaps.
     """
     if isinstance(node, ast.BinOp):
         return node.right if isinstance(node.op, _DIVIDES) else node.left if isinstance(node.op, ast.Pow) else None
@@ -69,7 +69,7 @@ def _is_self(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id == "self"
 
 
-def is_module(node: ast.expr, modules: Collection[str] = ()) -> bool:
+def is_module(node: ast.expr, modules: Collection[str]) -> bool:
     """Whether an expression reads as a module of functions: ``torch``, ``torch.nn.functional``, ``F``."""
     text = ast.unparse(node)
     if isinstance(node, ast.Name | ast.Attribute) and text.split(".")[0] in modules:
