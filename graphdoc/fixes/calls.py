@@ -1,4 +1,4 @@
-"""Another call, or other arguments of a call; and flags that are set."""
+"""Another call, other arguments of a call, or a name for what it gives; and flags that are set."""
 
 from __future__ import annotations
 

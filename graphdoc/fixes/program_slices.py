@@ -1,4 +1,4 @@
-"""Which statements of a block a value goes through: from what computes it to the backward call that needs it."""
+"""Statements of a block: those that a value goes through up to its backward call, and those that another may pass."""
 
 from __future__ import annotations
 
