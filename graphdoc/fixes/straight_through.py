@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, kind, last_name, required
 from graphdoc.source.edits import Piece, copied, insert_before, write, written
+from graphdoc.source.expressions import is_module
 from graphdoc.source.places import Edit
-from graphdoc.source.scopes import fresh_name, torch_name
+from graphdoc.source.scopes import fresh_name, module_names, torch_name
 
 _FLAT = {"round", "floor", "ceil", "trunc", "sign", "sgn", "fix"}
 _SINGLE = ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Return | ast.Expr
@@ -24,7 +26,7 @@ def straight_through(sources: Sources, args: Args) -> list[Edit]:
     name = last_name(node)
     if name not in _FLAT:
         raise CannotFix(f"{name or 'what is called'} is no rounding that is written out")
-    value = _rounded(node)
+    value = _rounded(node, module_names(source))
     if isinstance(value, ast.Name) or (isinstance(value, ast.Attribute) and isinstance(value.value, ast.Name)):
         return [write(source, node, "{x} + ({call} - {x}).detach()", x=value, call=node)]
     owner = source.node_owner(node)
@@ -38,10 +40,10 @@ def straight_through(sources: Sources, args: Args) -> list[Edit]:
     ]
 
 
-def _rounded(node: ast.Call) -> ast.expr:
+def _rounded(node: ast.Call, modules: Collection[str]) -> ast.expr:
     """The tensor that the call rounds."""
     owner = node.func.value if isinstance(node.func, ast.Attribute) else None
-    if isinstance(owner, ast.Name) and owner.id in ("torch", "np", "numpy"):
+    if owner is not None and is_module(owner, modules):
         owner = None
     value = owner or (node.args[0] if node.args and not isinstance(node.args[0], ast.Starred) else None)
     if value is None:

@@ -46,6 +46,12 @@ FIXED = [
         "import torch as th\ny = th.log(p.clamp_min(1e-12))\n",
     ),
     (
+        "straight_through",
+        "import torch as th\ny = «th.round(x)» * w\n",
+        {},
+        "import torch as th\ny = (x + (th.round(x) - x).detach()) * w\n",
+    ),
+    (
         "soften_comparison",
         "import torch as th\ny = («p > t»).float()\n",
         {"width": "WIDTH"},
