@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import textwrap
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+import torch
 from observed import run, script
 
 from graphdoc.capture.whatif.answers import Answers
+from graphdoc.capture.whatif.left_out import LeftOut
 from graphdoc.diagnose import findings_for
 from graphdoc.evidence import GRADIENTS, Evidence
 from graphdoc.story.gradients import gradients
@@ -435,3 +438,13 @@ def test_many_jumps_are_a_slope_that_no_gradient_knows(slope: float, second: boo
     look: dict[str, Any] = {"own": own, "answers": [{"answer": "another", "line": 4, "slope": slope, "gradient": 1.0}]}
     Answers.doubt_jumps(look, [{"line": 4, "second": second}])
     assert (look["answers"][0]["answer"] == "another") == still
+
+
+def test_a_result_is_not_read_where_a_tensor_before_it_had_its_id() -> None:
+    """A tensor that ends gives its id to the next one that is made."""
+    leaf = torch.ones(2, requires_grad=True)
+    with LeftOut(cast(Any, SimpleNamespace(parameters=[leaf])), {0}, ".") as look:
+        for _ in range(4):
+            torch.ones(2).neg()
+            leaf.mul(2.0)
+    assert len(look.told()) == 4

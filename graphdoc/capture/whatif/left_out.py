@@ -36,13 +36,14 @@ class LeftOut(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        given = {id(t) for t in tensors_in((args, kwargs or {}))}
+        ids = {id(t) for t in tensors_in((args, kwargs or {}))}
+        given = ids & self._made.keys()  # any other tensor may end, and give its id to a result that nothing reads
         name = getattr(func, "__name__", "")
         if name in ("backward", "grad"):
             self._used |= given
         elif name != "__get__":
             self._read |= given
-        if given & self._leaves or not given.isdisjoint(self._made):
+        if given or ids & self._leaves:
             for made in tensors_in(result):
                 if made.grad_fn is not None and id(made) not in self._made:
                     for ident in given:
