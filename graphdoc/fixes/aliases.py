@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.source.edits import insert_before
-from graphdoc.source.module import Function, Loop, Source, each
-from graphdoc.source.paths import is_path, targets_of, without_subscripts
+from graphdoc.source.module import Source
+from graphdoc.source.paths import is_name, is_path, targets_of, without_subscripts
 from graphdoc.source.places import Edit
-from graphdoc.source.scopes import is_rebindable, iterated, parameters, scope_of
+from graphdoc.source.scopes import is_read_later, is_rebindable, is_torchs, iterated, parameters, scope_of
 
 # What gives another look at the same memory. ``contiguous`` and ``to`` may; they count, since a write may reach the
 # base through them.
@@ -47,14 +47,14 @@ def refuse_lost(source: Source, at: ast.stmt, target: ast.expr) -> None:
         function = source.node_function(at)
         if function is None or name not in parameters(function) or _rebound(source, at, name, function):
             return
-        if not read_after(source, at, name, None):
+        if not is_read_later(source, at, name):
             raise CannotFix(f"{function.name} is called for what it writes into {name}: a copy would be lost")
         return
-    if read_after(source, at, name, bound.statement if bound.looped else None):
+    if is_read_later(source, at, name, bound.statement if bound.looped else None):
         return
     if bound.looped:
         raise CannotFix(f"{name} is a loop's own name: a new tensor under it would be lost")
-    if bound.base is not None and (not isinstance(bound.base, ast.Name) or read_after(source, at, bound.base.id, None)):
+    if bound.base is not None and (not isinstance(bound.base, ast.Name) or is_read_later(source, at, bound.base.id)):
         base = source.segment(bound.base)
         raise CannotFix(f"{name} is a view of {base}, which is what is used afterwards: a new tensor is lost")
 
@@ -63,7 +63,7 @@ def base_read_after(source: Source, at: ast.stmt, name: str) -> str:
     """The tensor that a name is a part of, where that is read behind the write as well: it would not see the write."""
     bound = view_binding(source, at, name)
     base = bound.base if bound is not None else None
-    return base.id if isinstance(base, ast.Name) and base.id != name and read_after(source, at, base.id, None) else ""
+    return base.id if isinstance(base, ast.Name) and base.id != name and is_read_later(source, at, base.id) else ""
 
 
 def view_binding(source: Source, at: ast.stmt, name: str) -> Binding | None:
@@ -80,45 +80,19 @@ def view_binding(source: Source, at: ast.stmt, name: str) -> Binding | None:
             continue
         if source.node_function(node) is not source.node_function(at):
             continue
-        if any(isinstance(t, ast.Name) and t.id == name for t in targets_of(node)) and (
+        if any(is_name(t, name) for t in targets_of(node)) and (
             best is None or source.span(node)[0] > source.span(best)[0]
         ):
             best = node
     if isinstance(best, ast.For | ast.AsyncFor):
         given = iterated(best.target, best.iter, name)
-        base = _base(given) if given is not None else None
+        base = _base(source, given) if given is not None else None
         return Binding(best, base, True)
     value = getattr(best, "value", None)
     if best is None or value is None:
         return None
-    base = _base(_matching(best, value, name))
+    base = _base(source, _matching(best, value, name))
     return Binding(best, base, False) if base is not None else None
-
-
-def read_after(source: Source, at: ast.stmt, name: str, within: ast.AST | None) -> bool:
-    """Whether a name is read behind a statement, or before it in a loop that comes round to there.
-
-    ``within`` is a loop that binds the name anew in each round: only what that loop reads counts.
-    """
-    scope = within if within is not None else scope_of(source, at)
-    end = source.span(at)[1]
-    above = list(source.node_ancestors(at))
-    inner = above if within is None else above[: above.index(within)]
-    loops = [a for a in inner if isinstance(a, Loop)]
-    inside = {id(n) for n in ast.walk(at)}
-    for node in each(scope, ast.Name):
-        if node.id != name or not isinstance(node.ctx, ast.Load):
-            continue
-        if id(node) in inside:
-            # ``x += f(x)`` reads it for itself; what a return or an assignment takes is another matter.
-            if isinstance(at, ast.Return):
-                return True
-            continue
-        if source.span(node)[0] > end or any(loop in source.node_ancestors(node) for loop in loops):
-            return True
-        if any(isinstance(a, Function | ast.Lambda) and a not in above for a in source.node_ancestors(node)):
-            return True
-    return False
 
 
 def _rebound(source: Source, at: ast.stmt, name: str, function: ast.AST) -> bool:
@@ -136,16 +110,16 @@ def _matching(statement: ast.stmt, value: ast.expr, name: str) -> ast.expr:
     for target in getattr(statement, "targets", ()):
         if isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
             for t, v in zip(target.elts, value.elts, strict=False):
-                if isinstance(t, ast.Name) and t.id == name:
+                if is_name(t, name):
                     return v
     return value
 
 
-def _base(node: ast.expr) -> ast.expr | None:
+def _base(source: Source, node: ast.expr) -> ast.expr | None:
     """The path behind ``x[0]``, ``x.view(-1)``, ``x.T`` or ``torch.chunk(x, 2)``; None where there is none."""
     while True:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in VIEWS:
-            library = isinstance(node.func.value, ast.Name) and node.func.value.id in ("torch", "th")
+            library = is_torchs(source, node.func.value)
             if library and not node.args:
                 return None
             node = node.args[0] if library else node.func.value

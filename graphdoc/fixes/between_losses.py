@@ -14,6 +14,7 @@ from graphdoc.source.edits import copied, write
 from graphdoc.source.module import Source, each
 from graphdoc.source.paths import key, plain_names, stands_at
 from graphdoc.source.places import Copied, Edit, Place
+from graphdoc.source.scopes import stands_for
 
 # What is read off a tensor and carries no graph.
 _PLAIN = frozenset({"shape", "size", "dtype", "device", "ndim", "dim", "numel", "item", "detach", "data", "tolist"})
@@ -160,10 +161,6 @@ def _bound(node: ast.stmt) -> set[str]:
     return {key(node.target)} if isinstance(node, ast.AugAssign) else binds(node)
 
 
-# Functions of these give no value that a parameter of the program takes part in, but for those given to them.
-_LIBRARIES = frozenset({"torch", "F", "functional", "math", "np", "numpy"})
-
-
 @dataclass(frozen=True)
 class _Made:
     """A statement that computes a name from the constants by a call, and its place in the tuple that the call gives."""
@@ -235,7 +232,7 @@ def _made(sources: Sources, args: Args) -> tuple[Source, dict[str, list[_Made]],
         if isinstance(value, ast.Name | ast.Attribute):  # the same tensor under another name
             constants |= binds(node)
             continue
-        if not isinstance(value, ast.Call) or not _may_be_network(value, constants):
+        if not isinstance(value, ast.Call) or not _may_be_network(source, value, constants):
             continue
         if trained and not (_may_train(value, trained) if lines is None else stands_at(node, lines)):
             constants |= binds(node)
@@ -278,11 +275,12 @@ def _may_train(call: ast.Call, trained: set[str]) -> bool:
     return bool((parts - {"self"}) & trained)
 
 
-def _may_be_network(call: ast.Call, constants: set[str]) -> bool:
+def _may_be_network(source: Source, call: ast.Call, constants: set[str]) -> bool:
+    """A library's function gives no value that a parameter takes part in, but for those that are given to it."""
     root: ast.expr = call.func
     while isinstance(root, ast.Attribute | ast.Subscript) and key(root) not in constants:
         root = root.value
-    return key(root) not in constants | _LIBRARIES
+    return key(root) not in constants and stands_for(source, root).split(".")[0] not in ("torch", "math", "numpy")
 
 
 def _again(source: Source, made: _Made, constants: set[str]) -> Copied:

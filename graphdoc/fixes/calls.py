@@ -7,7 +7,7 @@ import ast
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, kind, required, statement
 from graphdoc.source.edits import drop_arguments, drop_parameter, instead, rename, set_keyword, wrap, write, written
 from graphdoc.source.module import Function, Source
-from graphdoc.source.paths import last_word, weights_of
+from graphdoc.source.paths import is_name, last_word, weights_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for
 
@@ -235,7 +235,7 @@ def _without_output(source: Source, function: ast.FunctionDef | ast.AsyncFunctio
     a = function.args
     given = [*a.posonlyargs, *a.args]
     method = isinstance(source.parents.get(function), ast.ClassDef) and not any(
-        isinstance(d, ast.Name) and d.id == "staticmethod" for d in function.decorator_list
+        is_name(d, "staticmethod") for d in function.decorator_list
     )
     own = given[1:] if method else given
     rest = a.vararg.arg if a.vararg is not None and len(own) in (1, 2) else None
@@ -243,7 +243,7 @@ def _without_output(source: Source, function: ast.FunctionDef | ast.AsyncFunctio
         raise CannotFix("the hook does not take exactly a module, its inputs and its output")
     output = rest or own[2].arg
     for node in ast.walk(function):
-        if isinstance(node, ast.Name) and node.id == output:
+        if is_name(node, output):
             raise CannotFix(f"the hook uses {output}, which a pre-hook is not given")
         if isinstance(node, ast.Return) and node.value is not None:
             raise CannotFix("the hook returns something, which a pre-hook would put in the place of the inputs")

@@ -18,12 +18,12 @@ from graphdoc.source.edits import (
     write,
     written,
 )
-from graphdoc.source.effects import DRAWS, TAKES, another_each_time, calls_of
+from graphdoc.source.effects import DRAWS, TAKES, another_each_time
 from graphdoc.source.layout import first_statement
 from graphdoc.source.module import Function, Source, each
-from graphdoc.source.paths import key, last_word, plain_names, same, targets_of
+from graphdoc.source.paths import is_name, key, last_word, plain_names, same, targets_of
 from graphdoc.source.places import Copied, Edit, Text
-from graphdoc.source.scopes import bound_names, imported_as, parameters
+from graphdoc.source.scopes import bound_names, parameters, stands_for
 
 
 @dataclass
@@ -91,7 +91,7 @@ def _plan(found: list[tuple[Source, ast.stmt]]) -> _Plan:
     owner = source.parents.get(origin) if origin is not None else None
     if origin is None or isinstance(origin, ast.Lambda) or not isinstance(owner, ast.ClassDef):
         raise CannotFix("the value is not computed in a method of a class")
-    if not parameters(origin) or any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in origin.decorator_list):
+    if not parameters(origin) or any(is_name(d, "staticmethod") for d in origin.decorator_list):
         raise CannotFix("the method has no self")
     plan = _Plan(source, owner, origin, parameters(origin)[0])
     for other, node in found:
@@ -122,11 +122,7 @@ def _take(plan: _Plan, node: ast.stmt) -> None:
     local = bound_names(plan.origin) - {plan.me} - inner
     read = (n for n in each(node.value, ast.Name) if id(n) not in staying)
     for name in dict.fromkeys(n.id for n in read if n.id in local):
-        bindings = [
-            s
-            for s in plan.origin.body
-            if any(isinstance(t, ast.Name) and t.id == name for t in targets_of(s)) and s is not node
-        ]
+        bindings = [s for s in plan.origin.body if any(is_name(t, name) for t in targets_of(s)) and s is not node]
         if name in parameters(plan.origin):
             if bindings:
                 raise CannotFix(f"{name} is assigned again in {plan.origin.name}")
@@ -144,11 +140,11 @@ def _leaf_within(plan: _Plan, node: ast.Assign | ast.AnnAssign) -> ast.Call | No
     Raises:
         CannotFix: there are several, or each call would draw another one.
     """
-    found = [c for c in calls_of(node) if last_word(c.func) == "Parameter"]
+    found = [c for c in each(node, ast.Call) if last_word(c.func) == "Parameter"]
     what = "parameter" if found else "drawn"
     found = found or taking_calls(node)
     inside = {id(n) for c in found for n in ast.walk(c)}
-    others = [c for c in calls_of(node) if id(c) not in inside]
+    others = [c for c in each(node, ast.Call) if id(c) not in inside]
     if taking := next((c for c in others if last_word(c.func) in DRAWS | TAKES), None):
         raise CannotFix(f"each call would get another one from {last_word(taking.func)}()")
     if what == "drawn" and any(runs_later(plan.source, c) for c in found):
@@ -171,7 +167,7 @@ def _keep(plan: _Plan, name: str) -> None:
     if name in plan.given:
         return
     for s in plan.origin.body:
-        if isinstance(s, ast.Assign) and isinstance(s.value, ast.Name) and s.value.id == name:
+        if isinstance(s, ast.Assign) and is_name(s.value, name):
             for attribute in _attributes_set(s, plan.me):
                 if _set_in(plan, attribute) == 1:
                     plan.given[name] = attribute
@@ -189,7 +185,7 @@ def _builds(source: Source, value: ast.expr) -> bool:
     if not isinstance(value, ast.Call):
         return False
     name = last_word(value.func)
-    if imported_as(source, f"torch.distributions.{name}", value) == key(value.func):
+    if stands_for(source, value.func).startswith("torch.distributions."):
         return False
     return name.lstrip("_")[:1].isupper()
 

@@ -21,7 +21,7 @@ from graphdoc.source.edits import delete, drop_arguments, insert_after, rename, 
 from graphdoc.source.module import Source, each
 from graphdoc.source.paths import key, last_word, words
 from graphdoc.source.places import Edit
-from graphdoc.source.scopes import imported_as, name_for
+from graphdoc.source.scopes import name_for, stands_for
 
 _WRAPPERS = words("float int Variable tensor as_tensor from_numpy asarray array Tensor FloatTensor stop_gradient")
 _METHODS = frozenset(
@@ -100,8 +100,8 @@ def _of_numbers_alone(source: Source, node: ast.expr) -> list[Edit]:
     if not isinstance(above, ast.Call) or last_name(above) not in _SCALED:
         return []
     name = last_name(above)
-    written = imported_as(source, f"torch.{name}", above)
-    if written is None or written != ast.unparse(above.func) or any(isinstance(a, ast.Starred) for a in above.args):
+    written = ast.unparse(above.func)
+    if stands_for(source, above.func) != f"torch.{name}" or any(isinstance(a, ast.Starred) for a in above.args):
         return []
     names, template = _SCALED[name]
     given: dict[str, ast.expr] = dict(zip(names, above.args, strict=False))
@@ -138,7 +138,7 @@ def _up_to_a_tensor(source: Source, node: ast.expr) -> list[Edit]:
 
 
 def _is_numpy(source: Source, node: ast.Call) -> bool:
-    return imported_as(source, f"numpy.{last_name(node)}", node) == ast.unparse(node.func)
+    return stands_for(source, node.func) == f"numpy.{last_name(node)}"
 
 
 def _gradient_kept(sources: Sources, source: Source, owner: ast.stmt, top: ast.expr) -> list[Edit]:
@@ -259,7 +259,7 @@ def torch_instead_of_numpy(sources: Sources, args: Args) -> list[Edit]:
     """
     source, node = call(sources, required(args, "place"))
     name = last_name(node)
-    of_math = imported_as(source, f"math.{name}", node) == ast.unparse(node.func)
+    of_math = stands_for(source, node.func) == f"math.{name}"
     if not (of_math or _is_numpy(source, node)) or not node.args or isinstance(node.args[0], ast.Starred):
         raise CannotFix("the call is no function of NumPy's that torch has too")
     if any(k.arg != "axis" for k in node.keywords):

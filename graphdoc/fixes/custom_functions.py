@@ -22,7 +22,7 @@ from graphdoc.source.edits import (
 )
 from graphdoc.source.layout import first_statement
 from graphdoc.source.module import Function, Source, each, values_of
-from graphdoc.source.paths import key, last_word, targets_of
+from graphdoc.source.paths import is_name, key, last_word, targets_of
 from graphdoc.source.places import Below, Copied, Edit, Text
 from graphdoc.source.scopes import bound_names, own_nodes
 
@@ -206,7 +206,7 @@ def _keeps(node: ast.stmt) -> bool:
 def _kept(source: Source, node: ast.stmt) -> Copied:
     """A statement of ``__init__`` as it stands in ``forward``."""
     if isinstance(node, ast.Assign) and all(
-        isinstance(t, ast.Attribute) and isinstance(t.value, ast.Name) and t.value.id == "self" for t in node.targets
+        isinstance(t, ast.Attribute) and is_name(t.value, "self") for t in node.targets
     ):
         own = [n for n in each(node, ast.Name) if n.id == "self"]
         return copied(source, node, [rename(source, n, "ctx") for n in own])
@@ -249,7 +249,7 @@ def uses_of(sources: Sources, function: ast.ClassDef) -> Iterator[tuple[Source, 
     own = {id(n) for n in ast.walk(function)}
     for source in sources.values():
         for node in ast.walk(source.tree) if source.tree is not None else ():
-            name = isinstance(node, ast.Name) and node.id == function.name and isinstance(node.ctx, ast.Load)
+            name = is_name(node, function.name) and isinstance(node.ctx, ast.Load)
             attribute = isinstance(node, ast.Attribute) and node.attr == function.name
             if isinstance(node, ast.Name | ast.Attribute) and (name or attribute) and id(node) not in own:
                 yield source, node
@@ -367,7 +367,7 @@ def _plain_class(source: Source, state: str, name: str, methods: list[ast.Functi
         if gone and len(method.body) == 1:
             raise CannotFix("__init__ keeps nothing")
         left = [n for s in method.body if s not in gone for n in ast.walk(s)]
-        if any(isinstance(n, ast.Name) and n.id == name for n in left):
+        if any(is_name(n, name) for n in left):
             raise CannotFix(f"{method.name} names the class itself")
         texts += ["", copied(source, method, [e for s in gone for e in delete(source, s)])]
     return below(written(source, f"class {state}:"), texts[1:])

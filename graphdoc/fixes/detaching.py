@@ -13,7 +13,15 @@ from graphdoc.source.effects import method_of
 from graphdoc.source.module import Source, each
 from graphdoc.source.paths import key, parse_expression, plain_names, same, targets_of, words
 from graphdoc.source.places import Edit
-from graphdoc.source.scopes import fresh_name, imported_as, is_rebindable, iterated, own_nodes, scope_of, torch_name
+from graphdoc.source.scopes import (
+    fresh_name,
+    is_rebindable,
+    iterated,
+    own_nodes,
+    scope_of,
+    stands_for,
+    torch_name,
+)
 
 # Reading these takes no gradient along.
 _METADATA = words("shape dtype device ndim size dim numel layout is_cuda requires_grad grad data detach")
@@ -367,7 +375,7 @@ def _is_list(source: Source, value: ast.expr) -> bool:
         return False
     if isinstance(value.func, ast.Name) and value.func.id in ("list", "tuple", "sorted"):
         return True
-    if key(value.func) in ("torch.autograd.grad", imported_as(source, "torch.autograd.grad", value)):
+    if stands_for(source, value.func) == "torch.autograd.grad":
         return True
     return isinstance(value.func, ast.Attribute) and value.func.attr in _SEVERAL
 

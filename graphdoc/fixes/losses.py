@@ -8,9 +8,9 @@ from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, 
 from graphdoc.fixes.structures import convert_expression
 from graphdoc.source.edits import copied, insert_after, insert_before, write, written
 from graphdoc.source.module import Source, each
-from graphdoc.source.paths import is_path, parse_expression, plain_names, same, targets_of
+from graphdoc.source.paths import is_name, is_path, parse_expression, plain_names, same, targets_of
 from graphdoc.source.places import Edit
-from graphdoc.source.scopes import fresh_name, name_for, own_nodes, scope_of
+from graphdoc.source.scopes import fresh_name, is_torchs, name_for, own_nodes, scope_of
 
 _CALLS = {"backward": ("tensors", "grad_tensors", 1), "grad": ("outputs", "grad_outputs", 2)}
 """For each function of ``torch.autograd``: what is differentiated, what weighs its elements, and where that stands."""
@@ -97,7 +97,7 @@ def log_prob_surrogate(sources: Sources, args: Args) -> list[Edit]:
     if there is not source or scope_of(source, backward) is not scope_of(source, draw):
         raise CannotFix("the draw and the loss stand in different functions")
     loss = _loss(source, backward)
-    terms = _terms(loss)
+    terms = _terms(source, loss)
     if any(_acts(value, sample) for value in _values(source, terms, loss)):
         raise CannotFix(f"the loss counts with {sample} itself")
     edits: list[Edit] = []
@@ -143,14 +143,14 @@ def _loss(source: Source, backward: ast.Call) -> ast.expr:
     return last.value
 
 
-def _terms(loss: ast.expr) -> ast.expr:
+def _terms(source: Source, loss: ast.expr) -> ast.expr:
     """What the loss reduces: ``x`` of ``-x.mean()``; the loss itself, without its sign, where it reduces nothing."""
     found: list[ast.expr] = []
     todo: list[ast.AST] = [loss]
     while todo:
         node = todo.pop()
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _REDUCTIONS:
-            if isinstance(node.func.value, ast.Name) and node.func.value.id == "torch":
+            if is_torchs(source, node.func.value):
                 if len(node.args) == 1 and not node.keywords:
                     found.append(node.args[0])
                     continue
@@ -177,7 +177,7 @@ def _values(source: Source, terms: ast.expr, loss: ast.expr) -> list[ast.expr]:
             seen.add(name)
             for s in own_nodes(scope) if scope is not None else ():
                 given = getattr(s, "value", None)
-                binds = any(isinstance(t, ast.Name) and t.id == name for t in targets_of(s))
+                binds = any(is_name(t, name) for t in targets_of(s))
                 if isinstance(given, ast.expr) and binds and getattr(s, "lineno", 0) <= loss.lineno:
                     values.append(given)
     return values

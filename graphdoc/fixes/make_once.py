@@ -13,7 +13,7 @@ import ast
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, statement
 from graphdoc.source.edits import add_argument, add_members, copied, delete, insert_after, insert_before, write
 from graphdoc.source.module import Function, Loop, Source
-from graphdoc.source.paths import names_read, plain_names
+from graphdoc.source.paths import is_name, names_read, plain_names
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import bound_names
 
@@ -81,8 +81,7 @@ def _only_call(source: Source, function: Function) -> ast.Call:
     named = [
         n
         for n in ast.walk(source.tree or ast.Module([], []))
-        if (isinstance(n, ast.Name) and n.id == function.name)
-        or (isinstance(n, ast.Attribute) and n.attr == function.name)
+        if is_name(n, function.name) or (isinstance(n, ast.Attribute) and n.attr == function.name)
     ]
     call = source.parents.get(named[0]) if len(named) == 1 else None
     if not isinstance(call, ast.Call) or call.func is not named[0]:

@@ -6,12 +6,12 @@ import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, kind, place, required, statement
 from graphdoc.source.edits import Piece, copied, insert_before, rename, set_keyword, write, written
-from graphdoc.source.expressions import operand_of
+from graphdoc.source.expressions import is_number, name_of, operand_of
 from graphdoc.source.layout import is_compound
 from graphdoc.source.module import Source, each
-from graphdoc.source.paths import last_word
+from graphdoc.source.paths import key, last_word
 from graphdoc.source.places import Edit
-from graphdoc.source.scopes import fresh_name, module_names, torch_name
+from graphdoc.source.scopes import fresh_name, imported_as, is_torchs, stands_for, torch_name
 
 
 @kind("guard_operand", keeps_finite=True)
@@ -26,32 +26,22 @@ def guard_operand(sources: Sources, args: Args) -> list[Edit]:
     """
     source, node = expression(sources, required(args, "place"))
     guard = str(required(args, "guard"))
-    operand = operand_of(node, module_names(source), str(args.get("function", "")))
+    operand = operand_of(source, node, str(args.get("function", "")))
     if operand is None:
         raise CannotFix("what the function is given does not stand in its own words there")
-    if guard.startswith("clamp(") and _clamped_by_numbers(operand):
-        assert isinstance(operand, ast.Call) and isinstance(operand.func, ast.Attribute)
-        inner = operand.func.value if not _from_torch(operand) else operand.args[0]
+    inner = _clamped_by_numbers(source, operand) if guard.startswith("clamp(") else None
+    if inner is not None:
         return [write(source, operand, f"{{inner}}.{guard}", inner=inner)]
     return [write(source, operand, f"{{operand}}.{guard}", operand=operand)]
 
 
-def _clamped_by_numbers(node: ast.expr) -> bool:
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-        return False
-    bounds = [*node.args[_from_torch(node) :], *(k.value for k in node.keywords)]
-    return node.func.attr in ("clamp", "clip") and len(bounds) == 2 and all(_is_number(b) for b in bounds)
-
-
-def _from_torch(node: ast.Call) -> bool:
-    function = node.func
-    return isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == "torch"
-
-
-def _is_number(node: ast.expr) -> bool:
-    if isinstance(node, ast.UnaryOp):
-        node = node.operand
-    return isinstance(node, ast.Constant) and isinstance(node.value, int | float)
+def _clamped_by_numbers(source: Source, node: ast.expr) -> ast.expr | None:
+    """What ``x.clamp(0, 1)`` or ``torch.clip(x, 0, 1)`` keeps between two numbers; None for anything else."""
+    if name_of(node) not in ("clamp", "clip") or not isinstance(node, ast.Call):
+        return None
+    inner = operand_of(source, node)
+    bounds = [v for v in (*node.args, *(k.value for k in node.keywords)) if v is not inner]
+    return inner if len(bounds) == 2 and all(is_number(b) for b in bounds) else None
 
 
 @kind("where_twice")
@@ -69,14 +59,15 @@ def where_twice(sources: Sources, args: Args) -> list[Edit]:
     edits: list[Edit] = []
     for branch in branches:
         source, node = expression(sources, branch["place"])
-        operand = operand_of(node, module_names(source), str(branch.get("function", "")))
+        operand = operand_of(source, node, str(branch.get("function", "")))
         if operand is None:
             raise CannotFix("what the branch is given does not stand in its own words there")
         where, taken = _choice(source, node)
         condition = where.args[0]
         if any(isinstance(n, ast.Call) and ast.dump(n) == ast.dump(where) for n in ast.walk(operand)):
             raise CannotFix("the branch has a choice of its own")
-        template = f"torch.where({'{condition}' if taken else '~{condition}'}, {{operand}}, {branch['safe']})"
+        torch = imported_as(source, "torch", node) or "torch"
+        template = f"{torch}.where({'{condition}' if taken else '~{condition}'}, {{operand}}, {branch['safe']})"
         new = write(source, operand, template, condition=condition, operand=operand)
         if not any(new.at and e.at and (e.at.holds(new.at) or new.at.holds(e.at)) for e in edits if e.file == new.file):
             edits.append(new)
@@ -103,7 +94,8 @@ def _by_input(sources: Sources, branches: list[Args]) -> list[Edit]:
             return []
         name = ast.unparse(condition.left)
         chosen = (f"{name}, {safe}", f"{safe}, {name}")[not taken]
-        value = f"torch.where({source.segment(condition)}, {chosen})"
+        torch = imported_as(source, "torch", node) or "torch"
+        value = f"{torch}.where({source.segment(condition)}, {chosen})"
         own = _own_name(name, argument, value, regions)
         line = f"{own} = {value}"
         if any(line != other and _overlap(region, r) for other, r in regions.items()):
@@ -159,7 +151,7 @@ def _choice(source: Source, node: ast.expr) -> tuple[ast.Call, bool]:
     around: list[tuple[ast.Call, bool]] = []
     named: list[tuple[ast.Call, bool]] = []
     for chosen in each(function or source.tree, ast.Call):
-        if ast.unparse(chosen.func) != "torch.where" or len(chosen.args) != 3:
+        if stands_for(source, chosen.func) != "torch.where" or len(chosen.args) != 3:
             continue
         for number, argument in enumerate(chosen.args[1:]):
             if any(n is node for n in ast.walk(argument)):
@@ -180,7 +172,7 @@ def spread_diagonal(sources: Sources, args: Args) -> list[Edit]:
         jitter: the source of the distance between two elements that are added to the diagonal.
     """
     source, node = expression(sources, required(args, "place"))
-    matrix, owner = operand_of(node, module_names(source)), source.node_owner(node)
+    matrix, owner = operand_of(source, node), source.node_owner(node)
     if matrix is None or owner is None or is_compound(owner) or source.runs_apart(node, owner):
         raise CannotFix("the matrix has no name, and cannot be given one there")
     named = isinstance(matrix, ast.Name)
@@ -206,12 +198,12 @@ def log_sum_exp(sources: Sources, args: Args) -> list[Edit]:
         place: the exponential.
     """
     source, node = expression(sources, required(args, "place"))
-    inner = operand_of(node, module_names(source))
+    inner, torch = operand_of(source, node), torch_name(source, node)
     total, dim = _sum_around(source, node)
     if inner is None or total is None or dim is None:
         raise CannotFix("the exponentials are not summed in the same expression")
     summed = total.func.value if isinstance(total.func, ast.Attribute) else node
-    if ast.unparse(summed) == "torch":
+    if is_torchs(source, summed):
         summed = total.args[0]
     weight = _weight(summed, node)
     exponent, parts = "{inner}", dict[str, Piece](inner=inner, dim=dim)
@@ -221,24 +213,24 @@ def log_sum_exp(sources: Sources, args: Args) -> list[Edit]:
             raise CannotFix("the exponential is not simply weighted and summed")
         softmax = _softmax_behind(source, weight)
         # The logarithm of a softmax has a function of its own, which does not underflow.
-        exponent = ("torch.log({weight})" if softmax is None else "{weight}") + " + {inner}"
+        exponent = (f"{torch.text}.log({{weight}})" if softmax is None else "{weight}") + " + {inner}"
         parts["weight"] = weight
-    new = f"torch.logsumexp({exponent}, dim={{dim}})"
+    new = f"{torch.text}.logsumexp({exponent}, dim={{dim}})"
     outer = source.parents.get(total)
-    logarithm = _logarithm(outer, total)
+    logarithm = _logarithm(source, total)
     also = [rename(source, softmax, "log_softmax")] if softmax is not None else []
     if logarithm is not None:
-        return [write(source, logarithm, new, **parts), *also]
+        return [write(source, logarithm, new, **parts), *also, *torch.edits]
     if not isinstance(outer, ast.Assign) or len(outer.targets) != 1 or not isinstance(outer.targets[0], ast.Name):
         raise CannotFix("the logarithm of the sum is not taken where it can be seen")
     name = outer.targets[0].id
     function = source.node_function(outer) or source.tree
     uses = [n for n in each(function or outer, ast.Name) if n.id == name and n is not outer.targets[0]]
-    logs = [_logarithm_of_name(source, n) for n in uses]
+    logs = [_logarithm(source, n) for n in uses]
     if not uses or any(log is None for log in logs):
         raise CannotFix(f"`{name}` is used for something else than its logarithm")
     logged = [write(source, log, name) for log in logs if log is not None]
-    return [write(source, total, new, **parts), *also, *logged]
+    return [write(source, total, new, **parts), *also, *logged, *torch.edits]
 
 
 def _softmax_behind(source: Source, weight: ast.expr) -> ast.expr | None:
@@ -259,7 +251,7 @@ def _sum_around(source: Source, node: ast.expr) -> tuple[ast.Call | None, ast.ex
     at: ast.AST | None = source.parents.get(node)
     for _ in range(4):
         if isinstance(at, ast.Call) and isinstance(at.func, ast.Attribute) and at.func.attr == "sum":
-            given = [a for a in at.args if ast.unparse(at.func.value) != "torch"] or at.args[1:]
+            given = at.args[is_torchs(source, at.func.value) :]
             given += [k.value for k in at.keywords if k.arg == "dim"]
             return (at, given[0]) if len(given) == 1 and len(at.keywords) <= 1 else (None, None)
         if not isinstance(at, ast.BinOp | ast.Attribute):
@@ -274,18 +266,12 @@ def _weight(summed: ast.expr, node: ast.expr) -> ast.expr | None:
     return summed.left if summed.right is node else summed.right if summed.left is node else None
 
 
-def _logarithm(outer: ast.AST | None, inner: ast.AST) -> ast.Call | None:
-    """``outer`` where it is ``torch.log(inner)``."""
-    good = isinstance(outer, ast.Call) and ast.unparse(outer.func) == "torch.log" and outer.args == [inner]
-    return outer if good and isinstance(outer, ast.Call) else None
-
-
-def _logarithm_of_name(source: Source, name: ast.Name) -> ast.Call | None:
-    outer = source.parents.get(name)
-    if isinstance(outer, ast.Attribute) and outer.attr == "log":
-        call = source.parents.get(outer)
-        return call if isinstance(call, ast.Call) and not call.args else None
-    return _logarithm(outer, name)
+def _logarithm(source: Source, inner: ast.expr) -> ast.Call | None:
+    """The call around an expression where it is ``torch.log(x)`` or ``x.log()``."""
+    outer = source.parents.get(inner)
+    outer = source.parents.get(outer) if isinstance(outer, ast.Attribute) else outer
+    known = isinstance(outer, ast.Call) and name_of(outer) == "log" and operand_of(source, outer) is inner
+    return outer if known and isinstance(outer, ast.Call) and len(outer.args) < 2 else None
 
 
 _COUNTED = ("cross_entropy", "nll_loss")
@@ -325,13 +311,9 @@ def select_known(sources: Sources, args: Args) -> list[Edit]:
     source, owner = statement(sources, required(args, "place"))
     side = args.get("side")
     for node in each(owner, ast.Call):
-        if not isinstance(node.func, ast.Attribute):
+        if stands_for(source, node.func) not in ("torch.nanmean", "torch.nansum") or len(node.args) != 1:
             continue
-        if (
-            node.func.attr not in ("nanmean", "nansum")
-            or ast.unparse(node.func.value) != "torch"
-            or len(node.args) != 1
-        ):
+        if not isinstance(node.func, ast.Attribute):
             continue
         differences = [n for n in each(node.args[0], ast.BinOp) if isinstance(n.left, n.right.__class__)]
         pair = next(
@@ -346,7 +328,7 @@ def select_known(sources: Sources, args: Args) -> list[Edit]:
         )
         if pair is None or side not in (0, 1):
             break
-        known = f"[~torch.isnan({pair[side].id})]"
+        known = f"[~{ast.unparse(node.func.value)}.isnan({pair[side].id})]"
         edits = [write(source, n, f"{{values}}{known}", values=n) for n in pair]
         return [*edits, rename(source, node.func, node.func.attr.removeprefix("nan"))]
     raise CannotFix("which elements are to take part cannot be read off the expression")
@@ -367,12 +349,12 @@ def finite_fill(sources: Sources, args: Args) -> list[Edit]:
         return [*torch.edits, write(source, value, f"{torch.text}.finfo({{tensor}}.dtype).min", tensor=tensor)]
     source, node = call(sources, required(args, "place"))
     given = [*node.args, *(k.value for k in node.keywords)]
-    wanted = next((a for a in given if _is_minus_inf(a)), None)
+    wanted = next((a for a in given if _is_minus_inf(source, a)), None)
     if wanted is None:
         raise CannotFix("-inf does not stand in the call itself")
     filled = node.func.value if isinstance(node.func, ast.Attribute) else None
     of_tensor = filled is not None and isinstance(node.func, ast.Attribute) and node.func.attr.startswith("masked_fill")
-    if of_tensor and isinstance(filled, ast.Name | ast.Attribute) and source.segment(filled) != "torch":
+    if of_tensor and isinstance(filled, ast.Name | ast.Attribute) and not is_torchs(source, filled):
         torch = torch_name(source, wanted)
         return [*torch.edits, write(source, wanted, f"{torch.text}.finfo({{filled}}.dtype).min", filled=filled)]
     return [write(source, wanted, "-1e9")]
@@ -386,7 +368,7 @@ def _assigned(sources: Sources, at: object) -> tuple[Source, ast.expr, ast.expr]
     if source is None or not isinstance(target, ast.Subscript):
         return None
     statement = source.node_owner(target)
-    if not isinstance(statement, ast.Assign) or not _is_minus_inf(statement.value):
+    if not isinstance(statement, ast.Assign) or not _is_minus_inf(source, statement.value):
         return None
     return source, target.value, statement.value
 
@@ -403,9 +385,10 @@ def spare_empty_rows(sources: Sources, args: Args) -> list[Edit]:
     return [write(source, node, "{mask} & ~{mask}.all(-1, keepdim=True)", mask=node)]
 
 
-def _is_minus_inf(node: ast.expr) -> bool:
-    text = ast.unparse(node).replace('"', "'")
-    return text in ("float('-inf')", "-float('inf')", "-torch.inf", "-math.inf", "-np.inf", "-numpy.inf", "-inf")
+def _is_minus_inf(source: Source, node: ast.expr) -> bool:
+    """Whether it is ``-torch.inf``, ``float("-inf")`` or the like."""
+    infinity = stands_for(source, node.operand) if isinstance(node, ast.UnaryOp) and key(node)[0] == "-" else ""
+    return infinity.endswith(".inf") or key(node) in ("float('-inf')", "-float('inf')", "-inf")
 
 
 @kind("ctc_zero_infinity")

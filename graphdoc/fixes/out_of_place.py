@@ -20,10 +20,10 @@ from graphdoc.source.edits import (
     written_out,
 )
 from graphdoc.source.expressions import NOT_A_WRITE, POSITIONS, REPLACEMENTS, WITHOUT_COUNTERPART, is_fresh
-from graphdoc.source.module import Loop, Source, each
-from graphdoc.source.paths import is_path, key, last_word, same, targets_of
+from graphdoc.source.module import Source
+from graphdoc.source.paths import is_path, last_word, same, targets_of
 from graphdoc.source.places import Edit
-from graphdoc.source.scopes import imported_as, is_list, is_rebindable, scope_of, torch_name
+from graphdoc.source.scopes import is_list, is_read_later, is_rebindable, is_torchs, torch_name
 
 
 @kind("out_of_place", keeps_numbers=True, only_records=True)
@@ -97,7 +97,7 @@ def _augmented(source: Source, owner: ast.AugAssign, args: Args) -> list[Edit]:
 
 def _call(source: Source, node: ast.Call, owner: ast.stmt, args: Args) -> list[Edit]:
     name = last_word(node.func)
-    if isinstance(node.func, ast.Attribute) and _writes(name) and not _is_library(source, node.func.value):
+    if isinstance(node.func, ast.Attribute) and _writes(name) and not is_torchs(source, node.func.value):
         return _method(source, node, owner, args)
     flag = next((k for k in node.keywords if k.arg == "inplace"), None)
     if flag is not None and isinstance(flag.value, ast.Constant) and flag.value.value is True:
@@ -127,11 +127,6 @@ def _refuse(source: Source, owner: ast.stmt, target: ast.expr, args: Args) -> No
 
 def _writes(name: str) -> bool:
     return name.endswith("_") and not name.startswith("_") and not name.endswith("__")
-
-
-def _is_library(source: Source, node: ast.expr) -> bool:
-    modules = ("torch", "torch.nn.functional", "torch.special")
-    return is_path(node) and key(node) in {imported_as(source, m, node) for m in modules}
 
 
 def _bind_first(source: Source, node: ast.Call, owner: ast.stmt, args: Args) -> list[Edit]:
@@ -240,7 +235,7 @@ def _base(source: Source, root: ast.expr) -> str:
         if deeper is None:
             break
         root = deeper
-    if not is_path(root) or _is_library(source, root):
+    if not is_path(root) or is_torchs(source, root):
         raise CannotFix("the tensor that is written has no name here")
     return source.segment(root)
 
@@ -251,14 +246,4 @@ def _needed_later(source: Source, owner: ast.stmt, root: ast.expr) -> bool:
         return True
     if any(same(t, root) for t in targets_of(owner)) or isinstance(owner, ast.Return):
         return False
-    scope = scope_of(source, owner)
-    end = source.span(owner)[1]
-    loops = [a for a in source.node_ancestors(owner) if isinstance(a, Loop)]
-    inside = {id(n) for n in ast.walk(owner)}
-    for node in each(scope, ast.Name):
-        if node.id == root.id and isinstance(node.ctx, ast.Load) and id(node) not in inside:
-            if source.span(node)[0] > end:
-                return True
-            if any(loop in source.node_ancestors(node) for loop in loops):
-                return True
-    return False
+    return is_read_later(source, owner, root.id)

@@ -6,16 +6,16 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from graphdoc.fixes.aliases import read_after, refuse_lost, view_binding
+from graphdoc.fixes.aliases import refuse_lost, view_binding
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, kind, required, statement
 from graphdoc.fixes.out_of_place import out_of_place
 from graphdoc.fixes.slice_writes import refuse_for_caller
 from graphdoc.source.edits import insert_after, insert_before, instead, spot, write, written
 from graphdoc.source.expressions import counts, first_index, is_full
 from graphdoc.source.module import Function, Loop, Source, each
-from graphdoc.source.paths import is_path, key, without_subscripts
+from graphdoc.source.paths import is_name, is_path, key, without_subscripts
 from graphdoc.source.places import Beside, Copied, Edit, Instead, Written
-from graphdoc.source.scopes import fresh_name, is_rebindable, iterated, torch_name
+from graphdoc.source.scopes import fresh_name, is_read_later, is_rebindable, is_torchs, iterated, torch_name
 
 _CUTTING = {"unbind": "stack", "chunk": "cat", "split": "cat", "tensor_split": "cat"}
 
@@ -82,7 +82,7 @@ def pieces_at(source: Source, owner: ast.stmt) -> Pieces | None:
     if not isinstance(given, ast.Call) or not isinstance(given.func, ast.Attribute):
         return None
     join = _CUTTING.get(given.func.attr)
-    library = isinstance(given.func.value, ast.Name) and given.func.value.id in ("torch", "th")
+    library = is_torchs(source, given.func.value)
     base = given.args[0] if library and given.args else given.func.value
     rest = given.args[1:] if library else given.args
     if join is None or not is_path(base) or any(isinstance(a, ast.Starred) for a in given.args):
@@ -145,7 +145,7 @@ def _check(source: Source, found: Pieces) -> None:
 def _one_line(source: Source, found: Pieces) -> tuple[Written, list[Edit]] | None:
     """The piece as one expression, with the edits inside it, where the body is one write with a plain counterpart."""
     loop, only = found.loop, found.loop.body[0]
-    if len(loop.body) != 1 or read_after(source, loop, found.name, None) or "\n" in source.segment(only):
+    if len(loop.body) != 1 or is_read_later(source, loop, found.name) or "\n" in source.segment(only):
         return None
     if source.span(loop.iter)[1] > source.span(only)[0] or "#" in source.segment(loop):
         return None
@@ -235,7 +235,7 @@ def _refuse_elsewhere(sources: Iterable[Source], scope: ast.AST, name: str) -> N
             if node.attr != name or node in own:
                 continue
             called = source.parents.get(node)
-            theirs = isinstance(node.value, ast.Name) and node.value.id == "self"
+            theirs = is_name(node.value, "self")
             if not theirs and not (isinstance(called, ast.Call) and called.func is node):
                 raise CannotFix(f"{name} is used at {source.file}:{node.lineno} too")
 
@@ -255,7 +255,7 @@ def _rows(source: Source, statement: ast.Assign, path: str) -> Edit:
 def _row(source: Source, use: ast.AST, path: str) -> list[Edit]:
     """What a read or write of one row, or of a part of it, becomes."""
     above = source.parents.get(use)
-    if isinstance(above, ast.Call) and isinstance(above.func, ast.Name) and above.func.id == "len":
+    if isinstance(above, ast.Call) and is_name(above.func, "len"):
         return []
     first = first_index(above) if isinstance(above, ast.Subscript) and above.value is use else None
     number = isinstance(first, ast.Constant) and type(first.value) is int

@@ -9,7 +9,7 @@ from graphdoc.source.edits import Piece, write
 from graphdoc.source.module import Function, Source, each, values_of
 from graphdoc.source.paths import key, last_word, parse_expression, plain_names
 from graphdoc.source.places import Edit
-from graphdoc.source.scopes import is_readable
+from graphdoc.source.scopes import is_readable, stands_for
 
 _ASKING = frozenset({"len", "print", "type", "isinstance", "id"})
 
@@ -173,8 +173,8 @@ class _Reads:
         last = max((self.source.span(n)[0] for n in reads), default=0)
         for one in self._bindings(area, name, node):
             value = one.value if isinstance(one, ast.Assign) else None
-            stacked = isinstance(value, ast.Call) and key(value.func) == "torch.stack" and len(value.args) == 1
-            same = isinstance(value, ast.Call) and stacked and key(value.args[0]) == name and not value.keywords
+            stacked = isinstance(value, ast.Call) and stands_for(self.source, value.func) == "torch.stack"
+            same = stacked and value is not None and key(value).partition("(")[2] == f"{name})"
             if self.source.span(one)[0] < last and not same:
                 raise CannotFix(f"{name} is assigned again before the entries are read")
 

@@ -9,8 +9,8 @@ from itertools import groupby
 from graphdoc.fixes.fix_kind import CannotFix, Sources
 from graphdoc.fixes.program_slices import Stretch, binds, changes, lift, reads, wanted_behind
 from graphdoc.source.edits import below, copied, delete, rename, written
-from graphdoc.source.effects import DRAWS, TAKES, calls_of, functions_named
-from graphdoc.source.module import Source
+from graphdoc.source.effects import DRAWS, TAKES, functions_named
+from graphdoc.source.module import Source, each
 from graphdoc.source.paths import last_word, plain_names
 from graphdoc.source.places import Copied, Edit, Text
 
@@ -31,7 +31,7 @@ def kept_as_drawn(
     kept: set[int] = set()
     for i in copied:
         node = found.block[i]
-        taking = next((c for c in calls_of(node) if last_word(c.func) in TAKES | {"step"}), None)
+        taking = next((c for c in each(node, ast.Call) if last_word(c.func) in TAKES | {"step"}), None)
         if taking is not None:
             raise CannotFix(f"`{_shown(source, taking)}` would be run a second time")
         if _samples(sources, node) and _acted_upon(found, copied, i, backward):
@@ -48,12 +48,12 @@ def _shown(source: Source, node: ast.stmt | ast.expr) -> str:
 
 def _samples(sources: Sources, node: ast.stmt) -> bool:
     """Whether a statement samples, by itself or in a function of the program's that it calls."""
-    calls = calls_of(node)
+    calls = list(each(node, ast.Call))
     if any(last_word(c.func) in _SAMPLES for c in calls):
         return True
     names = {last_word(c.func) for c in calls} - {""}
     called = functions_named((s.tree for s in sources.values() if s.tree is not None), names)
-    return any(last_word(c.func) in _SAMPLES for f in called for c in calls_of(f))
+    return any(last_word(c.func) in _SAMPLES for f in called for c in each(f, ast.Call))
 
 
 def _acted_upon(found: Stretch, copied: list[int], index: int, backward: ast.stmt | None) -> bool:
@@ -83,7 +83,7 @@ _LATER = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
 
 def taking_calls(node: ast.AST) -> list[ast.Call]:
     """The calls that take something and can be made once, beforehand."""
-    return [c for c in calls_of(node) if last_word(c.func) in _ALONE]
+    return [c for c in each(node, ast.Call) if last_word(c.func) in _ALONE]
 
 
 def runs_later(source: Source, call: ast.Call) -> bool:
@@ -97,7 +97,7 @@ def drawn_once(source: Source, statement: ast.stmt) -> ast.Call | None:
     if len(found) != 1 or runs_later(source, found[0]):
         return None
     inside = set(ast.walk(found[0]))
-    others = (c for c in calls_of(statement) if c not in inside)
+    others = (c for c in each(statement, ast.Call) if c not in inside)
     return None if any(last_word(c.func) in DRAWS | TAKES for c in others) else found[0]
 
 

@@ -19,7 +19,7 @@ from graphdoc.source.edits import (
 )
 from graphdoc.source.expressions import NOT_A_WRITE, REPLACEMENTS, WITHOUT_COUNTERPART, is_full
 from graphdoc.source.module import Source, each
-from graphdoc.source.paths import is_path, key, last_word, same, targets_of
+from graphdoc.source.paths import is_name, is_path, key, last_word, same, targets_of
 from graphdoc.source.places import Edit, Text
 from graphdoc.source.scopes import fresh_name, is_container, is_rebindable, parameters, torch_name
 
@@ -135,9 +135,9 @@ def _statements(loop: ast.For) -> list[ast.stmt]:
 
 def _counts(node: ast.expr) -> bool:
     """Whether a loop surely runs over whole numbers: ``range(…)``, ``reversed(range(…))``."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "reversed" and node.args:
+    while isinstance(node, ast.Call) and is_name(node.func, "reversed") and node.args:
         node = node.args[0]
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range"
+    return isinstance(node, ast.Call) and is_name(node.func, "range")
 
 
 def _slices(source: Source, loop: ast.For, name: str, counter: str) -> dict[ast.Subscript, _Slice]:

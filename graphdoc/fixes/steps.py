@@ -19,7 +19,7 @@ from graphdoc.source.effects import (
     opaque_calls,
 )
 from graphdoc.source.module import Source, each
-from graphdoc.source.paths import is_path, key, last_word, targets_of
+from graphdoc.source.paths import is_name, is_path, key, last_word, targets_of
 from graphdoc.source.places import Edit, Text
 
 
@@ -174,7 +174,7 @@ def _helper(sources: Sources, at: object) -> tuple[Source, ast.AST]:
 def _is_of_self(owner: ast.stmt, helpers: list[tuple[Source, ast.AST]]) -> bool:
     """Whether the statement calls one method on ``self``, which calls backward itself: both know ``self.optimizer``."""
     _, on = method_of(owner)
-    return len(helpers) == 1 and isinstance(on, ast.Name) and on.id == "self"
+    return len(helpers) == 1 and is_name(on, "self")
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,20 @@
-"""A way for the gradient where a derivative is zero: past a rounding, and along a smooth stand-in of a yes or no."""
+"""A way for the gradient where a derivative is zero: past a rounding, and in the place of a yes or no."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, kind, last_name, required
 from graphdoc.source.edits import Piece, copied, insert_before, write, written
-from graphdoc.source.expressions import is_module
+from graphdoc.source.expressions import operand_of
+from graphdoc.source.module import Source
 from graphdoc.source.places import Edit
-from graphdoc.source.scopes import fresh_name, module_names, torch_name
+from graphdoc.source.scopes import fresh_name, torch_name
 
 _FLAT = {"round", "floor", "ceil", "trunc", "sign", "sgn", "fix"}
+_CASTS = ("float", "double", "half", "bfloat16", "type", "to", "type_as")
+_ABOVE = {ast.Gt: True, ast.GtE: True, ast.Lt: False, ast.LtE: False}
+_METHODS = {"gt": True, "ge": True, "greater": True, "lt": False, "le": False, "less": False}
 _SINGLE = ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Return | ast.Expr
 
 
@@ -26,7 +29,9 @@ def straight_through(sources: Sources, args: Args) -> list[Edit]:
     name = last_name(node)
     if name not in _FLAT:
         raise CannotFix(f"{name or 'what is called'} is no rounding that is written out")
-    value = _rounded(node, module_names(source))
+    value = operand_of(source, node)
+    if value is None:
+        raise CannotFix("what is rounded is not written in the call")
     if isinstance(value, ast.Name) or (isinstance(value, ast.Attribute) and isinstance(value.value, ast.Name)):
         return [write(source, node, "{x} + ({call} - {x}).detach()", x=value, call=node)]
     owner = source.node_owner(node)
@@ -38,21 +43,6 @@ def straight_through(sources: Sources, args: Args) -> list[Edit]:
         *insert_before(source, owner, [written(source, f"{held} = {{value}}", value=value)]),
         write(source, node, f"{held} + ({{call}} - {held}).detach()", call=rounding),
     ]
-
-
-def _rounded(node: ast.Call, modules: Collection[str]) -> ast.expr:
-    """The tensor that the call rounds."""
-    owner = node.func.value if isinstance(node.func, ast.Attribute) else None
-    if owner is not None and is_module(owner, modules):
-        owner = None
-    value = owner or (node.args[0] if node.args and not isinstance(node.args[0], ast.Starred) else None)
-    if value is None:
-        raise CannotFix("what is rounded is not written in the call")
-    return value
-
-
-_ADDED_UP = {"float", "double", "half", "to", "type_as", "mean", "sum"}
-"""What is called of a yes or no that counts as a number from there on."""
 
 
 @kind("soften_comparison")
@@ -71,9 +61,7 @@ def soften_comparison(sources: Sources, args: Args) -> list[Edit]:
         over, under = under, over
     elif not isinstance(node.ops[0], ast.Gt | ast.GtE):
         raise CannotFix("which of the two is to be larger is not asked there")
-    above = source.parents.get(node)
-    called = isinstance(above, ast.Attribute) and above.attr in _ADDED_UP
-    if not called and not (isinstance(above, ast.BinOp) and isinstance(above.op, ast.Mult | ast.Add | ast.Sub)):
+    if _as_number(source, node, "mean", "sum") is None:
         raise CannotFix("the answer is not counted where it is made")
     torch = torch_name(source, node)
     parts: dict[str, Piece] = {"over": over, "width": str(required(args, "width"))}
@@ -81,3 +69,48 @@ def soften_comparison(sources: Sources, args: Args) -> list[Edit]:
         parts["under"] = under
     difference = "({over} - {under})" if "under" in parts else "{over}"
     return [*torch.edits, write(source, node, f"{torch.text}.sigmoid({difference} / {{width}})", **parts)]
+
+
+@kind("probability_for_decision")
+def probability_for_decision(sources: Sources, args: Args) -> list[Edit]:
+    """Let a loss be made of the probability that a decision was made from: ``(p > 0.5).float()`` → ``p``.
+
+    Args:
+        place: the comparison of a probability with a number.
+    """
+    source, node = expression(sources, required(args, "place"))
+    probability, above = _compared(node)
+    top = _as_number(source, node)
+    if top is None:
+        raise CannotFix("the decision is not used as a number there")
+    return [write(source, top, "{p}" if above else "1 - {p}", p=probability)]
+
+
+def _compared(node: ast.expr) -> tuple[ast.expr, bool]:
+    """What is compared with a number between 0 and 1, and whether the answer is yes above it."""
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _ABOVE:
+        above = _ABOVE[type(node.ops[0])]
+        if _is_threshold(node.comparators[0]):
+            return node.left, above
+        if _is_threshold(node.left):
+            return node.comparators[0], not above
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS:
+        if len(node.args) == 1 and _is_threshold(node.args[0]):
+            return node.func.value, _METHODS[node.func.attr]
+        if len(node.args) == 2 and _is_threshold(node.args[1]):
+            return node.args[0], _METHODS[node.func.attr]
+    raise CannotFix("no probability is compared with a number there")
+
+
+def _is_threshold(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, float) and 0 < node.value < 1
+
+
+def _as_number(source: Source, node: ast.expr, *also: str) -> ast.expr | None:
+    """A yes or no as a number: converted (or what is ``also`` called of it), or in arithmetic. What indexes is none."""
+    above = source.parents.get(node)
+    call = source.parents.get(above) if isinstance(above, ast.Attribute) else None
+    if isinstance(call, ast.Call) and call.func is above and last_name(call) in (*_CASTS, *also):
+        return call
+    plain = isinstance(above, ast.BinOp) and isinstance(above.op, ast.Add | ast.Sub | ast.Mult | ast.Div)
+    return node if plain else None

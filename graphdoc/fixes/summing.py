@@ -9,7 +9,7 @@ from graphdoc.fixes.program_slices import binds, check_passed, reads
 from graphdoc.source.edits import below, copied, delete, insert_after, insert_before, instead, written
 from graphdoc.source.effects import READS_GRADIENTS
 from graphdoc.source.module import Source, each
-from graphdoc.source.paths import is_path, key, last_word, plain_names, same, targets_of
+from graphdoc.source.paths import is_name, is_path, key, last_word, plain_names, same, targets_of
 from graphdoc.source.places import Edit, Text
 from graphdoc.source.scopes import fresh_name, own_nodes, scope_of
 
@@ -130,7 +130,7 @@ def repeatable(source: Source, loop: ast.For, node: ast.expr) -> bool:
     if isinstance(node, ast.Call) and not node.keywords:
         if isinstance(node.func, ast.Name) and node.func.id in _WALKS:
             return all(repeatable(source, loop, a) for a in node.args)
-        if isinstance(node.func, ast.Name) and node.func.id == "len":
+        if is_name(node.func, "len"):
             return True
         if isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS:
             return repeatable(source, loop, node.func.value)

@@ -8,7 +8,7 @@ from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, st
 from graphdoc.fixes.program_slices import Stretch, changes, check_passed, reads, stretch
 from graphdoc.source.edits import copied, delete, insert_before
 from graphdoc.source.effects import READS_GRADIENTS, is_bare_call, method_of
-from graphdoc.source.paths import key
+from graphdoc.source.paths import is_name, key
 from graphdoc.source.places import Edit
 
 _OF_UPDATES = READS_GRADIENTS | frozenset({"backward", "step", "zero_grad", "update", "scale", "unscale_"})
@@ -112,4 +112,4 @@ def _only_tells(node: ast.stmt, used: set[str]) -> bool:
     if on is not None:
         return method in ("append", "extend", "update") and key(on) not in used
     call = node.value if isinstance(node, ast.Expr) else None
-    return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "print"
+    return isinstance(call, ast.Call) and is_name(call.func, "print")

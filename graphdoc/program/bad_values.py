@@ -17,7 +17,6 @@ from graphdoc.program.singular_points import POINT, Numbers, Singular, base, fra
 from graphdoc.program.spans import code_at
 from graphdoc.source.expressions import name_of, operand_of, position_of
 from graphdoc.source.paths import parse_expression
-from graphdoc.source.scopes import module_names
 
 KIND = "nonfinite"
 HUGE = 1e12
@@ -322,8 +321,8 @@ class Trouble:
     def operand(self, birth: Birth) -> str:
         """The source text of what the function was given: ``1 - p`` of ``torch.log(1 - p)``; empty if not plain."""
         node = parse_expression(self.code(birth))
-        modules = module_names(source_at(self.sources, birth.place))
-        found = operand_of(node, modules, birth.operation) if node is not None else None
+        source = source_at(self.sources, birth.place)
+        found = operand_of(source, node, birth.operation) if node is not None else None
         return " ".join(ast.unparse(found).split()) if found is not None else ""
 
     def name(self, birth: Birth) -> str:

@@ -11,7 +11,7 @@ from typing import TypeVar, overload
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.source.module import Function, Loop, Source, each, parsed, walked
-from graphdoc.source.paths import covers, plain_names, targets_of
+from graphdoc.source.paths import covers, is_name, plain_names, targets_of
 from graphdoc.source.places import Place
 
 _Function = Function | ast.Lambda
@@ -158,11 +158,6 @@ def names_in(node: ast.AST | None) -> list[str]:
     return list(found)
 
 
-def is_name(node: ast.AST, name: str) -> bool:
-    """Whether an expression is this name and nothing else."""
-    return isinstance(node, ast.Name) and node.id == name
-
-
 def dotted(node: ast.expr) -> str:
     parts: list[str] = []
     current: ast.expr = node
@@ -219,9 +214,7 @@ def _binds(target: ast.expr, name: str) -> bool:
         return any(_binds(t, name) for t in target.elts)
     if isinstance(target, ast.Starred):
         return _binds(target.value, name)
-    return (isinstance(target, ast.Name) and target.id == name) or (
-        isinstance(target, ast.Attribute) and dotted(target) == name
-    )
+    return is_name(target, name) or (isinstance(target, ast.Attribute) and dotted(target) == name)
 
 
 def shallow(root: ast.AST) -> Iterator[ast.AST]:
@@ -569,4 +562,4 @@ def _bound_late(root: ast.AST | None) -> Iterator[ast.expr]:
 
 
 def _is(node: ast.expr, name: str) -> bool:
-    return node.attr == name if isinstance(node, ast.Attribute) else isinstance(node, ast.Name) and node.id == name
+    return node.attr == name if isinstance(node, ast.Attribute) else is_name(node, name)

@@ -10,7 +10,7 @@ from functools import lru_cache
 from graphdoc.evidence import Frame, Holder, Node, Raised, SourceTexts, Step
 from graphdoc.program.bindings import every_node, everywhere, frame_of, function_around, function_at, scope_at, tree
 from graphdoc.source.module import each, walked
-from graphdoc.source.paths import covers, last_word, targets_of, without_subscripts
+from graphdoc.source.paths import covers, is_name, last_word, targets_of, without_subscripts
 
 FILLING = frozenset({"append", "appendleft", "extend", "insert", "add", "setdefault", "update", "push", "put"})
 MOST_PUTS = 6
@@ -165,7 +165,7 @@ def _built(scope: ast.AST, statement: ast.stmt, entry: Entry) -> ast.stmt | None
         for s in statements(scope)
         if isinstance(s, ast.Assign)
         and s.lineno < statement.lineno
-        and any(isinstance(t, ast.Name) and t.id == put.id for t in s.targets)
+        and any(is_name(t, put.id) for t in s.targets)
         and isinstance(s.value, ast.Call | ast.Dict | ast.Tuple)
         and (not isinstance(s.value, ast.Call) or last_word(s.value.func) == entry.type)
     ]
@@ -265,7 +265,7 @@ def _names(target: ast.expr, name: str, plain: bool) -> bool:
         target = target.value
     if isinstance(target, ast.Attribute):
         return not plain and target.attr == name
-    return isinstance(target, ast.Name) and target.id == name
+    return is_name(target, name)
 
 
 def is_start(statement: ast.stmt) -> bool:
@@ -474,9 +474,7 @@ def alias_of(sources: SourceTexts, frame: Frame) -> Frame | None:
     bound = [
         s
         for s in statements(scope)
-        if isinstance(s, ast.Assign)
-        and s.lineno < frame.line
-        and any(isinstance(t, ast.Name) and t.id == name for t in s.targets)
+        if isinstance(s, ast.Assign) and s.lineno < frame.line and any(is_name(t, name) for t in s.targets)
     ]
     if not bound or not isinstance(bound[-1].value, ast.Subscript | ast.Attribute):
         return None

@@ -12,7 +12,7 @@ from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.program import bindings, name_usage
 from graphdoc.program.spans import frames, innermost_user
 from graphdoc.source.module import each, values_of, walked
-from graphdoc.source.paths import blocks_of, covers, last_word, targets_of
+from graphdoc.source.paths import blocks_of, covers, is_name, last_word, targets_of
 
 _READS = {"shape", "dtype", "device", "ndim", "training"}
 _CUTS = {"numpy", "item", "tolist", "detach", "data", "grad", "apply", "backward", "requires_grad", "tensor"}
@@ -440,10 +440,7 @@ def read_besides(sources: SourceTexts, raised: Raised | None) -> bool:
         if bindings.text_of(n.func).rsplit(".", 1)[-1] == "grad"
     ]
     given = {id(n) for a in asked if a is not None for n in walked(a)}
-    return any(
-        isinstance(n, ast.Name) and n.id == inputs.id and isinstance(n.ctx, ast.Load) and id(n) not in given
-        for n in walked(scope)
-    )
+    return any(is_name(n, inputs.id) and isinstance(n.ctx, ast.Load) and id(n) not in given for n in walked(scope))
 
 
 def _given(sources: SourceTexts, idle: Idle, wanted: set[str]) -> bool:

@@ -16,9 +16,8 @@ from graphdoc.program.optimizer_places import made
 from graphdoc.program.proof import name_of
 from graphdoc.program.reuse import above
 from graphdoc.program.spans import Reached, frames, in_function, innermost, innermost_user, reached
-from graphdoc.source.effects import calls_of
 from graphdoc.source.module import each, walked
-from graphdoc.source.paths import covers, key, last_word, plain_names, targets_of
+from graphdoc.source.paths import covers, is_name, key, last_word, plain_names, targets_of
 from graphdoc.source.places import Place
 
 # Where tensors were made in inference mode: the decorator or the block, and the line that took them out of it.
@@ -91,7 +90,7 @@ def _read_by_call(sources: SourceTexts, raised: Raised | None, tensor: Reached) 
     root = tree(sources, frame.file) if frame is not None else None
     name = tensor.path.partition("[")[0].partition(".")[0]
     return frame is not None and any(
-        isinstance(n, ast.Name) and n.id == name and n.lineno == frame.line for n in walked(root or ast.Module([], []))
+        is_name(n, name) and n.lineno == frame.line for n in walked(root or ast.Module([], []))
     )
 
 
@@ -354,7 +353,7 @@ def drawn_within(sources: SourceTexts, frame: Frame) -> tuple[str, str] | None:
     names = plain_names(node) if node is not None else set()
     for name in sorted(names):
         before = [s for s in source.node_assignments(name, within) if s.lineno < frame.line]
-        for call in calls_of(before[-1]) if before else ():
+        for call in each(before[-1], ast.Call) if before else ():
             given = [n for a in (*call.args, *(k.value for k in call.keywords)) for n in walked(a)]
             if last_word(call.func) in _DRAWS and any(isinstance(n, ast.Name | ast.Attribute) for n in given):
                 return name, last_word(call.func)

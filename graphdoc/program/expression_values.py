@@ -31,7 +31,7 @@ from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import in_function, innermost_user, node_loop_of
 from graphdoc.source.effects import calls_method
 from graphdoc.source.module import each, walked
-from graphdoc.source.paths import blocks_of, covers, is_path, key, last_word, pairs, spelled
+from graphdoc.source.paths import blocks_of, covers, is_name, is_path, key, last_word, pairs, spelled
 from graphdoc.source.places import Place
 
 UNKNOWN = object()
@@ -219,11 +219,7 @@ def returns_tensor(sources: SourceTexts, file: str, function: ast.AST, depth: in
 
 def _may_be_tensor(sources: SourceTexts, file: str, inside: list[ast.AST], value: ast.expr, depth: int) -> bool:
     if isinstance(value, ast.Name):
-        bound = [
-            n.value
-            for n in inside
-            if isinstance(n, ast.Assign) and any(isinstance(t, ast.Name) and t.id == value.id for t in n.targets)
-        ]
+        bound = [n.value for n in inside if isinstance(n, ast.Assign) and any(is_name(t, value.id) for t in n.targets)]
         if value.id in ("self", "cls") or depth >= _DEEPEST:
             return value.id not in ("self", "cls")
         # A start value such as `total = 0.0` is not what a sum of tensors ends as: the last binding counts.

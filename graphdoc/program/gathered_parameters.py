@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from graphdoc.evidence import Frame, Node, OlderEdge, Parameter, Raised, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.program import bindings
-from graphdoc.program.bindings import call_at, expression_at, is_name
+from graphdoc.program.bindings import call_at, expression_at
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.module import each, walked
-from graphdoc.source.paths import blocks_of, last_word, without_subscripts
+from graphdoc.source.paths import blocks_of, is_name, last_word, without_subscripts
 
 # Parameters that a function picks out by their names into a group which nothing ever reads.
 
@@ -220,7 +220,7 @@ def _names_written(statement: ast.AST, name: str) -> list[ast.Name]:
     else:
         return []
     bases = [without_subscripts(t) for t in targets]
-    return [b for b in bases if isinstance(b, ast.Name) and b.id == name]
+    return [b for b in bases if is_name(b, name)]
 
 
 def _taken(filling: _Filling, names: list[str]) -> list[str] | None:

@@ -13,6 +13,7 @@ from graphdoc.program.exception import events_before_failure
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.expressions import Use, use_of
 from graphdoc.source.module import Source, each, parsed, walked
+from graphdoc.source.paths import is_name
 from graphdoc.source.places import Place
 
 _MODULES = ("autograd", "func", "torch")
@@ -83,7 +84,7 @@ def bare_read(sources: SourceTexts, at: Frame | None, stack: list[Frame]) -> tup
         for frame in reversed(stack):
             if (frame.file, frame.function) == (at.file, at.function) and frame.line > at.line:
                 call = bindings.call_at(sources, frame)
-                if call is not None and any(bindings.is_name(a, name) for a in call.args):
+                if call is not None and any(is_name(a, name) for a in call.args):
                     return frame, name, gradient
         return bindings.frame_of(sources, at.file, value, at.function), "", bindings.text_of(value)
     return None

@@ -6,12 +6,12 @@ import ast
 from dataclasses import dataclass
 
 from graphdoc.evidence import Frame, Raised, SourceTexts
-from graphdoc.program.bindings import expression_at, frame_of, function_at, is_name, scope_at, source_at, statement_at
+from graphdoc.program.bindings import expression_at, frame_of, function_at, scope_at, source_at, statement_at
 from graphdoc.program.container_entries import statements
 from graphdoc.source.module import Source, each, walked
-from graphdoc.source.paths import covers, is_path, key, last_word, pairs, targets_of, without_subscripts, words
+from graphdoc.source.paths import covers, is_name, key, last_word, pairs, targets_of, without_subscripts, words
 from graphdoc.source.places import Place
-from graphdoc.source.scopes import imported_as, is_list
+from graphdoc.source.scopes import is_list, is_read_later, is_torchs
 
 _SHARES = words(
     """
@@ -64,7 +64,11 @@ def target_of(sources: SourceTexts, raised: Raised | None, frame: Frame | None) 
             if node.attr not in _VIEWS:
                 break
             node = node.value
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not _library(node.func.value):
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and not is_torchs(source, node.func.value)
+        ):
             if _SHARES.isdisjoint({node.func.attr}) and not node.func.attr.endswith("_"):
                 return Target(sliced=sliced)  # what ``v.add(1)`` gave is written, and has no name
             node = node.func.value
@@ -119,7 +123,7 @@ def _binds(scope: ast.AST, name: str) -> bool:
             target = targets.pop()
             if isinstance(target, ast.Tuple | ast.List):
                 targets += target.elts
-            elif isinstance(target, ast.Name) and target.id == name:
+            elif is_name(target, name):
                 return True
     return False
 
@@ -150,18 +154,11 @@ def _write_at(sources: SourceTexts, frame: Frame | None) -> tuple[Source, ast.st
     name = last_word(node.func)
     if name.endswith("_") and isinstance(node.func, ast.Attribute):
         root = node.func.value
-        if not _library(root):
+        if not is_torchs(source, root):
             return source, owner, root
     if node.args and not isinstance(node.args[0], ast.Starred):
         return source, owner, node.args[0]
     return None
-
-
-def _library(node: ast.expr) -> bool:
-    """Whether a function is looked up here (``F.relu_``, ``torch.nn.functional.relu_``), not a method of a tensor."""
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return isinstance(node, ast.Name) and node.id in ("torch", "F", "init", "nn", "functional")
 
 
 def is_statement(sources: SourceTexts, frame: Frame | None) -> bool:
@@ -232,7 +229,7 @@ def bound_before(sources: SourceTexts, frame: Frame | None, name: str) -> Frame 
     found = [
         n
         for n in each(scope, ast.Assign, ast.AnnAssign, ast.For)
-        if n.lineno < frame.line and any(isinstance(t, ast.Name) and t.id == name for t in targets_of(n))
+        if n.lineno < frame.line and any(is_name(t, name) for t in targets_of(n))
     ]
     for best in sorted(found, key=lambda n: n.lineno, reverse=True):
         sides = [(_side(t, best.lineno), _side(t, frame.line)) for t in tests if _side(t, best.lineno)]
@@ -296,15 +293,8 @@ def read_by_another_name(sources: SourceTexts, frame: Frame | None, name: str) -
     writing = [s for s in statements(scope) if isinstance(s, ast.Assign) and covers(s, frame.line)]
     if any(not any(is_name(without_subscripts(t), name) for t in targets_of(s)) for s in writing):
         others[name] = None  # the result goes by another name than what was written: ``h = act(x)``
-    return next((other for other in others if _read_behind(scope, frame, other)), "")
-
-
-def _read_behind(scope: ast.AST, frame: Frame, name: str) -> bool:
-    """Whether a name is read behind a place before it is assigned again."""
-    end = frame.end_line or frame.line
-    uses = [n for n in each(scope, ast.Name) if n.id == name and n.lineno > end]
-    bound = min((n.lineno for n in uses if isinstance(n.ctx, ast.Store)), default=None)
-    return any(isinstance(n.ctx, ast.Load) and (bound is None or n.lineno <= bound) for n in uses)
+    source, at = source_at(sources, frame), statement_at(sources, frame)
+    return next((other for other in others if at is not None and is_read_later(source, at, other)), "")
 
 
 # Which operand of an expression an operation has saved, by the name that PyTorch gives to what it saves.
@@ -319,7 +309,6 @@ _MADE_OF = {
     "square": ("pow",),
 }
 """Functions that are recorded as another one (CompositeImplicitAutograd in native_functions.yaml)."""
-_LIBRARIES = ("torch", "torch.nn.functional", "torch.linalg", "torch.special")
 _OPERATIONS = (ast.Mult, ast.MatMult, ast.Div)
 
 
@@ -336,15 +325,11 @@ def saved_operand(sources: SourceTexts, frame: Frame, op: str, attribute: str) -
     if isinstance(node, ast.BinOp) and isinstance(node.op, _OPERATIONS):
         operands = [node.left, node.right]
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is(node.func.attr, op):
-        library = _is_library(source, node.func.value)
+        library = is_torchs(source, node.func.value)
         operands = [*([] if library else [node.func.value]), *node.args]
     if which is None or which >= len(operands) or isinstance(operands[which], ast.Starred | ast.Constant):
         return None
     return frame_of(sources, frame.file, operands[which], frame.function)
-
-
-def _is_library(source: Source, node: ast.expr) -> bool:
-    return is_path(node) and key(node) in {imported_as(source, module, node) for module in _LIBRARIES}
 
 
 def _is(method: str, op: str) -> bool:

@@ -17,7 +17,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import made
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.module import each, walked
-from graphdoc.source.paths import blocks_of, covers, last_word, plain_names, targets_of, without_subscripts
+from graphdoc.source.paths import blocks_of, covers, is_name, last_word, plain_names, targets_of, without_subscripts
 
 # What a program treats as something that learns: an optimizer holds it, or its gradient is read.
 
@@ -75,7 +75,7 @@ def _made(program: Program, name: str, used: Frame) -> Iterable[tuple[str, Frame
     sources = program.sources
     root = bindings.tree(sources, used.file)
     scope = (bindings.function_around(root, used.line) if root is not None else None) or root
-    loops = [n for n in each(scope, ast.For) if bindings.is_name(n.target, name) and n.lineno <= used.line]
+    loops = [n for n in each(scope, ast.For) if is_name(n.target, name) and n.lineno <= used.line]
     if loops:
         iterated = loops[-1].iter
         if isinstance(iterated, ast.List | ast.Tuple):

@@ -12,6 +12,7 @@ from graphdoc.program.bindings import argument, call_at, dotted, frame_of, text_
 from graphdoc.program.exception import NO_GRAPH, message_of, warned
 from graphdoc.program.spans import code_at
 from graphdoc.source.module import walked
+from graphdoc.source.scopes import imported, names_bound
 
 if TYPE_CHECKING:
     from graphdoc.program.observed import Program
@@ -28,11 +29,11 @@ def library_calls(sources: SourceTexts, *names: str) -> list[Frame]:
         root = tree(sources, file)
         if root is None:
             continue
-        imported, own = _imported(root), _bound(root)
+        known, own = imported(root), names_bound(root)
         for node in _called(root):
             first, _, rest = text_of(node.func if isinstance(node, ast.Call) else node).partition(".")
-            if first in imported:
-                whole = f"{imported[first]}.{rest}".rstrip(".")
+            if first in known:
+                whole = f"{known[first]}.{rest}".rstrip(".")
                 is_torchs = whole.split(".")[0] == "torch"
             else:
                 whole = rest or first
@@ -48,31 +49,6 @@ def _called(root: ast.Module) -> Iterator[ast.expr]:
             yield node
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield from (d for d in node.decorator_list if not isinstance(d, ast.Call))
-
-
-def _imported(root: ast.Module) -> dict[str, str]:
-    """What each imported name stands for, in full: ``ckpt`` for ``torch.utils.checkpoint``."""
-    found: dict[str, str] = {}
-    for node in walked(root):
-        if isinstance(node, ast.Import):
-            found.update({a.asname: a.name for a in node.names if a.asname})
-            found.update({first: first for a in node.names if not a.asname and (first := a.name.split(".")[0])})
-        elif isinstance(node, ast.ImportFrom):
-            found.update({a.asname or a.name: f"{'.' * node.level}{node.module or ''}.{a.name}" for a in node.names})
-    return found
-
-
-def _bound(root: ast.Module) -> set[str]:
-    """The names that the file itself binds: functions, classes, arguments, variables."""
-    found: set[str] = set()
-    for node in walked(root):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.add(node.name)
-        elif isinstance(node, ast.arg):
-            found.add(node.arg)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
-    return found
 
 
 # Activation checkpoints: where the program asks for them, of which kind they are, and what ran inside of one.

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.bindings import expression_at, source_at
-from graphdoc.source.expressions import is_module
+from graphdoc.source.module import Source
 from graphdoc.source.paths import last_word
-from graphdoc.source.scopes import module_names
+from graphdoc.source.scopes import is_torchs
 
 _FILLS = ("masked_fill", "masked_fill_")
 
@@ -40,17 +39,17 @@ def mask_at(sources: SourceTexts, frame: Frame | None) -> Mask | None:
         return None
     name = last_word(node.func)
     if name in _FILLS or name == "where":
-        modules = module_names(source_at(sources, frame))
-        first = [a for a in node.args if not _holds_filled(node, a, modules)]
+        source = source_at(sources, frame)
+        first = [a for a in node.args if not _holds_filled(source, node, a)]
         return _mask(sources, frame, first[0]) if first else None
     given = [k.value for k in node.keywords if k.arg is not None and k.arg.endswith("mask")]
     given = [v for v in given if not isinstance(v, ast.Constant)]
     return _mask(sources, frame, given[0], handed=True) if len(given) == 1 else None
 
 
-def _holds_filled(node: ast.Call, argument: ast.expr, modules: Collection[str]) -> bool:
+def _holds_filled(source: Source, node: ast.Call, argument: ast.expr) -> bool:
     """Whether it is what ``torch.masked_fill(x, mask, v)`` fills: its first argument."""
-    of_torch = isinstance(node.func, ast.Attribute) and is_module(node.func.value, modules)
+    of_torch = isinstance(node.func, ast.Attribute) and is_torchs(source, node.func.value)
     return of_torch and last_word(node.func) in _FILLS and argument is node.args[0]
 
 

@@ -12,7 +12,7 @@ from graphdoc.program.exception import events_before_failure
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import Reached, innermost_user
 from graphdoc.source.module import each, walked
-from graphdoc.source.paths import covers, last_word, pairs
+from graphdoc.source.paths import covers, is_name, last_word, pairs
 
 # Where a layer of a model is made, by its name in the module tree: `heads.ner` where `self.heads` is set.
 
@@ -56,7 +56,7 @@ def _set_by(cls: ast.ClassDef) -> Iterator[tuple[str, ast.expr]]:
     """What the methods of a class set on their object."""
     for node in walked(cls):
         for target, value in pairs(node) if isinstance(node, ast.stmt) else ():
-            if isinstance(target, ast.Attribute) and bindings.is_name(target.value, "self"):
+            if isinstance(target, ast.Attribute) and is_name(target.value, "self"):
                 yield target.attr, value
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program.bindings import (
@@ -18,8 +17,9 @@ from graphdoc.program.bindings import (
     tree,
 )
 from graphdoc.program.spans import shared_levels
-from graphdoc.source.module import Source, each, values_of, walked
+from graphdoc.source.module import each, values_of, walked
 from graphdoc.source.paths import plain_names
+from graphdoc.source.scopes import is_read_later, reads
 
 
 def idle_arguments(sources: SourceTexts) -> list[tuple[str, str, Frame]]:
@@ -79,39 +79,11 @@ def unread_name(sources: SourceTexts, frame: Frame) -> str:
     root = scope or source.tree
     if name.startswith("_") or root is None or not isinstance(node.value, ast.Call):
         return ""
-    inner = [n for n in each(root, ast.FunctionDef, ast.Lambda, ast.ClassDef) if n is not root]
-    if any(_reads(n, name) for n in inner) or any(_reads(root, word) for word in ("locals", "vars", "globals")):
+    if any(reads(root, word) for word in ("locals", "vars", "globals")):
         return ""
-    if any(name in n.names for n in each(root, ast.Global, ast.Nonlocal)):
+    if any(name in n.names for n in each(root, ast.Global, ast.Nonlocal)) or name in plain_names(root, ast.Del):
         return ""
-    return "" if _is_read_after(source, node, name) else name
-
-
-def _is_read_after(source: Source, statement: ast.stmt, name: str) -> bool:
-    """Whether a statement that may run after this one reads a name before it is bound anew."""
-    found = source.node_block(statement)
-    for s in found[0][found[1] + 1 :] if found is not None else ():
-        if _reads(s, name):
-            return True
-        if isinstance(s, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in s.targets):
-            return False
-    owner = source.node_owner(source.parents[statement]) if found is not None else None
-    if owner is None or isinstance(owner, ast.FunctionDef | ast.AsyncFunctionDef):
-        return found is None
-    # A round of a loop binds its variable before anything in its body reads it.
-    first = isinstance(statement, ast.For | ast.AsyncFor) and name in plain_names(statement.target)
-    goes_round = isinstance(owner, ast.For | ast.AsyncFor) and name in plain_names(owner.target)
-    inside = {*walked(statement)} if first else set()
-    if isinstance(owner, ast.For | ast.AsyncFor | ast.While) and not goes_round and _reads(owner, name, inside):
-        return True
-    if isinstance(owner, ast.Try | ast.Match) and _reads(owner, name):
-        return True
-    return _is_read_after(source, owner, name)
-
-
-def _reads(node: ast.AST, name: str, apart: Collection[ast.AST] = ()) -> bool:
-    names = (n for n in each(node, ast.Name) if n.id == name and n not in apart)
-    return any(not isinstance(n.ctx, ast.Store) for n in names)
+    return "" if is_read_later(source, node, name) else name
 
 
 def attributes_through(sources: SourceTexts, attribute: str) -> list[Frame]:

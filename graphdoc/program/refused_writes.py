@@ -28,7 +28,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.spans import Reached, innermost_user
 from graphdoc.source.expressions import is_full
 from graphdoc.source.module import Loop, each, walked
-from graphdoc.source.paths import covers, key, last_word, targets_of, without_subscripts, words
+from graphdoc.source.paths import covers, is_name, key, last_word, targets_of, without_subscripts, words
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import is_container, iterated
 
@@ -450,7 +450,7 @@ def _is_sum(sources: SourceTexts, frame: Frame, name: str) -> bool:
         isinstance(n, ast.AugAssign)
         and n.lineno == frame.line
         and isinstance(n.op, ast.Add | ast.Sub)
-        and bindings.is_name(n.target, name)
+        and is_name(n.target, name)
         for n in (bindings.every_node(sources, frame.file))
     )
     return adds and any(_begins(value) for _, value in bindings.assignments(sources, frame, name))

@@ -10,7 +10,6 @@ from graphdoc.evidence import Event, Frame, Optimizer, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.bindings import scope_at
 from graphdoc.program.spans import frames, in_function, innermost_user
-from graphdoc.source.effects import calls_of
 from graphdoc.source.module import Loop, each
 from graphdoc.source.paths import blocks_of, covers, last_word
 
@@ -210,4 +209,4 @@ def is_guarded(sources: SourceTexts, step: Frame, backward: Frame) -> bool:
     around = [n for n in each(scope, ast.If) if covers(n, step.line)]
     if step.file == backward.file:
         around = [n for n in around if not covers(n, backward.line)]
-    return bool(around) and all(any(last_word(c.func) in _LOOKS for c in calls_of(n.test)) for n in around)
+    return bool(around) and all(any(last_word(c.func) in _LOOKS for c in each(n.test, ast.Call)) for n in around)

@@ -12,7 +12,7 @@ from graphdoc.program.exception import warned
 from graphdoc.program.library_calls import reentrant_calls
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.module import each, walked
-from graphdoc.source.paths import last_word, without_subscripts
+from graphdoc.source.paths import is_name, last_word, without_subscripts
 
 if TYPE_CHECKING:
     pass
@@ -143,9 +143,9 @@ def _is_number(node: ast.expr, scope: ast.AST, addition: ast.AST) -> bool:
     starts: list[ast.Assign | ast.AugAssign] = []
     adds: list[ast.Assign | ast.AugAssign] = []
     for n in walked(scope):
-        if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name) and n.target.id == node.id:
+        if isinstance(n, ast.AugAssign) and is_name(n.target, node.id):
             adds.append(n)
-        elif isinstance(n, ast.Assign) and any(isinstance(t, ast.Name) and t.id == node.id for t in n.targets):
+        elif isinstance(n, ast.Assign) and any(is_name(t, node.id) for t in n.targets):
             if not isinstance(n.value, ast.Constant) and node.id not in bindings.names_in(n.value):
                 return False  # it is given another value
             (starts if isinstance(n.value, ast.Constant) else adds).append(n)

@@ -10,7 +10,7 @@ from typing import Any
 from graphdoc.evidence import Event, Folded, Frame, Holder, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.finding import Remedy, together
-from graphdoc.program.bindings import assignments, frame_of, function_around, is_name, names_in, tree
+from graphdoc.program.bindings import assignments, frame_of, function_around, names_in, tree
 from graphdoc.program.carried_names import (
     attributes_of_one_object,
     beside_the_new,
@@ -44,7 +44,7 @@ from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import code_at, once_a_batch, place, where, within_a_loop
 from graphdoc.remedies.recording import open_at_loop
 from graphdoc.source.module import Source, each
-from graphdoc.source.paths import covers, key, pairs
+from graphdoc.source.paths import covers, is_name, key, pairs
 from graphdoc.source.places import Place
 from graphdoc.story.older_graph import distinct_carries, earlier_uses, paths_of
 from graphdoc.story.wording import folded, listing

@@ -26,7 +26,7 @@ from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.source.effects import DRAWS, TAKES
 from graphdoc.source.module import walked
-from graphdoc.source.paths import blocks_of, last_word, pairs, plain_names, targets_of
+from graphdoc.source.paths import blocks_of, is_name, last_word, pairs, plain_names, targets_of
 from graphdoc.source.scopes import parameters
 from graphdoc.story.older_graph import distinct_carries
 
@@ -274,18 +274,18 @@ def _within(outer: ast.AST, inner: ast.stmt) -> bool:
 def _bound_at(scope: ast.AST, name: str) -> Iterator[ast.stmt]:
     """The statements of a scope that bind a name, or write to what it names, in order."""
     for s in statements(scope):
-        if any(isinstance(n, ast.Name) and n.id == name for t in targets_of(s) for n in ast.walk(t)):
+        if any(is_name(n, name) for t in targets_of(s) for n in ast.walk(t)):
             yield s
 
 
 def _value_of(statement: ast.stmt, name: str) -> ast.expr | None:
     """What a plain assignment binds to a name; the element of a call's result where it is taken apart."""
     for target, value in pairs(statement):
-        if isinstance(target, ast.Name) and target.id == name:
+        if is_name(target, name):
             return value
         if isinstance(target, ast.Tuple) and not any(isinstance(e, ast.Starred) for e in target.elts):
             for i, e in enumerate(target.elts):
-                if isinstance(e, ast.Name) and e.id == name:
+                if is_name(e, name):
                     return ast.Subscript(copy.deepcopy(value), ast.Constant(i), ast.Load())
     return None
 

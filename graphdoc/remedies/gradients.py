@@ -23,7 +23,7 @@ from graphdoc.remedies.fix_places import remedy_at, to_finish
 from graphdoc.remedies.open_derivatives import open_gradients
 from graphdoc.source.expressions import Use, is_one_of_many, use_of
 from graphdoc.source.module import Source, each
-from graphdoc.source.paths import last_word
+from graphdoc.source.paths import is_name, last_word
 from graphdoc.source.places import Place
 
 # One number of a loss with several elements: their mean, or their sum; and whether they have their weights already.
@@ -117,10 +117,10 @@ def _read_on(sources: SourceTexts, frame: Frame | None, name: str) -> Frame | No
     scope = bindings.scope_at(sources, frame)
     if frame is None or scope is None or len(made) != 1:
         return None
-    lines = {n.lineno for n in each(scope, ast.Name) if bindings.is_name(n, name)}
+    lines = {n.lineno for n in each(scope, ast.Name) if is_name(n, name)}
     value = made[0][1]
     given = [n for n in each(scope, ast.Assign) if n.value is value]
-    if not given or not bindings.is_name(given[0].targets[0], name) or len(lines - {given[0].lineno, frame.line}) < 1:
+    if not given or not is_name(given[0].targets[0], name) or len(lines - {given[0].lineno, frame.line}) < 1:
         return None
     return bindings.frame_of(sources, frame.file, value)
 

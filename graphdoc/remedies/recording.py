@@ -33,6 +33,7 @@ from graphdoc.source.module import each
 from graphdoc.source.paths import (
     blocks_of,
     covers,
+    is_name,
     is_path,
     key,
     last_word,
@@ -597,7 +598,7 @@ def is_no_tensor(function: ast.AST, name: str) -> bool:
         if isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Constant) and isinstance(n.slice.value, str):
             apart = key(n.value) == name
         elif isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Tuple | ast.List):
-            apart = isinstance(n.value, ast.Name) and n.value.id == name
+            apart = is_name(n.value, name)
         else:
             continue
         if apart:

@@ -10,7 +10,7 @@ from graphdoc.evidence import Frame, Node, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.finding import Remedy, together
 from graphdoc.program import bindings
-from graphdoc.program.bindings import every_node, function_around, source_at, tree
+from graphdoc.program.bindings import function_around, source_at, tree
 from graphdoc.program.carried_names import bound_names, grows_at
 from graphdoc.program.container_entries import user_frames
 from graphdoc.program.observed import Program
@@ -19,6 +19,7 @@ from graphdoc.program.spans import in_function, innermost_user, loop_of, place, 
 from graphdoc.source.module import Loop, Source, each
 from graphdoc.source.paths import covers, key, plain_names, targets_of
 from graphdoc.source.places import Place
+from graphdoc.source.scopes import imported_as
 from graphdoc.story.older_graph import distinct_carries
 from graphdoc.story.wording import folded
 
@@ -283,6 +284,5 @@ def _within(frame: Frame, loop: Frame) -> bool:
 
 def _zero_of(sources: SourceTexts, loop: Frame, path: str) -> str:
     """A start value: of the sum's own shape where the file has torch at hand, which a buffer asks for."""
-    names = [a for n in every_node(sources, loop.file) if isinstance(n, ast.Import) for a in n.names]
-    known = any(a.name == "torch" and a.asname in (None, "torch") for a in names)
-    return f"torch.zeros_like({path})" if known else "0"
+    torch = imported_as(source_at(sources, loop), "torch")
+    return f"{torch}.zeros_like({path})" if torch else "0"

@@ -7,7 +7,7 @@ import builtins
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 
-from graphdoc.source.module import walked
+from graphdoc.source.module import each, walked
 from graphdoc.source.paths import key, last_word, pairs, targets_of, words
 
 _MODULES = frozenset({"torch", "F", "nn", "functional", "math", "np", "numpy", "T"})
@@ -38,13 +38,8 @@ TAKES = frozenset(["next", "pop", "popleft", "popitem", "readline", "read", "rec
 
 def another_each_time(node: ast.AST) -> str:
     """The name of a call in it that gives another value each time: it draws, or takes the next one; empty for none."""
-    names = (last_word(call.func) for call in calls_of(node))
+    names = (last_word(call.func) for call in each(node, ast.Call))
     return next((n for n in names if n in DRAWS or n in TAKES), "")
-
-
-def calls_of(node: ast.AST) -> list[ast.Call]:
-    """Every call in a statement, outermost first."""
-    return [n for n in ast.walk(node) if isinstance(n, ast.Call)]
 
 
 def functions_named(trees: Iterable[ast.AST], names: Set[str]) -> list[ast.FunctionDef]:
@@ -63,7 +58,7 @@ def method_of(node: ast.stmt) -> tuple[str, ast.expr | None]:
 
 def calls_method(node: ast.AST, *names: str) -> bool:
     """Whether a method of one of these names is called in a piece of code."""
-    called = (c.func for c in calls_of(node))
+    called = (c.func for c in each(node, ast.Call))
     return any(isinstance(f, ast.Attribute) and f.attr in names for f in called)
 
 
@@ -81,7 +76,7 @@ def opaque_calls(
     of ``objects`` (names of what the program has built) that is called, may do anything to what it is called on and to
     what it is given.
     """
-    return [call for call in calls_of(node) if not _harmless(call, keepers, known, objects)]
+    return [call for call in each(node, ast.Call) if not _harmless(call, keepers, known, objects)]
 
 
 def built_objects(tree: ast.AST) -> frozenset[str]:
@@ -241,7 +236,7 @@ class Touching:
     def update(self, top: ast.AST) -> ast.Call | None:
         """The first ``step`` that may be no optimizer's, or ``zero_grad`` that may clear them; None where there is
         none. A scheduler's step is another one before that of its optimizer."""
-        methods = ((c, c.func) for c in calls_of(top) if isinstance(c.func, ast.Attribute))
+        methods = ((c, c.func) for c in each(top, ast.Call) if isinstance(c.func, ast.Attribute))
         updates = ((c, f) for c, f in methods if f.attr in _UPDATES)
         return next((c for c, f in updates if not self._leaves_alone(f.attr, f.value)), None)
 
@@ -273,7 +268,7 @@ def may_draw(trees: Iterable[ast.Module], node: ast.AST) -> bool:
     met: set[str] = set()
     while todo:
         piece, runs = todo.pop()
-        for name in (last_word(call.func) for call in calls_of(piece)):
+        for name in (last_word(call.func) for call in each(piece, ast.Call)):
             if "dropout" in name.lower() or (runs and name in DRAWS):
                 return True
             if name not in met:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
 from enum import Enum
 
 from graphdoc.source.module import Source
-from graphdoc.source.paths import is_path, last_word, words
+from graphdoc.source.paths import is_name, is_path, last_word, words
+from graphdoc.source.scopes import is_module
 
 # What a function of numbers is given, read off its expression: the argument, the divisor, the base.
 
@@ -29,11 +29,11 @@ def position_of(operation: str) -> int:
     return _LATER.get(operation, (0,))[0]
 
 
-def operand_of(node: ast.expr, modules: Collection[str], operation: str = "") -> ast.expr | None:
+def operand_of(source: Source, node: ast.expr, operation: str = "") -> ast.expr | None:
     """What a function is given (``x`` of ``torch.log(x)``, ``x.log()``), a division's divisor, a power's base.
 
-    ``modules`` are names that the file imports (``scopes.module_names``); ``operation`` is the function of PyTorch's
-    that ran there, which has its operand elsewhere perhaps.
+    ``source`` is the file that it stands in; ``operation`` is the function of PyTorch's that ran there, which has its
+    operand elsewhere perhaps.
     """
     if isinstance(node, ast.BinOp):
         return node.right if isinstance(node.op, _DIVIDES) else node.left if isinstance(node.op, ast.Pow) else None
@@ -41,7 +41,7 @@ def operand_of(node: ast.expr, modules: Collection[str], operation: str = "") ->
         return None
     function = node.func
     receiver = function.value if isinstance(function, ast.Attribute) else None
-    method = receiver is not None and not is_module(receiver, modules) and not _is_self(receiver)
+    method = receiver is not None and not is_module(source, receiver) and not _is_self(receiver)
     if operation in _LATER:
         own = name_of(node) in _LATER
         if not own and operation not in ("xlogy", "xlog1py"):
@@ -66,15 +66,7 @@ def name_of(node: ast.expr | None) -> str:
 
 def _is_self(node: ast.expr) -> bool:
     """Whether a call ``self.loss(x)`` is one of the object's own: its receiver is no tensor."""
-    return isinstance(node, ast.Name) and node.id == "self"
-
-
-def is_module(node: ast.expr, modules: Collection[str]) -> bool:
-    """Whether an expression reads as a module of functions: ``torch``, ``torch.nn.functional``, ``F``."""
-    text = ast.unparse(node)
-    if isinstance(node, ast.Name | ast.Attribute) and text.split(".")[0] in modules:
-        return True
-    return text in ("F", "nn", "math", "functional", "np", "special", "linalg") or text.split(".")[0] == "torch"
+    return is_name(node, "self")
 
 
 # What is a tensor in one case only: ``max(0, x)``, ``x if c else 0``, an attribute of what may be None.
@@ -156,7 +148,7 @@ def counts(source: Source, name: ast.Name) -> bool:
                 target = target.elts[0]
             elif called != "range":
                 continue
-            if isinstance(target, ast.Name) and target.id == name.id:
+            if is_name(target, name.id):
                 return True
     return False
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from typing import TypeGuard
 
 
 def words(text: str) -> frozenset[str]:
@@ -125,6 +126,11 @@ def is_path(node: ast.AST) -> bool:
             return False
         node = node.value
     return isinstance(node, ast.Name)
+
+
+def is_name(node: ast.AST | None, name: str) -> TypeGuard[ast.Name]:
+    """Whether an expression is this name and nothing else."""
+    return isinstance(node, ast.Name) and node.id == name
 
 
 def without_subscripts(node: ast.expr) -> ast.expr:

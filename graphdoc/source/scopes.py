@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
 
 from graphdoc.source.edits import insert_after, insert_before
 from graphdoc.source.layout import ends_line
-from graphdoc.source.module import Function, Source, each
-from graphdoc.source.paths import pairs, plain_names, targets_of
+from graphdoc.source.module import Function, Loop, Source, each, walked
+from graphdoc.source.paths import is_name, key, pairs, plain_names, targets_of
 from graphdoc.source.places import Beside, Edit
 
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
@@ -77,6 +79,54 @@ def is_readable(source: Source, name: str, at: ast.AST) -> bool:
             return True
         scope = None if isinstance(scope, ast.Module) else scope_of(source, scope)
     return False
+
+
+def reads(node: ast.AST, name: str, apart: Collection[ast.AST] = ()) -> bool:
+    """Whether a plain name is read in a piece of code, but for some nodes in it."""
+    found = (n for n in each(node, ast.Name) if n.id == name and isinstance(n.ctx, ast.Load))
+    return any(n not in apart for n in found)
+
+
+def is_read_later(source: Source, at: ast.stmt, name: str, within: ast.AST | None = None) -> bool:
+    """Whether what a name stands for after a statement may be read: before it is bound anew, or in an inner function.
+
+    ``within`` is a loop around the statement: only the rest of its round counts.
+    """
+    if isinstance(at, ast.Return):
+        return reads(at, name)
+    above = [at, *source.node_ancestors(at)]
+    # A write into it (``x += f(x)``) is for itself; ``x = f(x)`` reads in the next round what it gave in this one.
+    own = () if isinstance(at, ast.Assign) and any(is_name(t, name) for t in at.targets) else walked(at)
+    inner = each(within or scope_of(source, at), ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+    if any(f not in above and reads(f, name, own) for f in inner):
+        return True
+    statement = at
+    while (found := source.node_block(statement)) is not None:
+        used = _next_use(found[0][found[1] + 1 :], name)
+        owner = source.node_owner(source.parents[statement])
+        if used is not None or owner is within or owner is None or isinstance(owner, Function | ast.ClassDef):
+            return bool(used) or isinstance(owner, ast.ClassDef)
+        if isinstance(owner, Loop):
+            bound = not isinstance(owner, ast.While) and name in plain_names(owner.target)
+            before = owner.body[: next((n for n, s in enumerate(owner.body) if s in above), -1) + 1]
+            test = isinstance(owner, ast.While) and reads(owner.test, name)
+            if test or _next_use(owner.orelse, name) or (not bound and _next_use(before, name, own)):
+                return True
+        elif isinstance(owner, ast.Try) and any(reads(n, name, own) for n in (*owner.handlers, *owner.finalbody)):
+            return True
+        statement = owner
+    return False
+
+
+def _next_use(statements: list[ast.stmt], name: str, apart: Collection[ast.AST] = ()) -> bool | None:
+    """Whether the first statement that uses a name reads it, or binds it anew; None where none of them uses it."""
+    for s in statements:
+        binds = any(is_name(t, name) for t in targets_of(s))
+        if reads(s.iter if binds and isinstance(s, ast.For | ast.AsyncFor) else s, name, apart):
+            return True
+        if binds and isinstance(s, ast.Assign | ast.AnnAssign | ast.With | ast.AsyncWith):
+            return False
+    return None
 
 
 def fresh_name(source: Source, *wanted: str) -> str:
@@ -175,11 +225,49 @@ def _loaded(source: Source, module: str) -> bool:
     return False
 
 
-def module_names(source: Source) -> set[str]:
-    """The names that a file's imports bind to modules, and to what PyTorch's modules have."""
-    nodes = each(source.tree, ast.Import, ast.ImportFrom)
-    taken = (n for n in nodes if isinstance(n, ast.Import) or (n.module or "").split(".")[0] == "torch")
-    return {alias.asname or alias.name.split(".")[0] for n in taken for alias in n.names}
+@lru_cache(maxsize=64)
+def imported(tree: ast.Module | None) -> dict[str, str]:
+    """What each imported name stands for, in full: ``ckpt`` for ``torch.utils.checkpoint``."""
+    found: dict[str, str] = {}
+    for node in each(tree, ast.Import, ast.ImportFrom):
+        of = f"{'.' * node.level}{node.module or ''}." if isinstance(node, ast.ImportFrom) else ""
+        for a in node.names:
+            local = a.asname or (a.name if of else a.name.split(".")[0])
+            found[local] = of + (a.name if of or a.asname else local)
+    return found
+
+
+@lru_cache(maxsize=64)
+def names_bound(tree: ast.Module | None) -> set[str]:
+    """The names that a file itself binds anywhere: functions, classes, arguments, variables."""
+    found = {n.name for n in each(tree, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)}
+    return found | {n.arg for n in each(tree, ast.arg)} | (plain_names(tree, ast.Store) if tree else set())
+
+
+_USUAL = {"torch": "torch", "np": "numpy", "math": "math", "F": "torch.nn.functional", "nn": "torch.nn"}
+_USUAL |= {"functional": "torch.nn.functional", "init": "torch.nn.init"}
+_USUAL |= {name: f"torch.{name}" for name in ("special", "linalg")}
+"""What a name is taken for that the file does not bind: it may come from elsewhere (``from common import *``)."""
+
+
+def stands_for(source: Source, node: ast.expr) -> str:
+    """What a path stands for by the file's imports, in full (``torch.nn.functional`` for ``F``); empty for another."""
+    first, _, rest = (key(node) if isinstance(node, ast.Name | ast.Attribute) else "").partition(".")
+    usual = _USUAL.get(first, "") if first in _USUAL and first not in names_bound(source.tree) else ""
+    whole = imported(source.tree).get(first, usual)
+    return f"{whole}.{rest}".rstrip(".") if whole else ""
+
+
+def is_torchs(source: Source, node: ast.expr) -> bool:
+    """Whether a path is PyTorch's own (``torch``, ``F``, ``th.nn.init``), whatever the file calls it: no tensor."""
+    return stands_for(source, node).split(".")[0] == "torch"
+
+
+def is_module(source: Source, node: ast.expr) -> bool:
+    """Whether a path is a module of functions, PyTorch's or another that is imported."""
+    whole = stands_for(source, node).split(".")[0]
+    plain = {a.asname or a.name.split(".")[0] for n in each(source.tree, ast.Import) for a in n.names}
+    return whole in ("torch", "math", "numpy") or (bool(whole) and key(node).split(".")[0] in plain)
 
 
 def torch_name(source: Source, at: ast.AST | None = None) -> Name:
@@ -238,7 +326,7 @@ def _makers(source: Source, node: ast.expr) -> list[ast.expr]:
         return []
     if isinstance(scope, Function) and node.id in parameters(scope):
         return []
-    stored = [n for n in own_nodes(scope) if isinstance(n, ast.Name) and n.id == node.id and _is_bound(n)]
+    stored = [n for n in own_nodes(scope) if is_name(n, node.id) and _is_bound(n)]
     makers = [
         value
         for s in own_nodes(scope)

@@ -37,6 +37,10 @@ KEPT = [
 
 VIEWED = [
     ("a, b = x.chunk(2)\n«a.mul_(2)»\nprint(x)\n", "x = x.clone()\na, b = x.chunk(2)\na.mul_(2)\n"),
+    (
+        "import torch as tt\na = tt.narrow(x, 0, 1, 2)\n«a *= 2»\nprint(x)\n",
+        "import torch as tt\nx = x.clone()\n",
+    ),
     ("a = torch.narrow(x, 0, 1, 2)\n«a *= 2»\nprint(x)\n", "x = x.clone()\na = torch.narrow(x, 0, 1, 2)\na *= 2\n"),
 ]
 

@@ -12,6 +12,7 @@ from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, name_of
 from graphdoc.program.spans import code_at, innermost_user, span, span_of
+from graphdoc.source.paths import is_name
 from graphdoc.story.wording import first_told, folded, opening, optimizer_of
 
 PAGE = Page(
@@ -117,7 +118,7 @@ def _schedule(program: Program, name: str) -> Frame | None:
     found = []
     for file in program.sources:
         for node in bindings.every_node(program.sources, file):
-            if not isinstance(node, ast.Call) or not node.args or not bindings.is_name(node.args[0], name):
+            if not isinstance(node, ast.Call) or not node.args or not is_name(node.args[0], name):
                 continue
             called = bindings.dotted(node.func).rpartition(".")[2]
             if called.endswith(("LR", "_schedule", "scheduler", "_warmup")):
