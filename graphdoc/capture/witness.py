@@ -162,20 +162,23 @@ class Modes:
         return left
 
 
-# Which of PyTorch's own warnings about missing gradients the program was shown: facts that no object keeps.
+# Which of PyTorch's own warnings about gradients the program was shown: facts that no object keeps.
 
+STREAMS = "The AccumulateGrad node's stream does not match the stream of the node that produced the incoming gradient."
 KNOWN = (
     "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
     "populated during autograd.backward().",
     "None of the inputs have requires_grad=True. Gradients will be None",
+    STREAMS,
 )
-"""How they begin (TensorBody.h, torch/utils/checkpoint.py). The user's own warnings are none of our business."""
+"""How they begin (TensorBody.h, torch/utils/checkpoint.py, input_buffer.cpp). The user's own are not our business."""
 
 MOST_KEPT = 20
 
 
-def note_warnings(into: list[str], cwd: str) -> Callable[[], None]:
-    """Note each of these warnings in ``into`` when it is shown, as ``train.py:12: text``; returns what undoes it.
+def note_warnings(into: list[str], cwd: str, noted: Callable[[str], None]) -> Callable[[], None]:
+    """Note each of these warnings in ``into`` when it is shown, as ``train.py:12: text``, and call ``noted`` with its
+    text; returns what undoes it.
 
     Looked at is the function through which Python shows every warning, whatever ``showwarning`` the program has put
     in: filters stay as they are, and nothing runs where nothing is shown.
@@ -187,6 +190,7 @@ def note_warnings(into: list[str], cwd: str) -> Callable[[], None]:
             known = next((t for t in KNOWN if text.startswith(t)), None)
             if known is not None and len(into) < MOST_KEPT:
                 into.append(f"{shown_file(str(shown.filename), cwd)}:{int(shown.lineno)}: {known}")
+                noted(known)
         except Exception:
             pass  # a message that cannot be turned into text is not one of these
 
@@ -289,6 +293,11 @@ class Witness:
         self.undoing: list[Any] = []
         """What puts everything back, called in reverse."""
 
+    def _warned(self, known: str) -> None:
+        """PyTorch shows one of its warnings."""
+        if known == STREAMS and self.audit is not None:
+            self.audit.streams.mismatched()
+
     # -- installing ----------------------------------------------------------------------------------------------
 
     def install(self, told_of_end: bool = False) -> None:
@@ -300,7 +309,7 @@ class Witness:
         remember_script()
         self._install_stacks()
         self.began = torch.autograd._get_sequence_nr()
-        self.undoing.append(note_warnings(self.warnings, self.cwd))
+        self.undoing.append(note_warnings(self.warnings, self.cwd, self._warned))
         self.undoing.append(watch_hooks(torch))
         try:
             self.undoing.append(self.calls.watch())

@@ -84,6 +84,8 @@ def _means(failure: Failure, explained: bool) -> str:
     out = way_out(match.id) if not explained else None
     if out is not None:
         return f"{match.means.partition('; ')[0].rstrip('.')}. {out.told}"
+    if match.kind == "warning" and match.causes:
+        return f"{match.means} `graphdoc explain {match.causes[0]}` says more."
     return match.means + (" This is not a fault of the graph." if innocent and "graph" not in match.means else "")
 
 

@@ -38,7 +38,7 @@ SLUGS = {
     "nan-half-overflow nan-uninitialised-parameter nan-optimizer-update nan-input-data exploding-gradients",
     "GD8": "ddp-unused-parameters ddp-marked-ready-twice ddp-buffer-broadcast checkpoint-mismatch "
     "checkpoint-no-grad-input compile-donated-buffers compile-no-double-backward fsdp-hook-dropped "
-    "gradients-not-averaged mixed-dtensors",
+    "gradients-not-averaged mixed-dtensors kept-gradient-nodes",
 }
 FOLDERS = {
     "GD1": "second_backward",

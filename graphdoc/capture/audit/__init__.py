@@ -25,6 +25,7 @@ from graphdoc.capture.audit.moved import Moved
 from graphdoc.capture.audit.references import References
 from graphdoc.capture.audit.rounded import Rounded
 from graphdoc.capture.audit.stale import Stale
+from graphdoc.capture.audit.streams import Streams
 from graphdoc.capture.audit.targets import Followers, Targets
 from graphdoc.capture.audit.undone import AtRest, Undone
 from graphdoc.capture.audit.unheld import Unheld
@@ -94,12 +95,13 @@ class Audit:
         self.made_anew = MadeAnew(self)
         self.undone = Undone(self)
         self.at_rest = AtRest(self)
+        self.streams = Streams(self)
         self.watches: list[Any] = [
             *(self.losses, self.unstepped, self.aliases, self.stale, self.targets, self.unheld, self.clearing),
             *(self.growing, self.clips, self.deadends, self.refrozen, self.moved, self.unused, self.flagged),
             *(self.inner, self.products, self.references, self.baselines, self.collecting, self.misspelled),
             *(self.starved, self.unreduced, self.rounded, self.flattened, self.zero_loss),
-            *(self.undone, self.at_rest, self.made_anew, self.dropped),
+            *(self.undone, self.at_rest, self.made_anew, self.dropped, self.streams),
         ]
 
     @classmethod
