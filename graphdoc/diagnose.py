@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +26,7 @@ from graphdoc.program.observed import program_of
 from graphdoc.redaction import redact, redact_words
 from graphdoc.remedies.alongside import with_cover_ups, with_leftovers_cleared
 from graphdoc.shapes import Picture
+from graphdoc.standing import Announce
 from graphdoc.story.first_bad_value import every_value, is_asked
 from graphdoc.story.gradients import gradients
 from graphdoc.story.installed_code import assign
@@ -41,8 +42,6 @@ MOST = 3
 """Diagnoses told for one failure."""
 KEPT_SHARE = 0.6
 """A further diagnosis is told only where its evidence is at least this part of the best one's."""
-
-Announce = Callable[[str], None]
 
 AUDIT_ALL = "audit-all"
 """The word in a run's mode by which the user asks for weak findings too."""

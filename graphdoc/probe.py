@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,6 +38,7 @@ from graphdoc.program.spans import is_compiled
 from graphdoc.program.suspicions import goes_around, left_unrecorded, may_be_constant, suspicious, writes_through_data
 from graphdoc.program.writers import plausible
 from graphdoc.second_run import take_over
+from graphdoc.standing import Announce, Standing
 from graphdoc.story.first_bad_value import NONE_MET
 from graphdoc.unrecorded import SEEN_AGAIN, full_mode, needs_record
 
@@ -144,7 +144,7 @@ def _of_one_that_went_on(evidence: Evidence) -> str:
     return f"probe:whatif{':all' if asked else ''}{cuts}"
 
 
-def deepen(kept: Kept, evidence: Evidence, announce: Callable[[str], None] | None = None) -> Evidence | None:
+def deepen(kept: Kept, evidence: Evidence, announce: Announce | None = None) -> Evidence | None:
     """The evidence with what a second run has added, or None where none is needed.
 
     It runs once for a kept run: its outcome is kept beside ``evidence`` and read from there afterwards. If the second
@@ -174,7 +174,7 @@ def _written(result: Evidence, companion: Path) -> Evidence:
     return result
 
 
-def _look(kept: Kept, evidence: Evidence, companion: Path, announce: Callable[[str], None] | None) -> Evidence | None:
+def _look(kept: Kept, evidence: Evidence, companion: Path, announce: Announce | None) -> Evidence | None:
     """What one more run tells, kept as ``companion``; the evidence with a sentence where that run cannot be made, None
     where none is needed."""
     mode = question(evidence)
@@ -192,13 +192,7 @@ def _look(kept: Kept, evidence: Evidence, companion: Path, announce: Callable[[s
     try:
         with stoppable() as stop:
             check_ways(kept.request)
-            if announce is not None:
-                kind = mode.split(":")[1]
-                looked_for = _LOOKED_FOR["suspicion" if kind == "cuts" and evidence.raised is None else kind]
-                announce(
-                    f"running the program once more to see {looked_for} (at most {limit:.0f} s; --no-rerun prevents it)"
-                )
-            result = _again(kept, evidence, mode, limit, stop)
+            result = _again(kept, evidence, mode, limit, stop, announce)
     except CannotIsolate as e:
         _tell_why(evidence.extras, str(e))
         return evidence
@@ -245,8 +239,22 @@ def _tell_why(extras: dict[str, Any], why: str) -> None:
     extras["second_run"] = f"no second run has looked closer: {why}"
 
 
-def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop) -> Evidence:
+def _announce(announce: Announce, kept: Kept, evidence: Evidence, mode: str, limit: float, out: Path) -> None:
+    kind = mode.split(":")[1]
+    looked_for = _LOOKED_FOR["suspicion" if kind == "cuts" and evidence.raised is None else kind]
+    steps = max((o.steps for o in evidence.optimizers), default=0)
+    last = max((e.index for e in evidence.events), default=-1) if evidence.failing_event < 0 else evidence.failing_event
+    announce(
+        f"running the program once more to see {looked_for} (at most {limit:.0f} s; --no-rerun prevents it)",
+        Standing(out, steps, last, kept.seconds, goes_on=False),
+        limit,
+    )
+
+
+def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop, announce: Announce | None) -> Evidence:
     with scratch() as out:
+        if announce is not None:
+            _announce(announce, kept, evidence, mode, limit, out)
         asked = full_mode(kept.request.mode, mode) if mode == RECORD else mode
         request = replace(kept.request, cwd=str(kept.cwd), mode=asked, timeout=limit)
         request.one_thread = mode.startswith("probe:whatif")

@@ -216,12 +216,12 @@ def real_run(folder, source):
 def test_a_second_run_finds_the_cut_and_is_made_once(tmp_path):
     kept = real_run(tmp_path, CUT.format(""))
     said: list[str] = []
-    report = report_for(kept, announce=said.append)
+    report = report_for(kept, announce=lambda line, *_: said.append(line))
     assert len(said) == 1 and "once more" in said[0] and "--no-rerun" in said[0]
     assert report.diagnoses[0].cause == "cut-by-conversion"
     second = deepened(kept, Evidence.read(str(kept.evidence[0])).process)
     assert second is not None and second.probe == "probe:cuts"
-    assert report_for(kept, announce=said.append) == report
+    assert report_for(kept, announce=lambda line, *_: said.append(line)) == report
     assert report_for(replace(kept, rerun=False)) == report  # as `graphdoc show` asks: known, so nothing is run
     assert len(said) == 1
 
@@ -230,7 +230,7 @@ def test_a_second_run_finds_the_cut_and_is_made_once(tmp_path):
 def test_a_second_run_that_does_not_fail_is_told(tmp_path):
     once = "if os.path.exists('been-here'): raise SystemExit\nopen('been-here', 'w').close()"
     kept = real_run(tmp_path, CUT.format(once))
-    report = report_for(kept, announce=lambda line: None)
+    report = report_for(kept, announce=lambda *_: None)
     assert report.outcome in ("autograd-failure", "other-failure")
     assert any("did not fail in the same way" in note for note in report.notes)
 
@@ -265,5 +265,5 @@ def test_before_a_second_run_nothing_is_told_that_is_only_possible(tmp_path):
 def test_no_second_run_without_leave(tmp_path):
     evidence = failed(message=NO_GRAPH)
     kept = kept_run(tmp_path, evidence)
-    report_for(kept, announce=lambda line: pytest.fail(line))
+    report_for(kept, announce=lambda line, *_: pytest.fail(line))
     assert deepened(kept, evidence.process) is None

@@ -42,7 +42,7 @@ def tell(folder: Path) -> Report:
 def _report(kept: Kept) -> tuple[Report, list[str]]:
     said: list[str] = []
     with chdir(kept.cwd), patch("graphdoc.probe.launch_apart", _launch):
-        return with_patches(kept, report_for(kept, announce=said.append)), said
+        return with_patches(kept, report_for(kept, announce=lambda line, *_: said.append(line))), said
 
 
 def _launch(request: Request, out: Path, _: Stop | None = None, *, enough: Callable[[], bool] | None = None) -> Ended:

@@ -87,6 +87,10 @@ def _start(out: str, mode: str, told_of_end: bool) -> Witness | None:
             attach(witness, "audit")
         if "check-gradients" in mode.split(":"):
             attach(witness, "check-gradients")
+        if kind == "probe":
+            from graphdoc.capture.trace import StepCount
+
+            witness.step_count = StepCount(witness)
         if kind in ("probe", "verify", "compare"):
             attach(witness, detail if kind == "probe" else kind)
         keep_untraced(witness.torch)

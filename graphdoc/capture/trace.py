@@ -197,6 +197,22 @@ class TraceFile:
             self._trouble(e)
 
 
+class StepCount:
+    """The steps of a run that looks closer, and nothing else of a trace: whoever waits for it sees how far it is."""
+
+    def __init__(self, witness: Witness) -> None:
+        self._steps = 0
+        self._write = TraceFile(witness.out, witness.trouble).write
+
+    def stepped(self, index: int, optimizer: int) -> None:
+        """An optimizer has made a step, which is the event of the journal with this index."""
+        self._steps += 1
+        if self._steps <= MOST_STEPS:
+            self._write({"k": "step", "n": self._steps - 1, "e": index, "o": optimizer})
+        elif self._steps % 100 == 0:
+            self._write({"k": "count", "steps": self._steps, "calls": 0, "e": index})
+
+
 # The trace of a trial run: which backward gave which parameter a gradient, and what each optimizer step used. Two
 # runs of a program, before and after a change, are compared by their traces alone. A few sums stand for tensors;
 # nothing else of their values is kept. One JSON object a line, written as it happens, so that a run that is stopped

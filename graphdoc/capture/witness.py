@@ -41,6 +41,7 @@ from graphdoc.evidence import LEARNED, Evidence
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
     from graphdoc.capture.nan_stop import Stopping
+    from graphdoc.capture.trace import StepCount
 
 
 # Processes made by multiprocessing: they end without Python's ordinary exit, and some are none of our business.
@@ -283,6 +284,7 @@ class Witness:
         self.probes: list[Any] = []
         self.audit: Audit | None = None
         self.learned: Learned | None = None
+        self.step_count: StepCount | None = None
         self.looking = False
         """The next backward call is to be looked at, wherever it is made."""
         self.before_scaled_step: Any = None
@@ -384,7 +386,9 @@ class Witness:
             with self.modes.left():
                 journal = self.journal
                 seen = journal.stepped(optimizer)
-                journal.add("step", journal.look["step"](2), seen.id)
+                noted = journal.add("step", journal.look["step"](2), seen.id)
+                if self.step_count is not None:
+                    self.step_count.stepped(noted[0], seen.id)
                 if self.audit is not None:
                     self.audit.stepped(optimizer, seen)
                 if self.learned is not None:

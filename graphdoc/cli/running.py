@@ -245,9 +245,8 @@ def diagnosed(kept: Kept, before: Callable[[], object] = lambda: None) -> Report
     try:
         with Waiting() as waiting:
 
-            def announce(line: str) -> None:
-                words = f"looking closer: {line}" if before() else line
-                waiting.announce(words, f"the first run took {kept.seconds:.0f} s")
+            def announce(line: str, how_far: object, most: float) -> None:
+                waiting.announce(f"looking closer: {line}" if before() else line, how_far, most)
 
             return report_for(kept, announce=announce)
     except Interrupted:

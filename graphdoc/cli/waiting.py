@@ -27,8 +27,7 @@ class Waiting:
     """
 
     def __init__(self, most: float = 0.0) -> None:
-        self._began = 0.0
-        self._of = f" of {most:.0f}" if most else ""
+        self._began, self._most = 0.0, most
         self._line = ""
         self._how_far: Callable[[], object] = str
         self._live: Live | None = None
@@ -51,11 +50,13 @@ class Waiting:
             Stop.waiting = None
         self._clear()
 
-    def announce(self, line: str, about: str = "", what: str = "looking closer") -> None:
-        """Say in a line of its own what is run, and wait for ``what`` that is; ``about`` is what is known of it."""
+    def announce(self, line: str, how_far: object = "", most: float = 0.0, what: str = "looking closer") -> None:
+        """Say in a line of its own what is run, and wait for ``what`` that is; ``str`` of ``how_far`` tells how far it
+        has come, and ``most`` are the seconds that it may take."""
         say(line)
         if is_terminal():
-            self.tell(what, lambda: about)
+            self._began, self._most = 0.0, most
+            self.tell(what, how_far.__str__)
 
     def tell(self, line: str, how_far: Callable[[], object] = str) -> None:
         """What is waited for now; nothing any more where that is empty. ``how_far`` is asked again and again."""
@@ -85,7 +86,8 @@ class Waiting:
         from graphdoc.render.text import flat
 
         head, colon, rest = flat(self._line).partition(": ")
-        far = ", ".join(filter(None, (f"{int(now - self._began)}{self._of} s", str(self._how_far()))))
+        most = f" of {self._most:.0f}" if self._most else ""
+        far = ", ".join(filter(None, (f"{int(now - self._began)}{most} s", str(self._how_far()))))
         words = f"{head}, {far} (Ctrl-C stops it){colon}{rest}"
         if self._live is None:
             self._live = _begin()

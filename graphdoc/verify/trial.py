@@ -29,6 +29,7 @@ from graphdoc.program.library_calls import checkpoint_fails
 from graphdoc.program.observed import program_of
 from graphdoc.second_run import take_over
 from graphdoc.sourcetext import decode, read_source
+from graphdoc.standing import Standing
 from graphdoc.verify.beside import Beside, has_accelerator, has_room
 from graphdoc.verify.compared import NO_STEPS, TOLERANCE, Baseline, Measured, Outcome, Verdict, measured
 from graphdoc.verify.failing_again import (
@@ -43,7 +44,6 @@ from graphdoc.verify.failing_again import (
     same_signs,
     unbinds,
 )
-from graphdoc.verify.standing import Standing
 from graphdoc.verify.traces import (
     Call,
     Line,
@@ -554,16 +554,13 @@ class Trial:
         )
         return out, ended
 
-    def _standing_in(self, out: Path, mode: str, patches: Mapping[str, str] | None) -> object:
-        """How far a run of this mode has come, or what it is for."""
-        if mode.startswith(MEASURE):
-            return "measuring its gradients"
-        if patches is None:
-            return _UNCHANGED
-        if mode.startswith("probe"):
-            return "looking closer"
+    def _standing_in(self, out: Path, mode: str, patches: Mapping[str, str] | None) -> Standing:
+        """How far a run of this mode has come, and what it is for where that is not the fix itself."""
+        if mode.startswith("probe"):  # where it ends, nothing tells before
+            what = "measuring its gradients" if mode.startswith(MEASURE) else "looking closer"
+            return Standing(out, 0, -1, 0.0, what)
         steps = 0 if self.evidence.went_on else max((o.steps for o in self.evidence.optimizers), default=0)
-        return Standing(out, steps, self.point, self.kept.seconds)
+        return Standing(out, steps, self.point, self.kept.seconds, _UNCHANGED if patches is None else "")
 
     @property
     def _cwd(self) -> str:

@@ -44,6 +44,19 @@ def moved(guess, wanted):
 with torch.no_grad():
     moved(torch.randn(2, 3).requires_grad_(), torch.randn(2, 3))
 """
+CUT_LATE = """
+import time
+import torch
+net = torch.nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(20):
+    out = net(torch.randn(4, 3))
+    loss = (out if step < 15 else torch.tensor(out.tolist())).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    time.sleep(PAUSE)
+"""
 
 
 class _Terminal(io.StringIO):
@@ -90,7 +103,7 @@ def test_elsewhere_each_run_is_a_line_and_no_second_is(
     monkeypatch.setattr(sys, "stderr", log := stream())
     monkeypatch.setenv(*variable)
     with Waiting() as waiting:
-        waiting.announce("running it once more", "the first run took 4 s")
+        waiting.announce("running it once more", "step 3 of 12", 30.0)
         clock[0] = 103.0
         Stop().check()
         waiting.tell("trying fix 1 of 3: detach", lambda: "step 4")
@@ -132,11 +145,19 @@ def test_the_first_report_comes_before_a_second_run_that_takes_long(tmp_path: Pa
 @pytest.mark.slow
 def test_ctrl_c_ends_the_second_run_and_leaves_the_first_report(tmp_path: Path) -> None:
     folder = _project(tmp_path, UNRECORDED, 60)
-    seen = on_terminal(["run", "--report", "json:report.json", "train.py"], folder, b"looking closer, 1 s")
+    seen = on_terminal(["run", "--report", "json:report.json", "train.py"], folder, b"looking closer, 1 of ")
     assert seen.status == 1
     assert seen.stays.count("error[GD303]") == 1 and "\nlooked closer:" not in seen.stays
     assert "note: no second run has looked closer: it was interrupted\n" in seen.stays
     assert json.loads((folder / "report.json").read_text())["diagnoses"][0]["code"] == "GD303"
+
+
+@pytest.mark.slow
+def test_the_second_run_shows_its_step_and_its_limit(tmp_path: Path) -> None:
+    folder = _project(tmp_path, CUT_LATE, 0.2)
+    seen = on_terminal(["run", "train.py"], folder, b", step ")
+    assert re.search(r"looking closer, \d+ of \d+ s, step \d+ of 15", seen.screen)
+    assert "no second run has looked closer: it was interrupted" in seen.stays
 
 
 @pytest.mark.slow

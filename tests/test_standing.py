@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from graphdoc.capture.trace_end import LEAST, PATIENCE
-from graphdoc.verify.standing import Standing
+from graphdoc.standing import Standing
 
 
 def _calls(steps: range, optimizers: int = 1) -> list[dict[str, Any]]:
@@ -41,7 +41,7 @@ class Run:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [100.0]
-    monkeypatch.setattr("graphdoc.verify.standing.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("graphdoc.standing.time.monotonic", lambda: now[0])
     return now
 
 
@@ -69,6 +69,14 @@ def test_the_seconds_are_those_of_the_original_until_its_own_pace_is_known(tmp_p
     assert run(*_calls(range(1))) == "step 1 of 50, about 28 s left of this run"
     # Eleven calls and steps a second: 89 until the failure, and the seconds behind it.
     assert run(*_calls(range(1, 6))) == f"step 6 of 50, about {89 / 11 + PATIENCE:.0f} s left of this run"
+
+
+def test_a_run_that_ends_at_the_point_says_what_it_is_for(tmp_path: Path, clock: list[float]) -> None:
+    run = Run(tmp_path, clock, 50, 100, 30.0)
+    run.standing = Standing(tmp_path, 50, 100, 30.0, "looking closer", goes_on=False)
+    run(*_calls(range(1)))
+    run()
+    assert run(*_calls(range(1, 6))) == f"looking closer, step 6 of 50, about {89 / 11 * 2:.0f} s left of this run"
 
 
 def test_a_slow_program_has_told_enough_a_few_seconds_behind_the_failure(tmp_path: Path, clock: list[float]) -> None:

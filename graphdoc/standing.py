@@ -1,13 +1,17 @@
-"""How far a trial that goes on has come, as its trace tells while it is written, and the seconds that are left."""
+"""How far a run of graphdoc's own has come, as its trace tells while it is written, and the seconds that are left."""
 
 from __future__ import annotations
 
 import re
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from graphdoc.capture.trace_end import AFTER, LEAST, PATIENCE
+
+Announce = Callable[[str, object, float], None]
+"""Told in one line what is run, what tells as ``str`` how far that has come, and the seconds that it may take."""
 
 _RECORD = re.compile(
     rb'\{"k": "(?:backward|grad|step)", "n": \d+, "e": (?P<index>\d+)(?:, "o": (?P<optimizer>\d+))?'
@@ -20,11 +24,15 @@ class Standing:
     """Where one run stands whose trace is written into ``folder``.
 
     ``steps`` are those of the optimizer that had made the most when the original failed, ``point`` is the journal index
-    of that failure (-1: none is known), and ``seconds`` is how long the original took.
+    of that failure (-1: none is known), and ``seconds`` is how long the original took. A run that ``goes_on`` ends a
+    while after that point, another one there. ``what`` is what it is for, where that is to be said.
     """
 
-    def __init__(self, folder: Path, steps: int, point: int, seconds: float) -> None:
+    def __init__(
+        self, folder: Path, steps: int, point: int, seconds: float, what: str = "", goes_on: bool = True
+    ) -> None:
         self._folder, self._of, self._point, self._seconds = folder, steps, point, seconds
+        self._what, self._goes_on = what, goes_on
         self._began = time.monotonic()
         self._file: Path | None = None
         self._offset = 0
@@ -40,7 +48,7 @@ class Standing:
         past = ", past the failure" if self._of and self._index > self._point >= 0 else ""
         of = f" of {self._of}" if step <= self._of and not past else past
         left = round(self._left(now))
-        told = (f"step {step}{of}" if step else "", f"about {left} s left of this run" if left > 0 else "")
+        told = (self._what, f"step {step}{of}" if step else "", f"about {left} s left of this run" if left > 0 else "")
         return ", ".join(filter(None, told))
 
     def _read(self) -> None:
@@ -81,6 +89,8 @@ class Standing:
         if self._point < 0 or self._index <= first or now - began < 1.0:
             return self._seconds - (now - self._began)
         each = (now - began) / (self._index - first)
+        if not self._goes_on:
+            return max(self._point - self._index, 0) * each
         beyond = max(self._index - self._point, 0)
         since = now - self._passed if self._passed else 0.0
         ending = min((AFTER - beyond) * each, max((LEAST - beyond) * each, PATIENCE - since))
