@@ -22,13 +22,15 @@ _HOLE = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 
 @dataclass
 class Done:
-    """What a job has of an action that it used: whether it failed, its outputs, the log and the job's summary."""
+    """What a job has of an action that it used: whether it failed, its outputs, the log and the job's summary; and what
+    each action that a step uses itself was given."""
 
     failed: bool = False
     outputs: dict[str, str] = field(default_factory=dict)
     log: str = ""
     summary: str = ""
     ran: list[str] = field(default_factory=list)
+    used: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 def use(
@@ -53,6 +55,9 @@ def use(
     for number, step in enumerate(document["runs"]["steps"]):
         if holds(step.get("if", "success()"), contexts, done.failed):
             done.ran.append(step["name"])
+            if "uses" in step:
+                done.used[step["uses"]] = {k: filled(str(v), contexts) for k, v in step["with"].items()}
+                continue
             contexts["steps"][step.get("id", f"__{number}")] = {
                 "outputs": _run(step, contexts, environment, temp, done)
             }

@@ -44,7 +44,7 @@ def test_the_file_is_an_action() -> None:
     assert done.returncode == 0, done.stdout
     document = yaml.safe_load(ACTION.read_text())
     # What a workflow's author writes reaches the shell as a variable, never as a part of the script.
-    assert not [s for s in document["runs"]["steps"] if "${{" in s["run"]]
+    assert not [s for s in document["runs"]["steps"] if "${{" in s.get("run", "")]
 
 
 def test_the_runner_reads_conditions_and_outputs_as_documented() -> None:
@@ -125,21 +125,22 @@ def test_a_pull_request_that_fails_is_told_tried_and_reviewed(tmp_path: Path, py
     repository = Repository(tmp_path / "checkout", HEALTHY, HEALTHY + SICK)
     with serving(GitHub("a/b", 7, repository.folder, repository.base, repository.head)) as hub:
         version = torch.__version__.partition("+")[0]
-        done = repository.use(
-            python, tmp_path / "temp", hub, command="train.py '--the steps' 3", torch=version, fix="true", review="true"
-        )
-    assert done.failed and len(done.ran) == 3 and done.outputs["code"] == "GD101", done.log
+        words = {"command": "train.py '--the steps' 3", "fix": "true", "review": "true", "artifact": "told"}
+        done = repository.use(python, tmp_path / "temp", hub, torch=version, **words)
+    assert done.failed and len(done.ran) == 4 and done.outputs["code"] == "GD101", done.log
     assert "::error title=GD101" in done.log and "error[GD101]" in done.log and "GD101" in done.summary
     folder = Path(done.outputs["report"])
     assert {"report.json", "report.sarif", "report.md", "fix.patch", "fix.json"} <= {f.name for f in folder.iterdir()}
+    (kept,) = done.used.values()
+    assert (kept["name"], kept["path"]) == ("told", str(folder))
     (review,) = hub.taken
     assert "::notice::" not in done.log and review["commit_id"] == repository.head
     mended = repository.with_suggestions(review["comments"])
     assert mended != repository.script.read_text()
     git(repository.folder, "apply", "--directory=jobs", str(folder / "fix.patch"))
     assert mended == repository.script.read_text()
-    words = [str(python / "python"), "train.py", "--steps", "3"]
-    subprocess.run(words, cwd=repository.script.parent, check=True, timeout=120)
+    command = [str(python / "python"), "train.py", "--steps", "3"]
+    subprocess.run(command, cwd=repository.script.parent, check=True, timeout=120)
     installed = [str(python / "python"), "-c", "import graphdoc; print(graphdoc.__file__)"]
     where = subprocess.run(installed, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
     assert where.startswith(str(python.parent))
@@ -156,8 +157,10 @@ def test_a_job_whose_token_cannot_write_ends_as_its_program_does(tmp_path: Path,
         assert notice == (
             "::notice::graphdoc could not post its review: graphdoc: 403 Resource not accessible by integration"
         )
-        well = repository.use(python, tmp_path / "well", hub, command="train.py --steps 1", fix="true", review="true")
+        words = {"command": "train.py $(touch${IFS}taken);touch${IFS}taken 1", "fix": "true", "review": "true"}
+        well = repository.use(python, tmp_path / "well", hub, **words)
         assert not well.failed and well.outputs["code"] == "" and len(well.ran) == 2, well.log
+        assert not repository.script.with_name("taken").exists()
 
 
 @pytest.mark.slow
