@@ -20,7 +20,7 @@ def command(
         typer.Option("--report", metavar="FORMAT[:FILE]", help=REPORT_HELP),
     ] = None,
     rerun: Annotated[
-        bool, typer.Option("--rerun", help="Run the program once more, apart from your files, where that tells more.")
+        bool, typer.Option("--rerun", help="Run the program again, apart from your files, where that tells more.")
     ] = False,
 ) -> None:
     """Show the report of a kept run again, with its patches. Nothing is run without --rerun; torch is not needed."""

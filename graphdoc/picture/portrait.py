@@ -140,7 +140,7 @@ def draw_cuts(canvas: Canvas) -> None:
             canvas.arrows.append(Arrow(below, last, "broken"))
             below = last
         canvas.parameters(below, cut.behind, "broken")
-    canvas.gaps.append("There is no graph behind this call: drawn is where it was cut.")
+    canvas.gaps.append("This call has no graph: drawn is where it was cut.")
 
 
 def draw_values(canvas: Canvas) -> bool:
@@ -171,7 +171,7 @@ def draw_reach(canvas: Canvas) -> None:
         return
     reaches = canvas.journal.reaches(call) or sorted(canvas.about)
     if not reaches:
-        canvas.gaps.append("What lies behind the calls of this run was not recorded.")
+        canvas.gaps.append("The graphs of the calls of this run were not recorded.")
         return
     failed = canvas.evidence.failing_event == call.index
     canvas.parameters(canvas.call(call, "the call that failed" if failed else "leads to these", failed), reaches)

@@ -39,7 +39,7 @@ class Singular:
 _POLES = Singular(POINT, "0 or a negative whole number", guard="clamp_min(1e-6)", safe="2.0")
 _ABOVE_ZERO = Singular(POINT, "0", "below zero", "clamp_min(1e-6)", low=0.0)
 _MATRIX = Singular(POINT, "a singular matrix")
-_ROW = Singular(POINT, "numbers that are all equal, and no eps to add to their variance")
+_ROW = Singular(POINT, "equal numbers without eps")
 _UNIT = Singular(INVERSE, "-1 or 1", "outside of -1 to 1", "clamp(-1.0 + {0}, 1.0 - {0})", -1.0, 1.0, "0.0")
 
 FUNCTIONS: dict[str, Singular] = {
@@ -79,7 +79,7 @@ FUNCTIONS: dict[str, Singular] = {
     "nativegroupnorm": _ROW,
     "nativebatchnorm": _ROW,
     "cudnnbatchnorm": _ROW,
-    "fusedrmsnorm": Singular(POINT, "zeros alone, and no eps to add to their mean square"),
+    "fusedrmsnorm": Singular(POINT, "zeros alone without eps"),
     "choleskysolve": _MATRIX,
     "choleskyinverse": _MATRIX,
 }

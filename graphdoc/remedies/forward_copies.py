@@ -98,8 +98,8 @@ def scored_again(program: Program, found: Overwrite, at: Scene | None) -> list[R
         "recompute_after",
         f"detach what {lines} computes, and run what follows again for this loss, after {where(at.write)}",
         "unsafe",
-        "This loss then takes that value as a constant, since its optimizer trains nothing behind it. The rest is "
-        "computed with the updated weights.",
+        "This loss then takes that value as a constant, since its optimizer trains nothing that it was computed from. "
+        "The rest is computed with the updated weights.",
         {
             "places": [place(f) for f in [*constants, *rest]],
             "after": place(at.write),

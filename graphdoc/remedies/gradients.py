@@ -47,7 +47,7 @@ def reduced(
             "derivative of each.",
             method="sum",
         )
-    equal = "Every element counts the same, a zero too, and the step does not grow with their number."
+    equal = "Every element counts equally, zeros too, and the step does not grow with their number."
     computed = _read_on(sources, frame, name)
     left = (
         "whether the elements are to be averaged or added up, no run tells"
@@ -411,7 +411,7 @@ def draw_remedies(program: Program, cut: Cut) -> tuple[Remedy, ...]:
         found.append(
             Remedy(
                 "rsample",
-                "Draw with rsample(), which gradients pass",
+                "Draw with `rsample()`, which lets gradients through",
                 "unsafe",
                 "The draw is the same number, written as a function of the distribution's parameters: gradients flow "
                 "through it into them.",

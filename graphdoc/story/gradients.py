@@ -230,7 +230,7 @@ def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
         why,
         tuple(spans),
         remedies=_straight_through(sign, code, whose),
-        because=f"every way from the loss to {whose} leads through it, and in {sign.count} steps their gradients were "
+        because=f"every path from the loss to {whose} leads through it, and in {sign.count} steps their gradients were "
         f"{exactly}",
     )
 
@@ -304,7 +304,7 @@ def _scale_alone(sources: SourceTexts, sign: Sign, code: str, whose: str, scale:
         "sends the gradient past the rounding: `x + (torch.round(x) - x).detach()`.",
         tuple(spans),
         remedies=_straight_through(sign, code, whose),
-        because=f"every way from an element to the loss leads through it, except through `{code_at(sources, scale)}`"
+        because=f"every path from an element to the loss leads through it, except through `{code_at(sources, scale)}`"
         + share,
     )
 
@@ -417,8 +417,8 @@ def inner_only(program: Program, sign: Sign) -> Finding | None:
         0.93,
         Proof.STEPS.confidence,
         f"`{code}` lacks `create_graph=True`: {whose} {get} no gradient from the outer loss",
-        f"Only through this gradient {'does it' if one else 'do they'} enter the outer loss, and without "
-        "`create_graph=True` the gradient has no graph.",
+        f"The outer loss depends on {'it' if one else 'them'} only through this gradient, which has no graph without "
+        "`create_graph=True`.",
         (
             span("cause", frame, "this gradient has no graph", program.sources),
             *span_of("related", sign.other, f"the outer loss does not reach {whose}", program.sources),
@@ -488,10 +488,10 @@ def dropped_detach(sources: SourceTexts, sign: Sign) -> Finding | None:
         0.94,
         "likely",  # that the value keeps its graph is seen; that it is to lose it is what the call says
         f"`{name}.detach()` has no effect: its result is dropped, and `{name}` keeps its graph",
-        f"`detach()` returns a new tensor. The loss goes on with the old one and trains {whose} through it as well.",
+        f"`detach()` returns a new tensor. The loss still uses the old one and trains {whose} through it as well.",
         (
             span("cause", frame, "the result is dropped", sources),
-            *span_of("related", sign.other, f"goes on with `{name}` and its graph", sources),
+            *span_of("related", sign.other, f"still uses `{name}` and its graph", sources),
             *(span("consumed", f, f"sends a gradient through `{name}`", sources) for f in calls),
         ),
         remedies=(Remedy("bind_result", "keep the result", "unsafe", note, {"place": place(frame)}),),

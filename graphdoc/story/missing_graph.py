@@ -378,8 +378,7 @@ def _kept_unfrozen(sources: SourceTexts, override: TrainOverride) -> tuple[Remed
 # Telling of a forward whose parameters were all frozen: of the whole loss, or of what was seen to go into it.
 
 FORWARD = (
-    "The forward used parameters, recording was on, and none of these parameters had `requires_grad=True` at that "
-    "time. "
+    "When the forward ran, none of the parameters that it used had `requires_grad=True`. "
     "So no operation was recorded and the loss has no graph."
 )
 

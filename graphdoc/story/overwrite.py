@@ -27,8 +27,8 @@ def called(stale: Stale) -> str:
     if stale.tensor.name:
         return stale.tensor.name
     shape = "×".join(str(n) for n in stale.tensor.shape) or "scalar"
-    kind = {"parameter": "the parameter", "buffer": "the buffer"}.get(stale.tensor.kind, "the tensor")
-    return f"{kind} of shape {shape}"
+    kind = stale.tensor.kind if stale.tensor.kind in ("parameter", "buffer") else "tensor"
+    return f"the {shape} {kind}"
 
 
 def named(found: Overwrite, stale: Stale) -> str:
@@ -49,9 +49,10 @@ def quoted(found: Overwrite, stale: Stale | None = None) -> str:
 
 
 def saved_by(node: Node) -> str:
-    """``SigmoidBackward0`` → ``Sigmoid``: the operation that saved, as the user wrote it."""
+    """``ReluBackward0`` → ``ReLU``: the operation that saved, as the user wrote it."""
     name = node.op.rsplit("::", 1)[-1].rstrip("0123456789")
-    return name.removesuffix("Backward") or node.op
+    name = name.removesuffix("Backward").removesuffix("WithIndices").replace("Relu", "ReLU")
+    return name or node.op
 
 
 def write_spans(found: Overwrite, label: str = "") -> tuple[Span, ...]:

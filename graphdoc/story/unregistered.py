@@ -238,6 +238,8 @@ def not_registered(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
     attributes = listing(
         [f"{listing([f'`self.{c.attribute}`' for c in found if c.cls == cls])} of `{cls}`" for cls in classes]
     )
+    if len(classes) > 1:
+        attributes = f"attributes of {listing([f'`{cls}`' for cls in classes])}"
     one = len({(c.cls, c.attribute) for c in found}) == 1
     return Finding(
         0.93,

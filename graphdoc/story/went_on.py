@@ -19,6 +19,7 @@ from graphdoc.story.missing_graph import of_cut
 from graphdoc.story.wording import as_called, folded
 
 _FAILED = "the loss that arrives here has no graph"
+_UNREACHED = "backward() reaches no parameter"
 
 
 def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Finding:
@@ -32,7 +33,7 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
     if sign.kind == "covered-loss":
         return _covered(program, finding)
     term = sign.kind == "constant-term"
-    label = "a term of this loss has no graph" if term else "differentiates what is left of the loss"
+    label = "a term of this loss has no graph" if term else "goes through the rest of the loss only"
     spans = [replace(s, label=label) if s.label == _FAILED else s for s in finding.spans]
     frame = innermost_user(sign.other)
     if frame is not None:
@@ -54,7 +55,7 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
         receives, them, their = ("receives", "it", "its") if len(sign.parameters) == 1 else ("receive", "them", "their")
         cut_off = f"the graph is cut after {them}"
         title = f"{whose or 'parameters of the optimizer'} {receives} no gradient: {cut_off}"
-        because = f"{their} optimizer steps, and no backward call that was seen has reached {them}"
+        because = f"{their} optimizer steps, and no recorded backward call gave {them} a gradient"
         if slope := sign.facts.get("measured"):
             because += f"; the loss depends on {them} all the same: {moved_by(slope)}"
         if sign.facts.get("before"):
@@ -110,7 +111,7 @@ def _covered(program: Program, finding: Finding) -> Finding:
     spans = [replace(s, label=label) if s.label == _FAILED else s for s in finding.spans]
     return replace(
         finding,
-        title=f"backward() reaches no parameter, because {_lowered(finding.title)}"[:160],
+        title=f"{_UNREACHED}, because {_lowered(finding.title).removesuffix(f', so {_UNREACHED}')}"[:160],
         spans=(*spans, *hidden),
         because=f"the loss was made to require gradients, and what it was computed from is cut off{named}",
     )

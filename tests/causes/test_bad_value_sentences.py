@@ -67,7 +67,7 @@ TAIL = """
          "`w.detach() * (0 if", "`w` is"),
         ("torch.i0(w * (100 if late else 1)).sum()", "nan-exp-overflow", "`i0()`", "`exp()`"),
         ("F.layer_norm(w.detach() * (0 if late else 1), (3,), eps=0).sum() + w.sum()", "nan-singular-point",
-         "has no finite value there", "no cause that is known"),
+         "has no finite value there", "graphdoc does not know"),
         ("w.sum() + (float('inf') if late else 0)", "nonfinite-unexplained", "the first that meets inf", "makes"),
     ],
 )  # fmt: skip

@@ -253,7 +253,7 @@ def test_what_was_not_seen_in_what_is_copied_is_not_certain(tmp_path: Path) -> N
     seen = observe(tmp_path, HEAD + COPIED_CALL)
     assert seen.slugs == ["deepcopy-non-leaf"]
     assert seen.found[0].finding.confidence != "certain"
-    assert "meets `log.loss`" not in seen.said
+    assert "cannot copy `log.loss`" not in seen.said
 
 
 ASKED_TWICE = """

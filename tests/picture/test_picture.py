@@ -146,7 +146,7 @@ def test_without_a_graph_the_cut_is_drawn(tmp_path: Path) -> None:
 
 def test_what_was_not_recorded_is_said(tmp_path: Path) -> None:
     picture = picture_of(evidence_of(tmp_path, CUT))
-    assert not picture.boxes and picture.gaps == ("What lies behind the calls of this run was not recorded.",)
+    assert not picture.boxes and picture.gaps == ("The graphs of the calls of this run were not recorded.",)
 
 
 def test_a_graph_of_twenty_thousand_nodes_folds_to_what_can_be_read(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ features = model(x)
 (loss_a(features) + loss_b(features)).backward()""",
     fix_safety="""\
 Safe where two losses of one iteration are added: the gradients are the same as those of two calls without a step
-between, and the graph is walked once.
+between, and backward goes through the graph once.
 
 Where the graph truly has to be kept (a gradient of one loss is looked at before the real backward), set
 `torch._functorch.config.donated_buffer = False` before the first call of the compiled model. It costs memory and

@@ -84,7 +84,7 @@ def _two_kinds(program: Program) -> str:
 
 def _clipped(program: Program, frame: Frame) -> Finding:
     kinds = _two_kinds(program)
-    note = "Clipping each kind by itself goes through, and bounds two norms instead of one."
+    note = "Clipping each kind by itself works too, but bounds two norms instead of one."
     return Finding(
         0.95,
         Proof.RAISED.confidence,
@@ -105,7 +105,7 @@ def _stepped(program: Program, frame: Frame) -> Finding:
     made = making[0] if len(making) == 1 else None
     spans = [span("cause", made, f"`{name}` gets parameters of both kinds", program.sources)] if made else []
     kinds = _two_kinds(program)
-    note = "Each parameter is stepped by itself; the numbers are the same."
+    note = "Each parameter is updated by itself; the numbers are the same."
     return Finding(
         0.95,
         Proof.RAISED.confidence,

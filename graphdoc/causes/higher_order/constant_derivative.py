@@ -91,9 +91,9 @@ def _told(program: Program, here: Frame, first: Frame) -> Finding:
         0.93,
         "likely",
         f"`{of}` is a derivative that no longer depends on `{by}`" if named else PAGE.title,
-        "What is differentiated here is itself a derivative by the same input, computed with `create_graph=True`. "
-        "The input "
-        "does not occur in it: the function is linear in this input, and the second derivative is zero.",
+        "What is differentiated here is itself a derivative with respect to the same input, computed with "
+        "`create_graph=True`. The input does not occur in it: the function is linear in this input, and the second "
+        "derivative is zero.",
         (
             span("cause", here, "the input does not occur in this derivative", program.sources),
             span("related", first, "the first derivative, with a graph", program.sources),

@@ -26,7 +26,7 @@ PAGE = Page(
     title="A gradient is differentiated again, but it was computed without `create_graph=True`",
     families=("no-graph", "graph-reuse", "legacy", "silent"),
     what_happened="""\
-A gradient is differentiated once more: it became part of a loss (a gradient penalty, a path length, a force as the
+A gradient is differentiated again: it became part of a loss (a gradient penalty, a path length, a force as the
 derivative of an energy, the inner step of a meta-learner), or `torch.autograd.grad` is called on it directly (the
 product of a Hessian and a vector, in a second-order optimizer's step). It was computed by `torch.autograd.grad(...)` or
 by `backward()` followed by `p.grad`, without `create_graph=True`. Such a gradient is a plain tensor with the right

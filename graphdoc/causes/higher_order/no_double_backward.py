@@ -75,8 +75,8 @@ Dropping `create_graph=True` also ends the error. The penalty is then a constant
     not_this="""\
 - The operation in the message does not end in `_backward`: it has no first derivative: `nondifferentiable-op`.
 - *torch.compile with aot_autograd does not currently support double backward*: `compile-no-double-backward`.
-- *Trying to backward through the graph a second time*: the same graph was walked twice, which is not a second
-  derivative.""",
+- *Trying to backward through the graph a second time*: backward went through the same graph twice, which is not a
+  second derivative.""",
     references=(
         "torch.nn.attention.sdpa_kernel",
         "torch.nn.functional.scaled_dot_product_attention",

@@ -202,7 +202,7 @@ def _measured(program: Program) -> Finding | None:
         "likely",  # that it is another gradient is measured; that it is none on purpose is not
         f"`{function.name}.backward` gives {gives} the derivative of its forward",
         f"At {sign.count} steps its inputs were moved, and its outputs did not change as its backward says. The "
-        f"gradient of {whose or 'what lies behind'} is not that of the loss.",
+        f"gradient of {whose or 'what it was computed from'} is not that of the loss.",
         (
             *(span("cause", f, "returns another gradient", program.sources) for f in returns[:3]),
             *((span("created", function.apply, "is applied here", program.sources),) if function.apply else ()),

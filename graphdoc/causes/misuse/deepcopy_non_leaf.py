@@ -29,7 +29,7 @@ an auxiliary loss, the weight that the old `torch.nn.utils.weight_norm` computes
 
 So it depends on whether a forward has run. The copy of the fresh model works, that of the used one fails.""",
     why="""\
-A deep copy of a result would have to copy the graph behind it, down to the parameters, and then it would no longer be
+A deep copy of a result would have to copy its graph, down to the parameters, and then it would no longer be
 clear whose gradients it computes. PyTorch copies leaves only: *Only Tensors created explicitly by the user (graph
 leaves) support the deepcopy protocol at the moment*. The message names neither the attribute nor the module.
 
@@ -53,7 +53,7 @@ class Gate(nn.Module):
 ema = copy.deepcopy(model)""",
     fix_safety="""\
 Safe where the attribute is only looked at: keep a detached copy, and use the live tensor in the forward. This also
-lets go of the memory of the last graph.
+frees the memory of the last graph.
 
 Unsafe where the attribute is used later in a loss (an auxiliary loss that the trainer collects from the modules):
 return it from the forward, or clear it before the copy (proposed first where the program reads the
@@ -97,7 +97,7 @@ def _told(program: Program) -> Finding:
     only = stored[0][1] if len(at) == 1 and not inside else None
     return Finding(
         *program.weight(0.95, Proof.NODE.where(bool(found) and proven)),
-        f"`copy.deepcopy()` meets {listing(f'`{t.path}`' for t in found)}, made by an operation"
+        f"`copy.deepcopy()` cannot copy {listing(f'`{t.path}`' for t in found)}, made by an operation"
         if found and proven
         else PAGE.title,
         "What is copied holds the result of an operation, and with it a graph. Only leaves can be copied: keep a "

@@ -36,7 +36,7 @@ PAGE = Page(
     what_happened="""\
 Somewhere between the network and the loss the values were taken out of their tensors and put into new ones. The
 numbers are the same; the history is not. `grad_fn` of the new tensor is None, `backward()` has nothing to follow, and
-every parameter behind that line would get no gradient.
+every parameter used before that line would get no gradient.
 
 These calls copy numbers out of the graph:
 
@@ -104,7 +104,7 @@ def _told(program: Program, cut: Cut) -> Finding:
     together = [cut, *terms, *(c for c in copied_beside(program, cut) if not any(c is t for t in terms))]
     return Finding(
         *weigh(program, cut),
-        f"{of} takes the loss out of the graph, so backward reaches no parameter",
+        f"{of} takes the loss out of the graph, so backward() reaches no parameter",
         f"At {same_line(cut)} {of} copies the values out of the graph. What is computed from them has "
         "the same numbers and no graph, so autograd sees no parameter that the loss depends on.",
         story(program, cut, f"{of} copies the values only: the graph ends here"),

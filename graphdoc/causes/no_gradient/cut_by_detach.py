@@ -33,7 +33,7 @@ PAGE = Page(
     what_happened="""\
 Between the network and the loss stands `.detach()`, `.detach_()`, `.data` or `Variable(…)`. It gives the same numbers
 without their history. If that is the only way from the parameters to the loss, the loss has no `grad_fn` and
-`backward()` fails; if other ways remain, nothing fails and the part behind the cut silently does not learn.
+`backward()` fails; if other ways remain, nothing fails and the part before the cut silently does not learn.
 
 The usual places: a module that detaches what it returns because somebody once plotted it; a value that was detached
 for a target and is now used for the loss as well; `x.data` or `Variable(x)` from code older than PyTorch 0.4; the
@@ -124,7 +124,7 @@ def _told(program: Program, cut: Cut) -> Finding:
     )
     return Finding(
         *weigh(program, cut),
-        f"{as_called(cut.op)} cuts the graph that the loss is built from"
+        f"{as_called(cut.op)} cuts the graph of the loss"
         if cut.certain
         else f"the loss has no graph, and {as_called(cut.op)} ends one before it",
         f"At {same_line(cut)} {as_called(cut.op)} ends the graph: the result is a constant for autograd. "

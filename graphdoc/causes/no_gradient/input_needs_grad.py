@@ -57,7 +57,7 @@ du = torch.autograd.grad(u.sum(), x, create_graph=True)[0]""",
 Safe: the forward values and the gradients of all parameters stay what they were; the input's gradient is computed in
 addition, at the cost of one more branch of the backward.
 
-Set the flag on the very tensor that goes into the model, after any `.to(device)` and reshaping, and before the
+Set the flag on the tensor itself that goes into the model, after any `.to(device)` and reshaping, and before the
 forward. For data that comes out of another network, `x = x.detach().requires_grad_()` begins a new graph there: the
 gradient stops at `x`, which is usually what is meant, and the other network gets none.""",
     not_this="""\
@@ -235,13 +235,13 @@ def _title(inputs: list[str], label: str, seen: bool, met_none: bool) -> str:
 
 _UNFLAGGED = (
     "The tensor whose gradient is wanted{told} has `requires_grad=False`: no edge of the graph leads to it, so there "
-    "is no derivative. The flag has to be set on this very tensor before the forward that uses it."
+    "is no derivative. The flag has to be set on this tensor itself before the forward that uses it."
 )
 _ONE_OF = (
     "One of the tensors whose gradients are wanted{told} has `requires_grad=False`: no edge of the graph leads to it, "
-    "so there is no derivative. The flag has to be set on that very tensor before the forward that uses it."
+    "so there is no derivative. The flag has to be set on that tensor itself before the forward that uses it."
 )
 _UNSEEN = (
     "The tensor whose gradient is wanted{told} was not at hand when the program failed. One reason for its `.grad` "
-    "being None is `requires_grad=False`: the flag has to be set on this very tensor before the forward that uses it."
+    "being None is `requires_grad=False`: the flag has to be set on this tensor itself before the forward that uses it."
 )

@@ -21,7 +21,7 @@ PAGE = Page(
     title="A tensor that is to be trained is the result of an operation, not a leaf",
     what_happened="""\
 A trainable tensor must be a *leaf*: made by the program directly and not computed from another tensor that requires
-gradients. Here an operation stands behind the flag:
+gradients. Here an operation comes after the flag:
 
 - `torch.randn(3, requires_grad=True) * 0.01`: the leaf is the unscaled tensor, which nobody holds any more;
 - `nn.Parameter(...).to(torch.float64)`, `.cuda()`, `.view(...)`, `.t()`: each returns a new, plain tensor when there
@@ -42,7 +42,7 @@ optimizer = torch.optim.SGD([images], lr=0.1)""",
 images = (torch.randn(6, 1, 8, 8) * 0.01).requires_grad_()
 optimizer = torch.optim.SGD([images], lr=0.1)""",
     fix_safety="""\
-Safe where the flag moves behind the arithmetic: the tensor starts with the same values and is now the leaf. Nothing
+Safe where the flag moves to after the arithmetic: the tensor starts with the same values and is now the leaf. Nothing
 trained the hidden one.
 
 Where the operation is part of the model (a parameter that is always used scaled, normalised or positive), keep the

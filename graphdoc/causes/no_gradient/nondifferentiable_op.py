@@ -31,11 +31,11 @@ The loss is often exactly the number one would like to improve: the accuracy, th
 reward of a sampled action. As a number to report it is fine; as a loss it needs a differentiable stand-in.""",
     why="""\
 The results of these operations are integers or booleans, which cannot require gradients, or draws made under
-`no_grad` (`Distribution.sample()`). They have no `grad_fn`. A `.float()` behind them changes the type and not the
+`no_grad` (`Distribution.sample()`). They have no `grad_fn`. A `.float()` after them changes the type and not the
 history, so `backward()` raises *element 0 of tensors does not require grad and does not have a grad_fn*.
 
 Some neighbours raise nothing and are worse. `round`, `floor`, `ceil`, `sign` and `torch.bernoulli(p)` of a float tensor
-stay in the graph with a derivative of zero: `backward()` runs and every gradient behind them is zero, but for what
+stay in the graph with a derivative of zero: `backward()` runs and every gradient before them is zero, but for what
 comes past them through a scale, as in `round(w / s) * s` with `s = w.abs().amax()`. A softmax over a dimension of size
 one is 1 for every input, so it passes nothing on either; nor does a value that is divided by its own sum or length
 there, or a layer that normalises groups of one element. A ReLU or a margin that all values lie below from the first
@@ -173,11 +173,11 @@ def _named(program: Program, named: Match) -> Finding | None:
     op, _, argument = op.partition(": ")
     frame = _called(program.evidence.failing_node, op) or program.raised_at
     marks = (span("cause", frame, f"{op} has no derivative", program.sources),) if frame else ()
-    by = f" by its argument `{argument}`" if argument else ""
+    by = f" with respect to `{argument}`" if argument else ""
     text = f"PyTorch knows no derivative of `{op}`{by}, and a tensor that requires gradients was given to it. "
     return Finding(
         *program.weight(0.9, Proof.RAISED.confidence),
-        f"`{op}` has no derivative{by}, which this loss needs",
+        f"PyTorch has no derivative of `{op}`{by}",
         text + _standin(op).instead,
         (*marks, *program.raised_span(""))[:1],
     )
@@ -200,10 +200,8 @@ def _from_cut(program: Program, cut: Cut) -> Finding:
         )
     return Finding(
         *weigh(program, cut),
-        f"{as_called(cut.op)} has no derivative, which this loss needs",
-        f"{as_called(cut.op)} at {same_line(cut)} gives {known.what}, which has no derivative with respect to what "
-        "it was "
-        f"computed from. {known.instead}",
+        f"the loss goes through {as_called(cut.op)}, which has no derivative",
+        f"{as_called(cut.op)} at {same_line(cut)} gives {known.what}: no gradient passes through it. {known.instead}",
         story(program, cut, f"{as_called(cut.op)} has no derivative: the graph ends here"),
         facts_of(program.cuts, cut),
         remedies,

@@ -134,7 +134,7 @@ def _tell(
     return Finding(
         *program.weight(0.85, Proof.RAISED.where(proven)),
         f"{_quoted(name)} is not in the graph of the output, but its gradient is asked for",
-        f"No way leads from the output back to {_quoted(name)}. {why}",
+        f"No path leads from the output back to {_quoted(name)}. {why}",
         (*marks, *made, *here),
         facts,
         remedies,
@@ -151,7 +151,7 @@ def _finding(
     return Finding(
         *weight,
         f"{_quoted(name)} is not in the graph of the output, but its gradient is asked for",
-        f"No way leads from the output back to {_quoted(name)}. {told.why}",
+        f"No path leads from the output back to {_quoted(name)}. {told.why}",
         (*told.marks, *here),
         remedies=of_reason(sources, frame, reason),
         because=told.because,

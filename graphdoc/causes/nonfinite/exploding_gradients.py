@@ -35,7 +35,7 @@ torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
 optimizer.step()""",
     fix_safety="""\
 Unsafe: clipping keeps the direction of the gradient and bounds its length; which bound is right is for the task to
-say (the norm of the healthy steps is in the report). With a GradScaler it comes behind `scaler.unscale_(optimizer)`.
+say (the norm of the healthy steps is in the report). With a GradScaler it comes after `scaler.unscale_(optimizer)`.
 A smaller learning rate, or a recurrence that cannot stretch, is the other way.""",
     not_this="""\
 - A single function has no value at its input (a logarithm, a root, a quotient): the other causes of this group.
@@ -89,11 +89,12 @@ def _told(program: Program, trouble: Trouble, birth: Birth) -> Finding:
 
 def _growth(trouble: Trouble, norms: list[tuple[int, float]], begun: int | None) -> str:
     """How the norm of the gradient went, from when on, and whose part of it grew."""
-    told = [f"the norm of the gradient was {norms[0][1]:.3g} at first"] if norms else []
-    told += [f"{norms[-1][1]:.3g} in the last step"] if len(norms) > 1 else []
+    told = [f"the gradient norm was {norms[0][1]:.3g} at first"] if norms else []
+    if len(norms) > 1:
+        told = [f"the gradient norm went from {norms[0][1]:.3g} to {norms[-1][1]:.3g}"]
     told += [f"it exploded at backward call {begun + 1}"] if begun is not None else []
     if begun is not None and trouble.grew_first:
-        told.append(f"{folded(trouble.grew_first)} grew first")
+        told.append(f"first in {folded(trouble.grew_first)}")
     elif trouble.grown and trouble.grown[0][1] > FAR:
         told.append(f"`{trouble.grown[0][0]}` grew most")
     return ", ".join(told)

@@ -20,7 +20,7 @@ there, `acosh` ends at 1. A cosine of two equal directions is 1, and rounding ma
 Clamping to the closed interval keeps the forward pass finite and lets the infinite derivative through: `0 * inf` is
 nan.""",
     why="""\
-The angle between equal directions has a kink: its derivative does not exist. The gradient that comes from behind is
+The angle between equal directions has a kink: its derivative does not exist. The gradient that arrives there is
 zero where the prediction is right, and zero times infinity has no value.""",
     example="angle = torch.acos(cosine.clamp(-1.0, 1.0))",
     use_instead="angle = torch.acos(cosine.clamp(-1.0 + 1e-6, 1.0 - 1e-6))  # or atan2(sine, cosine), which is exact",

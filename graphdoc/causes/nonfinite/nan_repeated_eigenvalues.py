@@ -56,7 +56,7 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
         f"{operand} has {told}: the {vectors} have no derivative",
         "divides by the values and their differences in backward"
         if zeros
-        else "divides by the differences of the values in backward",
+        else "its backward divides by the differences of the values",
         shown,
         f"the derivative of {function(trouble, birth)} divides by "
         + ("a zero: a value, or the difference of two." if zeros else "differences of values that are equal."),
@@ -77,7 +77,7 @@ def _spread(birth: Birth) -> tuple[Remedy, ...]:
         birth.place,
         "spread_diagonal",
         "make the eigenvalues distinct by a jitter on the diagonal",
-        "The values change by its size. The smaller it is, the larger are the derivatives of the vectors.",
+        "The values change by about as much. The smaller the jitter, the larger the derivatives of the vectors.",
         {"JITTER": "a number that is small beside the eigenvalues, such as a thousandth of them"},
         jitter="JITTER",
     )

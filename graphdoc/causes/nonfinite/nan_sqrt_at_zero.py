@@ -14,7 +14,7 @@ PAGE = Page(
     families=("silent", "invalid-gradient"),
     what_happened="""\
 The square root of zero is zero, and the forward pass shows nothing. Its derivative `1 / (2 * sqrt(x))` is infinite
-there; multiplied with the zero that comes from behind or goes in front (`0 * inf`) it is nan. The typical place is a
+there; multiplied with a zero before or after it (`0 * inf`) it is nan. The typical place is a
 distance written out by hand, `((a - b) ** 2).sum(-1).sqrt()`, for two points that are the same: a padded pair, a
 sample compared with itself, a pair of equal embeddings.
 

@@ -41,15 +41,15 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
         trouble,
         birth,
         f"{told} is used and was never written",
-        "gives memory as it is found" if empty else "used here, and no operation has written it",
-        "the second run put nan into memory that is asked for, and met that nan again" if empty else "",
+        "returns uninitialised memory" if empty else "used here, and no operation has written it",
+        "the second run filled this memory with nan, and that nan came into the loss or a gradient" if empty else "",
         "the numbers are whatever the memory held.",
         remedy_at(
             birth.place if empty else None,
             "zeros_for_empty",
             "Start from zeros",
             "unsafe",
-            "Right for biases and buffers; weights need an initialisation that tells them apart.",
+            "Right for biases and buffers; weights need random numbers.",
         ),
         confidence=Proof.BIRTH.where(empty),
     )

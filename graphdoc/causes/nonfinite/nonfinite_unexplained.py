@@ -57,10 +57,10 @@ def _made_by(trouble: Trouble, birth: Birth) -> Finding:
     return tell(
         trouble,
         birth,
-        f"{of} {verb} {value}, and no cause that is known explains it" if made else f"{of} brings in {birth.shows}",
+        f"{of} {verb} {value}, for a reason that graphdoc does not know" if made else f"{of} brings in {birth.shows}",
         f"{'makes' if made else 'is the first that meets'} {birth.shows}",
         "",
-        "no cause that is known explains it.",
+        "this is the first place where it was seen.",
         confidence="likely",
         facts=tuple(fact for fact in (what_went_in(birth),) if fact),
     )

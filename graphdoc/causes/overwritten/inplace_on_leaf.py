@@ -45,10 +45,10 @@ A tensor that was created with `requires_grad=True`, usually a parameter, is wri
 the traceback is the write itself. "A view of a leaf" is the same through a slice or a reshaped view: `weight[0] = 0`
 writes into `weight`.""",
     why="""\
-A leaf is where gradients arrive: `backward()` puts them into its `.grad`, and the optimizer holds this very tensor. An
-in-place operation that is recorded would make the tensor the *result* of an operation. It would stop being a leaf, and
-the value that the gradient is taken with respect to would exist nowhere any more. So PyTorch refuses before anything is
-written, whether or not backward would have needed the old value.
+A leaf is where gradients arrive: `backward()` puts them into its `.grad`, and the optimizer holds this tensor itself.
+An in-place operation that is recorded would make the tensor the *result* of an operation. It would stop being a leaf,
+and the value that the gradient is taken with respect to would exist nowhere any more. So PyTorch refuses before
+anything is written, whether or not backward would have needed the old value.
 
 Nothing needs recording when the write is an update, an initialisation or a constraint. Under `torch.no_grad()` the same
 line is allowed: the numbers change, the tensor stays a leaf, and its version goes up. That is how every optimizer does

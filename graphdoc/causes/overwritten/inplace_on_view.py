@@ -64,7 +64,7 @@ i, f = gates.chunk(2, dim=-1)
 i = i.sigmoid()                  # a new tensor""",
     fix_safety="""\
 Safe: write out of place (`row = row * 2`), or on a `clone()` of the view, if only the view's new value is used from
-then on. The base keeps its old values, which is what to look at: where the base was *meant* to change, build it anew
+then on. The base keeps its old values, which is what to look at: where the base was *meant* to change, build it again
 with `torch.stack` or `torch.cat`, or index it, `for i in range(len(x)): x[i].mul_(2)`.
 
 For a view made under `no_grad` PyTorch's message proposes moving both lines inside or both outside. Inside, the write

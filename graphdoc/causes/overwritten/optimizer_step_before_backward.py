@@ -100,8 +100,8 @@ Unsafe: each of four changes is valid, and they differ in the weights that the g
   through `clone` to the parameters. Costs a copy of the weights. Where `net` holds a layer under two names
   (`self.first = self.features = …`), `tie_weights=False` as well: else that layer is left with the clone, for good.""",
     not_this="""\
-- `retain_graph=True` stands in the program and the stale graph is one that an earlier backward has already walked:
-  `retain-graph-cover-up`. The real fault is a missing detach.
+- `retain_graph=True` stands in the program and the stale graph is one that an earlier backward has already gone
+  through: `retain-graph-cover-up`. The real fault is a missing detach.
 - A tensor computed before the step is carried into the next iteration: `carried-state` shows as this error too.
 - The parameter was written by `copy_`, `load_state_dict`, a soft update or a clamp: `parameter-overwritten`.
 - The message names `Sigmoid`, `Relu`, `Exp`, `Softmax` …: an activation was written, `inplace-on-saved-activation`.""",

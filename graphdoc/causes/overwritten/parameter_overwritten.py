@@ -113,7 +113,7 @@ def _explain(found: Overwrite, hook: Hook | None) -> str:
     who = first_writer(found)
     if hook is not None:
         return (
-            f"{who} runs as a forward hook, inside the very forward that has just saved {quoted(found)}: each "
+            f"{who} runs as a forward hook, inside the forward that has just saved {quoted(found)}: each "
             "pass overwrites what its own backward needs. Let it write before the layer computes, or after the step."
         )
     advice = (

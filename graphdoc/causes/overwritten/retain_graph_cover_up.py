@@ -37,8 +37,8 @@ PAGE = Page(
 The program once failed with *Trying to backward through the graph a second time*, whose text proposes
 `retain_graph=True`. With the flag that message is gone and another one comes: *modified by an inplace operation*. The
 fault is the same as before. A tensor of an earlier iteration or of another objective still connects this loss to an old
-graph. The flag has kept that graph walkable, so backward walks it once more, and finds that the optimizer has changed
-the weights in the meantime.""",
+graph. The flag has kept that graph walkable, so backward goes through it again, and finds that the optimizer has
+changed the weights in the meantime.""",
     why="""\
 `retain_graph=True` tells backward not to free the saved tensors. It does not copy them. What a layer saves of its
 weight is a reference to the parameter itself, with the version that it had; `optimizer.step()` writes into the same
@@ -73,8 +73,8 @@ names the same old graph.
 Leave the flag where it has a reason of its own: two gradients of one graph with no step in between (a gradient penalty,
 the norm of one term, the first of two losses). There the graph is walked again before any weight changes.""",
     not_this="""\
-- No earlier backward has walked the stale part; it was computed before the step and is differentiated for the first
-  time: `optimizer-step-before-backward`.
+- No earlier backward has gone through the stale part; it was computed before the step and is differentiated for the
+  first time: `optimizer-step-before-backward`.
 - The faults below, without the flag: `carried-state`, `stored-with-graph`, `undetached-target`, `graph-built-once`,
   `accumulated-loss`.
 - The stale tensor is an activation or a buffer, not a parameter: `inplace-on-saved-activation`,

@@ -56,7 +56,7 @@ Unsafe, because it decides what one step trains on.
 - **One step for each batch:** call `backward()` on this iteration's loss and keep a number for the log: `loss.item()`,
   or `loss.detach()`, which does not wait for the GPU. The first iteration trains as before; the later ones no longer
   contain the old batches.
-- **One step for all of them:** leave the sum and move `zero_grad()`, `backward()` and `step()` behind the loop. The
+- **One step for all of them:** leave the sum and move `zero_grad()`, `backward()` and `step()` after the loop. The
   memory of all the graphs is needed at once. A sum that is used again must start from zero again.
 - **Gradient accumulation:** call `backward()` on each batch's own loss, and `step()` and `zero_grad()` every *k*
   batches. This gives the gradient of the sum with the memory of one batch.""",

@@ -49,11 +49,11 @@ batch, at the start of the second epoch, or a week of time steps later when an o
     why="""\
 To differentiate an operation PyTorch needs some of its inputs or its result: `tanh` its result, a product both its
 factors. These *saved tensors* take most of the memory of a training step. `backward()` runs every node of the graph
-once and lets go of what it saved right after. A node that is reached again has nothing to compute with, and PyTorch
+once and frees what it saved right after. A node that is reached again has nothing to compute with, and PyTorch
 raises rather than make up a gradient.
 
 The check belongs to the node, not to the tensor. `+`, `-`, `sum`, `mean`, `view`, `cat` and slicing save nothing and
-can be walked any number of times. A carried tensor that was made by such operations alone raises nothing: with
+can be gone through any number of times. A carried tensor that was made by such operations alone raises nothing: with
 `h = h + w` in a loop, the gradient of `w` is 1, then 2, then 3, and the graph grows with every iteration.
 
 The same fault has a second face. If this backward is the first to walk the carried part (the last loss did not use it),

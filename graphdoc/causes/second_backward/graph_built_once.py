@@ -69,7 +69,7 @@ for x, y in batches:
     fix_safety="""\
 Unsafe, since there are two readings and they train differently.
 
-- **What is behind the tensor is to be trained** (its parameters are in an optimizer): compute it in the loop, or in
+- **What made the tensor is to be trained** (its parameters are in an optimizer): compute it in the loop, or in
   `forward` instead of `__init__`. This is the usual case; `.detach()` would end the error and the learning.
 - **The tensor is data** (features of a frozen encoder, a preprocessing network in no optimizer): compute it once under
   `torch.no_grad()`, or detach it once. No trained parameter loses its gradient.

@@ -34,7 +34,7 @@ Calling backward frees the graph below the tensor, unless `retain_graph=True` wa
 implies it where `retain_graph` is not set. A loss that has been differentiated is a number afterwards, as far as
 autograd is concerned. To differentiate again, run the forward pass again.
 
-Repeating a backward on a kept graph brings nothing new: the same gradients are computed once more and added to `.grad`
+Repeating a backward on a kept graph brings nothing new: the same gradients are computed again and added to `.grad`
 again. No error tells, and a step behind both uses twice the gradient.""",
     example="""\
 output = model(a, b)
@@ -91,7 +91,7 @@ def _added_twice(program: Program, sign: Sign) -> Finding | None:
         f"backward runs twice on one loss: {optimizer_of(program.optimizers, sign)} steps by twice its gradient",
         "`backward()` adds to `.grad`. Between the two calls nothing used the gradients or set them to None or zero.",
         (
-            *span_of("cause", sign.stack, "adds the same gradients once more", program.sources),
+            *span_of("cause", sign.stack, "adds the same gradients again", program.sources),
             *span_of("related", sign.other, "has added them already", program.sources),
         ),
         remedies=(Remedy("delete_statement", remedy, "unsafe", note, {"place": place(frame)}),) if frame else (),
@@ -186,7 +186,7 @@ def _counted_again(program: Program, reuse: Reuse, failing: Event) -> Finding:
     return Finding(
         0.94,
         Proof.OLDER_EDGE.confidence,
-        f"{terms} {'are' if plural else 'is'} differentiated alone and once more as {'parts' if plural else 'a part'} "
+        f"{terms} {'are' if plural else 'is'} differentiated alone and again as {'parts' if plural else 'a part'} "
         "of this loss"
         if terms
         else PAGE.title,

@@ -64,8 +64,8 @@ Safe where nothing happens between the two calls: no `step()`, no `zero_grad()`,
 The merged call then gives the same gradients, up to the rounding of sums in another order, in less time.
 
 A step of an optimizer that holds nothing which the second loss goes through (each head with an optimizer of its own)
-does not stand in the way: it moves behind the merged call. That is shown as unsafe because a step moves; the gradients
-stay what they were meant to be.
+does not stand in the way: it moves to after the merged call. That is shown as unsafe because a step moves; the
+gradients stay what they were meant to be.
 
 Here, and in few other places, `retain_graph=True` on the first call is correct too: the second call needs the graph
 intact, no weight has changed in between, and the second call frees it. It costs a second walk through the common part

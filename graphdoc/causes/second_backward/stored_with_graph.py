@@ -72,7 +72,7 @@ Unsafe, because different changes end the error and only the purpose of the stor
 - **It is what the update trains** (the log-probability of a policy gradient, the prediction in a loss): detaching would
   leave nothing to train, and the next message is *element 0 of tensors does not require grad*. Store the inputs and the
   action, and compute the tensor again in every update. Where they are stored beside it already, the patch does that.
-- **It was meant for one update**, and nothing empties the buffer: empty it behind the step.
+- **It was meant for one update**, and nothing empties the buffer: empty it after the step.
 
 A buffer that is read by one single backward and then emptied needs neither.""",
     not_this="""\

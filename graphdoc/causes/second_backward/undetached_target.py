@@ -75,7 +75,7 @@ critic_optimizer.step()
 actor_loss = -(log_prob * advantage.detach()).mean()  # a constant for the actor
 actor_loss.backward()""",
     fix_safety="""\
-Unsafe: after `.detach()` this loss sends no gradient into the network behind the value. That is what algorithms with
+Unsafe: after `.detach()` this loss sends no gradient into the network that made the value. That is what algorithms with
 separate optimizers (actor-critic, DQN, the discriminator's step of a GAN, distillation) call for. Who owns which
 parameter confirms it: the loss must not lose a parameter that its own optimizer holds.
 

@@ -34,7 +34,7 @@ optimizer.zero_grad()
 loss.backward()
 optimizer.step()""",
     fix_safety="""\
-Unsafe, because the parameters are trained afterwards. Move `zero_grad()` in front of `backward()`, or behind `step()`;
+Unsafe, because the parameters are trained afterwards. Move `zero_grad()` before `backward()`, or after `step()`;
 where a step uses several backward calls, behind the step.""",
     not_this="""\
 - Nothing clears the gradients: `zero-grad-missing`.

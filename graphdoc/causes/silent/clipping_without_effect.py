@@ -23,7 +23,7 @@ PAGE = Page(
     title="Gradients are clipped where it has no effect, or not the one that was meant",
     families=("silent",),
     what_happened="""\
-`clip_grad_norm_` or `clip_grad_value_` is called behind `step()`, where the gradients have been used already; in front
+`clip_grad_norm_` or `clip_grad_value_` is called after `step()`, where the gradients have been used already; in front
 of `backward()`, where there are none yet; or on gradients that a `GradScaler` has multiplied, so that the bound holds
 for numbers thousands of times too large. Or it is given the parameters of another network than the one that steps; or
 an iterator of parameters that something else has gone through before, the optimizer perhaps. The training runs as if
@@ -40,7 +40,7 @@ torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
 optimizer.step()
 optimizer.zero_grad()""",
     fix_safety="""\
-Unsafe, because steps become smaller (or, behind `unscale_`, as large as the bound says). With a scaler the order is
+Unsafe, because steps become smaller (or, after `unscale_`, as large as the bound says). With a scaler the order is
 `scaler.scale(loss).backward()`, `scaler.unscale_(optimizer)`, `clip_grad_norm_`, `scaler.step(optimizer)`.""",
     not_this="""\
 - Nothing is clipped and the gradients grow: `exploding-gradients`.

@@ -17,7 +17,7 @@ PAGE = Page(
     families=("silent",),
     what_happened="""\
 The program keeps the gradients of one loss (`g = [p.grad for p in net.parameters()]`), clears them, computes those of
-another loss and combines the two. But `g` holds the very tensors that `p.grad` names. Clearing them in place clears
+another loss and combines the two. But `g` holds the tensors of `p.grad` themselves. Clearing them in place clears
 `g`, and the second `backward()` adds its gradients to `g` as well. Both lists hold the same numbers from then on.""",
     why="""\
 `p.grad` is an attribute that refers to a tensor, and keeping it keeps a reference. `.data` and `.detach()` are new
@@ -71,7 +71,7 @@ def _told(sources: SourceTexts, sign: Sign, kept: KeptGradients) -> Finding:
     spans = (
         *(span("cause", f, label, sources) for f in kept.places[:3]),
         *span_of("mutated", sign.stack, f"adds to what `{name}` keeps", sources),
-        span("consumed", kept.read, f"`{name}` is read here, with other numbers than were put in", sources),
+        span("consumed", kept.read, f"`{name}` is read here, after its numbers have changed", sources),
     )
     whose = folded(sign.parameters)
     return Finding(

@@ -127,14 +127,14 @@ def _itself(sources: SourceTexts, sign: Sign) -> Finding | None:
         note = "The other side alone is differentiated, so the product with the Hessian is no longer zero."
         title = f"compute `{code}` at {where(first)} under torch.no_grad()"
         remedies.append(Remedy("no_grad_block", title, "unsafe", note, {"place": place(first)}))
-    what = f"the same once more: `{code_at(sources, other)}`"
+    what = f"the same computation: `{code_at(sources, other)}`"
     return Finding(
         0.95,
         "likely",  # that nothing is left of the second derivative is measured; which side is meant as a constant is not
         f"`{code}` is compared with itself, not detached: the second derivative is zero",
         "Both sides of the comparison are the same function of the same parameters, so it is zero whatever they are.",
         (
-            span("cause", first, "computed with a graph, beside the very same computation", sources),
+            span("cause", first, "computed with a graph, and so is the same computation beside it", sources),
             span("related", other, what, sources),
             *span_of("consumed", sign.other, "this gradient is differentiated again, and gives zero", sources),
         ),
@@ -159,7 +159,7 @@ def _same(sources: SourceTexts, sign: Sign) -> Finding | None:
     if not (_computes(sources, name) and _computes(sources, source)):
         return None  # a second name, by which nothing is computed, gives no goal
     bound = _bindings(sources, frame.file, name)
-    label = f"`{name}` is the very network that `{source}` is"
+    label = f"`{name}` and `{source}` are one network"
     remedies = [
         Remedy(
             "deepcopy_expression",
@@ -206,7 +206,7 @@ def _became(sources: SourceTexts, sign: Sign) -> Finding | None:
         "An assignment gives one object a second name. The value that should be a constant goal has the graph of the "
         "network that is trained.",
         (
-            span("cause", found[0], f"from here on `{name}` is the very network that `{source}` is", sources),
+            span("cause", found[0], f"from here on `{name}` and `{source}` are one network", sources),
             *span_of("related", sign.stack, "trains it by both of its values", sources),
         ),
         remedies=(Remedy("deepcopy_expression", title, "unsafe", note, {"place": place(found[0])}),),

@@ -33,7 +33,7 @@ loss.backward()
 optimizer.step()
 total += loss.item()""",
     fix_safety="""\
-Safe: the graphs that are dropped have been used up, nothing can be differentiated through them. `.detach()` keeps a
+Safe: the graphs that are dropped have been freed, nothing can be differentiated through them. `.detach()` keeps a
 tensor and does not wait for a GPU, `.item()` gives a number and does.""",
     not_this="""\
 - `backward()` is called on the total, and PyTorch raised an error: `accumulated-loss`.

@@ -73,7 +73,7 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
             frame = bindings.frame_of(sources, making.file, change)
             spans.append(span("cause", frame, f"gives the model parameters that {name} does not hold", sources))
             remedies += _remedy(sources, making, change, own, whose)
-        label = f"{name} gets the parameters of this moment"
+        label = f"{name} gets the parameters that exist here"
         spans.append(span("related" if change is not None else "cause", making.frame(sources), label, sources))
     spans += span_of("consumed" if spans else "cause", sign.stack, "gives gradients to the new parameters", sources)
     return Finding(
@@ -113,7 +113,7 @@ def _untied(
         "of the other afterwards is in no optimizer and keeps its values.",
         (
             span("cause", frame, f"gives the model a parameter that `{name}` does not hold", sources),
-            span("related", making.frame(sources), f"`{name}` gets the parameters of this moment", sources),
+            span("related", making.frame(sources), f"`{name}` gets the parameters that exist here", sources),
             *span_of("consumed", sign.stack, "gives a gradient to the new parameter", sources),
         ),
         remedies=tuple(_remedy(sources, making, change, name, whose)),

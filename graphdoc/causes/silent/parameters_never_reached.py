@@ -40,7 +40,7 @@ The loss has parameters of its own: learned weights of its terms, a temperature,
 gradients. The optimizer was made from `model.parameters()` alone, so they keep their initial values, and as no
 `zero_grad()` clears them, their `.grad` grows from step to step.
 
-An iterator of parameters that was used up, by a sum for the log perhaps, leaves a group of the optimizer empty; where
+An iterator of parameters that was exhausted, by a sum for the log perhaps, leaves a group of the optimizer empty; where
 it was all that the optimizer got, PyTorch says so: *optimizer got an empty parameter list*. Or a
 group was filled with parameters, and the line that hands it over is missing.
 
@@ -60,7 +60,7 @@ optimizer = torch.optim.Adam(model.parameters())""",
 criterion = WeightedLoss()
 optimizer = torch.optim.Adam([*model.parameters(), *criterion.parameters()])""",
     fix_safety="""\
-A codebook needs a loss on `q` itself, in front of the sum; where that goes is for the author to say, so it is not a
+A codebook needs a loss on `q` itself, before the sum; where that goes is for the author to say, so it is not a
 patch. Giving an optimizer more parameters is unsafe, because more is trained than before. Give the loss a group of its
 own where it needs another learning rate or no weight decay. If it is not meant to learn, register it as a buffer.""",
     not_this="""\

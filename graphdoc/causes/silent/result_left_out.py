@@ -28,7 +28,7 @@ PAGE = Page(
 A network runs in every iteration, its optimizer steps, and no loss depends on what it gives. The name of its loss is
 bound to another one before `backward()`, a term was forgotten in the sum, or the loss takes another output. Or a layer
 inside of a network runs, and its result is bound to a name that nobody reads: a loop over a list binds its variable
-anew, and the list still has the old values. The
+again, and the list still has the old values. The
 parameters never get a gradient and keep their initial values.""",
     why="""\
 `backward()` reaches what its loss was made of and nothing else. A result of which no loss is made is no error: its
@@ -101,7 +101,7 @@ def _never_read(program: Program, sign: Sign, bound: Frame) -> Finding:
             *span_of("related", sign.other, "differentiates a loss that does not depend on it", program.sources),
         ),
         remedies=_collected(program.sources, bound, name),
-        because=f"at {sign.count} steps {whose} were moved, and no loss changed; none had a gradient in the whole run",
+        because=f"at {sign.count} steps a trial changed {whose}, and no loss changed; none ever had a gradient",
     )
 
 
@@ -147,5 +147,5 @@ def _told(program: Program, sign: Sign) -> Finding:
             *span_of("cause", sign.stack, "computed here, and no loss is made of it", program.sources),
             *span_of("related", sign.other, "differentiates a loss that does not depend on it", program.sources),
         ),
-        because=f"at {sign.count} steps {whose} were moved, and no loss changed; none had a gradient in the whole run",
+        because=f"at {sign.count} steps a trial changed {whose}, and no loss changed; none ever had a gradient",
     )

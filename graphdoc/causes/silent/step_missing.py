@@ -48,7 +48,7 @@ actor_loss = -critic(actor(state)).mean()
 actor_loss.backward()
 actor_optimizer.step()""",
     fix_safety="""\
-Unsafe, because it decides when these parameters are updated. The step belongs right behind the backward call whose loss
+Unsafe, because it decides when these parameters are updated. The step belongs right after the backward call whose loss
 is for this optimizer alone: at the end of the iteration `.grad` may also hold gradients of other losses that pass
 through these parameters.""",
     not_this="""\

@@ -22,7 +22,7 @@ PAGE = Page(
     what_happened="""\
 `x + (q - x)` has the value of `q`, the rounded or quantised `x`. It is meant to have the gradient of `x`. Without a
 `detach()` around the difference the two `x` cancel in the backward as well, and what is left is `q`, which has no
-gradient. Everything in front of it receives exactly zero.
+gradient. Everything before it receives exactly zero.
 
 Or both sides of a difference are the same function of the parameters: in `(new - old).exp()` of a policy gradient,
 `old` was computed in the same iteration and not detached. The ratio is 1 whatever the policy is.
@@ -101,11 +101,11 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
         0.94,
         Proof.STEPS.confidence,
         f"the straight-through estimator cancels: {whose} only receive zeros",
-        "The derivatives of the two occurrences of the value are 1 and -1. The difference has to be a constant.",
+        "The value is added once and subtracted once, so its gradient is 1 - 1. The difference has to be a constant.",
         tuple(spans),
         remedies=tuple(remedies),
-        because=f"every way from the loss to {whose} leads through this sum, and in {sign.count} steps their gradients "
-        "were exactly zero",
+        because=f"every path from the loss to {whose} leads through this sum, and in {sign.count} steps their "
+        "gradients were exactly zero",
     )
 
 

@@ -58,7 +58,7 @@ def _told(program: Program, sign: Sign) -> Finding:
     dtype, rate, apart = str(sign.facts["dtype"]), float(sign.facts["rate"]), float(sign.facts["apart"])
     share = f"{100 * float(sign.facts['share']):.3g} %"
     made = shortened(program.sources, sign.parameters)
-    step = f"adds less than half the distance to the next {dtype} number"
+    step = f"adds less than half the gap to the next {dtype} number"
     spans = (
         *((span("cause", made, f"{dtype} from here on", program.sources),) if made else ()),
         *span_of("related" if made else "cause", sign.stack, step, program.sources),
@@ -67,7 +67,7 @@ def _told(program: Program, sign: Sign) -> Finding:
         0.9,
         Proof.STEPS.confidence,
         f"{dtype} rounds the updates of {whose} away",
-        f"{opening(name)} adds each update in {dtype}. One below half the distance to the next number is lost. Keep "
+        f"{opening(name)} adds each update in {dtype}. An update below half the gap to the next number is lost. Keep "
         "the parameters in float32 and compute under `torch.autocast`, or let the optimizer step a float32 copy.",
         tuple(spans),
         remedies=(
@@ -78,6 +78,6 @@ def _told(program: Program, sign: Sign) -> Finding:
                 "Updates down to a ten-millionth of a parameter then count; the forward pass still runs in 16 bits.",
             ),
         ),
-        because=f"in {sign.count} steps, {share} or more of the elements with a gradient kept their bits; "
+        because=f"in {sign.count} steps, {share} or more of the elements with a gradient did not change; "
         f"{dtype} numbers of their size are {apart:.2g} apart, and the learning rate is {rate:.3g}",
     )

@@ -21,7 +21,7 @@ PAGE = Page(
     families=("silent",),
     what_happened="""\
 The training loop calls `backward()` and `step()`, and nothing clears the gradients in between: `zero_grad()` is
-missing, stands in front of the loop, or clears another optimizer or module. Each step then uses the gradients of all
+missing, stands before the loop, or clears another optimizer or module. Each step then uses the gradients of all
 the iterations before it as well.
 
 With two optimizers the same happens where one is cleared right after its step: the other one's loss, a generator's,
@@ -40,7 +40,7 @@ for x, y in loader:
     loss_fn(model(x), y).backward()
     optimizer.step()""",
     fix_safety="""\
-Unsafe, because every step but the first changes. With gradient accumulation `zero_grad()` belongs behind the step, not
+Unsafe, because every step but the first changes. With gradient accumulation `zero_grad()` belongs after the step, not
 in front of each `backward()`.""",
     not_this="""\
 - The gradients are cleared between `backward()` and `step()`: `cleared-before-step`.
