@@ -276,6 +276,7 @@ def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop, 
         second.exit_status, second.seconds = evidence.exit_status, evidence.seconds
         told = [s for s in evidence.signs if not s.weak or s.kind == ASKED_ALL]
         second.signs += [s for s in told if s.kind != THINNED]
+        add_later(second, evidence)
         return second
     if mode.endswith(UNCOMPILED):
         return _without_compile(evidence, second, ended)
@@ -296,6 +297,14 @@ def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop, 
         f"a second run, made to see more, {otherwise} ({ended_how}): the report is of the first run"
     )
     return evidence
+
+
+def add_later(second: Evidence, first: Evidence) -> None:
+    """What the signs of the first run speak of, and a second one that was ended early has not come to."""
+    second.sources = {**first.sources, **second.sources}
+    second.optimizers += [o for o in first.optimizers if o.id not in {known.id for known in second.optimizers}]
+    names = {p.name for p in second.parameters}
+    second.parameters += [p for p in first.parameters if p.name not in names]
 
 
 def _how(ended: Ended, limit: float) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from graphdoc.evidence import Evidence, Stale, Tensor, Write
+from graphdoc.evidence import Evidence, Optimizer, Parameter, Stale, Tensor, Write
+from graphdoc.probe import add_later
 from graphdoc.second_run import take_over
 
 
@@ -22,3 +23,18 @@ def test_versions_are_those_of_the_first_run(name: str, current: int, told: int)
     (found,) = second.stale
     assert (found.expected, found.current) == (told, told + current)
     assert [w.version for w in found.writes] == [1 + told, -1]
+
+
+def test_what_the_first_run_has_come_to_is_kept() -> None:
+    """A second run is ended once it has seen enough: perhaps before the file that a sign of the first one is about."""
+    first, second = Evidence(), Evidence()
+    first.sources = {"train.py": "import later", "later.py": "optimizer.step()"}
+    second.sources = {"train.py": "import later"}
+    first.optimizers = [Optimizer(0, "SGD", steps=9), Optimizer(1, "Adam")]
+    second.optimizers = [Optimizer(0, "SGD", steps=4)]
+    first.parameters = [Parameter("net.weight"), Parameter("later.weight")]
+    second.parameters = [Parameter("net.weight")]
+    add_later(second, first)
+    assert second.sources == first.sources
+    assert [(o.id, o.steps) for o in second.optimizers] == [(0, 4), (1, 0)]
+    assert [p.name for p in second.parameters] == ["net.weight", "later.weight"]

@@ -291,6 +291,7 @@ class Autopsy:
         self.journal = journal
         self.cwd = cwd
         self.census = Census(roots_of(frames), torch)
+        journal.living.note(tensor for _, tensor, _ in self.census.parameters.values())
         self.entries = [e for e in journal.entries() if events is None or e.index < events]
         self.which = journal.numbers()
         self.thread = journal.here.number if thread is None else thread

@@ -167,10 +167,10 @@ class Compared(StepTrace):
 
     def _entering(self, module: Any, args: tuple[Any, ...]) -> Any:
         if not self.modules:
-            self.paths.update(
-                (id(m), f"{type(m).__name__} `{name}`" if name else type(m).__name__)
+            self.paths = {
+                id(m): f"{type(m).__name__} `{name}`" if name else type(m).__name__
                 for name, m in module.named_modules()
-            )
+            }
         self.modules.append(self.paths.get(id(module), type(module).__name__))
         return self.move_inputs(args) if len(self.modules) == 1 else None
 

@@ -16,6 +16,7 @@ from graphdoc.capture import cut_records, node_stacks, stacks
 from graphdoc.capture.access_paths import elements, numbers_in
 from graphdoc.capture.cut_records import Origin, Record, is_nothing, left_by, records_behind, viewed
 from graphdoc.capture.in_threads import watch_each_thread
+from graphdoc.capture.living import Ref
 from graphdoc.capture.walk import DEEP, nodes_behind
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ MOST_INSIDE = 5_000
 """Elements of a list among them."""
 MOST_TRIED = 1_000
 
-Flagged = tuple[weakref.ref[Any], int, stacks.Stack]
+Flagged = tuple[Ref, int, stacks.Stack]
 """A tensor, autograd's sequence number when it was let require gradients, and where."""
 
 
@@ -68,7 +69,7 @@ class Entered:
         """A tensor is let require gradients; only the first time counts, and only one that was made without."""
         if self._record_of(tensor) is None or self._flag_of(tensor) is not None:
             return
-        self._flagged_at[id(tensor)] = weakref.ref(tensor), self._torch.autograd._get_sequence_nr(), here()
+        self._flagged_at[id(tensor)] = Ref(tensor), self._torch.autograd._get_sequence_nr(), here()
         if len(self._flagged_at) > MOST_ENTERED:
             self._flagged_at.popitem(last=False)
 
@@ -162,9 +163,10 @@ class CutRecorder(TorchFunctionMode):
         self._records: OrderedDict[int, tuple[Record, Any]] = OrderedDict()
         self._names: dict[Any, str] = {}
         self._arrays: dict[int, Record] = {}
-        self._numbers: dict[int, Record] = {}
+        self._numbers: dict[int, tuple[Record, weakref.ref[Any]]] = {}
+        """By address: records of single numbers, and the memory that is there."""
         self._recent: list[Record] = []
-        self._frozen_at: OrderedDict[int, stacks.Stack] = OrderedDict()
+        self._frozen_at: OrderedDict[int, tuple[Ref, stacks.Stack]] = OrderedDict()
         self.entered_values = Entered(self._of)
         self._unrecorded: dict[Any, Record] = {}
         self._walked = 0
@@ -276,7 +278,7 @@ class CutRecorder(TorchFunctionMode):
             return
         tensor = args[0]
         if not (args[1] if len(args) > 1 else kwargs.get("requires_grad", True)):
-            self._frozen_at[id(tensor)] = stacks.stack_here(5)
+            self._frozen_at[id(tensor)] = Ref(tensor), stacks.stack_here(5)
             if len(self._frozen_at) > MOST_RECORDS:
                 self._frozen_at.popitem(last=False)
         else:
@@ -309,7 +311,7 @@ class CutRecorder(TorchFunctionMode):
             record.inputs = []
         return record
 
-    def _leaves_of(self, values: Iterable[Any]) -> tuple[weakref.ref[Any], ...]:
+    def _leaves_of(self, values: Iterable[Any]) -> tuple[Ref, ...]:
         """The leaves behind the graphs of these values, as far as the run's share of nodes allows."""
         tensors = [viewed(v) for v in flat(values) if isinstance(v, torch.Tensor) and v.requires_grad]
         found = {id(v): v for v in tensors if v.grad_fn is None}
@@ -321,7 +323,7 @@ class CutRecorder(TorchFunctionMode):
             variable = getattr(node, "variable", None) if not following else None
             if variable is not None:
                 found[id(variable)] = variable
-        return tuple(weakref.ref(leaf) for leaf in found.values())
+        return tuple(Ref(leaf) for leaf in found.values())
 
     def _gather(self, record: Record, values: Any, depth: int) -> None:
         for value in elements(values, MOST_INSIDE):
@@ -344,7 +346,8 @@ class CutRecorder(TorchFunctionMode):
                     record.counted.append(found)
                 record.depth = max(record.depth, found.depth + 1)
             elif isinstance(value, torch.nn.Parameter):
-                record.frozen.append(id(value))
+                frozen, at = self._frozen_at.get(id(value), (None, None))
+                record.parameters.append((Ref(value), at if frozen is not None and frozen() is value else None))
             elif isinstance(value, float | torch.Tensor) or type(value).__module__ == "numpy":
                 record.loose = True
                 record.numbers = record.numbers or not isinstance(value, torch.Tensor)
@@ -353,10 +356,10 @@ class CutRecorder(TorchFunctionMode):
 
     def _keep(self, value: Any, record: Record) -> None:
         # A number or array is held so that its identity stays its own; a tensor is only referred to.
-        hold = weakref.ref(value) if isinstance(value, torch.Tensor) else value
+        hold = Ref(value) if isinstance(value, torch.Tensor) else value
         self._records[id(value)] = (record, hold)
-        if isinstance(hold, weakref.ref) and value.numel() == 1 and len(self._numbers) < MOST_RECORDS:
-            self._numbers[value.data_ptr()] = record
+        if isinstance(hold, Ref) and value.numel() == 1 and len(self._numbers) < MOST_RECORDS:
+            self._numbers[value.data_ptr()] = record, weakref.ref(value.untyped_storage())
         if type(value).__name__ == "ndarray":
             self._arrays[value.__array_interface__["data"][0]] = record
         self._records.move_to_end(id(value))
@@ -368,14 +371,15 @@ class CutRecorder(TorchFunctionMode):
     def _of(self, value: Any) -> Record | None:
         """The record of this very object."""
         record, hold = self._records.get(id(value), (None, None))
-        return record if hold is value or (isinstance(hold, weakref.ref) and hold() is value) else None
+        return record if hold is value or (isinstance(hold, Ref) and hold() is value) else None
 
     def _made(self, value: Any) -> Record | None:
         """The record of a loss, also of one that was wrapped since: ``Variable(loss, requires_grad=True)`` shares its
         memory."""
         found = self._of(value)
         if found is None and value.requires_grad and value.numel() == 1:
-            found = self._numbers.get(value.data_ptr())
+            found, memory = self._numbers.get(value.data_ptr(), (None, None))
+            found = found if memory is not None and memory() is value.untyped_storage() else None
         return found
 
     def _shared(self, value: Any) -> Record | None:

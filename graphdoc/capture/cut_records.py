@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -17,6 +16,7 @@ from graphdoc.capture.code_places import is_user_file, shown_file
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.hooks import hook_in
 from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
+from graphdoc.capture.living import Ref
 from graphdoc.evidence import Frame
 
 # ``Variable(t)``: a detached ``t`` since tensors are variables themselves, made where no mode sees it.
@@ -234,7 +234,6 @@ class Record:
         "element_dims",
         "enabled",
         "event",
-        "frozen",
         "inputs",
         "integral",
         "leaves",
@@ -245,6 +244,7 @@ class Record:
         "numbers",
         "op",
         "origins",
+        "parameters",
         "raw",
         "recording",
         "switch",
@@ -260,8 +260,8 @@ class Record:
         self.inputs: list[Record] = []
         self.counted: list[Record] = []  # those of the inputs of which whole numbers went in
         self.origins: list[Origin] = []
-        self.leaves: tuple[weakref.ref[Any], ...] = ()
-        self.frozen: list[int] = []
+        self.leaves: tuple[Ref, ...] = ()
+        self.parameters: list[tuple[Ref, stacks.Stack | None]] = []  # those that went in frozen, and where each was
         self.converted = False  # numbers were made of it, or an array
         self.listed = False
         self.nested = False
@@ -281,6 +281,11 @@ class Record:
     def behind(self) -> frozenset[int]:
         """The ids of the leaves behind what went in, as far as they live: a later tensor may get that of a dead one."""
         return frozenset(id(leaf) for ref in self.leaves if (leaf := ref()) is not None)
+
+    @property
+    def frozen(self) -> list[Any]:
+        """The parameters that required no gradients when they went in, as far as they live."""
+        return [p for ref, _ in self.parameters if (p := ref()) is not None]
 
 
 def left_by(record: Record, converted: bool, recent: list[Record]) -> None:

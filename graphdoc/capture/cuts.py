@@ -128,10 +128,9 @@ class CutWatch(CutRecorder):
         evidence.extras["loss_made"] = [
             {"op": s.op, "stack": [vars(f) for f in frames_of(s.raw, autopsy.cwd)]} for s in starts[:3]
         ]
-        frozen = [r for r in chain if r.frozen]
+        frozen = [r for r in chain if r.parameters]
         # What requires gradients by now was frozen when it was used: it is what was to learn, not a loss's own network.
-        known = autopsy.census.tensors
-        frozen.sort(key=lambda r: not any(i in known and known[i].requires_grad for i in r.frozen))
+        frozen.sort(key=lambda r: not any(id(p) in autopsy.census.tensors and p.requires_grad for p in r.frozen))
         if evidence.cuts:
             # What was cut off may be a target, and what was frozen have been meant to learn.
             evidence.cuts += [self._cut(r, True, autopsy, "frozen") for r in frozen[:1]]
@@ -197,8 +196,8 @@ class CutWatch(CutRecorder):
             cut.op = "autograd.grad"
         cut.behind = self._behind_names(alike or [record], names)
         if cut.reason == "frozen":
-            cut.behind = sorted({names[i] for i in record.frozen if i in names})
-            at = next((self._frozen_at[i] for i in record.frozen if i in self._frozen_at), None)
+            cut.behind = sorted({names[id(p)] for p in record.frozen if id(p) in names})
+            at = next((at for _, at in record.parameters if at is not None), None)
             if at is not None:
                 cut.switch, cut.switch_kind = frames_of(at, autopsy.cwd), "requires_grad"
         cut.listed, cut.nested, cut.element_dims = record.listed, record.nested, record.element_dims

@@ -109,6 +109,8 @@ class EngineCalls:
                     witness.learned.met()
                 early = early or witness.looking
                 leaves = leaves_behind(roots_of_call(outputs)) if early else None
+                if leaves is not None:
+                    journal.living.note(leaves.values())
                 reaches = frozenset(leaves) if leaves is not None else None
                 known = sequence if sequence < 1 << 62 else -1
                 how = (bool(args[1]), bool(args[2])) if len(args) > 2 else (False, False)

@@ -199,7 +199,8 @@ class Failures:
             if not ending:
                 autopsy.limit = DEEP - 1
             autopsy.fill_program(evidence)
-            entry = next((e for e in autopsy.entries if e.index == noted[0]), None) or Entry(noted, Place(), 0, True)
+            entry = next((e for e in autopsy.entries if e.index == noted[0]), None)
+            entry = entry or Entry(noted, Place(), 0, True, autopsy.journal.living)
             roots = roots_of_call(outputs)
             autopsy.fill_graph(evidence, roots, glimpse.failing, glimpse.name, entry)
             # Another thread's nodes are numbered from 0 as well; what was made since the look began has its stack.

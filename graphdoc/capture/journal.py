@@ -11,6 +11,7 @@ from typing import Any
 
 from graphdoc.capture import event_stacks, stacks
 from graphdoc.capture.frames import site_of
+from graphdoc.capture.living import Living
 from graphdoc.capture.walk import DEEP, nodes_behind
 
 # Events of several threads on one scale of time: PyTorch numbers the graph nodes of each thread from 0.
@@ -69,6 +70,8 @@ MOST_PLACES = 5_000
 """Places whose events are counted."""
 MOST_FIRSTS = 300
 """Places whose first events are kept for good."""
+MOST_OPTIMIZERS = 200
+"""Optimizers after which those that have ended are forgotten."""
 BATCH = 128
 """Events that wait until their places are worked out."""
 DEPTH = 8
@@ -84,12 +87,14 @@ Noted = tuple[int, str, int, event_stacks.Seen, int, Call | None, int]
 class Entry:
     """One event as it is read; see ``graphdoc.evidence.Event`` for the meaning of the fields."""
 
-    def __init__(self, noted: Noted, place: Place, occurrence: int, failed: bool) -> None:
+    def __init__(self, noted: Noted, place: Place, occurrence: int, failed: bool, living: Living) -> None:
         self.index, self.kind, self.sequence, seen, self.optimizer, call, self.thread = noted
         self.seen = seen
         self.raw = event_stacks.stack_of_seen(seen)
         none = (-1, "", -1, (), (False, False), None)
         self.root, self.root_op, self.root_output, self.other_roots, how, self.reaches = call or none
+        if self.reaches is not None:
+            self.reaches = living.then(self.reaches, self.index)
         self.retain_graph, self.create_graph = how
         self.place = place
         self.occurrence = occurrence
@@ -164,9 +169,13 @@ class Journal:
         self._before = Place()
         self._optimizer_count = 0
         self.optimizers: dict[int, Seen] = {}
-        self._about: dict[int, Seen] = {}
-        """Those that are known by another object as well, by the id of that one."""
-        self.with_grad: dict[int, int] = {}
+        """By their numbers."""
+        self._known_as: dict[int, Seen] = {}
+        """By the id of each object that is one."""
+        self.steps = 0
+        """How many steps there have been, of any optimizer."""
+        self.living = Living(lambda: self.count, self._forget)
+        self.with_grad: dict[int, int] = self.living.forgetting({})
 
     @property
     def count(self) -> int:
@@ -264,7 +273,7 @@ class Journal:
         self.settle()
         known = {e[0][0]: e for place in self._places.values() for e in place.first}
         known.update((e[0][0], e) for e in self._latest)
-        return [Entry(*known[i], failed=i in self._failed) for i in sorted(known)]
+        return [Entry(*known[i], i in self._failed, self.living) for i in sorted(known)]
 
     def numbers(self) -> dict[int, int]:
         """Which call of its kind in the run each kept event is, from 1, by its index; only those of which it is known:
@@ -289,24 +298,23 @@ class Journal:
         self.settle()
         for noted, place, occurrence in reversed(self._latest):
             if noted[1] == kind and optimizer in (None, noted[4]):
-                return Entry(noted, place, occurrence, noted[0] in self._failed)
+                return Entry(noted, place, occurrence, noted[0] in self._failed, self.living)
         return next((e for e in reversed(self.entries()) if e.kind == kind and optimizer in (None, e.optimizer)), None)
 
     def optimizer(self, optimizer: Any) -> Seen:
         """The record of this optimizer, made at its first sight."""
-        seen = self.optimizers.get(id(optimizer))
-        if seen is not None and seen.ref() is optimizer:
+        seen = self._known_as.get(id(optimizer))
+        if seen is not None and (seen.ref() is optimizer or seen.is_one_of(optimizer)):
             return seen  # as nearly always
-        seen = seen or self._about.get(id(optimizer))
-        if seen is not None and seen.is_one_of(optimizer):
-            return seen
         seen = next((s for s in self.optimizers.values() if s.has_groups_of(optimizer)), None)
         if seen is not None:
             seen.about.append(weakref.ref(optimizer))
-            self._about[id(optimizer)] = seen
-            return seen
-        seen = self.optimizers[id(optimizer)] = Seen(self._optimizer_count, optimizer)
-        self._optimizer_count += 1
+        else:
+            if len(self.optimizers) >= MOST_OPTIMIZERS:  # a program may make one for each of its steps
+                self.optimizers = {i: s for i, s in self.optimizers.items() if s.known()}
+            seen = self.optimizers[self._optimizer_count] = Seen(self._optimizer_count, optimizer)
+            self._optimizer_count += 1
+        self._known_as[id(optimizer)] = seen
         return seen
 
     def held(self, stepped: bool = False) -> set[int]:
@@ -329,20 +337,25 @@ class Journal:
     def stepped(self, optimizer: Any) -> Seen:
         """An optimizer has stepped: note which of its parameters have a gradient, in its first steps only."""
         seen = self.optimizer(optimizer)
+        self.steps += 1
         if not seen.steps:
             seen.type = type(optimizer).__name__
         seen.steps = steps = seen.steps + 1
         if steps >= seen.look:
             # The first steps, then ever more rarely.
             seen.look = steps + 1 if steps < FIRST else 2 * steps
-            ids = []
-            for group in optimizer.param_groups:
-                for p in group["params"]:
-                    ids.append(id(p))
-                    if p.grad is not None:
-                        self.with_grad[id(p)] = self.with_grad.get(id(p), 0) + 1
-            seen.parameters = tuple(ids)
+            mine = [p for group in optimizer.param_groups for p in group["params"]]
+            self.living.note(mine)
+            for p in mine:
+                if p.grad is not None:
+                    self.with_grad[id(p)] = self.with_grad.get(id(p), 0) + 1
+            seen.parameters = tuple(map(id, mine))
         return seen
+
+    def _forget(self, ids: set[int]) -> None:
+        for seen in self.optimizers.values():
+            if not ids.isdisjoint(seen.parameters):
+                seen.parameters = tuple(i for i in seen.parameters if i not in ids)
 
 
 def leaves_behind(roots: Iterable[Any]) -> dict[int, Any] | None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import weakref
 from typing import Any
 
 from torch._C._autograd import SavedTensor
+
+from graphdoc.capture.living import Ref
 
 SHOWS = hasattr(SavedTensor, "data")
 """Whether a saved tensor is shown where its version is wrong: not by PyTorch 2.6 to 2.9, by 2.10 and later."""
@@ -20,7 +21,7 @@ SHOWS = hasattr(SavedTensor, "data")
 _raise = ctypes.PYFUNCTYPE(None, *[ctypes.py_object] * 3)(("PyErr_SetObject", ctypes.pythonapi))
 """Raises a type with a text and leaves no frame in the traceback. The C function takes no third argument."""
 
-_asked: dict[tuple[str, int, str, str], list[weakref.ref[Any]]] = {}
+_asked: dict[tuple[str, int, str, str], list[Ref]] = {}
 """What was asked for, by node, attribute and error: a saved tensor takes hooks only once. Nothing is kept alive."""
 
 
@@ -70,5 +71,5 @@ def _ask(node: Any, name: str, raw: Any) -> list[Any]:
             pass  # hooks of somebody else; nothing was saved
     for gone in [k for k, refs in _asked.items() if all(ref() is None for ref in refs)]:
         del _asked[gone]
-    _asked[key] = [weakref.ref(t) for t in out]
+    _asked[key] = [Ref(t) for t in out]
     return out

@@ -69,6 +69,11 @@ class ScalerCalls:
     def _making(self, witness: Witness) -> Callable[..., None]:
         def before(*values: Any) -> None:
             try:
+                self._waiting.pop(id(values[0]), None)  # of one that has ended, as are its calls
+                if any(c[4] == id(values[0]) for c in self.calls):
+                    others = [c for c in self.calls if c[4] != id(values[0])]
+                    self.calls.clear()
+                    self.calls.extend(others)
                 if len(self._born) < MOST_CALLS:
                     self._born[id(values[0])] = stacks.stack_here(3), self._vain.count
             except Exception as e:
@@ -90,7 +95,7 @@ class ScalerCalls:
                 if kind == "step" and witness.before_scaled_step is not None:
                     witness.before_scaled_step(values[1])
                 if kind == "step":
-                    taken = sum(seen.steps for seen in witness.journal.optimizers.values())
+                    taken = witness.journal.steps
                     self._vain.step(values[1], taken, self._born.pop(id(values[0]), None), self.calls[-1])
                 if kind == "update":
                     self._count(values[0], witness)
@@ -105,7 +110,7 @@ class ScalerCalls:
         Only a scale at which the gradients are as the loss gives them proves that no scale can help. It is read after
         many steps that were left out, and then each time: waiting for a GPU costs a program that trains nothing.
         """
-        taken = sum(seen.steps for seen in witness.journal.optimizers.values())
+        taken = witness.journal.steps
         skipped, before = self._waiting.get(id(scaler), (0, 0))
         skipped = skipped + 1 if taken == before else 0
         self._waiting[id(scaler)] = skipped, taken

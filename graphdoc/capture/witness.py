@@ -29,6 +29,7 @@ from graphdoc.capture.ignored import watch_ignored
 from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
 from graphdoc.capture.journal import Journal
 from graphdoc.capture.learned import Learned
+from graphdoc.capture.living import let_swap
 from graphdoc.capture.marks import leave
 from graphdoc.capture.ours import chain_of, text_of
 from graphdoc.capture.quiet import Quiet
@@ -313,6 +314,7 @@ class Witness:
         self.began = torch.autograd._get_sequence_nr()
         self.undoing.append(note_warnings(self.warnings, self.cwd, self._warned))
         self.undoing.append(watch_hooks(torch))
+        self.undoing.append(let_swap(torch.utils))
         try:
             self.undoing.append(self.calls.watch())
         except CannotInsert as e:

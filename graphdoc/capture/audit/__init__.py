@@ -58,14 +58,15 @@ class Audit:
         self.witness = witness
         self.torch = witness.torch
         self.journal = witness.journal
-        self.names: dict[int, str] = {}
+        living = self.journal.living
+        self.names: dict[int, str] = living.forgetting({})
         self.program = Evidence()
         self.snapshots = 0
         self.early = not witness.mode.startswith("observe")
         """A run that is ended from outside tells what it finds at once."""
         self.unstepped = Unstepped(self)
         self.losses = Losses(self)
-        self.reached: dict[int, int] = {}
+        self.reached: dict[int, int] = living.forgetting({})
         """In how many of the backward calls that were looked at a leaf was reached, by id."""
         self.aliases = Aliases(self)
         self.stale = Stale(self)
@@ -166,7 +167,7 @@ class Audit:
         """``module.load_state_dict(state)`` is about to run."""
         self.targets.loaded(module, state)
         if len(self.unheld.loaded) < MOST_LOADED:
-            self.unheld.loaded.update(id(p) for p in module.parameters())
+            self.unheld.load(list(module.parameters()))
 
     def zeroed(self, optimizer: Any, seen: Seen) -> None:
         """``optimizer.zero_grad()`` is about to run."""

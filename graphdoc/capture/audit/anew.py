@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import event_stacks, stacks, walk
@@ -10,6 +9,7 @@ from graphdoc.capture.audit.hidden import is_given
 from graphdoc.capture.audit.unheld import alive
 from graphdoc.capture.facts import grad_fn_of
 from graphdoc.capture.frames import frames_of
+from graphdoc.capture.living import Ref
 from graphdoc.capture.quiet import Unseen
 from graphdoc.evidence import Sign
 
@@ -29,7 +29,7 @@ class MadeAnew:
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
-        self._latest: list[weakref.ref[Any]] = []
+        self._latest: list[Ref] = []
         self._shapes: list[list[int]] = []
         self._times = 0
         self._wanted: set[tuple[int, ...]] = set()
@@ -54,7 +54,7 @@ class MadeAnew:
         shapes = sorted(list(p.shape) for p in new)
         again = bool(new) and not known and shapes == self._shapes
         self._times = self._times + 1 if again else 0
-        self._latest, self._shapes = [weakref.ref(p) for p in new], shapes
+        self._latest, self._shapes = [Ref(p) for p in new], shapes
         if self._times < ENOUGH or not self._wanted.isdisjoint(map(tuple, shapes)):
             return
         self._times = 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import weakref
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from graphdoc.capture import event_stacks, stacks
 from graphdoc.capture.code_places import shown_file
 from graphdoc.capture.facts import has_gradient, parameters_of, storage_of, user_frames
 from graphdoc.capture.frames import frames_of, optimizer_functions, site_of
+from graphdoc.capture.living import Ref
 from graphdoc.capture.names import Census
 from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.quiet import Unseen
@@ -215,7 +215,7 @@ class Clearing:
             for p in (mine[0], mine[len(mine) // 2], mine[-1])[:MOST_SAMPLED]:
                 known = self._state(p)
                 if known is not None and known[2] > 0.0:
-                    followed.left[id(p)] = (weakref.ref(p), *known)
+                    followed.left[id(p)] = (Ref(p), *known)
 
     def _uses(self, seen: Seen) -> None:
         """This optimizer has used the gradients of backward calls: what those left with the others is not theirs."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import operator
-import weakref
 from collections.abc import Collection
 from dataclasses import dataclass
 from sys import _getframe
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture import event_stacks, node_stacks, stacks, walk
 from graphdoc.capture.facts import grad_fn_of, parameters_of
 from graphdoc.capture.frames import frames_of, site_of
+from graphdoc.capture.living import Ref
 from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.walk import Found
@@ -221,7 +221,7 @@ class DeadEnds:
         if nearest in constant:
             self._sign.facts["single"] = constant[nearest].dim
             self._rounds = type(order[nearest].node).__name__ not in _SHARES
-        self._refs = {id(p): weakref.ref(p) for p in missed}
+        self._refs = {id(p): Ref(p) for p in missed}
 
     def _look_for_scales(self, noted: Noted, order: list[walk.Found], zero: list[int]) -> bool:
         """Whether there are parameters of which a scale alone is reached; those of the first place are told."""
@@ -241,7 +241,7 @@ class DeadEnds:
                 self._sign.facts = {"op": type(order[flat.stop].node).__name__, "scale": at}
             if site_of(kept) == site_of(first):
                 leaf = order[number].leaf
-                self._refs[id(leaf)] = weakref.ref(leaf)
+                self._refs[id(leaf)] = Ref(leaf)
         return first is not None
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:

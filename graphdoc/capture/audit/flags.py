@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.facts import parameters_of, user_frames
 from graphdoc.capture.frames import frames_of
+from graphdoc.capture.living import Ref
 from graphdoc.capture.quiet import forget_locals
 from graphdoc.evidence import Sign
 
@@ -192,7 +193,7 @@ class _Followed:
     __slots__ = ("changes", "event", "on", "ref", "since", "told", "trained")
 
     def __init__(self, parameter: Any) -> None:
-        self.ref = weakref.ref(parameter)
+        self.ref = Ref(parameter)
         self.on = False
         self.trained = False
         self.told = False

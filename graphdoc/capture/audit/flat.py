@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ from graphdoc.capture import event_stacks, node_stacks, saved, stacks, walk
 from graphdoc.capture.audit.deadends import MOST_NODES, dominating
 from graphdoc.capture.facts import grad_fn_of, parameters_of
 from graphdoc.capture.frames import frames_of
+from graphdoc.capture.living import Ref
 from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.quiet import Unseen
 from graphdoc.evidence import Sign
@@ -51,7 +51,7 @@ class Flattened:
         """By optimizer: ids of the parameters that have been given zeros alone."""
         self._steps: dict[int, int] = {}
         self._looks = 0
-        self._met: tuple[Sign, set[int], list[weakref.ref[Any]]] | None = None
+        self._met: tuple[Sign, set[int], list[Ref]] | None = None
         """The operation, and the parameters behind it: their ids, which are theirs while they live."""
         self._alone = False
         """What went in is made of parameters and of nothing else, or all of these are zero: no other batch will bring
@@ -76,7 +76,7 @@ class Flattened:
             sign.facts = {"op": type(order[found[0]].node).__name__, "flat": flat[found[0]]}
             both = flat[found[0]] == ZEROS and all(n is not None for n, _ in order[found[0]].node.next_functions[-2:])
             sign.facts["both"] = both
-            self._met = sign, {id(p) for p in found[1]}, [weakref.ref(p) for p in found[1]]
+            self._met = sign, {id(p) for p in found[1]}, [Ref(p) for p in found[1]]
             behind = list(walk.nodes_behind([order[found[0]].node]))
             self._alone = all(n is not None for _, following in behind for n, _ in following) or (
                 both and all((numbers := numbers_of(p)) is not None and not bool(numbers.any()) for p in found[1])
@@ -99,9 +99,7 @@ class Flattened:
         if steps >= ENOUGH and self._met is not None:
             self._tell(zeros, len(zeros) == len(given), seen, *self._met)
 
-    def _tell(
-        self, zeros: set[int], whole: bool, seen: Seen, sign: Sign, behind: set[int], refs: list[weakref.ref[Any]]
-    ) -> None:
+    def _tell(self, zeros: set[int], whole: bool, seen: Seen, sign: Sign, behind: set[int], refs: list[Ref]) -> None:
         audit, told = self._audit, self._found.pop(seen.id, None)
         mine = zeros & behind  # of others it is not known why they get zeros
         if any(ref() is None for ref in refs) or not (mine == zeros if whole else mine and self._alone):

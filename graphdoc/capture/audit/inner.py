@@ -6,13 +6,13 @@ A first-order inner step is nothing by itself: the outer loss reaches the parame
 
 from __future__ import annotations
 
-import weakref
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import event_stacks, node_stacks, stacks
 from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.frames import frames_of
+from graphdoc.capture.living import Ref
 from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.roots import roots_of_call
@@ -38,7 +38,7 @@ class _Entered:
     __slots__ = ("count", "noted", "ref")
 
     def __init__(self, parameter: Any, noted: Noted) -> None:
-        self.ref = weakref.ref(parameter)
+        self.ref = Ref(parameter)
         self.noted = noted
         self.count = 0
 
@@ -50,7 +50,7 @@ class Inner:
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
         self._entered: dict[int, _Entered] = {}
-        self._excused: set[int] = set()
+        self._excused: set[int] = audit.journal.living.forgetting(set())
         """Parameters that a gradient was asked for, or that entered one with ``create_graph``."""
         self._found: list[tuple[list[Any], Sign]] = []
 
@@ -88,7 +88,7 @@ class Inner:
         sign.parameters = audit.named(map(id, mine))
         sign.optimizer, sign.event, sign.count = seen.id, noted[0], ENOUGH
         sign.facts = {"outer": last.index}
-        self._found.append(([weakref.ref(p) for p in mine], sign))
+        self._found.append(([Ref(p) for p in mine], sign))
         audit.tell_early()
 
     def _is_missed(self, parameter: Any) -> bool:

@@ -43,7 +43,7 @@ class Bypassed:
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
-        self._values: dict[int, tuple[float, int]] = {}
+        self._values: dict[int, tuple[float, int]] = audit.journal.living.forgetting({})
         """By parameter: a sum over its values, and in how many steps that was the same."""
         self.found: list[Sign] = []
 

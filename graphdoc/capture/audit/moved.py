@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import weakref
 from ctypes import string_at
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
@@ -12,6 +11,7 @@ from graphdoc.capture import event_stacks, walk
 from graphdoc.capture.audit.growing import LOOKS
 from graphdoc.capture.facts import grad_fn_of, parameters_of, storage_of
 from graphdoc.capture.frames import frames_of
+from graphdoc.capture.living import Ref
 from graphdoc.capture.number_facts import has_memory
 from graphdoc.capture.quiet import Unseen
 from graphdoc.evidence import Sign
@@ -35,7 +35,7 @@ class Fingerprint:
     __slots__ = ("_memory", "_print", "_size", "_version", "ref")
 
     def __init__(self, parameter: Any) -> None:
-        self.ref = weakref.ref(parameter)
+        self.ref = Ref(parameter)
         self.again(parameter)
 
     def again(self, parameter: Any) -> None:
@@ -117,7 +117,7 @@ class _Sample:
     __slots__ = ("_kind", "_memory", "_offset", "_value", "ref", "version")
 
     def __init__(self, parameter: Any, kind: Any) -> None:
-        self.ref = weakref.ref(parameter)
+        self.ref = Ref(parameter)
         self._kind = kind
         self.again(parameter)
 
@@ -146,7 +146,7 @@ class _Held:
     __slots__ = ("before", "prints", "refs", "sample")
 
     def __init__(self, parameters: list[Any]) -> None:
-        self.refs = [weakref.ref(p) for p in parameters]
+        self.refs = [Ref(p) for p in parameters]
         self.sample: _Sample | None = None
         self.prints: list[Fingerprint] = []
         self.before: tuple[int, set[int | None]] | None = None

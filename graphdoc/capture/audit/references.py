@@ -47,29 +47,31 @@ class References:
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
         self._looks = 0
-        self._steps: dict[int, tuple[int, tuple[int, ...]]] = {}
-        """Of each optimizer the sequence number at its latest step and the ids of its parameters."""
+        self._steps: dict[int, int] = {}
+        """Of each optimizer the sequence number at its latest step."""
         self._counts: dict[Any, int] = {}
         self._found: list[Sign] = []
 
     def stepped(self, seen: Seen) -> None:
         """An optimizer has stepped."""
         if self._looks < MOST_LOOKS and not self._found:
-            self._steps[seen.id] = self._audit.torch.autograd._get_sequence_nr(), seen.parameters
+            self._steps[seen.id] = self._audit.torch.autograd._get_sequence_nr()
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         """A backward call that is looked at is about to run."""
         if self._found or not self._steps or self._looks >= MOST_LOOKS:
             return
-        stepped = {i: at for at, mine in sorted(self._steps.values()) for i in mine if i in leaves}
+        every = self._audit.journal.optimizers.values()
+        latest = sorted((self._steps[seen.id], seen.parameters) for seen in every if seen.id in self._steps)
+        stepped = {i: at for at, mine in latest for i in mine if i in leaves}
         if not stepped:
             return
         self._looks += 1
         audit = self._audit
         with Unseen(audit.torch, audit.witness.anomaly, _getframe(1)):
             order = walk.walk([grad_fn_of(t) for t in outputs if hasattr(t, "grad_fn")], walk.DEEP - 1)
-            latest = max(stepped.values())
-            if not any(f.sequence < latest and f.op in COPIES for f in order):
+            last = max(stepped.values())
+            if not any(f.sequence < last and f.op in COPIES for f in order):
                 return
             found = list(_differences(order, stepped))
         if found:

@@ -89,7 +89,8 @@ class Stale:
             autopsy.limit = walk.DEEP - 1
             autopsy.suspect = self._suspect
             autopsy.fill_program(evidence)
-            entry = next((e for e in autopsy.entries if e.index == noted[0]), None) or Entry(noted, Place(), 0, False)
+            entry = next((e for e in autopsy.entries if e.index == noted[0]), None)
+            entry = entry or Entry(noted, Place(), 0, False, audit.journal.living)
             autopsy.fill_graph(evidence, roots, None, "", entry)
             glimpse = Glimpse(audit.torch, witness.switches, audit.journal.count, None, "")
             hidden = self._writes.latest() if self._writes is not None else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ from graphdoc.capture import event_stacks, node_stacks, stacks, walk
 from graphdoc.capture.audit.moved import is_readable
 from graphdoc.capture.facts import grad_fn_of, parameters_of, storage_of
 from graphdoc.capture.frames import frames_of
+from graphdoc.capture.living import Ref
 from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.summands import SUMS, is_number
 from graphdoc.evidence import Sign
@@ -50,7 +50,7 @@ class Targets:
         self._copies: list[_Copy] = []
         self._same: list[_Copy] = []
         """A network that was copied into itself: a parameter server's or an actor's may well be the learner's own."""
-        self._beside: weakref.ref[Any] | None = None
+        self._beside: Ref | None = None
         """A parameter of a second network of the same shapes, in no optimizer, that the same loss reaches."""
         self._was: list[str] = []
         self._gone = self._tries = 0
@@ -86,10 +86,10 @@ class Targets:
             self._note(raw, mine, within)
         if within:
             if not self._same and any(id(p) in audit.reached for p in mine.values()):
-                self._same.append(_Copy({s: weakref.ref(p) for s, p in mine.items()}, given, raw))
+                self._same.append(_Copy({s: Ref(p) for s, p in mine.items()}, given, raw))
                 audit.witness.looking = True
         elif not mine.keys() & given and not self._copies and self._is_trained(mine):
-            own = {s: weakref.ref(p) for s, p in mine.items()}
+            own = {s: Ref(p) for s, p in mine.items()}
             self._copies.append(_Copy(own, given, raw))
             audit.witness.looking = True
 
@@ -116,7 +116,7 @@ class Targets:
     def follows(self, mine: list[Any], others: list[Any]) -> None:
         """An average has moved ``mine`` towards ``others``, which are of the same shapes."""
         audit = self._audit
-        own = {s: weakref.ref(p) for p in mine if (s := storage_of(p)) is not None}
+        own = {s: Ref(p) for p in mine if (s := storage_of(p)) is not None}
         source = {s for p in others if (s := storage_of(p)) is not None}
         if not self._found and not self._copies and own and source and not own.keys() & source:
             self._copies.append(_Copy(own, source, None))
@@ -186,7 +186,7 @@ class Targets:
                 self._tries += 1
                 audit.snapshot()
                 self._was = audit.named(others)
-                self._beside = weakref.ref(next(iter(others.values())), self._look_on) if self._was else None
+                self._beside = Ref(next(iter(others.values())), self._look_on) if self._was else None
         elif held:
             with Unseen(audit.torch, audit.witness.anomaly, _getframe(1)):
                 twice = bool(_is_used_twice(outputs, held, leaves))
@@ -275,7 +275,7 @@ class Followers:
         self._audit = audit
         self._versions: dict[int, tuple[Any, int]] = {}
         """Of the parameters of optimizers, as their latest step has left them."""
-        self._suspects: set[int] = set()
+        self._suspects: set[int] = audit.journal.living.forgetting(set())
         """Those that something else than a step has written to."""
         self._values: dict[int, tuple[Any, list[float]]] = {}
         self._tries = 0
@@ -289,13 +289,13 @@ class Followers:
         if len(mine) > MOST_PARAMETERS:
             return
         for p in mine:
-            self._versions[id(p)] = weakref.ref(p), p._version
+            self._versions[id(p)] = Ref(p), p._version
         if self._suspects:
             known = ((self._versions[i][0](), i) for i in self._suspects if i in self._versions)
             shapes = {p.shape for p, _ in known if p is not None}
             for p in mine:
                 if p.shape in shapes and is_readable(p):
-                    self._values[id(p)] = weakref.ref(p), self._read(p)
+                    self._values[id(p)] = Ref(p), self._read(p)
 
     def written(self, parameters: list[Any]) -> None:
         """These have moved since the latest step, though no version tells."""

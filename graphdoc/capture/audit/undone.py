@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import weakref
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.moved import print_of
 from graphdoc.capture.facts import has_gradient, parameters_of
+from graphdoc.capture.living import Ref
 from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.quiet import Unseen
 from graphdoc.evidence import Sign
@@ -32,7 +32,7 @@ class _Held:
 
     def __init__(self, parameters: list[Any]) -> None:
         chosen = {id(p): p for p in (parameters[0], parameters[len(parameters) // 2], parameters[-1])}
-        self.refs = [weakref.ref(p) for p in chosen.values()]
+        self.refs = [Ref(p) for p in chosen.values()]
         self.earlier: list[int] = []
         """Before the latest step."""
         self.before: list[int] = []

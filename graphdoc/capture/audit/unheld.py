@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import weakref
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from graphdoc.capture.audit.hidden import is_given, unregistered
 from graphdoc.capture.code_places import is_users, shown_file
 from graphdoc.capture.facts import grad_fn_of, parameters_of, user_frames
 from graphdoc.capture.frames import frames_of
+from graphdoc.capture.living import Ref
 from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.quiet import Unseen
 from graphdoc.evidence import Sign
@@ -124,7 +124,7 @@ class _Candidate:
     __slots__ = ("count", "is_weight", "ref", "values", "version")
 
     def __init__(self, parameter: Any) -> None:
-        self.ref = weakref.ref(parameter)
+        self.ref = Ref(parameter)
         self.version = parameter._version
         self.values = _first_values(parameter)
         self.count = 0
@@ -160,9 +160,10 @@ class Unheld:
         self._candidates: dict[int, _Candidate] = {}
         self._plain: dict[int, _Candidate] = {}
         """Leaves that are no parameters."""
-        self._asked: set[int] = set()
+        living = audit.journal.living
+        self._asked: set[int] = living.forgetting(set())
         """Leaves of which a grad call was asked the gradient, by id."""
-        self._reached: set[int] = set()
+        self._reached: set[int] = living.forgetting(set())
         self._had: dict[int, int] = {}
         """By optimizer: how often the look has been taken up since both ends of its parameters had gradients."""
         self._looks = 0
@@ -173,7 +174,7 @@ class Unheld:
         self._told: list[int] = []
         self._empty: list[Sign] = []
         self._suspects: list[tuple[list[int], Sign]] = []
-        self.loaded: set[int] = set()
+        self.loaded: set[int] = living.forgetting(set())
         """Parameters whose values came from a file or another module."""
 
     @property
@@ -216,7 +217,14 @@ class Unheld:
     def asked(self, inputs: Any) -> None:
         """A grad call is about to run that was asked the gradients of these."""
         if len(self._asked) < MOST_CANDIDATES:
-            self._asked.update(id(t) for t in inputs if t is not None)
+            asked = [t for t in inputs if t is not None]
+            self._audit.journal.living.note(asked)
+            self._asked.update(map(id, asked))
+
+    def load(self, parameters: list[Any]) -> None:
+        """These are about to be given values from elsewhere."""
+        self._audit.journal.living.note(parameters)
+        self.loaded.update(map(id, parameters))
 
     def _follow_plain(self, leaves: dict[int, Any], noted: Noted) -> None:
         """Leaves that are no parameters: most are made anew for each call, and those are let go."""

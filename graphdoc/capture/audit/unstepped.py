@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import weakref
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import event_stacks, stacks
 from graphdoc.capture.audit.unheld import in_their_place
 from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.frames import frames_of, optimizer_functions
+from graphdoc.capture.living import Ref
 from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.source_texts import lines_with
@@ -153,7 +153,7 @@ class Starved:
         self._idle: dict[int, int] = {}
         """Of the others: steps behind a backward call."""
         self._found: dict[int, tuple[Seen, Sign]] = {}
-        self._latest: tuple[Noted, int, list[weakref.ref[Any]]] | None = None
+        self._latest: tuple[Noted, int, list[Ref]] | None = None
         """The latest call that reached a leaf, how many it reached, and the first of them."""
         self._fresh: set[int] = set()
         """Optimizers that have stepped since the latest backward call."""
@@ -170,7 +170,7 @@ class Starved:
         if known and all(seen.id in self.fed for seen in known):
             return
         first = itertools.islice(leaves.values(), MOST_LEAVES)
-        self._latest = (noted, len(leaves), [weakref.ref(t) for t in first]) if leaves else None
+        self._latest = (noted, len(leaves), [Ref(t) for t in first]) if leaves else None
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer that is not ``fed`` has stepped."""
@@ -202,9 +202,7 @@ class Starved:
         if self._alone[seen.id] == IN_VAIN and not self._audit.journal.has(*_BACKWARD):
             self._tell(mine, seen, None, 0, [])
 
-    def _tell(
-        self, mine: list[Any], seen: Seen, noted: Noted | None, count: int, leaves: list[weakref.ref[Any]]
-    ) -> None:
+    def _tell(self, mine: list[Any], seen: Seen, noted: Noted | None, count: int, leaves: list[Ref]) -> None:
         audit, cwd = self._audit, self._audit.witness.cwd
         step = audit.journal.latest("step", seen.id)
         if step is None:

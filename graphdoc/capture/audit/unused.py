@@ -60,7 +60,7 @@ class Unused:
         self._calls: list[tuple[Noted, list[Term]]] = []
         """The looked-at calls since the latest step."""
         self._waiting: list[_Waiting] = []
-        self._held: set[int] = set()
+        self._held: set[int] = audit.journal.living.forgetting(set())
         """Ids of the parameters of optimizers that have stepped."""
         self._counts: dict[Any, int] = {}
         self._used: set[Any] = set()

@@ -30,7 +30,7 @@ class Answers:
         self._why = ""
         self._places: dict[Any, int] = {}
         """At how many steps the same places were met."""
-        self._totals: dict[int, float] = {}
+        self._totals: dict[int, float] = probe.witness.journal.living.forgetting({})
         self._dead: Sign | None = None
         self._told: dict[str, Sign] = {}
         self.complete = False
