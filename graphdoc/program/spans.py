@@ -206,6 +206,19 @@ def shared_levels(forward: Sequence[Frame], write: Sequence[Frame]) -> int:
     return number
 
 
+def apart(one: Sequence[Frame], other: Sequence[Frame]) -> tuple[Sequence[Frame], Sequence[Frame]]:
+    """The user's frames of two calls, without what both have below: two statements that call one helper, and not the
+    line of the helper. Two calls that came the same way keep all."""
+    ways = [f for f in one if f.user], [f for f in other if f.user]
+    below = 0
+    for a, b in zip(*(reversed(w) for w in ways), strict=False):
+        if (a.file, a.extent) != (b.file, b.extent):
+            break
+        below += 1
+    ours, theirs = (w[: len(w) - below] for w in ways)
+    return (ours, theirs) if ours and theirs else ways
+
+
 # The tensors that the program could reach when it failed: leaf or not, recorded or not, and which line made them.
 
 _MANGLED = re.compile(r"(?<!\w)_[A-Za-z]\w*?(__[A-Za-z0-9](?:\w*[A-Za-z0-9])?_?)(?!\w)")

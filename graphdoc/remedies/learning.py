@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -41,9 +42,11 @@ def required(sources: SourceTexts, learners: list[Learner]) -> tuple[Remedy, ...
 # Letting the parameters learn that an optimizer was given: after the freezing, and nothing more than it holds.
 
 
-def unfreeze(program: Program, freezing: list[Frame]) -> tuple[Remedy, ...]:
+def unfreeze(program: Program, freezing: list[Frame], seen: Sequence[Frame] = ()) -> tuple[Remedy, ...]:
     """Make trainable what the one optimizer holds, before the statement that makes it; or, where an ``if`` and its
-    ``else`` freeze alike, so that the condition decides nothing, let the ``else`` keep them trainable."""
+    ``else`` freeze alike, so that the condition decides nothing, let the ``else`` keep them trainable.
+
+    ``seen``: the user's frames as the flag was taken away."""
     arm = _other_arm(program.sources, freezing)
     if arm is not None:
         return remedy_at(
@@ -57,7 +60,10 @@ def unfreeze(program: Program, freezing: list[Frame]) -> tuple[Remedy, ...]:
     frozen = {p.name for p in program.parameters if not p.buffer and not p.requires_grad}
     holders = [o for o in program.optimizers if o.parameters and frozen & {*o.parameters}]
     making = made(program.sources, holders[0].name) if len(holders) == 1 else None
-    if making is None or not all(_is_before(program.sources, f, making) for f in freezing) or not freezing:
+    if making is None or not freezing:
+        return ()
+    before = [any(_is_before(program.sources, g, making) for g in (seen if f in seen else [f])) for f in freezing]
+    if not all(before):
         return ()
     return _whole(program.sources, making, holders[0])
 

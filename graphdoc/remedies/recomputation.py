@@ -15,7 +15,7 @@ from graphdoc.program.container_entries import kept_at, user_frames
 from graphdoc.program.gathered_parameters import makes_parameter
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse, with_graph
-from graphdoc.program.spans import code_at, in_function, innermost_user, loop_of, place, where
+from graphdoc.program.spans import apart, code_at, in_function, innermost_user, loop_of, place, where
 from graphdoc.remedies.carried_value import detach_behind_step
 from graphdoc.remedies.fix_places import applies, titled, unique, written
 from graphdoc.remedies.sum_of_rounds import sum_of_rounds
@@ -324,7 +324,8 @@ def repeated(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
         return tuple(replace(r, safety="unsafe", open=_ADDED) for r in _kept(program.sources, reuse, frame))
     if reuse.same_line:
         return ()  # one statement in each round: without it there would be no backward call at all
-    return without_one(program.sources, reuse, freeing, frame)
+    second, first = apart(reuse.failing.stack, reuse.freeing.stack if reuse.freeing is not None else [])
+    return without_one(program.sources, reuse, innermost_user(first), innermost_user(second) or frame)
 
 
 def _kept(sources: SourceTexts, reuse: Reuse, frame: Frame) -> tuple[Remedy, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from typing import cast
 
 from graphdoc.causes.base import Page
@@ -133,6 +134,7 @@ def _from_cut(program: Program, cut: Cut) -> Finding:
         return unfrozen_since(program, cut, since, _freezing(program.sources, sorted(since)), strength)
     told = story(program, cut, "computed from parameters that do not require gradients")
     trainable = any(p.requires_grad and not p.buffer for p in program.parameters)
+    seen = [f for f in cut.switch if f.user]
     models = {name.partition(".")[0] for name in cut.behind}
     whole = [name for name in _frozen(program.parameters) if name.partition(".")[0] in models]
     shown = cut.behind if trainable else [*cut.behind, *whole]
@@ -141,9 +143,9 @@ def _from_cut(program: Program, cut: Cut) -> Finding:
         confidence,
         f"no parameter of this loss requires gradients: {_are_frozen(shown)}" if cut.behind else PAGE.title,
         told_forward,
-        (*_freezing(program.sources, used), *told),
+        (*_freezing(program.sources, used, seen), *told),
         (*facts_of(program.cuts, cut), *_frozen_names(program.parameters)),
-        (*used_up(program.sources), *unfreeze(program, [f for _, f in _statements(program.sources, used)])),
+        (*used_up(program.sources), *unfreeze(program, [f for _, f in _statements(program.sources, used, seen)], seen)),
     )
 
 
@@ -227,16 +229,19 @@ def _frozen_names(parameters: list[Parameter]) -> tuple[str, ...]:
     return (f"requires_grad is False for {', '.join(frozen[:4])}{more}",)
 
 
-def _freezing(sources: SourceTexts, names: list[str]) -> tuple[Span, ...]:
+def _freezing(sources: SourceTexts, names: list[str], seen: Sequence[Frame] = ()) -> tuple[Span, ...]:
     """The statements of the program that freeze these: at most two, since the role ``cause`` allows three places."""
-    found = _statements(sources, names)
-    return tuple(span("cause", f, "frozen here" if known else "freezes parameters") for known, f in found[:2])
+    found = _statements(sources, names, seen)
+    marks = [span("cause", f, "frozen here" if known else "freezes parameters") for known, f in found[:2]]
+    outer = seen[-2:-1] if seen and found and found[0][1] is seen[-1] else ()
+    return (*marks, *(span("related", f, "calls what freezes them") for f in outer))
 
 
-def _statements(sources: SourceTexts, names: list[str]) -> list[tuple[bool, Frame]]:
+def _statements(sources: SourceTexts, names: list[str], seen: Sequence[Frame] = ()) -> list[tuple[bool, Frame]]:
     """The statements that freeze these, those first that say so.
 
-    One that names what it freezes, in its own words or in the loop around it, freezes nothing else.
+    One that names what it freezes, in its own words or in the loop around it, freezes nothing else. ``seen``: the
+    user's frames as one of these lost its flag. Where no statement has a word for them, the innermost of these did it.
     """
     owners = {part for name in names for part in name.split(".")}
     found: list[tuple[bool, Frame]] = []
@@ -249,6 +254,8 @@ def _statements(sources: SourceTexts, names: list[str]) -> list[tuple[bool, Fram
             told = {part for name in _named(root, node, frozen) for part in name.split(".")} - {"self"}
             if told & owners or not told:
                 found.append((bool(told), bindings.frame_of(sources, file, node)))
+    if seen and not any(known for known, _ in found):
+        return [(True, seen[-1])]
     return sorted(found, key=lambda f: not f[0])
 
 

@@ -12,7 +12,7 @@ from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.reuse import Reuse
-from graphdoc.program.spans import differentiated_in, innermost_user, moment, place, span, span_of, where
+from graphdoc.program.spans import apart, differentiated_in, innermost_user, moment, place, span, span_of, where
 from graphdoc.remedies.recomputation import made_outside
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import from_message
@@ -82,7 +82,8 @@ def _added_twice(program: Program, sign: Sign) -> Finding | None:
     """No call has failed, and a step has used what both have added."""
     if gradients_are_given(program.sources):
         return None
-    frame = innermost_user(sign.stack)
+    again, before = apart(sign.stack, sign.other)
+    frame = innermost_user(again)
     note = "the step uses the gradient of its loss once"
     remedy = "remove the second backward call"
     return Finding(
@@ -91,8 +92,8 @@ def _added_twice(program: Program, sign: Sign) -> Finding | None:
         f"backward runs twice on one loss: {optimizer_of(program.optimizers, sign)} steps by twice its gradient",
         "`backward()` adds to `.grad`. Between the two calls nothing used the gradients or set them to None or zero.",
         (
-            *span_of("cause", sign.stack, "adds the same gradients again", program.sources),
-            *span_of("related", sign.other, "has added them already", program.sources),
+            *span_of("cause", again, "adds the same gradients again", program.sources),
+            *span_of("related", before, "has added them already", program.sources),
         ),
         remedies=(Remedy("delete_statement", remedy, "unsafe", note, {"place": place(frame)}),) if frame else (),
         because=f"at {sign.count} steps the gradient was the sum of what two calls on the same loss had added",
@@ -100,8 +101,8 @@ def _added_twice(program: Program, sign: Sign) -> Finding | None:
 
 
 def _root(program: Program, reuse: Reuse, failing: Event) -> Finding:
-    failed = span_of("cause", failing.stack, "differentiates a result that was differentiated before", program.sources)
-    first = reuse.freeing.stack if reuse.freeing is not None else []
+    second, first = apart(failing.stack, reuse.freeing.stack if reuse.freeing is not None else [])
+    failed = span_of("cause", second, "differentiates a result that was differentiated before", program.sources)
     kept = reuse.freeing is not None and reuse.freeing.retain_graph
     # Of two different lines the one that let the graph go is as much to look at as the one that missed it.
     made = _made(program, reuse)
@@ -120,7 +121,7 @@ def _root(program: Program, reuse: Reuse, failing: Event) -> Finding:
             *freed,
             *span_of(
                 "failed",
-                failing.stack,
+                second,
                 f"{'a further' if more else 'the second'} call on the same result",
                 program.sources,
                 moment(failing),
