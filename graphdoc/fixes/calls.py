@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, kind, required, statement
-from graphdoc.source.edits import drop_arguments, drop_parameter, instead, rename, set_keyword, wrap, write, written
-from graphdoc.source.module import Function, Source
-from graphdoc.source.paths import is_name, last_word, weights_of
+from graphdoc.source.edits import drop_arguments, instead, rename, set_keyword, wrap, write, written
+from graphdoc.source.module import Source
+from graphdoc.source.paths import last_word, weights_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for
 
@@ -195,59 +195,6 @@ def rsample(sources: Sources, args: Args) -> list[Edit]:
     if not isinstance(node.func, ast.Attribute) or node.func.attr != "sample":
         raise CannotFix("no sample is drawn there")
     return [rename(source, node.func, "rsample")]
-
-
-_RENAMED = {
-    "register_forward_hook": "register_forward_pre_hook",
-    "register_module_forward_hook": "register_module_forward_pre_hook",
-}
-
-
-@kind("forward_pre_hook")
-def forward_pre_hook(sources: Sources, args: Args) -> list[Edit]:
-    """Run a forward hook before the forward instead of behind it: ``register_forward_pre_hook``.
-
-    The hook loses its third parameter, the output (or takes what comes as ``*args``), which it must not use, nor may it
-    return anything.
-
-    Args:
-        places: every call that registers it, ``layer.register_forward_hook(hook)``.
-        hook: anything in the function that is the hook (or in the ``__call__`` of its class).
-    """
-    edits = [e for at in required(args, "places") for e in _renamed(*call(sources, at))]
-    source, node = statement(sources, required(args, "hook"))
-    function = node if isinstance(node, Function) else source.node_function(node)
-    if function is None:
-        raise CannotFix("the hook is no function of its own")
-    return [*edits, *_without_output(source, function)]
-
-
-def _renamed(source: Source, node: ast.Call) -> list[Edit]:
-    old = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-    if old not in _RENAMED:
-        raise CannotFix("the call registers no forward hook")
-    if any(k.arg not in ("hook", "prepend") for k in node.keywords):
-        raise CannotFix("the hook is registered in a way that a pre-hook does not have")
-    return [rename(source, node.func, _RENAMED[old])]
-
-
-def _without_output(source: Source, function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[Edit]:
-    a = function.args
-    given = [*a.posonlyargs, *a.args]
-    method = isinstance(source.parents.get(function), ast.ClassDef) and not any(
-        is_name(d, "staticmethod") for d in function.decorator_list
-    )
-    own = given[1:] if method else given
-    rest = a.vararg.arg if a.vararg is not None and len(own) in (1, 2) else None
-    if ((len(own) != 3 or a.vararg) and rest is None) or a.kwarg or a.kwonlyargs or a.defaults:
-        raise CannotFix("the hook does not take exactly a module, its inputs and its output")
-    output = rest or own[2].arg
-    for node in ast.walk(function):
-        if is_name(node, output):
-            raise CannotFix(f"the hook uses {output}, which a pre-hook is not given")
-        if isinstance(node, ast.Return) and node.value is not None:
-            raise CannotFix("the hook returns something, which a pre-hook would put in the place of the inputs")
-    return [] if rest else drop_parameter(source, function, given.index(own[2]))
 
 
 _IMPORT = "from torch.nn.attention import SDPBackend, sdpa_kernel"

@@ -211,11 +211,8 @@ def to_numpy(sources: Sources, args: Args) -> list[Edit]:
 
     Args:
         place: the call of ``numpy()``, of ``np.asarray(x)`` (``float(x)`` …), or the tensor expression itself.
-        mode: ``"numpy"`` (default) or ``"item"`` for a number.
     """
     source, node = expression(sources, required(args, "place"))
-    if args.get("mode") == "item":
-        return convert_expression(source, node, "tensor", "item")
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "numpy":
         inner = node.func.value
         methods = []

@@ -6,7 +6,6 @@ import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, kind, required, statement
 from graphdoc.source.edits import write
-from graphdoc.source.module import Source
 from graphdoc.source.paths import is_path, key, parse_expression
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for
@@ -18,8 +17,6 @@ def clone_parameters(sources: Sources, args: Args) -> list[Edit]:
 
     Args:
         place: the call of the module, ``net(x, k=y)`` or ``net.forward(x)``.
-        single: True for a single linear layer: ``F.linear(x, fc.weight.clone(), fc.bias.clone())``.
-        bias: with ``single``, whether the layer has a bias (True by default).
         untied: the module holds another one under two names, each of which PyTorch would replace and give back in turn:
             it would be left with the clone. Without ``tie_weights`` it goes by the names that the clones have.
     """
@@ -32,8 +29,6 @@ def clone_parameters(sources: Sources, args: Args) -> list[Edit]:
     net = source.segment(module)
     if net.split(".")[-1] == "functional_call" or net.split(".")[0] in ("F", "torch"):
         raise CannotFix(f"{net} is a function and not a module")
-    if args.get("single"):
-        return _linear(source, node, net, bool(args.get("bias", True)))
     handed = [a.value if isinstance(a, ast.Starred) else a for a in node.args] + [k.value for k in node.keywords]
     parts = {f"value{i}": value for i, value in enumerate(handed)}
     values = [f"{{{name}}}" for name in parts]
@@ -46,14 +41,6 @@ def clone_parameters(sources: Sources, args: Args) -> list[Edit]:
     given += [f"{{{', '.join(named)}}}"] if named else []
     given += ["tie_weights=False"] if args.get("untied") else []
     return [write(source, node, f"{name.text}({', '.join(given)})", **parts), *name.edits]
-
-
-def _linear(source: Source, node: ast.Call, net: str, bias: bool) -> list[Edit]:
-    if len(node.args) != 1 or node.keywords or isinstance(node.args[0], ast.Starred):
-        raise CannotFix(f"{net} is not called with exactly one input")
-    name = name_for(source, "torch.nn.functional.linear", node, "import torch")
-    given = ["{x}", f"{net}.weight.clone()", *([f"{net}.bias.clone()"] if bias else [])]
-    return [write(source, node, f"{name.text}({', '.join(given)})", x=node.args[0]), *name.edits]
 
 
 @kind("deepcopy_expression")

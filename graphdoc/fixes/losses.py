@@ -206,37 +206,34 @@ def _acts(value: ast.expr, sample: str) -> bool:
 
 @kind("accumulate_number")
 def accumulate_number(sources: Sources, args: Args) -> list[Edit]:
-    """Accumulate a number (or a tensor without graph) instead of the graph of every iteration.
+    """Accumulate a tensor without graph instead of the graph of every iteration.
 
     ``total += loss`` → ``total += loss.detach()``, ``total = total + loss`` and ``losses.append(loss)`` likewise.
 
     Args:
         place: the accumulating statement, or an expression in it.
-        mode: ``"detach"`` (default) or ``"item"``.
-        backward: optional; the ``total.backward()`` call that is to run on this iteration's loss instead.
-        name: with ``backward``: the name of this iteration's loss; by default the added name. An added expression gets
-            a name of its own before the statement.
+        backward: optional; the ``total.backward()`` call that is to run on this iteration's loss instead. An added
+            expression gets a name of its own before the statement.
     """
     source, node = statement(sources, required(args, "place"))
-    method = str(args.get("mode", "detach"))
     addend = _addend(node)
     if addend is None:
         raise CannotFix("nothing is accumulated there")
     if isinstance(addend, ast.Constant):
         raise CannotFix("what is added is a number already")
     if args.get("backward") is None:
-        return convert_expression(source, addend, "tensor", method)
+        return convert_expression(source, addend, "tensor", "detach")
     other, backward = call(sources, args["backward"])
     if other is not source or not isinstance(backward.func, ast.Attribute) or backward.func.attr != "backward":
         raise CannotFix("the backward call to change was not found")
     differentiated = _differentiated(backward, backward.func.value, node)
-    if is_path(addend) or args.get("name"):
-        name = str(args.get("name") or source.segment(addend))
-        return [*convert_expression(source, addend, "tensor", method), write(source, differentiated, name)]
+    if is_path(addend):
+        name = source.segment(addend)
+        return [*convert_expression(source, addend, "tensor", "detach"), write(source, differentiated, name)]
     name = fresh_name(source, "loss", "step_loss")
     return [
         *insert_before(source, node, [written(source, f"{name} = {{loss}}", loss=copied(source, addend))]),
-        write(source, addend, f"{name}.{method}()"),
+        write(source, addend, f"{name}.detach()"),
         write(source, differentiated, name),
     ]
 

@@ -5,8 +5,8 @@ loop that does more, the losses are summed up and the sum is differentiated behi
 
 Args:
     places: the places of the ``X.backward(...)`` calls.
-    drop_zero_grad: True also removes a ``zero_grad()`` that stands between them (otherwise it is a reason to refuse).
-    move_steps: True moves a ``step()`` that stands between them behind the merged call (otherwise likewise).
+    move_steps: True moves a ``step()`` that stands between them behind the merged call (otherwise it is a reason to
+        refuse, as a ``zero_grad()`` is).
 """
 
 from __future__ import annotations
@@ -70,10 +70,8 @@ def _merge(source: Source, pairs: list[tuple[ast.Call, ast.stmt]], between: list
     for statement in between:
         method, _ = method_of(statement)
         if method == "zero_grad":
-            if not args.get("drop_zero_grad"):
-                raise CannotFix("gradients are set to zero between the backward calls")
-            edits += delete(source, statement)
-        elif method == "step":
+            raise CannotFix("gradients are set to zero between the backward calls")
+        if method == "step":
             if not args.get("move_steps"):
                 raise CannotFix("an optimizer steps between the backward calls")
             moved.append(statement)

@@ -205,7 +205,6 @@ _WITH_TARGET = words(
 
 Target = tuple[Frame, str]
 Spot = tuple[str, int, int, int, int]
-ByOwner = dict[int, dict[Spot, list[tuple[OlderEdge, Frame]]]]
 
 
 @dataclass
@@ -213,8 +212,8 @@ class Coupling:
     """Where a loss takes in the output of a network that it is not for.
 
     ``late`` are such edges of the failing loss, ``early`` those of the one before, ``places`` the expressions that are
-    to be constants, with what they are the targets of (empty where the two losses alone show it). ``own`` are the
-    optimizers of the parameters that the failing loss reaches otherwise.
+    to be constants, each with the loss that it is the target of. ``own`` are the optimizers of the parameters that the
+    failing loss reaches otherwise.
     """
 
     late: list[OlderEdge] = field(default_factory=list)
@@ -227,8 +226,7 @@ def one_way(evidence: Evidence, owners: Owners, failing: Event | None, freeing: 
     """The coupling of two losses that is meant to go one way; None where nothing says so.
 
     Only where each loss has an optimizer of its own: what one takes in of the other belongs to an optimizer that holds
-    nothing else this loss reaches. It has to be taken in as a target alone, or both losses have to do the same with
-    roles exchanged, and more with what is their own.
+    nothing else this loss reaches, and is taken in as a target alone.
     """
     if failing is None or freeing is None or {failing.kind, freeing.kind} != {"backward"}:
         return None
@@ -239,9 +237,7 @@ def one_way(evidence: Evidence, owners: Owners, failing: Event | None, freeing: 
     if evidence.earlier_edges:  # the earlier loss still lives
         rest = set(freeing.reaches) - {n for c in evidence.earlier_edges for n in c.behind}
         early, its = _as_target(evidence.sources, evidence.nodes, owners, evidence.earlier_edges, rest)
-    if not late and not early:
-        return _exchanged(evidence.nodes, evidence.earlier_edges, owners, dead)
-    if own & its:
+    if own & its or not (late or early):
         return None
     found = Coupling([c for c, _ in late], [c for c, _ in early], [p for _, p in (*late, *early)], own)
     found.own = own or owners.holding({n for c in dead if c not in found.late for n in c.behind})
@@ -352,40 +348,6 @@ def _inside(inner: Frame, outer: Frame) -> bool:
 
 def _spot(f: Frame) -> Spot:
     return (f.file, f.line, f.column, f.end_line or f.line, f.end_column)
-
-
-def _exchanged(
-    nodes: list[Node], earlier_edges: list[OlderEdge], owners: Owners, dead: list[OlderEdge]
-) -> Coupling | None:
-    """Both losses do the same with roles exchanged: what each does more of is done with its own network's output."""
-    late, early = _by_owner(nodes, owners, dead), _by_owner(nodes, owners, earlier_edges)
-    if late is None or early is None or len(late) != 2 or set(late) != set(early):
-        return None
-    one, other = late
-    if set(late[one]) != set(early[other]) or set(late[other]) != set(early[one]) or set(late[one]) & set(late[other]):
-        return None
-    if len(late[one]) == len(late[other]):
-        return None
-    foreign, own = (one, other) if len(late[one]) < len(late[other]) else (other, one)
-    return Coupling(
-        [c for found in late[foreign].values() for c, _ in found],
-        [c for found in early[own].values() for c, _ in found],
-        [(frame, "") for found in late[foreign].values() for _, frame in found[:1]],
-        {own},
-    )
-
-
-def _by_owner(nodes: list[Node], optimizers: Owners, carries: list[OlderEdge]) -> ByOwner | None:
-    """Edges by the one optimizer to which they lead, and by place; None where one leads to none or to several."""
-    found: ByOwner = {}
-    for c in carries:
-        node = node_with(nodes, c.consumer)
-        frame = innermost_user(node.stack) if node is not None else None
-        owners = optimizers.holding(c.behind)
-        if frame is None or not frame.column or len(owners) != 1:
-            return None
-        found.setdefault(min(owners), {}).setdefault(_spot(frame), []).append((c, frame))
-    return found
 
 
 # Losses that share an encoder and have a head with an optimizer of its own each: which steps do not part them.

@@ -12,7 +12,7 @@ from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.program import bindings, name_usage
 from graphdoc.program.spans import frames, innermost_user
 from graphdoc.source.module import each, values_of, walked
-from graphdoc.source.paths import blocks_of, covers, is_name, last_word, targets_of
+from graphdoc.source.paths import blocks_of, covers, is_name, targets_of
 
 _READS = {"shape", "dtype", "device", "ndim", "training"}
 _CUTS = {"numpy", "item", "tolist", "detach", "data", "grad", "apply", "backward", "requires_grad", "tensor"}
@@ -447,37 +447,13 @@ def _given(sources: SourceTexts, idle: Idle, wanted: set[str]) -> bool:
     """Whether a call of the function (of its object, for a forward) passes one of these names as the idle argument."""
     function, argument, place = idle
     position = bindings.position_of_argument(sources, place, argument)
-    root = bindings.tree(sources, place.file) or ast.Module([], [])
-    names = {function} if function != "lambda" else _bound_to(root, place)
-    for call in each(root, ast.Call):
-        called = bindings.text_of(call.func).rsplit(".", 1)[-1]
-        if called in names or function == "forward" or not names:
+    for call in each(bindings.tree(sources, place.file), ast.Call):
+        if bindings.text_of(call.func).rsplit(".", 1)[-1] == function or function == "forward":
             given = [k.value for k in call.keywords if k.arg == argument]
             given += call.args if position is None else call.args[position : position + 1]
             if any(wanted & _names(a) for a in given):
                 return True
     return False
-
-
-def _bound_to(root: ast.AST, place: Frame) -> set[str]:
-    """The last names by which the lambda at a place is called: those that a statement binds it to, the keyword that it
-    is handed on by; none where neither is seen."""
-    names: set[str] = set()
-    for node in walked(root):
-        if isinstance(node, ast.Assign) and _gives(node.value, place):
-            names |= {last_word(t) for t in node.targets}
-        elif isinstance(node, ast.keyword) and node.arg and _gives(node.value, place):
-            names.add(node.arg)
-    return names - {""}
-
-
-def _gives(value: ast.expr, place: Frame) -> bool:
-    """Whether an expression is the lambda at a place, or one of several of which it is one."""
-    if isinstance(value, ast.Lambda):
-        return covers(value, place.line)
-    if isinstance(value, ast.IfExp):
-        return _gives(value.body, place) or _gives(value.orelse, place)
-    return isinstance(value, ast.BoolOp) and any(_gives(v, place) for v in value.values)
 
 
 def _names(node: ast.expr | None) -> set[str]:

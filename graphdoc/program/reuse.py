@@ -543,8 +543,7 @@ class Reuse(OlderValues):
     @cached_property
     def meant_known(self) -> bool:
         if self.coupling is not None:
-            both = bool(self.coupling.late and self.coupling.early)
-            return both and all(loss for _, loss in self.coupling.places)
+            return bool(self.coupling.late and self.coupling.early)
         return self._meant is not None
 
     @property

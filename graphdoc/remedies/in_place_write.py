@@ -331,28 +331,16 @@ def hook_of(sources: SourceTexts, writer: Writer | None) -> Hook | None:
 
 
 def _registered(sources: SourceTexts, frame: Frame) -> Iterator[Frame]:
+    """The calls that register the function at a line, or an object made there whose ``__call__`` it is."""
     owner, _, name = frame.function.rpartition(".")
     wanted = owner.rpartition(".")[2] if name == "__call__" else name
     for file in sources:
-        root = tree(sources, file)
-        for node in each(root, ast.Call):
-            if not isinstance(node.func, ast.Attribute):
+        for node in each(tree(sources, file), ast.Call):
+            if last_word(node.func) not in REGISTERING or not node.args:
                 continue
-            if node.func.attr in REGISTERING and node.args and _is_hook(root, node.args[0], wanted, name == "__call__"):
+            given = node.args[0]
+            if last_word(given.func if isinstance(given, ast.Call) else given) == wanted:
                 yield frame_of(sources, file, node)
-
-
-def _is_hook(root: ast.Module | None, given: ast.expr, wanted: str, instance: bool) -> bool:
-    """Whether what is registered is the function of this name, or an object of the class of this name."""
-    if instance:
-        if isinstance(given, ast.Call):
-            return last_word(given.func) == wanted
-        return any(
-            isinstance(n, ast.Assign) and isinstance(n.value, ast.Call) and last_word(n.value.func) == wanted
-            for n in ast.walk(root or ast.Module([], []))
-            if any(ast.unparse(t) == ast.unparse(given) for t in getattr(n, "targets", ()))
-        )
-    return last_word(given) == wanted
 
 
 def hook_remedies(hook: Hook) -> list[Remedy]:
@@ -360,20 +348,12 @@ def hook_remedies(hook: Hook) -> list[Remedy]:
     lines = ", ".join(dict.fromkeys(where(f) for f in hook.registered[:3]))
     return [
         Remedy(
-            "forward_pre_hook",
-            f"run it as a forward pre-hook, registered at {lines}",
-            "unsafe",
-            "It writes before the layer computes: the pass runs with what was written, and its backward finds the same "
-            "values. A step may leave other values until the next forward pass.",
-            {"places": [place(f) for f in hook.registered], "hook": place(hook.frame)},
-        ),
-        Remedy(
-            "write_after_step",
-            "Write after `optimizer.step()`, under torch.no_grad(), and register no hook for it",
+            "write_outside_hook",
+            f"Register it with `register_forward_pre_hook` at {lines}, or write after `optimizer.step()`",
             "display",
-            "Every pass runs with what was written after the step before; nothing writes between a forward pass and "
-            "its backward.",
-        ),
+            "A pre-hook writes before the layer computes; after the step nothing writes until the next pass. Either "
+            "way backward finds the values that its forward used.",
+        )
     ]
 
 

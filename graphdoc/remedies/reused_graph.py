@@ -244,7 +244,7 @@ def _ways(program: Program, reuse: Reuse) -> list[Remedy]:
         return [*(behind_call(program, reuse) if reuse.may_have_run_again else []), *as_constant(program, reuse, note)]
     if reuse.lifetime is Lifetime.SAME_PASS and reuse.calls is not None:
         if reuse.ran_beside:
-            return behind_call(program, reuse) or [_what_ran_again()]
+            return behind_call(program, reuse)
         apart = reuse.cleared_between or reuse.within_one_call
         first = kept_for_each(program.sources, reuse) if apart else _sum(reuse)
         kept = kept_for_second(program.sources, reuse, program.evidence.root)
@@ -269,15 +269,6 @@ def _data_of_another_pass(program: Program, reuse: Reuse, note: str) -> list[Rem
         *used,
         *(replace(r, safety="unsafe", open=left) for r in both),
     ]
-
-
-def _what_ran_again() -> Remedy:
-    return Remedy(
-        "use_what_ran_again",
-        "where the forward ran again for the second loss, compute that loss from what it gave",
-        "display",
-        "The second loss then has a graph of its own, and the gradient of the values that were computed for it.",
-    )
 
 
 def constant_note(reuse: Reuse, fresh: list[str]) -> str:
@@ -412,8 +403,7 @@ def detach_targets(coupling: Coupling, note: str) -> list[Remedy]:
         if edit not in edits:
             edits.append(edit)
     frame, loss = coupling.places[0]
-    what = f"the target of {loss}" if loss else "the other network's output"
-    return together(edits, f"detach {what} at {where(frame)}", "unsafe", note)
+    return together(edits, f"detach the target of {loss} at {where(frame)}", "unsafe", note)
 
 
 def _with_both_losses(reuse: Reuse) -> list[Remedy]:

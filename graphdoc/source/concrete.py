@@ -509,10 +509,7 @@ def _members(node: _Node) -> list[_Node]:
 def _with_members(node: _Node, dropped: set[int], added: Sequence[str]) -> _Node:
     """A node with fewer or more members; what stands between those that stay is kept."""
     if isinstance(node, cst.FunctionDef):
-        first = [p for i, p in enumerate(node.params.posonly_params) if i not in dropped]
-        others = {i - len(node.params.posonly_params) for i in dropped}
-        params = _with_members(node.params, others, added).with_changes(posonly_params=first)
-        return node.with_changes(params=params)
+        return node.with_changes(params=_with_members(node.params, dropped, added))
     if type(node) not in _LISTS:
         raise Unreadable("no such change can be made there")
     field, like = _LISTS[type(node)]

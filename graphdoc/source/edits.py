@@ -115,11 +115,6 @@ def drop_item(source: Source, node: ast.With | ast.AsyncWith, item: ast.withitem
     return [Edit(source.file, spot(source, node), Members(dropped=(node.items.index(item),)))]
 
 
-def drop_parameter(source: Source, node: Function, index: int) -> list[Edit]:
-    """Take a parameter off a function; those that are given by position count."""
-    return [Edit(source.file, spot(source, node), Members(dropped=(index,)))]
-
-
 def decorate(source: Source, node: Function, text: str) -> list[Edit]:
     """Put a decorator directly above a ``def``."""
     return [Edit(source.file, spot(source, node), Decorators(added=(text,)))]

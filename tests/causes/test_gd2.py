@@ -167,7 +167,7 @@ for _ in range(3):
     "weights-clipped-in-a-forward-hook": (
         "parameter-overwritten",
         "layer.register_forward_hook(clip)",
-        "forward_pre_hook",
+        "",
         """\
 import torch
 from torch import nn

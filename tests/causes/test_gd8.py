@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from made import NO_GRAPH, Program, cause, library, lines, local, only
+from made import NO_GRAPH, Program, cause, library, lines, only
 
 from graphdoc.evidence import Cut, Event, Evidence, Node, Parameter, Stale, Tensor, Write
 from graphdoc.program.observed import program_of
@@ -59,47 +59,6 @@ def test_the_wrapping_is_the_place_and_idle_parameters_are_named() -> None:
     assert finding.facts == ("without gradient: `net.b`",)
     assert finding.title.startswith("`net.b` took no part in the loss")
     assert finding.remedies[0].args["name"] == "find_unused_parameters"
-
-
-BRANCHED = Program(
-    """\
-model = DDP(net)
-def loss_of(out, hit):
-    loss = out[0].sum()
-    if hit.any():
-        loss = loss + out[1].sum()
-    return loss
-for x, hit in data:
-    loss = loss_of(model(x), hit)
-    loss.backward()
-"""
-)
-
-
-def branched(op: str, earlier: list[str]) -> Evidence:
-    made = BRANCHED.at("out[0].sum()", "loss_of")
-    stack = [BRANCHED.at("loss.backward()")]
-    events = [
-        Event(0, "backward", stack=stack, root_op="AddBackward0", reaches=earlier),
-        Event(1, "backward", stack=stack, root_op="SumBackward0", reaches=["net.a"]),
-    ]
-    known = local("loss", leaf=False, requires_grad=True, made=made, op=op)
-    message = UNFINISHED + "Parameter indices which did not receive grad for rank 1: 1"
-    return BRANCHED.evidence(message, BRANCHED.at("model(x)"), events=events, extras={"locals": [known]})
-
-
-def test_the_branch_that_was_not_taken_is_told_with_its_rank() -> None:
-    _, finding = only(GD8, branched("SumBackward0", ["net.a", "net.b"]))
-    assert lines(finding) == [1, 4]
-    assert any(s.line == 4 and "rank 1" in s.label for s in finding.spans)
-    assert "iteration before the one that failed" in finding.explanation
-    # An `if` that no earlier loss shows to have mattered is only mentioned; a loss made elsewhere says nothing of it.
-    _, finding = only(GD8, branched("SumBackward0", ["net.a"]))
-    assert lines(finding) == [1]
-    assert lines(finding, "related") == [4, 3]
-    _, finding = only(GD8, branched("AddBackward0", ["net.a", "net.b"]))
-    assert lines(finding) == [1]
-    assert lines(finding, "related") == []
 
 
 def test_two_wrappings_are_not_chosen_between() -> None:

@@ -156,21 +156,6 @@ for step in range(3):
     opt.step()
 """
 
-HOOK = """
-class Bounded:
-    def __call__(self, layer, *_):
-        with torch.no_grad():
-            layer.weight.clamp_(-0.3, 0.3)
-
-
-net = nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 1))
-net[2].register_forward_hook(Bounded())
-opt = torch.optim.SGD(net.parameters(), lr=0.1)
-for step in range(3):
-    opt.zero_grad()
-    net(torch.randn(5, 3)).square().mean().backward()
-    opt.step()
-"""
 
 PARTS = """
 class Part:
@@ -236,11 +221,10 @@ for step in range(3):
         (BRANCHES, "constant-loss", "zero_of_output", ["        loss = sum(terms) * 0.0\n"]),
         (EMPTY_SUMS, "constant-loss", "zero_of_output", ["    pull = push = out.sum() * 0.0\n"]),
         (PROPERTY, "graph-built-once", "uncache", ["    @property\n    def mixing"]),
-        (HOOK, "parameter-overwritten", "forward_pre_hook", ["net[2].register_forward_pre_hook(Bounded())\n"]),
         (PARTS, "undetached-target", "detach_expression", ["""- seen["hard"].detach()).abs()"""]),
         (SURGERY, "shared-subgraph-losses", "set_keyword", [".mean().backward(retain_graph=True)\n"]),
     ],
-    ids=["layers", "closure", "store", "empty", "branches", "empty-sums", "property", "hook", "parts", "surgery"],
+    ids=["layers", "closure", "store", "empty", "branches", "empty-sums", "property", "parts", "surgery"],
 )
 def test_a_remedy_mends_what_the_run_showed(code: str, cause: str, kind: str, lines: list[str], tmp_path: Path) -> None:
     seen = observe(tmp_path / "sick", HEAD + code)

@@ -13,7 +13,6 @@ REFUSED = [
     ("set_keyword", "«f(a=True)»\n", {"name": "a", "value": "True"}, "already"),
     ("clone_parameters", "import torch\ny = «nets()(x)»\n", {}, "no name"),
     ("clone_parameters", "import torch\ny = «torch.tanh(x)»\n", {}, "function"),
-    ("clone_parameters", "import torch\ny = «self.fc(x, y)»\n", {"single": True}, "one input"),
     ("several", "y = «x.detach()»\n", {"edits": [{"kind": "detach_expression", "args": {"place": "@0"}}]}, "already"),
     ("several", "«f(x)»\n", {"edits": []}, "no edit"),
     ("several", "«f(x)»\n", {"edits": [{"kind": "no_such", "args": {}}]}, "no kind of fix called 'no_such'"),
@@ -168,18 +167,6 @@ FIXED = [
         "y = torch.func.functional_call(net, {k: v.clone() for k, v in net.named_parameters()}, (x,))\n",
     ),
     (
-        "clone_parameters",
-        "import torch.nn.functional as F\ny = «self.fc(x)»\n",
-        {"single": True},
-        "import torch.nn.functional as F\ny = F.linear(x, self.fc.weight.clone(), self.fc.bias.clone())\n",
-    ),
-    (
-        "clone_parameters",
-        "from torch import nn\ny = «self.fc(x)»\n",
-        {"single": True, "bias": False},
-        "from torch import nn\ny = nn.functional.linear(x, self.fc.weight.clone())\n",
-    ),
-    (
         "several",
         "mem = «f(mem)»\nspk = «g(spk)»\n«loss.backward(retain_graph=True)»\n",
         {
@@ -199,12 +186,12 @@ FIXED = [
         {
             "edits": [
                 {"kind": "clone_parameters", "args": {"place": "@0"}},
-                {"kind": "clone_parameters", "args": {"place": "@1", "single": True}},
+                {"kind": "clone_parameters", "args": {"place": "@1"}},
             ]
         },
         "import torch\n"
         "y = torch.func.functional_call(net, {k: v.clone() for k, v in net.named_parameters()}, (x,))\n"
-        "z = torch.nn.functional.linear(x, fc.weight.clone(), fc.bias.clone())\n",
+        "z = torch.func.functional_call(fc, {k: v.clone() for k, v in fc.named_parameters()}, (x,))\n",
     ),
 ]
 

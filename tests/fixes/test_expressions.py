@@ -236,7 +236,6 @@ FIXED = [
     ("to_numpy", "y = «x.cpu().numpy()»\n", {}, "y = x.detach().cpu().numpy()\n"),
     ("to_numpy", "y = «np.asarray(a + b)»\n", {}, "y = np.asarray((a + b).detach().cpu().numpy())\n"),
     ("to_numpy", "plot(«loss»)\n", {}, "plot(loss.detach().cpu().numpy())\n"),
-    ("to_numpy", "log(«loss»)\n", {"mode": "item"}, "log(loss.item())\n"),
     ("reduce_loss", "«(a - b).backward()»\n", {}, "(a - b).mean().backward()\n"),
     ("zero_of_output", "loss = «torch.zeros(())»\n", {"name": "out"}, "loss = out.sum() * 0.0\n"),
     ("zero_of_output", "loss = «torch.zeros(())» / n\n", {"name": "out"}, "loss = out.sum() * 0.0 / n\n"),

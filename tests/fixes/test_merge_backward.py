@@ -64,7 +64,6 @@ MERGED = [
     ),
     ("«(a * 2).backward()»\n«(b + c).backward()»\n", TWO, {}, "(a * 2 + (b + c)).backward()\n"),
     ("«a.backward()»\n«b.backward()»\n«c.backward()»\n", ["@0", "@1", "@2"], {}, "(a + b + c).backward()\n"),
-    ("«a.backward()»\nopt.zero_grad()\n«b.backward()»\n", TWO, {"drop_zero_grad": True}, "(a + b).backward()\n"),
     (
         "if 1:\n  «a.backward()»\n  p.step()\n  «b.backward()» # x\n  q.step()",
         TWO,

@@ -123,7 +123,6 @@ REFUSED = [
     ("uncache", "if goal is None:\n    self.x = «f()»\n", {}, "no cache"),
     ("uncache", "if a and k not in c:\n    «c[k] = f(k)»\n", {}, "no cache"),
     ("accumulate_number", "«total += 1»\n", {}, "a number already"),
-    ("accumulate_number", "«total += loss.item()»\n", {"mode": "item"}, "already"),
     ("accumulate_number", "«f(x)»\n", {}, "nothing is accumulated"),
     ("reset_accumulator", "total = 0\n«for x in y: pass»\n", {"name": "total"}, "already set"),
     ("require_input_grad", "x = f()\nx.requires_grad_()\n«y = x»\n", {"name": "x"}, "already"),
@@ -316,7 +315,7 @@ FIXED = [
         "@a\ndef f():\n    return g()\n",
     ),
     ("accumulate_number", "«total += loss»\n", {}, "total += loss.detach()\n"),
-    ("accumulate_number", "«total = total + a * b»\n", {"mode": "item"}, "total = total + (a * b).item()\n"),
+    ("accumulate_number", "«total = total + a * b»\n", {}, "total = total + (a * b).detach()\n"),
     ("accumulate_number", "«losses.append(loss)»\n", {}, "losses.append(loss.detach())\n"),
     (
         "accumulate_number",

@@ -117,13 +117,6 @@ PROGRAMS: list[tuple[Any, ...]] = [
         "y = net(x).sigmoid()\ny = torch.cat([torch.full((2, 1), 2.0), y[:, 1:]], 1)\n(y * y).sum().backward()\nopt.step()\n",
     ),
     (
-        "forward_pre_hook",
-        {"places": ["@1"], "first": "hook"},
-        "@torch.no_grad()\ndef keep(module, given, made):\n    «module.weight.clamp_(0)»\n«net.register_forward_hook(keep)»\n"
-        "for i in range(3):\n    opt.zero_grad()\n    net(other(x)).pow(2).sum().backward()\n    opt.step()\n",
-        "for i in range(3):\n    net.weight.data.clamp_(0)\n    opt.zero_grad()\n    net(other(x)).pow(2).sum().backward()\n    opt.step()\n",
-    ),
-    (
         "join_pieces",
         {},
         "y = net(x) * other(x)\nfor row, s in zip(y, (0.5, 2.0)):\n    «row.sub_(s).mul_(s)»\ny.pow(2).sum().backward()\nopt.step()\n",

@@ -15,7 +15,6 @@ from graphdoc.source.edits import (
     delete,
     drop_decorator,
     drop_item,
-    drop_parameter,
     insert_after,
     instead,
     write,
@@ -131,20 +130,6 @@ def test_a_template_gets_parentheses_for_what_is_around_it(code: str, expected: 
     source, node = listed(f"{code}\n")
     name = next(n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == "a")
     assert rewritten(source, [write(source, name, "{it} * b", it=name)]) == f"{expected}\n"
-
-
-@pytest.mark.parametrize(
-    ("code", "expected"),
-    [
-        ("def f(a, b, c): pass\n", "def f(a, b): pass\n"),
-        ("def f(a, b, c, /): pass\n", "def f(a, b, /): pass\n"),
-        ("def f(a, /, b, c=1, *d): pass\n", "def f(a, /, b, *d): pass\n"),
-    ],
-)
-def test_a_parameter_goes_by_its_position(code: str, expected: str) -> None:
-    source, node = listed(code)
-    assert isinstance(node, ast.FunctionDef)
-    assert rewritten(source, drop_parameter(source, node, 2)) == expected
 
 
 @pytest.mark.parametrize("body", ["\n    x()", " x()", "\n    if y:\n        z()\n    else:\n        x()"])

@@ -10,10 +10,10 @@ from graphdoc.program.bindings import argument, call_at, text_of
 from graphdoc.program.calls_in_order import Partial, partial_backward
 from graphdoc.program.exception import field_of, message_of
 from graphdoc.program.library_calls import library_calls
-from graphdoc.program.modules_in_source import Branch, layers_without, made_at, never_read, not_taken
+from graphdoc.program.modules_in_source import layers_without, made_at, never_read
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import span, where
+from graphdoc.program.spans import span
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.wording import folded
 
@@ -91,38 +91,22 @@ def _told(program: Program) -> Finding:
     blind = [f for f in wraps if not _looks_for_unused(program.sources, f)]
     told = program.field("rank", *_NAMED)
     rank = f" on rank {told}" if told else ""
-    left = not_taken(program)
     marks = [span("cause", f, "wrapped here without looking for unused parameters", program.sources) for f in blind[:2]]
-    marks += _left_out(program.sources, left, rank) if left is not None else []
     idle, every = _idle(program)
     marks += _layers(program.sources, idle, every, rank)
     frame = program.raised_at
     noticed = "noticed at the next forward; the gradients were missing in the iteration before"
     here = [span("failed" if marks else "cause", frame, noticed, program.sources)] if frame else []
-    why = ""
-    if left is not None and left.proven:
-        why = (
-            f" The condition at {where(left.test)} did not hold there; earlier losses had more parts and reached more."
-        )
     return Finding(
         *program.weight(0.95, Proof.RAISED.confidence),
         _title(idle),
-        f"In the iteration before the one that failed, some parameters of the wrapped module got no gradient{rank}."
-        f"{why} Their buckets were never sent to the other processes, and the next forward finds the reduction "
+        f"In the iteration before the one that failed, some parameters of the wrapped module got no gradient{rank}. "
+        "Their buckets were never sent to the other processes, and the next forward finds the reduction "
         "unfinished.",
         (*marks, *here, *(program.raised_span("") if not here else ())),
         _which(idle, program.raised),
         _remedies(blind if len(wraps) == 1 else []),
     )
-
-
-def _left_out(sources: SourceTexts, left: Branch, rank: str) -> list[Span]:
-    """The condition that did not hold, and the loss to which its branch adds."""
-    label = f"not taken{rank} in the iteration before: what it adds to the loss was left out"
-    return [
-        span("cause" if left.proven else "related", left.test, label, sources),
-        span("related", left.made, "the loss of that iteration was left as it is made here", sources),
-    ]
 
 
 def _partial(program: Program, partial: Partial) -> Finding:

@@ -278,10 +278,7 @@ def targets_of(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> tuple[S
         if (n := node_with(nodes, c.consumer)) is not None
         for s in span_of("cause", n.stack, "used here with its graph: this loss reaches the other network", sources)
     ]
-    aims = [
-        span("cause", frame, f"what {loss} compares with" if loss else "taken in as it is", sources)
-        for frame, loss in reuse.coupling.places
-    ]
+    aims = [span("cause", frame, f"what {loss} compares with", sources) for frame, loss in reuse.coupling.places]
     return distinct((*distinct(used)[:2], *aims))[:3]
 
 
