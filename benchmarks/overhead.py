@@ -1,6 +1,6 @@
 """What a training step costs under graphdoc, beside plain Python and PyTorch's own anomaly mode, in one process.
 
-    python benchmarks/overhead.py [--rounds N] [--seconds S] [--clock wall|cpu|cycles|instructions]
+    python benchmarks/overhead.py [--rounds N] [--seconds S] [--clock wall|cpu|cycles|instructions] [--device cuda]
 
 The modes take turns within every round, so that a busy machine disturbs all of them alike; each is compared with plain
 Python in the same round, and the median of these ratios is told. On a machine that others load, too, times say little.
@@ -123,10 +123,12 @@ def counted(event: str) -> Callable[[], float]:
 
 
 def timed(step: Step, count: int, clock: Callable[[], float]) -> float:
-    """Seconds for one step, from the mean of ``count`` steps."""
+    """Seconds for one step, from the mean of ``count`` steps; a GPU has ended them all."""
     start = clock()
     for _ in range(count):
         step()
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
     return (clock() - start) / count
 
 
@@ -160,7 +162,9 @@ def main() -> int:
         "--clock", choices=(*CLOCKS, *COUNTERS), default="wall", help="cycles where other programs share the machine"
     )
     parser.add_argument("--only", default="", help="workloads whose name contains this")
+    parser.add_argument("--device", default="cpu")
     given = parser.parse_args()
+    torch.set_default_device(given.device)
     clock = CLOCKS.get(given.clock) or counted(given.clock)
     unit = "ms" if given.clock in CLOCKS else "M"
     torch.manual_seed(0)

@@ -1,0 +1,212 @@
+"""graphdoc on a GPU: the diagnoses, places and fixes of the CPU, the program's own numbers, and no more waits.
+
+With GRAPHDOC_TEST_DEVICE=cpu the first test compares the CPU with itself, which tries the comparison.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "causes" / "examples"
+DEVICE = os.environ.get("GRAPHDOC_TEST_DEVICE", "cuda")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(DEVICE == "cuda" and not torch.cuda.is_available(), reason="there is no GPU"),
+]
+on_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+
+ALIKE = (
+    *("carried-state", "graph-built-once", "shared-subgraph-losses", "undetached-target"),
+    *("optimizer-step-before-backward", "inplace-on-saved-activation", "state-overwritten-in-place"),
+    *("cut-by-conversion", "cut-by-no-grad", "frozen-parameters", "nan-sqrt-at-zero", "nan-masked-softmax"),
+    *("zero-grad-missing", "cleared-before-step"),
+)
+"""Causes of which one example is run on both devices."""
+
+HEAD = "import torch\nfrom torch import nn\ntorch.manual_seed(0)\ndevice = 'cuda'\n"
+TRAINED = """
+net = nn.Sequential(nn.Linear(32, 64), nn.GELU(), nn.Linear(64, 8)).to(device)
+x, y = torch.randn(64, 32, device=device), torch.randn(64, 8, device=device)
+"""
+HEALTHY = {
+    "amp": TRAINED
+    + """
+optimizer, scaler = torch.optim.AdamW(net.parameters(), 1e-3), torch.amp.GradScaler(device)
+for _ in range(12):
+    with torch.autocast(device, torch.float16):
+        loss = nn.functional.mse_loss(net(x), y.half())
+    optimizer.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+    scaler.step(optimizer)
+    scaler.update()
+""",
+    "fused": TRAINED
+    + """
+optimizer = torch.optim.AdamW(net.parameters(), 1e-3, fused=True)
+for _ in range(12):
+    loss = nn.functional.mse_loss(net(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+    "graph": TRAINED
+    + """
+optimizer = torch.optim.AdamW(net.parameters(), 1e-3, capturable=True)
+def step():
+    optimizer.zero_grad(set_to_none=True)
+    loss = nn.functional.mse_loss(net(x), y)
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
+side = torch.cuda.Stream()
+side.wait_stream(torch.cuda.current_stream())
+with torch.cuda.stream(side):
+    for _ in range(3):
+        step()
+torch.cuda.current_stream().wait_stream(side)
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    loss = step()
+for _ in range(12):
+    graph.replay()
+""",
+    "compiled": TRAINED
+    + """
+fast, optimizer = torch.compile(net), torch.optim.SGD(net.parameters(), 1e-2)
+for _ in range(6):
+    loss = nn.functional.mse_loss(fast(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+    "attention": """
+qkv = nn.Linear(64, 192).to(device, torch.bfloat16)
+optimizer = torch.optim.SGD(qkv.parameters(), 1e-1)
+for _ in range(6):
+    x = torch.randn(2, 4, 128, 64, device=device, dtype=torch.bfloat16)
+    q, k, v = qkv(x).chunk(3, -1)
+    loss = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True).float().square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+}
+WAITS = (
+    TRAINED
+    + """
+optimizer = torch.optim.SGD(net.parameters(), 1e-2)
+def step():
+    loss = nn.functional.mse_loss(net(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+for _ in range(200):
+    step()
+with torch.profiler.profile(activities=list(torch.profiler.supported_activities())) as profile:
+    for _ in range(20):
+        step()
+print(sum(e.count for e in profile.key_averages() if 'Synchronize' in e.key or 'DtoH' in e.key))
+"""
+)
+WARM_UP = (
+    TRAINED
+    + """
+optimizer = torch.optim.SGD(net.parameters(), 1e-2)
+side = torch.cuda.Stream()
+side.wait_stream(torch.cuda.current_stream())
+with torch.cuda.stream(side):
+    for _ in range(3):
+        warm = nn.functional.mse_loss(net(x), y)
+        optimizer.zero_grad()
+        warm.backward()
+        optimizer.step()
+torch.cuda.current_stream().wait_stream(side)
+for _ in range(3):
+    loss = nn.functional.mse_loss(net(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+)
+
+
+def run(folder: Path, code: str, *command: str) -> subprocess.CompletedProcess[str]:
+    """Run a program as ``train.py`` in a folder of its own."""
+    folder.mkdir(exist_ok=True)
+    (folder / "train.py").write_text(code)
+    call = [sys.executable, *command] if command else [sys.executable, "train.py"]
+    return subprocess.run(call, cwd=folder, capture_output=True, text=True, timeout=300)
+
+
+def reported(folder: Path, code: str) -> Any:
+    run(folder, code, "-m", "graphdoc", "run", "--report", "json:report.json", "train.py")
+    return json.loads((folder / "report.json").read_text())["diagnoses"]
+
+
+def placed(code: str, device: str) -> str:
+    """The program with its tensors on a device; every line stays where it is."""
+    first = next(s for s in ast.parse(code).body if isinstance(s, ast.Import | ast.ImportFrom))
+    lines = code.splitlines(keepends=True)
+    lines[first.lineno - 1] = f"import torch; torch.set_default_device({device!r}); " + lines[first.lineno - 1]
+    return "".join(lines)
+
+
+def told(diagnosis: Any) -> Any:
+    """What a reader acts on: the cause, the lines and the first patch."""
+    lines = sorted({(s["role"], s["line"]) for s in diagnosis["spans"]})
+    changed = [d for d in diagnosis["fixes"][0]["diff"].splitlines() if d[:1] in "+-"] if diagnosis["fixes"] else []
+    return diagnosis["code"], lines, changed
+
+
+@pytest.mark.parametrize("slug", ALIKE)
+def test_what_is_told_is_the_same_on_both_devices(slug: str, tmp_path: Path) -> None:
+    example = next(p for p in sorted((EXAMPLES / slug).glob("*.py")) if "# told at:" in p.read_text())
+    cpu, other = (reported(tmp_path / d, placed(example.read_text(), d)) for d in ("cpu", DEVICE))
+    assert cpu and told(cpu[0]) == told(other[0])
+
+
+@on_cuda
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_healthy_program_has_its_own_numbers_and_no_finding(name: str, tmp_path: Path) -> None:
+    code = HEAD + HEALTHY[name] + "print(loss.item())\n"
+    plain = run(tmp_path, code)
+    observed = run(tmp_path, code, "-m", "graphdoc", "run", "train.py")
+    assert plain.returncode == 0, plain.stderr
+    assert (observed.returncode, observed.stdout) == (0, plain.stdout), observed.stderr
+    assert "[GD" not in observed.stderr
+
+
+@on_cuda
+def test_a_step_waits_for_the_gpu_no_more_often(tmp_path: Path) -> None:
+    plain = run(tmp_path, HEAD + WAITS)
+    observed = run(tmp_path, HEAD + WAITS, "-m", "graphdoc", "run", "train.py")
+    assert plain.stdout.strip().isdigit(), plain.stderr
+    assert observed.stdout == plain.stdout
+
+
+@on_cuda
+def test_a_node_of_another_stream_leads_to_the_loss_that_keeps_it(tmp_path: Path) -> None:
+    found = reported(tmp_path, HEAD + WARM_UP)
+    assert [d["code"] for d in found] == ["GD811"]
+    assert "`warm`" in found[0]["title"]
+
+
+@on_cuda
+def test_a_trial_gives_its_memory_back(tmp_path: Path) -> None:
+    example = next(p for p in sorted((EXAMPLES / "carried-state").glob("*.py")) if "# told at:" in p.read_text())
+    reported(tmp_path, placed(example.read_text(), "cuda"))
+    before = torch.cuda.mem_get_info()[0]
+    fixed = run(tmp_path, placed(example.read_text(), "cuda"), "-m", "graphdoc", "fix", "--diff")
+    assert fixed.stdout.startswith("--- a/train.py"), fixed.stderr
+    assert torch.cuda.mem_get_info()[0] >= before - 16 * 2**20
