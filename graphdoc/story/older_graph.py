@@ -31,7 +31,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Saved
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.rounds import leads_to, roots_of
-from graphdoc.program.spans import code_at, innermost_user, loop_of, moment, span, span_of
+from graphdoc.program.spans import code_at, innermost_user, loop_of, moment, span, span_of, where
 from graphdoc.source.paths import covers
 from graphdoc.story.wording import all_told, folded, gathered, listing, of_entries, told
 
@@ -210,6 +210,15 @@ def facts_of(program: Program, reuse: Reuse) -> tuple[str, ...]:
     if told := shares(program.evidence.extras, program.evidence.graph_size):
         out.append(told)
     return tuple(out)
+
+
+def cloned(program: Program, reuse: Reuse) -> str:
+    """Why the program's own ``clone()`` of a carried tensor did not help, as the end of a sentence; empty where there
+    is none. PyTorch records ``contiguous()`` in the same way."""
+    nodes = (program.node(n) for c in reuse.carries for n in (c.producer, c.consumer))
+    frames = (innermost_user(n.stack) for n in nodes if n is not None and n.op.startswith("CloneBackward"))
+    at = next((f for f in frames if f is not None and "clone(" in code_at(program.sources, f)), None)
+    return f"; `clone()` at {where(at)} copies the numbers and keeps the graph" if at is not None else ""
 
 
 def before(reuse: Reuse) -> str:

@@ -6,6 +6,7 @@ import ast
 import textwrap
 from pathlib import Path
 
+import pytest
 from forked import run_forked
 from seen import Seen, observe
 
@@ -422,3 +423,35 @@ def test_a_derivative_by_row_is_that_of_the_sum(tmp_path: Path) -> None:
     for seen, method in ((by_row, "sum"), (a_loss, "mean")):
         assert seen.slugs == ["non-scalar-loss"]
         assert seen.found[0].finding.remedies[0].args["method"] == method
+
+
+KEPT = """
+net = nn.Linear(3, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+state, kept = torch.zeros(1, 3), []
+for _ in range(3):
+    {made}
+    loss = {loss}
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "loss", "told"),
+    [
+        ("state = torch.tanh(net(state.clone()))", "state.pow(2).sum()", True),
+        ("state = torch.tanh(net(torch.randn(1, 3)) + state).clone()", "state.pow(2).sum()", True),
+        ("kept.append(net(torch.randn(1, 3)).tanh().clone())", "torch.cat(kept).pow(2).sum()", True),
+        ("state = torch.tanh(net(state.t().contiguous().t()))", "state.pow(2).sum()", False),
+        ("state = torch.tanh(net(state)); copied = state.detach().clone()", "state.pow(2).sum()", False),
+    ],
+)
+def test_that_a_clone_keeps_the_graph_is_told_where_one_was_tried(
+    tmp_path: Path, made: str, loss: str, told: bool
+) -> None:
+    seen = observe(tmp_path, HEAD + KEPT.format(made=made, loss=loss))
+    assert seen.slugs[0] in ("carried-state", "stored-with-graph")
+    sentence = "`clone()` at train.py:9 copies the numbers and keeps the graph"
+    assert (sentence in seen.found[0].finding.because) is told

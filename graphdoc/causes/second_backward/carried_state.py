@@ -21,6 +21,7 @@ from graphdoc.story.older_graph import (
     before,
     calls_of,
     cause_places,
+    cloned,
     facts_of,
     flow,
     names_of,
@@ -137,7 +138,7 @@ def _told(program: Program, reuse: Reuse) -> Finding:
         ),
         facts_of(program, reuse),
         remedies_for(program, reuse),
-        because=_because(program, reuse, what),
+        because=_because(program, reuse, what) + cloned(program, reuse),
     )
 
 

@@ -13,7 +13,17 @@ from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.stored_graph import kept_places
 from graphdoc.remedies.sum_of_rounds import lost
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.older_graph import STEPPED, before, calls_of, cause_places, facts_of, flow, names_of, several
+from graphdoc.story.older_graph import (
+    STEPPED,
+    before,
+    calls_of,
+    cause_places,
+    cloned,
+    facts_of,
+    flow,
+    names_of,
+    several,
+)
 from graphdoc.story.wording import folded
 
 PAGE = Page(
@@ -127,7 +137,8 @@ def _stored(program: Program, reuse: Reuse) -> Finding:
         facts_of(program, reuse),
         remedies_for(program, reuse),
         because=f"{what} made {before(reuse)}"
-        + (f", which freed {'its' if one else 'their'} graph" if reuse.used_up else f"; {STEPPED}"),
+        + (f", which freed {'its' if one else 'their'} graph" if reuse.used_up else f"; {STEPPED}")
+        + cloned(program, reuse),
     )
 
 
@@ -182,7 +193,7 @@ def _data(program: Program, reuse: Reuse, title: str, explanation: str, because:
         ),
         facts_of(program, reuse),
         remedies_for(program, reuse),
-        because=because,
+        because=because + cloned(program, reuse),
     )
 
 
