@@ -192,7 +192,7 @@ class FiniteWatch:
         """Whether all elements are; True for what cannot be asked."""
         torch = self._torch
         try:
-            numbers = numbers_of(tensor) if tensor.is_floating_point() else None
+            numbers = numbers_of(tensor) if tensor.is_floating_point() or tensor.is_complex() else None
             if numbers is None:
                 return True
             with torch.no_grad():

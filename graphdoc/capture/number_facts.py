@@ -52,11 +52,12 @@ def numbers_of(tensor: Any) -> Any:
 
 
 def looked_at(tensor: Any) -> bool:
-    """Whether a tensor has numbers that can be read and may be not finite: floating-point, not of a user's subclass."""
+    """Whether a tensor has numbers that can be read and may be not finite: floating-point or complex, not of a user's
+    subclass."""
     try:
         return bool(
             type(tensor).__module__.startswith("torch")
-            and tensor.is_floating_point()
+            and (tensor.is_floating_point() or tensor.is_complex())
             and 0 < tensor.numel() <= MOST_ELEMENTS
             and has_memory(tensor)
         )
@@ -71,7 +72,8 @@ def is_finite(torch: Any, tensor: Any) -> bool:
 
 
 def describe(torch: Any, tensor: Any) -> dict[str, Any]:
-    """Counts, extremes of the finite elements, and for each kind of element the position of its first one."""
+    """Counts, extremes of the finite elements, and for each kind of element the position of its first one; of complex
+    numbers those of their moduli."""
     tensor = local_of(tensor)
     out: dict[str, Any] = {
         "shape": [int(s) for s in tensor.shape],
@@ -82,7 +84,7 @@ def describe(torch: Any, tensor: Any) -> dict[str, Any]:
         if tensor.dtype is torch.bool and tensor.numel() and has_memory(tensor):
             out["true"] = int(tensor.sum())
         return out
-    flat = tensor.detach()
+    flat = tensor.detach().abs() if tensor.is_complex() else tensor.detach()
     kinds = {
         "nan": torch.isnan(flat),
         "inf": torch.isinf(flat),

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from graphdoc.capture.number_facts import has_memory, numbers_of
+from graphdoc.capture.number_facts import describe, has_memory, is_finite, numbers_of
 
 
 class Handled(torch.Tensor):
@@ -74,3 +74,11 @@ def test_inside_a_transform() -> None:
     told: list[bool] = []
     torch.func.vmap(lambda x: told.append(has_memory(x)) or x.sum())(torch.ones(2, 3))  # type: ignore[func-returns-value]
     assert told == [False]
+
+
+def test_complex_numbers_are_looked_at() -> None:
+    spectrum = torch.tensor([1 + 1j, complex(float("nan"), 0), 0j])
+    assert not is_finite(torch, spectrum)
+    assert is_finite(torch, spectrum[:1].conj())
+    told = describe(torch, spectrum)
+    assert (told["nan"], told["zeros"], told["first"]["nan"]) == (1, 1, [1])
