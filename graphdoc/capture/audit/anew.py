@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import event_stacks, stacks, walk
-from graphdoc.capture.audit.hidden import is_given
+from graphdoc.capture.audit.hidden import held_beside
 from graphdoc.capture.audit.unheld import alive
 from graphdoc.capture.facts import grad_fn_of
 from graphdoc.capture.frames import frames_of
@@ -66,7 +66,7 @@ class MadeAnew:
         given, owners = alive(audit.torch)
         module = audit.torch.nn.Module
         # A copy that a loop keeps and adapts is no part of what is trained; one that is gone was made by a forward.
-        if new & given or any(i in owners and not is_given(owners[i], held, module) for i in new):
+        if new & given or any(i in owners and not held_beside([owners[i]], held, module) for i in new):
             return
         taken = _taken_with([n for t in outputs if (n := grad_fn_of(t)) is not None], new, held)
         kept = taken.kept if taken is not None else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from graphdoc.capture.code_places import is_users
@@ -30,6 +30,8 @@ class Hidden:
     parameters: dict[int, Any]
     facts: dict[str, Any]
     """Further ``file`` and ``line``: where the class's ``__init__`` begins, which may be in no stack of the run."""
+    beside: set[int] = field(default_factory=set)
+    """Ids of the parameters that an optimizer was given of the same network."""
 
     @property
     def holds_several(self) -> bool:
@@ -54,7 +56,10 @@ def unregistered(torch: Any, unheld: dict[int, Any], held: set[int]) -> list[Hid
             waiting.append((owner, one))
     within: set[int] = set()
     """Modules that would be found if the containers so far were."""
-    given = [pair for pair in waiting if is_given(pair[0], held, module)]
+    given = []
+    for owner, one in waiting:
+        one.beside = held_beside([owner], held, module)
+        given += [(owner, one)] if one.beside else []
     while given:
         for owner, one in given:
             found.append(one)
@@ -64,6 +69,8 @@ def unregistered(torch: Any, unheld: dict[int, Any], held: set[int]) -> list[Hid
             ]
             within.update(id(m) for v in contained if module in type(v).__mro__ for m in modules_inside(v))
         given = [pair for pair in waiting if id(pair[0]) in within]
+        for _, one in given:
+            one.beside = found[0].beside
     several = [one for one in found if one.holds_several]
     return _by_class(several) if several else found[:1]
 
@@ -151,12 +158,16 @@ def _parameters_in(torch: Any, items: list[Any]) -> dict[int, Any]:
     return found
 
 
-def is_given(owner: Any, held: set[int], module: type) -> bool:
-    """Whether an optimizer holds other parameters of this module, or of one that contains it."""
-    if any(id(p) in held for p in inside(owner)):
-        return True
-    around = [o for o in gc.get_objects() if module in type(o).__mro__ and owner in (o._modules or {}).values()]
-    return any(id(p) in held for o in around for p in inside(o))
+def held_beside(owners: list[Any], held: set[int], module: type) -> set[int]:
+    """Those of ``held``, parameters that an optimizer holds (ids), that lie in these modules; where none does, in what
+    contains one of them."""
+    mine = {id(p) for o in owners for p in inside(o)} & held
+    if mine:
+        return mine
+    ids = {id(o) for o in owners}
+    modules = [o for o in gc.get_objects() if module in type(o).__mro__]
+    around = [o for o in modules if any(id(m) in ids for m in (o.__dict__.get("_modules") or {}).values())]
+    return {id(p) for o in around for p in inside(o)} & held
 
 
 def inside(module: Any) -> list[Any]:

@@ -7,7 +7,7 @@ from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import event_stacks, node_stacks, stacks
-from graphdoc.capture.audit.hidden import is_given, unregistered
+from graphdoc.capture.audit.hidden import held_beside, unregistered
 from graphdoc.capture.code_places import is_users, shown_file
 from graphdoc.capture.facts import grad_fn_of, parameters_of, user_frames
 from graphdoc.capture.frames import frames_of
@@ -42,7 +42,7 @@ def converted(torch: Any, unheld: dict[int, Any], held: set[int], cwd: str) -> t
         for name, value in list(owner.__dict__.items()):
             node = grad_fn_of(value) if type(value) is torch.Tensor else None
             leaf = _leaf_behind(node)
-            if leaf is None or id(leaf) not in unheld or not is_given(owner, held, module):
+            if leaf is None or id(leaf) not in unheld or not held_beside([owner], held, module):
                 continue
             kept = node_stacks.kept_in(node)
             raw: Any = kept if isinstance(kept, stacks.Stack) else []
@@ -85,7 +85,7 @@ def flagged_buffers(torch: Any, loose: dict[int, Any], held: set[int], cwd: str)
             continue
         buffers = (owner.__dict__.get("_buffers") or {}).items()
         mine = {name: b for name, b in buffers if id(b) in loose}
-        if not mine or not is_given(owner, held, module):
+        if not mine or not held_beside([owner], held, module):
             continue
         code = type(owner).__init__.__code__
         sign = Sign("flagged-buffer")
@@ -310,16 +310,14 @@ class Unheld:
                     if not gone or named < min(len(gone), 2):  # a loop leaves one in its variable
                         self._tell("held-stale", seen, mine)
                     return
-            if len(live) == 1 and not self._suspects:
-                self._suspect(live[0][0], live[0][1], mine)
-                self._note("suspect-ungiven", live[0][0], list(mine))
-                if "audit-all" in audit.witness.mode.split(":"):
-                    self._note("ungiven", live[0][0], list(mine))
-            hidden = unregistered(audit.torch, loose, held) if len(live) == 1 and user_frames(frame) else []
+            if mine and not self._suspects:
+                self._doubt(live, mine, held_beside([owners[i] for i in mine], held, audit.torch.nn.Module))
+            hidden = unregistered(audit.torch, loose, held) if user_frames(frame) else []
             hidden = [one for one in hidden if not any(i in self.loaded for i in one.parameters)]
-            if hidden:
+            given = _whose(live, hidden[0].beside) if hidden else None
+            if given is not None:
                 audit.snapshot()
-                self._tell("unregistered", live[0][0], {i: p for one in hidden for i, p in one.parameters.items()})
+                self._tell("unregistered", given, {i: p for one in hidden for i, p in one.parameters.items()})
                 for one in hidden:
                     one.facts["file"] = shown_file(one.facts["file"], audit.witness.cwd)
                     one.facts["names"] = audit.named(one.parameters)
@@ -354,6 +352,16 @@ class Unheld:
         self._found.append(sign)
         self._told = list(mine)
         audit.tell_early()
+
+    def _doubt(self, live: list[tuple[Seen, Any]], mine: dict[int, Any], beside: set[int]) -> None:
+        """Note ``mine``, beside which an optimizer holds these of the same networks, if any."""
+        if len(live) == 1:
+            self._suspect(live[0][0], live[0][1], mine)
+        seen = _whose(live, beside) or _whose(live, self._reached)
+        if seen is not None:
+            self._note("suspect-ungiven", seen, list(mine))
+            if "audit-all" in self._audit.witness.mode.split(":"):
+                self._note("ungiven", seen, list(mine))
 
     def _suspect(self, seen: Seen, optimizer: Any, mine: dict[int, Any]) -> None:
         """Note those of ``mine`` that may have been one with a parameter which the optimizer steps."""
@@ -406,6 +414,12 @@ class Unheld:
         found = [] if any(i in held for i in self._told) else self._found
         suspects = [sign for loose, sign in self._suspects if not any(i in held for i in loose)]
         return self._empty + found + suspects
+
+
+def _whose(live: list[tuple[Seen, Any]], given: set[int]) -> Seen | None:
+    """The first of these optimizers that has stepped and holds any of these parameters (ids)."""
+    holding = (seen for seen, o in live if any(id(p) in given for p in parameters_of(o)))
+    return next((seen for seen in holding if seen.steps), None)
 
 
 def _weights(outputs: Any) -> set[int]:

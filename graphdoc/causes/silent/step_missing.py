@@ -95,7 +95,7 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
     own = None
     if frame is not None and program_name:
         own = spelled(sources, program_name, frame, [cleared] if cleared is not None else [])
-    if frame is not None and own is not None and waiting is None:
+    if frame is not None and own is not None and waiting is None and not _writes_gradients(sources):
         at, before = step_place(sources, frame, cleared)
         where = "before the gradients are thrown away" if before else "after this backward call"
         title = f"call `{own}.step()` {where}"
@@ -130,6 +130,7 @@ def _uses_gradients(sources: SourceTexts, sign: Sign) -> bool:
     their norm are none.
     """
     own = {f.file for f in (*sign.stack, *sign.other) if f.user}
+    stepped = any(n.attr == "step" for _, n in bindings.everywhere(sources, ast.Attribute))
     imported = {name for file in own for name in _imports(bindings.tree(sources, file))}
     for file in sources:
         if file not in own and not any(_is_module(file, name) for name in imported):
@@ -137,9 +138,28 @@ def _uses_gradients(sources: SourceTexts, sign: Sign) -> bool:
         root = bindings.tree(sources, file) or ast.Module([], [])
         parents = {id(child): node for node in ast.walk(root) for child in ast.iter_child_nodes(node)}
         reads = [n for n in each(root, ast.Attribute) if n.attr == "grad"]
-        if any(isinstance(n.ctx, ast.Load) and not _only_looks(n, parents) for n in reads):
+        reads = [n for n in reads if isinstance(n.ctx, ast.Load) and not _only_looks(n, parents)]
+        if any(stepped or not _goes_into_another(n, parents) for n in reads):
             return True
     return False
+
+
+def _goes_into_another(node: ast.Attribute, parents: dict[int, ast.AST]) -> bool:
+    """Whether a gradient becomes that of another parameter: only a step uses it there."""
+    above: ast.AST | None = node
+    while isinstance(above, ast.expr):
+        above = parents.get(id(above))
+    return isinstance(above, ast.Assign) and _gives_a_gradient(above)
+
+
+def _writes_gradients(sources: SourceTexts) -> bool:
+    """Whether the program writes gradients by itself, which has to come before a step."""
+    return any(_gives_a_gradient(node) for _, node in bindings.everywhere(sources, ast.Assign))
+
+
+def _gives_a_gradient(node: ast.Assign) -> bool:
+    cleared = isinstance(node.value, ast.Constant) and node.value.value is None
+    return not cleared and all(isinstance(t, ast.Attribute) and t.attr == "grad" for t in node.targets)
 
 
 def _imports(root: ast.Module | None) -> set[str]:
