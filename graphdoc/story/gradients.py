@@ -223,6 +223,20 @@ def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
         over, why = _over_one(op, sign.facts["single"])
         exactly = exactly if "Softmax" in op else "zero but for rounding"
         spans = (*span_of("cause", sign.stack, f"{over}: constant for every input", sources), *spans[1:])
+    if "term" in sign.facts:
+        return Finding(
+            0.92,
+            "likely",  # that the term has no gradient is seen; that it should have one is not
+            f"`{code}` stops every gradient of one term of the loss",
+            why,
+            (
+                *span_of("cause", sign.stack, "its derivative is zero everywhere: no gradient passes", sources),
+                *span_of("related", sign.other, "the other terms of this loss have gradients", sources),
+            ),
+            remedies=_straight_through(sign, code, whose),
+            because=f"in {sign.count} backward calls every way from this term to {whose} led through it: they learn "
+            "by the other terms alone",
+        )
     return Finding(
         0.93,
         Proof.STEPS.confidence,

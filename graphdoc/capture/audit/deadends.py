@@ -15,6 +15,7 @@ from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.living import Ref
 from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.quiet import Unseen
+from graphdoc.capture.summands import terms_of
 from graphdoc.capture.walk import Found
 from graphdoc.evidence import Sign
 
@@ -158,6 +159,8 @@ ROUNDING = 1e-4
 _SUMS = {"AddBackward0": 1, "SubBackward0": -1}
 MOST_LOOKS = 6
 MOST_NODES = 4000
+MOST_TERMS = 12
+"""Terms of one loss that are looked at one by one."""
 DEEPEST = 5
 """Additions inside each other that are worked out."""
 ENOUGH = 4
@@ -170,7 +173,8 @@ class DeadEnds:
     """``zero-derivative`` and ``cancelled``: ``stack`` is the operation through which no gradient passes, ``other`` the
     backward call, ``parameters`` those behind it that an optimizer steps; ``facts["inner"]`` is the place of the
     difference in which the value is taken away, ``facts["single"]`` the dimension of size one that a softmax or a
-    division by its own size is over; None for a layer that normalises groups of one element.
+    division by its own size is over; None for a layer that normalises groups of one element; ``facts["term"]``: the
+    parameters learn by other terms of the loss, and this one reaches nothing past the operation.
     ``scale-alone``: the gradient of the parameters is that of a scale, made at ``facts["scale"]``; at least
     ``facts["zeros"]`` of it were exactly zero in each step."""
 
@@ -184,6 +188,8 @@ class DeadEnds:
         """The gradient is zero by the graph, and perhaps not but for rounding."""
         self._share = 1.0
         """The smallest part of a gradient that was zero, of those that come through a scale."""
+        self._terms: dict[Any, int] = {}
+        """In how many calls one term of several was seen to end at a place."""
         self._found: list[Sign] = []
 
     def called(self, noted: Noted, outputs: Any) -> None:
@@ -193,9 +199,39 @@ class DeadEnds:
             return
         self._looks += 1
         with Unseen(audit.torch, audit.witness.anomaly, None):
-            order = walk.walk([grad_fn_of(t) for t in outputs if hasattr(t, "grad_fn")], MOST_NODES)
+            roots = [grad_fn_of(t) for t in outputs if hasattr(t, "grad_fn")]
+            order = walk.walk(roots, MOST_NODES)
             if len(order) < MOST_NODES:
                 self._look(noted, order)
+                if self._sign is None and any(type(f.node).__name__ in ZERO for f in order):
+                    self._look_at_terms(noted, terms_of(roots))
+
+    def _look_at_terms(self, noted: Noted, terms: list[Any]) -> None:
+        """Whether one of several terms reaches what an optimizer holds through such operations alone."""
+        audit = self._audit
+        held = audit.journal.held()
+        for term in terms[:MOST_TERMS] if len(terms) > 1 else ():
+            order = walk.walk([term], MOST_NODES)
+            dead = {f.number: True for f in order if type(f.node).__name__ in ZERO}
+            found = dominating(order, dead, audit.torch.nn.Parameter) if dead else None
+            if found is None or any(f.leaf is not None and all(f.leaf is not p for p in found[1]) for f in order):
+                continue
+            kept = node_stacks.kept_in(order[found[0]].node)
+            mine = [id(p) for p in found[1] if id(p) in held]
+            if not mine or not isinstance(kept, stacks.Stack):
+                continue
+            place = site_of(kept)
+            self._terms[place] = self._terms.get(place, 0) + 1
+            if self._terms[place] == ENOUGH:
+                audit.snapshot()
+                cwd = audit.witness.cwd
+                sign = self._sign = Sign("zero-derivative", frames_of(kept, cwd), event=noted[0], count=ENOUGH)
+                sign.other = frames_of(event_stacks.stack_of_seen(noted[3]), cwd)
+                sign.facts = {"op": type(order[found[0]].node).__name__, "term": True}
+                sign.parameters = audit.named(mine)
+                self._found.append(sign)
+                audit.tell_early()
+                return
 
     def _look(self, noted: Noted, order: list[walk.Found]) -> None:
         dead = {f.number: inner for f in order if (inner := _blocks(f.node)) is not None}
