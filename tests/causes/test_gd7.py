@@ -70,7 +70,9 @@ def test_a_critic_clipped_between_two_losses_is_not_suspected(tmp_path):
 def test_a_loss_of_zero_with_a_gradient_is_a_note_for_those_who_ask_for_everything(tmp_path):
     """Its value says nothing and nothing is wrong with it."""
     cause = next(c for c in SILENT if c.slug == "nondifferentiable-op")
-    (tmp_path / "train.py").write_text(next(e for e in healthy(cause) if e.name == "ratio-to-itself").code)
+    code = next(e for e in healthy(cause) if e.name == "ratio-to-itself").code
+    equal = "(rewards - rewards.mean()) / (rewards.std() + 1e-4) * (_ > 0)"  # no gradient at first: equal rewards
+    (tmp_path / "train.py").write_text(code.replace("(rewards - rewards.mean()) / rewards.std()", equal))
     assert graphdoc(tmp_path, "run", "train.py").stderr == ""
     asked = " ".join(graphdoc(tmp_path, "run", "--audit", "all", "train.py").stderr.split())
     assert asked.startswith("note: the loss at train.py:16 is 0 in each of 4 backward calls, and its gradients are not")

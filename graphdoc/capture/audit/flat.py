@@ -162,8 +162,7 @@ class ZeroLoss:
         grads = (numbers_of(p.grad) for p in parameters_of(optimizer) if p.grad is not None)
         with self._audit.torch.no_grad():
             largest = max((float(g.abs().max()) for g in grads if g is not None and g.numel()), default=0.0)
-        self.over = not largest > LARGER * max(value, ZERO_LOSS / LARGER)
-        self._seen += not self.over
+        self._seen += largest > LARGER * max(value, ZERO_LOSS / LARGER)  # a group of equal rewards has no gradient
         if self._seen == ALIKE:
             self.over = True
             stack = frames_of(event_stacks.stack_of_seen(noted[3]), self._audit.witness.cwd)
