@@ -9,7 +9,7 @@ import re
 from functools import reduce
 from typing import Any
 
-from graphdoc.capture.number_facts import has_memory
+from graphdoc.capture.number_facts import has_memory, written_by
 
 _DEVICE = re.compile(r"(?:cuda|xpu|mps|hpu|npu|xla)(?::\d+)?")
 
@@ -189,8 +189,4 @@ def _with(torch: Any, values: Any, exchanged: dict[int, Any]) -> Any:
 
 def _written(torch: Any, func: Any, args: Any, kwargs: Any) -> list[Any]:
     """The tensors that the operation writes to."""
-    found = []
-    for number, argument in enumerate(func._schema.arguments):
-        if argument.alias_info is not None and argument.alias_info.is_write:
-            found.append(args[number] if number < len(args) else kwargs.get(argument.name))
-    return [v for v in torch.utils._pytree.tree_leaves(found) if isinstance(v, torch.Tensor)]
+    return [v for v in torch.utils._pytree.tree_leaves(written_by(func, args, kwargs)) if isinstance(v, torch.Tensor)]

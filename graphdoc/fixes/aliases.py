@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.source.edits import insert_before
-from graphdoc.source.module import Source
+from graphdoc.source.module import Source, each
 from graphdoc.source.paths import is_name, is_path, targets_of, without_subscripts
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import is_read_later, is_rebindable, is_torchs, iterated, parameters, scope_of
@@ -45,7 +45,8 @@ def refuse_lost(source: Source, at: ast.stmt, target: ast.expr) -> None:
     bound = view_binding(source, at, name)
     if bound is None:
         function = source.node_function(at)
-        if function is None or name not in parameters(function) or _rebound(source, at, name, function):
+        stored = (n for n in each(function, ast.Name) if n.id == name and isinstance(n.ctx, ast.Store))
+        if function is None or name not in parameters(function) or any(n.lineno < at.lineno for n in stored):
             return
         if not is_read_later(source, at, name):
             raise CannotFix(f"{function.name} is called for what it writes into {name}: a copy would be lost")
@@ -93,16 +94,6 @@ def view_binding(source: Source, at: ast.stmt, name: str) -> Binding | None:
         return None
     base = _base(source, _matching(best, value, name))
     return Binding(best, base, False) if base is not None else None
-
-
-def _rebound(source: Source, at: ast.stmt, name: str, function: ast.AST) -> bool:
-    return any(
-        isinstance(n, ast.Name)
-        and n.id == name
-        and isinstance(n.ctx, ast.Store)
-        and source.span(n)[0] < source.span(at)[0]
-        for n in ast.walk(function)
-    )
 
 
 def _matching(statement: ast.stmt, value: ast.expr, name: str) -> ast.expr:

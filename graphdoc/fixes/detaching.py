@@ -14,6 +14,7 @@ from graphdoc.source.module import Source, each
 from graphdoc.source.paths import key, parse_expression, plain_names, same, targets_of, words
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import (
+    binds,
     fresh_name,
     is_rebindable,
     iterated,
@@ -344,7 +345,7 @@ def _list_anew(source: Source, owner: ast.stmt, loop: ast.For, name: str) -> lis
         raise CannotFix(f"{name} is bound by a loop over what has no name of its own: a new tensor would be lost")
     if not _is_sequence(source, loop, given.id):
         raise CannotFix(f"{given.id} may be one tensor, and not a list of them")
-    if owner not in loop.body or any(_binds(s, name) for s in loop.body):
+    if owner not in loop.body or any(binds(s, name) for s in loop.body):
         raise CannotFix(f"not each {name} of the loop is detached")
     at = loop.body.index(owner)
     if any(name in plain_names(s) for s in loop.body[:at]):
@@ -378,7 +379,3 @@ def _is_list(source: Source, value: ast.expr) -> bool:
     if stands_for(source, value.func) == "torch.autograd.grad":
         return True
     return isinstance(value.func, ast.Attribute) and value.func.attr in _SEVERAL
-
-
-def _binds(node: ast.stmt, name: str) -> bool:
-    return any(key(t) == name for n in each(node, ast.stmt) for t in targets_of(n))

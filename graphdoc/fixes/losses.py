@@ -8,7 +8,7 @@ from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, 
 from graphdoc.fixes.structures import convert_expression
 from graphdoc.source.edits import copied, insert_after, insert_before, write, written
 from graphdoc.source.module import Source, each
-from graphdoc.source.paths import is_name, is_path, parse_expression, plain_names, same, targets_of
+from graphdoc.source.paths import bare_call, is_name, is_path, parse_expression, plain_names, same, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, is_torchs, name_for, own_nodes, scope_of
 
@@ -253,7 +253,7 @@ def _addend(node: ast.stmt) -> ast.expr | None:
         if same(left, node.targets[0]):
             return right
         return left if same(right, node.targets[0]) else None
-    value = node.value if isinstance(node, ast.Expr) else None
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and len(value.args) == 1:
+    value = bare_call(node)
+    if value is not None and isinstance(value.func, ast.Attribute) and len(value.args) == 1:
         return value.args[0] if value.func.attr in ("append", "appendleft", "add") else None
     return None

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
-from graphdoc.fixes.fix_kind import CannotFix
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.source.module import Function, Loop, Source, each
 from graphdoc.source.paths import key, last_word, targets_of
 
@@ -25,6 +25,14 @@ class Stretch:
     anchor: int
     following: list[ast.stmt]
     branched: bool = False
+
+
+def seeds_of(sources: Sources, args: Args, source: Source, step: ast.stmt) -> list[ast.stmt]:
+    """The statements at ``places``, all in the function of the step."""
+    found = [statement(sources, at) for at in required(args, "places")]
+    if any(s is not source or source.node_function(n) is not source.node_function(step) for s, n in found):
+        raise CannotFix("the forward and the step stand in different functions")
+    return [n for _, n in found]
 
 
 def stretch(source: Source, seeds: list[ast.stmt], anchor: ast.stmt, backward: ast.stmt | None = None) -> Stretch:

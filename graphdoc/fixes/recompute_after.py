@@ -20,7 +20,7 @@ from collections.abc import Set
 
 from graphdoc.fixes.between_losses import detach_reads
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, statement
-from graphdoc.fixes.program_slices import Stretch, binds, changes, reads, stretch, wanted_behind
+from graphdoc.fixes.program_slices import Stretch, binds, changes, reads, seeds_of, stretch, wanted_behind
 from graphdoc.fixes.run_again import kept_as_drawn, opened, regrouped, taken_away, translates, unbound
 from graphdoc.source.edits import copied, insert_after
 from graphdoc.source.module import Source, each
@@ -31,15 +31,8 @@ from graphdoc.source.places import Edit
 @kind("recompute_after", runs_again=True)
 def edit(sources: Sources, args: Args) -> list[Edit]:
     source, after = statement(sources, required(args, "after"))
-    seeds = []
-    constants = []
-    for place in required(args, "places"):
-        other, node = statement(sources, place)
-        if other is not source or source.node_function(node) is not source.node_function(after):
-            raise CannotFix("the forward and the step stand in different functions")
-        seeds.append(node)
-        if place in (args.get("constants") or ()):
-            constants.append(node)
+    seeds = seeds_of(sources, args, source, after)
+    constants = [n for n, at in zip(seeds, args["places"], strict=True) if at in (args.get("constants") or ())]
     backward = statement(sources, args["backward"])[1] if args.get("backward") is not None else None
     found, within = opened(source, stretch(source, seeds, after, backward), seeds)
     chosen = [i for i in _chosen(found, backward) if found.block[i] not in constants]

@@ -19,7 +19,7 @@ from graphdoc.source.edits import (
 )
 from graphdoc.source.expressions import NOT_A_WRITE, REPLACEMENTS, WITHOUT_COUNTERPART, is_full
 from graphdoc.source.module import Source, each
-from graphdoc.source.paths import is_name, is_path, key, last_word, same, targets_of
+from graphdoc.source.paths import bare_call, is_name, is_path, key, last_word, same, targets_of
 from graphdoc.source.places import Edit, Text
 from graphdoc.source.scopes import fresh_name, is_container, is_rebindable, parameters, torch_name
 
@@ -55,8 +55,8 @@ def _value(owner: ast.stmt, target: ast.expr) -> ast.expr | None:
         return owner.value if len(owner.targets) == 1 else None
     if isinstance(owner, ast.AugAssign):
         return owner.value
-    call = owner.value if isinstance(owner, ast.Expr) else None
-    if not isinstance(call, ast.Call) or len(call.args) != 1 or call.keywords or isinstance(call.args[0], ast.Starred):
+    call = bare_call(owner)
+    if call is None or len(call.args) != 1 or call.keywords or isinstance(call.args[0], ast.Starred):
         return None
     return call.args[0] if isinstance(call.func, ast.Attribute) and call.func.value is target else None
 

@@ -9,7 +9,7 @@ from graphdoc.fixes.program_slices import binds, check_passed, reads
 from graphdoc.source.edits import below, copied, delete, insert_after, insert_before, instead, written
 from graphdoc.source.effects import READS_GRADIENTS
 from graphdoc.source.module import Source, each
-from graphdoc.source.paths import is_name, is_path, key, last_word, plain_names, same, targets_of
+from graphdoc.source.paths import bare_call, is_name, is_path, key, last_word, plain_names, same, targets_of
 from graphdoc.source.places import Edit, Text
 from graphdoc.source.scopes import fresh_name, own_nodes, scope_of
 
@@ -70,8 +70,8 @@ def _steps(loop: ast.For, owner: ast.stmt) -> list[ast.stmt]:
         names = {n.attr for n in each(statement, ast.Attribute)}
         if not names & {"step", "zero_grad", "update"}:
             continue
-        value = statement.value if isinstance(statement, ast.Expr) else None
-        plain = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and not value.args
+        value = bare_call(statement)
+        plain = value is not None and isinstance(value.func, ast.Attribute) and not value.args
         method = value.func.attr if plain else ""  # type: ignore[union-attr]
         if i < at:
             if "step" in names:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, statement
-from graphdoc.fixes.program_slices import Stretch, changes, check_passed, reads, stretch
+from graphdoc.fixes.program_slices import Stretch, changes, check_passed, reads, seeds_of, stretch
 from graphdoc.source.edits import copied, delete, insert_before
 from graphdoc.source.effects import READS_GRADIENTS, is_bare_call, method_of
-from graphdoc.source.paths import is_name, key
+from graphdoc.source.paths import bare_call, is_name, key
 from graphdoc.source.places import Edit
 
 _OF_UPDATES = READS_GRADIENTS | frozenset({"backward", "step", "zero_grad", "update", "scale", "unscale_"})
@@ -29,13 +29,7 @@ def update_before(sources: Sources, args: Args) -> list[Edit]:
     """
     steps = [statement(sources, p) for p in required(args, "steps")]
     source, step = steps[-1]
-    seeds = []
-    for place in required(args, "places"):
-        other, node = statement(sources, place)
-        if other is not source or source.node_function(node) is not source.node_function(step):
-            raise CannotFix("the forward and the step stand in different functions")
-        seeds.append(node)
-    found = stretch(source, seeds, step)
+    found = stretch(source, seeds_of(sources, args, source, step), step)
     first = found.seeds[0]
     moved = sorted({i for _, s in steps for i in _update(found, s)})
     if moved[0] <= first:
@@ -111,5 +105,5 @@ def _only_tells(node: ast.stmt, used: set[str]) -> bool:
     method, on = method_of(node)
     if on is not None:
         return method in ("append", "extend", "update") and key(on) not in used
-    call = node.value if isinstance(node, ast.Expr) else None
-    return isinstance(call, ast.Call) and is_name(call.func, "print")
+    call = bare_call(node)
+    return call is not None and is_name(call.func, "print")

@@ -13,6 +13,7 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.source.module import Function, Loop, Source, each, parsed, walked
 from graphdoc.source.paths import covers, is_name, plain_names, targets_of
 from graphdoc.source.places import Place
+from graphdoc.source.scopes import own_nodes, parameters
 
 _Function = Function | ast.Lambda
 _One = TypeVar("_One", bound=ast.AST)
@@ -181,21 +182,15 @@ def assignments(sources: SourceTexts, frame: Frame, name: str) -> list[tuple[Fra
         found = [a for a in _assigned(root, name) if a[0].lineno != frame.line]
     else:
         found = [a for a in _assigned(inside, name) if a[0].lineno < frame.line] if inside else []
-        if not found and not (inside and _is_argument(inside, name)):
+        if not found and not (inside and name in parameters(inside)):
             found = [a for a in _assigned(root, name, deep=False) if inside or a[0].lineno < frame.line]
     found.sort(key=lambda a: a[0].lineno, reverse=True)
     return [(frame_of(sources, frame.file, statement), value) for statement, value in found]
 
 
-def _is_argument(function: _Function, name: str) -> bool:
-    a = function.args
-    every = [*a.posonlyargs, *a.args, *a.kwonlyargs, *(x for x in (a.vararg, a.kwarg) if x)]
-    return any(x.arg == name for x in every)
-
-
 def _assigned(root: ast.AST, name: str, deep: bool = True) -> list[tuple[ast.stmt, ast.expr]]:
     found: list[tuple[ast.stmt, ast.expr]] = []
-    for node in walked(root) if deep else shallow(root):
+    for node in walked(root) if deep else own_nodes(root):
         targets: Iterable[ast.expr]
         if isinstance(node, ast.Assign):
             targets = node.targets
@@ -215,15 +210,6 @@ def _binds(target: ast.expr, name: str) -> bool:
     if isinstance(target, ast.Starred):
         return _binds(target.value, name)
     return is_name(target, name) or (isinstance(target, ast.Attribute) and dotted(target) == name)
-
-
-def shallow(root: ast.AST) -> Iterator[ast.AST]:
-    todo = list(ast.iter_child_nodes(root))
-    while todo:
-        node = todo.pop()
-        yield node
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-            todo.extend(ast.iter_child_nodes(node))
 
 
 def method(sources: SourceTexts, cls: str, name: str) -> tuple[str, ast.FunctionDef] | None:
@@ -340,7 +326,7 @@ def flow(sources: SourceTexts, source: Frame, sink: Frame) -> Flow:
         return Flow.UNKNOWN
     read = [
         n
-        for n in shallow(scope or root)
+        for n in own_nodes(scope or root)
         if isinstance(n, ast.Expr | ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Return)
         if covers(n, sink.line) and n.value is not None
     ]
@@ -514,15 +500,11 @@ def _handed(
     known = function.args
     optional = {a.arg for a in known.kwonlyargs} | {a.arg for a in known.args[len(known.args) - len(known.defaults) :]}
     if isinstance(given, ast.Name):
-        return given.id if given.id in optional and not _bound(function, given.id) else None
-    every = {a.arg for a in (*known.posonlyargs, *known.args, *known.kwonlyargs)}
+        return given.id if given.id in optional and given.id not in plain_names(function, ast.Store) else None
     rest = known.kwarg.arg if known.kwarg is not None else ""
     whole = len(others) == 1 and isinstance(others[0], ast.Name) and others[0].id == rest
-    return flag if given is None and whole and flag not in every and not _bound(function, rest) else None
-
-
-def _bound(function: ast.AST, name: str) -> bool:
-    return name in plain_names(function, ast.Store)
+    other = flag in {*parameters(function)} - {rest} or rest in plain_names(function, ast.Store)
+    return flag if given is None and whole and not other else None
 
 
 # Whether a program fills one container over and over, or gives its name another one each time.

@@ -28,13 +28,14 @@ from graphdoc.source.paths import covers, key, last_word, pairs, parse_expressio
 # Where a value that was made is taken up and read on: where two passes meet, its names, the losses that use it.
 
 
-def meeting(producer: Node, consumer: Node) -> tuple[Frame, Frame] | None:
+def meeting(producer: Node | None, consumer: Node | None) -> tuple[Frame, Frame] | None:
     """The innermost function in which both a value's making and its use are under way: (where made, where used).
 
     Where that is one and the same call, which led to different functions at different times (``self.value(batch)`` of
     several classes), nothing is handed on there: the places are those in the functions that it led to.
     """
-    making, using = user_frames(producer.stack), user_frames(consumer.stack)
+    making = user_frames(producer.stack) if producer is not None else []
+    using = user_frames(consumer.stack) if consumer is not None else []
     for i, made in enumerate(making):
         for j, used in enumerate(using):
             if made.file == used.file and made.function == used.function:
@@ -74,7 +75,7 @@ def ends(
     stored and where it is read.
     """
     producer, consumer = node_with(nodes, carry.producer), node_with(nodes, carry.consumer)
-    pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
+    pair = meeting(producer, consumer)
     holders = carry.tensor.holders
     if pair is None or producer is None or consumer is None or not holders:
         return pair

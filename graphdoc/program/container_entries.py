@@ -10,7 +10,7 @@ from functools import lru_cache
 from graphdoc.evidence import Frame, Holder, Node, Raised, SourceTexts, Step
 from graphdoc.program.bindings import every_node, everywhere, frame_of, function_around, function_at, scope_at, tree
 from graphdoc.source.module import each, walked
-from graphdoc.source.paths import covers, is_name, last_word, targets_of, without_subscripts
+from graphdoc.source.paths import bare_call, covers, is_name, last_word, targets_of, without_subscripts
 
 FILLING = frozenset({"append", "appendleft", "extend", "insert", "add", "setdefault", "update", "push", "put"})
 MOST_PUTS = 6
@@ -119,8 +119,8 @@ def handed_over(
         root = tree(sources, frame.file)
         scope: ast.AST | None = (function_around(root, frame.line) or root) if root is not None else None
         for s in statements(scope) if scope is not None else ():
-            call = s.value if isinstance(s, ast.Expr) else None
-            if isinstance(call, ast.Call) and len(ways := fillers.get(last_word(call.func), [])) == 1:
+            call = bare_call(s)
+            if call is not None and len(ways := fillers.get(last_word(call.func), [])) == 1:
                 found.append((frame_of(sources, frame.file, s, frame.function), s, call, *ways[0]))
         if found:
             break
@@ -136,8 +136,8 @@ def _keeps_a_place(statement: ast.stmt) -> bool:
 
 def _puts_like(statement: ast.stmt, entry: Entry) -> bool:
     """Whether a statement fills a list, whatever it is called there, with something written as such an entry is."""
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr not in FILLING:
+    call = bare_call(statement)
+    if call is None or not isinstance(call.func, ast.Attribute) or call.func.attr not in FILLING:
         return False
     put, wanted = call.args[-1] if call.args else None, entry.field
     if wanted is None:

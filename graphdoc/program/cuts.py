@@ -19,6 +19,7 @@ from graphdoc.program.spans import Reached, frames, in_function, innermost, inne
 from graphdoc.source.module import each, walked
 from graphdoc.source.paths import covers, is_name, key, last_word, plain_names, targets_of
 from graphdoc.source.places import Place
+from graphdoc.source.scopes import own_nodes
 
 # Where tensors were made in inference mode: the decorator or the block, and the line that took them out of it.
 
@@ -175,7 +176,7 @@ def cover_ups(sources: SourceTexts, as_if: Sign | None) -> list[Frame]:
         return []
     name = bindings.text_of(call.func.value)
     scope = bindings.function_around(root, frame.line) or root
-    found = [n for n in bindings.shallow(scope) if isinstance(n, ast.stmt) and _hides(n, name)]
+    found = [n for n in own_nodes(scope) if isinstance(n, ast.stmt) and _hides(n, name)]
     return [bindings.frame_of(sources, frame.file, n) for n in found if n.lineno < frame.line]
 
 

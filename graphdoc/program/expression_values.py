@@ -19,7 +19,6 @@ from graphdoc.program.bindings import (
     frame_of,
     function_at,
     scope_at,
-    shallow,
     source_at,
     statement_at,
     tree,
@@ -31,8 +30,9 @@ from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import in_function, innermost_user, node_loop_of
 from graphdoc.source.effects import calls_method
 from graphdoc.source.module import each, walked
-from graphdoc.source.paths import blocks_of, covers, is_name, is_path, key, last_word, pairs, spelled
+from graphdoc.source.paths import bare_call, blocks_of, covers, is_name, is_path, key, last_word, pairs, spelled
 from graphdoc.source.places import Place
+from graphdoc.source.scopes import own_nodes
 
 UNKNOWN = object()
 """Nothing is known of this path: not that it holds a tensor, and not that it holds something else."""
@@ -151,7 +151,7 @@ def _returned_parts(sources: SourceTexts, stack: Sequence[Frame], frame: Frame, 
         if not f.user:
             continue
         called = function_at(sources, f)
-        inside = list(shallow(called)) if called is not None else []
+        inside = list(own_nodes(called)) if called is not None else []
         values = [n.value for n in inside if isinstance(n, ast.Return)]
         if len(values) == 1 and isinstance(values[0], ast.Call) and covers(values[0], f.line):
             continue
@@ -210,7 +210,7 @@ def _result(sources: SourceTexts, stack: Sequence[Frame], frame: Frame) -> Any:
 
 def returns_tensor(sources: SourceTexts, file: str, function: ast.AST, depth: int = 0) -> bool:
     """False where the source shows that a function gives something else than one tensor."""
-    inside = list(shallow(function))
+    inside = list(own_nodes(function))
     if any(isinstance(n, ast.Yield | ast.YieldFrom) for n in inside):
         return False
     values = [n.value for n in inside if isinstance(n, ast.Return)]
@@ -371,8 +371,8 @@ def _written(statement: ast.stmt) -> ast.expr | None:
     if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
         target = statement.targets[0]
         return _whole(target) if isinstance(target, ast.Subscript) and _whole(target) is not target else None
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    if not isinstance(call, ast.Call) or not (last_word(call.func) in _FILLING or _times_zero(statement)):
+    call = bare_call(statement)
+    if call is None or not (last_word(call.func) in _FILLING or _times_zero(statement)):
         return None
     owner = call.func.value if isinstance(call.func, ast.Attribute) else None
     if owner is not None and last_word(owner) not in _LIBRARY:
@@ -396,8 +396,8 @@ def _times_zero(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.AugAssign):
         value: ast.expr | None = statement.value if isinstance(statement.op, ast.Mult) else None
     else:
-        call = statement.value if isinstance(statement, ast.Expr) else None
-        multiplies = call.args if isinstance(call, ast.Call) and last_word(call.func) == "mul_" else []
+        call = bare_call(statement)
+        multiplies = call.args if call is not None and last_word(call.func) == "mul_" else []
         value = multiplies[0] if len(multiplies) == 1 else None
     return isinstance(value, ast.Constant) and value.value == 0 and not isinstance(value.value, bool)
 

@@ -11,8 +11,9 @@ from graphdoc.evidence.lookup import node_with
 from graphdoc.program import bindings
 from graphdoc.program.bindings import call_at, expression_at
 from graphdoc.program.spans import innermost_user
+from graphdoc.source.effects import method_of
 from graphdoc.source.module import each, walked
-from graphdoc.source.paths import blocks_of, is_name, last_word, without_subscripts
+from graphdoc.source.paths import bare_call, blocks_of, is_name, last_word, without_subscripts
 
 # Parameters that a function picks out by their names into a group which nothing ever reads.
 
@@ -169,8 +170,8 @@ def _fillings(loop: ast.For) -> list[_Filling]:
 
 def _filled(statement: ast.stmt, parameter: str) -> str:
     """``group`` of ``group.append(p)`` and ``group["params"].append(p)``; empty for any other statement."""
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "append":
+    call = bare_call(statement)
+    if call is None or not isinstance(call.func, ast.Attribute) or call.func.attr != "append":
         return ""
     if [bindings.text_of(a) for a in call.args] != [parameter]:
         return ""
@@ -212,14 +213,9 @@ def _binds(statement: ast.stmt, name: str) -> bool:
 
 def _names_written(statement: ast.AST, name: str) -> list[ast.Name]:
     """The names in ``group["params"] = []`` and ``group.append(p)``, by which a group is filled and not read."""
-    if isinstance(statement, ast.Assign):
-        targets: list[ast.expr] = [t for t in statement.targets if isinstance(t, ast.Subscript)]
-    elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        call = statement.value
-        targets = [call.func.value] if isinstance(call.func, ast.Attribute) and call.func.attr == "append" else []
-    else:
-        return []
-    bases = [without_subscripts(t) for t in targets]
+    method, on = method_of(statement)
+    targets = [t for t in getattr(statement, "targets", ()) if isinstance(t, ast.Subscript)]
+    bases = [without_subscripts(t) for t in (*targets, *([on] if on is not None and method == "append" else []))]
     return [b for b in bases if is_name(b, name)]
 
 
@@ -378,10 +374,13 @@ def _calls_inside(value: ast.expr) -> list[ast.Call]:
 
 
 def _makes_leaf(call: ast.Call) -> bool:
-    flagged = any(
-        k.arg == "requires_grad" and isinstance(k.value, ast.Constant) and k.value.value is True for k in call.keywords
-    )
-    return flagged or last_word(call.func) in ("Parameter", "requires_grad_")
+    return last_word(call.func) == "Parameter" or is_flagged(call)
+
+
+def is_flagged(call: ast.Call) -> bool:
+    """Whether what a call gives is to have a gradient: ``randn(3, requires_grad=True)``, ``x.requires_grad_()``."""
+    flagged = (k.value for k in call.keywords if k.arg == "requires_grad" and isinstance(k.value, ast.Constant))
+    return last_word(call.func) == "requires_grad_" or any(v.value is True for v in flagged)
 
 
 # Where the input of a derivative was made, and under which name: followed from callee to caller as far as is seen.

@@ -15,6 +15,7 @@ from graphdoc.source.expressions import Use, use_of
 from graphdoc.source.module import Source, each, parsed, walked
 from graphdoc.source.paths import is_name
 from graphdoc.source.places import Place
+from graphdoc.source.scopes import own_nodes
 
 _MODULES = ("autograd", "func", "torch")
 """``torch.autograd.grad`` is a function, not a gradient."""
@@ -236,7 +237,7 @@ def _kept(sources: SourceTexts, file: str, name: str, line: int) -> list[Frame]:
     root = bindings.tree(sources, file)
     scope = (bindings.function_around(root, line) or root) if root is not None else None
     if scope is not None:
-        given = [n for n in bindings.shallow(scope) if isinstance(n, ast.Assign) and _has_names(n)]
+        given = [n for n in own_nodes(scope) if isinstance(n, ast.Assign) and _has_names(n)]
         named = [n for n in given if any(bindings.text_of(t) == name for t in n.targets)]
         if any(_uncopied(n) for n in named):
             own = [e for n in (*named, *(n for n in given if n not in named)) for e in _uncopied(n)]

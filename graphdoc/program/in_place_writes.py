@@ -11,7 +11,7 @@ from graphdoc.program.container_entries import statements
 from graphdoc.source.module import Source, each, walked
 from graphdoc.source.paths import covers, is_name, key, last_word, pairs, targets_of, without_subscripts, words
 from graphdoc.source.places import Place
-from graphdoc.source.scopes import is_list, is_read_later, is_torchs
+from graphdoc.source.scopes import binds, is_list, is_read_later, is_torchs, parameters
 
 _SHARES = words(
     """
@@ -83,21 +83,19 @@ def target_of(sources: SourceTexts, raised: Raised | None, frame: Frame | None) 
         return Target(ast.unparse(node), sliced, True, False, whole)
     around = source.node_loop(owner) or source.node_function(owner)
     function = source.node_function(owner)
-    parameter = function is not None and any(
-        a.arg == node.id for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
-    )
-    local = around is not None and _binds(around, node.id)
+    parameter = function is not None and node.id in parameters(function)
+    local = around is not None and binds(around, node.id, in_place=False)
     if function is not None and not local:
         # Bound before the loop: data of this call, unless the call is still running when backward fails.
         running = {f.function for f in raised.stack} if raised else set()
-        local = frame.function not in running and _binds(function, node.id)
+        local = frame.function not in running and binds(function, node.id, in_place=False)
     alias = function is not None and not parameter and _is_alias(function, node.id)
     return Target(node.id, sliced, False, local, whole, parameter, alias, item)
 
 
 def _is_alias(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
     """Whether all that a function binds to a name is one of its own arguments as it was passed."""
-    given = {a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}
+    given = parameters(function)
     bound = [n for n in each(function, ast.stmt) if any(key(t) == name for t in targets_of(n))]
     if not bound:
         return False
@@ -105,27 +103,9 @@ def _is_alias(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bo
         value = n.value if isinstance(n, ast.Assign) and len(n.targets) == 1 else None
         if isinstance(n, ast.AugAssign):  # in place, for a tensor
             continue
-        if not isinstance(value, ast.Name) or value.id not in given or _binds(function, value.id):
+        if not isinstance(value, ast.Name) or value.id not in given or binds(function, value.id, in_place=False):
             return False
     return True
-
-
-def _binds(scope: ast.AST, name: str) -> bool:
-    for node in walked(scope):
-        targets: list[ast.expr] = []
-        if isinstance(node, ast.Assign):
-            targets = list(node.targets)
-        elif isinstance(node, ast.AnnAssign | ast.For | ast.NamedExpr):
-            targets = [node.target]
-        elif isinstance(node, ast.withitem) and node.optional_vars is not None:
-            targets = [node.optional_vars]
-        while targets:
-            target = targets.pop()
-            if isinstance(target, ast.Tuple | ast.List):
-                targets += target.elts
-            elif is_name(target, name):
-                return True
-    return False
 
 
 def _write_at(sources: SourceTexts, frame: Frame | None) -> tuple[Source, ast.stmt, ast.expr] | None:

@@ -17,7 +17,17 @@ from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import made
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.module import each, walked
-from graphdoc.source.paths import blocks_of, covers, is_name, last_word, plain_names, targets_of, without_subscripts
+from graphdoc.source.paths import (
+    bare_call,
+    blocks_of,
+    covers,
+    is_name,
+    last_word,
+    plain_names,
+    targets_of,
+    without_subscripts,
+)
+from graphdoc.source.scopes import own_nodes
 
 # What a program treats as something that learns: an optimizer holds it, or its gradient is read.
 
@@ -73,8 +83,7 @@ def _asked(program: Program) -> Iterator[tuple[str, Frame, bool]]:
 def _made(program: Program, name: str, used: Frame) -> Iterable[tuple[str, Frame, Frame | None]]:
     """Where what has this name is bound: the name, the statement, what makes it. Elements for a loop's variable."""
     sources = program.sources
-    root = bindings.tree(sources, used.file)
-    scope = (bindings.function_around(root, used.line) if root is not None else None) or root
+    scope = bindings.scope_at(sources, used)
     loops = [n for n in each(scope, ast.For) if is_name(n.target, name) and n.lineno <= used.line]
     if loops:
         iterated = loops[-1].iter
@@ -217,8 +226,8 @@ def _flagged(statement: ast.stmt) -> str:
     """What a simple statement sets ``requires_grad`` of."""
     if isinstance(statement, ast.Assign):
         return bindings.text_of(getattr(statement.targets[0], "value", None))
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    return bindings.text_of(getattr(call.func, "value", None)) if isinstance(call, ast.Call) else ""
+    call = bare_call(statement)
+    return bindings.text_of(getattr(call.func, "value", None)) if call is not None else ""
 
 
 def frozen_behind(sources: SourceTexts, at: Frame, name: str) -> bool:
@@ -231,7 +240,7 @@ def frozen_behind(sources: SourceTexts, at: Frame, name: str) -> bool:
         return False
     later = [
         n
-        for n in bindings.shallow(bindings.function_around(root, at.line) or root)
+        for n in own_nodes(bindings.function_around(root, at.line) or root)
         if isinstance(n, ast.stmt) and n.lineno > at.line
     ]
     return any(_frozen(n) == name for n in later)
@@ -250,7 +259,7 @@ def parameter_behind(sources: SourceTexts, at: Frame, name: str) -> bool:
         and n.lineno > at.line
         and last_word(n.func) == "Parameter"
         and any(bindings.text_of(part) == name for a in _given(n) for part in each(a, ast.expr))
-        for n in bindings.shallow(bindings.function_around(root, at.line) or root)
+        for n in own_nodes(bindings.function_around(root, at.line) or root)
     )
 
 
@@ -283,8 +292,8 @@ def _frozen(node: ast.stmt) -> str:
     """``x`` of ``x.requires_grad = False``, ``x.requires_grad_(False)`` and ``x.detach_()``; empty for the rest."""
     if isinstance(node, ast.Assign) and switches(node) is False:
         return bindings.text_of(getattr(node.targets[0], "value", None))
-    call = node.value if isinstance(node, ast.Expr) else None
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+    call = bare_call(node)
+    if call is None or not isinstance(call.func, ast.Attribute):
         return ""
     ends = switches(node) is False or (call.func.attr == "detach_" and not call.args)
     return bindings.text_of(call.func.value) if ends else ""
@@ -313,8 +322,8 @@ def _in_file(sources: SourceTexts, file: str) -> Iterator[TrainOverride]:
 
 def _own_method(statement: ast.stmt) -> str:
     """``freeze`` of ``self.freeze()``."""
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    func = call.func if isinstance(call, ast.Call) else None
+    call = bare_call(statement)
+    func = call.func if call is not None else None
     return func.attr if isinstance(func, ast.Attribute) and bindings.text_of(func.value) == "self" else ""
 
 
@@ -385,8 +394,8 @@ def _undone(statement: ast.stmt, setters: Collection[str]) -> tuple[list[str], s
     if owner := switched(statement, False):
         flag = ".requires_grad = True" if isinstance(statement, ast.Assign) else ".requires_grad_(True)"
         return [owner], owner + flag
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    if not isinstance(call, ast.Call) or last_word(call.func) not in setters:
+    call = bare_call(statement)
+    if call is None or last_word(call.func) not in setters:
         return [], ""
     other = ast.parse(ast.unparse(statement))
     flags = [n for n in each(other, ast.Constant) if n.value is False]
@@ -481,8 +490,8 @@ def _passed(block: list[ast.stmt], line: int) -> Iterator[ast.stmt]:
 
 def _is_train(statement: ast.stmt) -> bool:
     """``model.train()`` or ``model.train(True)``."""
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "train":
+    call = bare_call(statement)
+    if call is None or not isinstance(call.func, ast.Attribute) or call.func.attr != "train":
         return False
     mode = bindings.argument(call, 0, "mode")
     return mode is None or (isinstance(mode, ast.Constant) and mode.value is True)
@@ -494,8 +503,8 @@ def _switching_off(sources: SourceTexts) -> Iterator[Range]:
         if isinstance(node, ast.Assign):
             named = any(isinstance(t, ast.Attribute) and t.attr == "requires_grad" for t in node.targets)
         else:
-            call = node.value if isinstance(node, ast.Expr) else None
-            named = isinstance(call, ast.Call) and getattr(call.func, "attr", "") in ("requires_grad_", "setattr")
+            call = bare_call(node)
+            named = call is not None and getattr(call.func, "attr", "") in ("requires_grad_", "setattr")
         if named and switches(node) is not True:
             yield _range(file, node)
 

@@ -31,7 +31,7 @@ from graphdoc.messages import Match
 from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings, exception
 from graphdoc.program.bad_values import Trouble, trouble_of
-from graphdoc.program.bindings import function_around, tree
+from graphdoc.program.bindings import function_at, tree
 from graphdoc.program.calls_in_order import DIFFERENTIATING, Journal
 from graphdoc.program.container_entries import kept_name, statements_at, user_frames
 from graphdoc.program.exception import SECOND_TIME, VERSION, message_of
@@ -129,8 +129,7 @@ def _reads(root: ast.AST, word: str) -> Iterator[ast.Name | ast.Attribute]:
 
 def _is_read_elsewhere(sources: SourceTexts, word: str, call: Frame, loop: ast.stmt | None) -> bool:
     """Whether any code of the program reads this, other than what follows the call in its loop or function."""
-    root = tree(sources, call.file)
-    around = loop or (function_around(root, call.line) if root is not None else None)
+    around = loop or function_at(sources, call)
     if around is None:
         return False
     last = around.end_lineno or around.lineno
@@ -331,6 +330,10 @@ class Program:
     def message(self, *ids: str) -> Match | None:
         """The first of the known messages that is one of these, with its named fields; or None."""
         return next((m for m in self.messages if {m.id, *m.also} & {*ids}), None)
+
+    def raised_in(self, file: str) -> bool:
+        """Whether the exception went through a file whose path has this in it."""
+        return any(file in f.file.replace("\\", "/") for f in (self.raised.stack if self.raised is not None else []))
 
     def field(self, name: str, *ids: str) -> str:
         """A named field of the first of these messages that has it; empty where none does."""

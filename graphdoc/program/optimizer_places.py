@@ -15,7 +15,7 @@ from graphdoc.program.library_calls import library_calls
 from graphdoc.source.module import Source, each, walked
 from graphdoc.source.paths import blocks_of, covers, plain_names, targets_of, without_subscripts
 from graphdoc.source.places import Place
-from graphdoc.source.scopes import is_readable
+from graphdoc.source.scopes import is_readable, own_nodes
 
 Block = list[ast.stmt]
 
@@ -60,7 +60,7 @@ def returned(sources: SourceTexts, making: Made) -> tuple[Frame, ast.expr] | Non
     if len(found) != 1:
         return None
     file, function = found[0]
-    returns = [n for n in bindings.shallow(function) if isinstance(n, ast.Return)]
+    returns = [n for n in own_nodes(function) if isinstance(n, ast.Return)]
     if len(returns) != 1 or returns[0].value is None:
         return None
     return bindings.frame_of(sources, file, returns[0], function.name), returns[0].value

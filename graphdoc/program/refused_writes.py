@@ -28,9 +28,9 @@ from graphdoc.program.observed import Program
 from graphdoc.program.spans import Reached, innermost_user
 from graphdoc.source.expressions import is_full
 from graphdoc.source.module import Loop, each, walked
-from graphdoc.source.paths import covers, is_name, key, last_word, targets_of, without_subscripts, words
+from graphdoc.source.paths import bare_call, covers, is_name, key, last_word, targets_of, without_subscripts, words
 from graphdoc.source.places import Place
-from graphdoc.source.scopes import is_container, iterated
+from graphdoc.source.scopes import is_container, is_read_later, iterated
 
 # What a leaf is for that the program writes in place: a gradient of its own, or to be filled with what has a graph.
 
@@ -46,9 +46,9 @@ def entry_written(sources: SourceTexts, frame: Frame) -> str:
     owner = source.node_statement(Place.of(frame))
     if owner is None:
         return ""
-    value = owner.value if isinstance(owner, ast.Expr) else None
+    value = bare_call(owner)
     written: list[ast.expr] = list(targets_of(owner))
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+    if value is not None and isinstance(value.func, ast.Attribute):
         written = [value.func.value]
     for node in written:
         while isinstance(node, ast.Subscript):
@@ -77,10 +77,9 @@ def entry_added_to(sources: SourceTexts, frame: Frame) -> str:
 def gradient_asked(sources: SourceTexts, frame: Frame, path: str) -> list[int]:
     """The lines at which the program takes the gradient of this very tensor: ``x.grad``, ``autograd.grad(loss, x)``,
     ``backward(inputs=[x])``. Of a plain name those of its own function; of an attribute those of the file."""
-    root = bindings.tree(sources, frame.file)
-    if root is None or not path:
+    scope = bindings.tree(sources, frame.file) if "." in path else bindings.scope_at(sources, frame)
+    if not path:
         return []
-    scope: ast.AST = root if "." in path else bindings.function_around(root, frame.line) or root
     return sorted({n.lineno for n in each(scope, ast.expr) if _asks(n, path.partition("[")[0])})
 
 
@@ -94,8 +93,8 @@ def is_update_of_its_own(sources: SourceTexts, frame: Frame, path: str) -> bool:
     owner = source.node_statement(Place.of(frame))
     if owner is None:
         return False
-    value = owner.value if isinstance(owner, ast.Expr) else None
-    if isinstance(value, ast.Call) and last_word(value.func) in _FILLS:
+    value = bare_call(owner)
+    if value is not None and last_word(value.func) in _FILLS:
         return True
     loops = [a for a in source.node_ancestors(owner) if isinstance(a, Loop)]
     return min(asked) <= owner.lineno or any(covers(loop, line) for loop in loops for line in asked)
@@ -121,20 +120,14 @@ def is_for_its_effect(sources: SourceTexts, frame: Frame, path: str) -> bool:
         return False
     if any(isinstance(n, ast.Global | ast.Nonlocal) and path in n.names for n in walked(function)):
         return False
-    named = [n for n in each(function, ast.Name) if n.id == path]
-    own = {id(n) for n in walked(owner)}
-    reads = [n.lineno for n in named if isinstance(n.ctx, ast.Load) and id(n) not in own]
-    last = max((f.line for f, _ in bindings.assignments(sources, frame, path) if f.line < owner.lineno), default=0)
-    # Bound outside of a loop around it, the name is read again by the next round.
-    loops = [a for a in source.node_ancestors(owner) if isinstance(a, ast.For | ast.While) and a.lineno > last]
-    return not any(line >= owner.lineno or any(covers(loop, line) for loop in loops) for line in reads)
+    return not is_read_later(source, owner, path)
 
 
 def is_reckoned(sources: SourceTexts, frame: Frame) -> bool:
     """Whether the write takes what is there and adds, takes off, multiplies or divides: no new numbers, no bounds."""
     owner = statement_at(sources, frame)
-    value = owner.value if isinstance(owner, ast.Expr) else None
-    return isinstance(owner, ast.AugAssign) or (isinstance(value, ast.Call) and last_word(value.func) in _RECKONS)
+    value = bare_call(owner)
+    return isinstance(owner, ast.AugAssign) or (value is not None and last_word(value.func) in _RECKONS)
 
 
 def flags_of(sources: SourceTexts, frame: Frame, path: str) -> list[Frame]:

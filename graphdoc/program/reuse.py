@@ -11,7 +11,7 @@ from typing import Any
 
 from graphdoc.evidence import PART_FRAMES, PART_NAMES, Event, Folded, Frame, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
-from graphdoc.program.bindings import expression_at, function_around, made_of, source_at, tree
+from graphdoc.program.bindings import expression_at, made_of, scope_at, source_at
 from graphdoc.program.calls_in_order import Coupling, is_aim, is_fitted, one_way
 from graphdoc.program.carried_names import bound_names
 from graphdoc.program.custom_functions import changes_the_gradient_alone
@@ -100,11 +100,9 @@ def _node_at(sources: SourceTexts, frame: Frame) -> ast.expr | None:
 
 def _called_in(sources: SourceTexts, at: Frame, value: ast.expr) -> set[str]:
     """The functions called in an expression, and in what was assigned to the names that it reads."""
-    root = tree(sources, at.file)
-    if root is None:
-        return set()
-    behind = made_of(function_around(root, at.line) or root, value, most=MOST_ASSIGNMENTS)
-    return {_callee(n) for e in behind.expressions for n in each(e, ast.Call)}
+    scope = scope_at(sources, at)
+    behind = made_of(scope, value, most=MOST_ASSIGNMENTS).expressions if scope is not None else []
+    return {_callee(n) for e in behind for n in each(e, ast.Call)}
 
 
 def _callee(call: ast.Call) -> str:

@@ -12,6 +12,7 @@ from graphdoc.program.bindings import scope_at
 from graphdoc.program.spans import frames, in_function, innermost_user
 from graphdoc.source.module import Loop, each
 from graphdoc.source.paths import blocks_of, covers, last_word
+from graphdoc.source.scopes import own_nodes
 
 
 @dataclass(frozen=True)
@@ -108,11 +109,11 @@ def ways_out(sources: SourceTexts, found: Refused) -> tuple[list[Frame], Frame |
     if root is None or update is None:
         return [], None
     scope = bindings.function_around(root, found.now.line) or root
-    inside = [n for n in bindings.shallow(scope) if isinstance(n, Loop) and covers(n, found.now.line)]
+    inside = [n for n in own_nodes(scope) if isinstance(n, Loop) and covers(n, found.now.line)]
     loop = max(inside, key=lambda n: n.lineno, default=None)
     if not found.now.line < update.lineno or (loop is not None and not covers(loop, update.lineno)):
         return [], None
-    body = bindings.shallow(scope)
+    body = own_nodes(scope)
     exits = [n for n in body if isinstance(n, ast.Continue | ast.Break | ast.Return)]
     leaving = [
         n
@@ -165,7 +166,7 @@ def _update_statement(sources: SourceTexts, found: Refused, root: ast.Module) ->
     scope = bindings.function_around(root, found.now.line) or root
     every = [
         n
-        for n in bindings.shallow(scope)
+        for n in own_nodes(scope)
         if isinstance(n, ast.Expr)
         and isinstance(n.value, ast.Call)
         and isinstance(n.value.func, ast.Attribute)
@@ -180,13 +181,13 @@ def _update_statement(sources: SourceTexts, found: Refused, root: ast.Module) ->
 
 
 def _innermost_loop(scope: ast.AST, node: ast.stmt) -> ast.stmt | None:
-    loops = [n for n in bindings.shallow(scope) if isinstance(n, Loop) and covers(n, node.lineno)]
+    loops = [n for n in own_nodes(scope) if isinstance(n, Loop) and covers(n, node.lineno)]
     return max(loops, key=lambda n: n.lineno, default=None)
 
 
 def _made_before(scope: ast.AST, node: ast.stmt, update: ast.Expr) -> bool:
     """Whether the block that ends with this statement makes the same call itself."""
-    for parent in (scope, *bindings.shallow(scope)):
+    for parent in (scope, *own_nodes(scope)):
         for block in blocks_of(parent):
             if node in block:
                 return any(ast.dump(b) == ast.dump(update) for b in block[: block.index(node)])

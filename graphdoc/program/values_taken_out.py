@@ -15,8 +15,9 @@ from graphdoc.program.observed import Program
 from graphdoc.program.reuse import with_graph
 from graphdoc.program.spans import reached
 from graphdoc.source.module import Source, each, walked
-from graphdoc.source.paths import covers, key, last_word, targets_of
+from graphdoc.source.paths import bare_call, covers, key, last_word, targets_of
 from graphdoc.source.places import Place
+from graphdoc.source.scopes import own_nodes
 
 # What a program hands to NumPy: the argument, whether it is a container of tensors, and where its result goes.
 
@@ -319,8 +320,8 @@ def _binds_print(tree: ast.AST) -> bool:
 def is_only_printed(sources: SourceTexts, frame: Frame | None) -> bool:
     """Whether the statement at a place does nothing but print or log."""
     statement = statement_at(sources, frame)
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    return isinstance(call, ast.Call) and last_word(call.func) in _TELL
+    call = bare_call(statement)
+    return call is not None and last_word(call.func) in _TELL
 
 
 # How a name came to hold a plain number where a tensor was meant: converted, or left as it began.
@@ -368,7 +369,7 @@ def _converting_functions(sources: SourceTexts, value: ast.expr) -> list[Frame]:
         bindings.frame_of(sources, file, given, node.name)
         for file, node in bindings.everywhere(sources, ast.FunctionDef)
         if node.name in called
-        for given in bindings.shallow(node)
+        for given in own_nodes(node)
         if isinstance(given, ast.Return) and given.value is not None and _converts(given.value)
     ]
 

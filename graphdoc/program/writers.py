@@ -16,6 +16,7 @@ from graphdoc.program.spans import Moment, innermost_user, line_text, moment
 from graphdoc.source.module import Source
 from graphdoc.source.paths import is_path, last_word, targets_of
 from graphdoc.source.places import Place
+from graphdoc.source.scopes import parameters
 
 # Whose deed an operation under ``optimizer.step()`` is: the optimizer's own, or that of a closure given to it.
 
@@ -111,8 +112,7 @@ def _calls_argument(sources: SourceTexts, frame: Frame) -> bool:
     function = source.node_function(node) if isinstance(node, ast.Call) else None
     if function is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         return False
-    arguments = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
-    return any(a.arg == node.func.id for a in arguments)
+    return node.func.id in parameters(function)
 
 
 # Who wrote into a tensor: a step, load_state_dict, a library below the user's line, or the line itself.

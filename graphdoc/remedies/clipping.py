@@ -75,13 +75,8 @@ def clip_beside(sources: SourceTexts, sign: Sign) -> Frame | None:
     if inner is None or level is None or level[1] != other:
         return inner
     users = [f for f in sign.stack if f.user]
-    helpers = [_function_of(sources, f) for f in users[users.index(level[0]) + 1 :]]
+    helpers = [bindings.function_at(sources, f) for f in users[users.index(level[0]) + 1 :]]
     return level[0] if all(h is not None and not calls_method(h, *_UPDATES) for h in helpers) else inner
-
-
-def _function_of(sources: SourceTexts, frame: Frame) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
-    root = bindings.tree(sources, frame.file)
-    return bindings.function_around(root, frame.line) if root is not None else None
 
 
 def moved_with(sources: SourceTexts, clip: Frame, other: Frame) -> dict[str, object]:

@@ -10,7 +10,7 @@ from typing import Any
 from graphdoc.evidence import Event, Folded, Frame, Holder, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.finding import Remedy, together
-from graphdoc.program.bindings import assignments, frame_of, function_around, names_in, tree
+from graphdoc.program.bindings import assignments, frame_of, function_at, names_in, tree
 from graphdoc.program.carried_names import (
     attributes_of_one_object,
     beside_the_new,
@@ -44,7 +44,7 @@ from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import code_at, once_a_batch, place, where, within_a_loop
 from graphdoc.remedies.recording import open_at_loop
 from graphdoc.source.module import Source, each
-from graphdoc.source.paths import covers, is_name, key, pairs
+from graphdoc.source.paths import bare_call, covers, is_name, key, pairs
 from graphdoc.source.places import Place
 from graphdoc.story.older_graph import distinct_carries, earlier_uses, paths_of
 from graphdoc.story.wording import folded, listing
@@ -411,11 +411,10 @@ def _detached(node: ast.AST) -> str:
 
 def _twin(sources: SourceTexts, frame: Frame, path: str) -> str:
     """The name that is assigned again above a loss; empty where there is none."""
-    root = tree(sources, frame.file)
-    scope = function_around(root, frame.line) if root is not None else None
+    scope = function_at(sources, frame)
     holder, _, name = path.rpartition(".")
     used = statement_around(scope, frame) if scope is not None else None
-    if root is None or scope is None or used is None or not holder or not name.isidentifier():
+    if scope is None or used is None or not holder or not name.isidentifier():
         return ""
     reads = [n for n in each(scope, ast.Name) if n.id == name and isinstance(n.ctx, ast.Load)]
     if not all(_apart(scope, used, n) for n in reads):
@@ -426,7 +425,7 @@ def _twin(sources: SourceTexts, frame: Frame, path: str) -> str:
     fresh = next(value for t, value in pairs(bound[0]) if is_name(t, name))
     kept = [
         value
-        for s in each(root, ast.Assign)
+        for s in each(tree(sources, frame.file), ast.Assign)
         if not (scope.lineno <= s.lineno <= (scope.end_lineno or s.lineno))
         for t, value in pairs(s)
         if ast.unparse(t) == path
@@ -460,8 +459,7 @@ def statement_around(scope: ast.AST, frame: Frame) -> ast.stmt | None:
 def _same_statement(sources: SourceTexts, changed: list[dict[str, Any]], new: dict[str, Any]) -> bool:
     """Whether one of the changes is made in the same statement, where it replaces every such operand."""
     frames = [frame_at(e["args"]["place"]) for e in (*changed, new)]
-    root = tree(sources, frames[-1].file)
-    scope = function_around(root, frames[-1].line) if root is not None else None
+    scope = function_at(sources, frames[-1])
     if scope is None:
         return False
     last = statement_around(scope, frames[-1])
@@ -514,8 +512,8 @@ def _elsewhere(sources: SourceTexts, nodes: list[Node], holder: Holder, producer
     so: that of a hook."""
     kept = kept_at(sources, nodes, None, [holder], producer)
     statement = Source(kept[0].file, sources.get(kept[0].file, "")).node_statement(Place.of(kept[0])) if kept else None
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    puts = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in FILLING
+    call = bare_call(statement)
+    puts = call is not None and isinstance(call.func, ast.Attribute) and call.func.attr in FILLING
     return [(kept[0], statement)] if len(kept) == 1 and statement is not None and puts else []
 
 

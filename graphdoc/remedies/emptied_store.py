@@ -26,7 +26,7 @@ from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.source.effects import DRAWS, TAKES
 from graphdoc.source.module import walked
-from graphdoc.source.paths import blocks_of, is_name, last_word, pairs, plain_names, targets_of
+from graphdoc.source.paths import bare_call, blocks_of, is_name, last_word, pairs, plain_names, targets_of
 from graphdoc.source.scopes import parameters
 from graphdoc.story.older_graph import distinct_carries
 
@@ -333,8 +333,8 @@ def filled_beside(scope: ast.AST, statement: ast.stmt) -> list[_Kept]:
 
 def appended_by(statement: ast.stmt) -> tuple[str, ast.expr] | None:
     """The list, by its dotted name, and what is appended to it."""
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "append":
+    call = bare_call(statement)
+    if call is None or not isinstance(call.func, ast.Attribute) or call.func.attr != "append":
         return None
     path = dotted(call.func.value)
     return (path, call.args[0]) if path and len(call.args) == 1 and not call.keywords else None

@@ -89,11 +89,10 @@ def _read_as_number(sources: SourceTexts, frame: Frame | None, name: str) -> boo
 def _is_weighed(sources: SourceTexts, frame: Frame | None, output: ast.expr | None) -> bool:
     """Whether what is differentiated is made by a product or a quotient, or of terms that were put together: its
     elements may have their weights already."""
-    root = bindings.tree(sources, frame.file) if frame is not None else None
-    if frame is None or root is None or output is None:
+    scope = bindings.scope_at(sources, frame)
+    if scope is None or output is None:
         return False
-    behind = made_of(bindings.function_around(root, frame.line) or root, output, most=2)
-    return any(_weighs(e) for e in behind.expressions)
+    return any(_weighs(e) for e in made_of(scope, output, most=2).expressions)
 
 
 def _weighs(node: ast.expr) -> bool:

@@ -18,6 +18,7 @@ from graphdoc.program.spans import place, where
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.module import each
 from graphdoc.source.paths import last_word
+from graphdoc.source.scopes import own_nodes
 from graphdoc.story.missing_graph import named
 from graphdoc.story.wording import listing
 
@@ -122,7 +123,7 @@ def _is_before(sources: SourceTexts, frame: Frame, making: Made) -> bool:
         return frame.line < line
     if around is None or own is None:
         return False
-    calls = (n for n in bindings.shallow(outer or own) if isinstance(n, ast.Call) and n.lineno < line)
+    calls = (n for n in own_nodes(outer or own) if isinstance(n, ast.Call) and n.lineno < line)
     return any(bindings.text_of(c.func).rsplit(".", 1)[-1] == around.name for c in calls)
 
 
@@ -164,7 +165,7 @@ def used_up(sources: SourceTexts) -> tuple[Remedy, ...]:
 
 def _generators(scope: ast.AST) -> list[ast.Call]:
     """The calls whose result has a name that two loops of this scope run over, bound once."""
-    inside = list(bindings.shallow(scope))
+    inside = list(own_nodes(scope))
     loops = [n.iter.id for n in inside if isinstance(n, ast.For) and isinstance(n.iter, ast.Name)]
     bound: dict[str, list[ast.expr]] = {}
     for node in inside:

@@ -113,8 +113,8 @@ def with_what_it_is_made_of(program: Program, reuse: Reuse) -> list[Remedy]:
     these have graphs of their own."""
     out: list[Remedy] = []
     for c in distinct_carries(program.nodes, reuse.carries)[:MOST_PLACES]:
-        producer, consumer = program.node(c.producer), program.node(c.consumer)
-        pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
+        producer = program.node(c.producer)
+        pair = meeting(producer, program.node(c.consumer))
         if producer is None or pair is None or _constructs(producer, pair[0]):
             continue
         alone = _in_round(program, reuse, *pair)

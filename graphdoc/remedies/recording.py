@@ -31,6 +31,7 @@ from graphdoc.program.spans import frames, innermost, innermost_user, place, spa
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.module import each
 from graphdoc.source.paths import (
+    bare_call,
     blocks_of,
     covers,
     is_name,
@@ -42,6 +43,7 @@ from graphdoc.source.paths import (
     plain_names,
     targets_of,
 )
+from graphdoc.source.scopes import own_nodes
 from graphdoc.story.missing_graph import recording_was_on, without_graph
 from graphdoc.story.wording import as_called, folded, listing
 
@@ -443,8 +445,8 @@ def _values_of(root: ast.AST | None, block: ast.With | ast.AsyncWith, failing: l
 
 def _filled(statement: ast.AST) -> list[str]:
     """What a statement binds or writes into, and the list that it appends to."""
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _FILLING:
+    call = bare_call(statement)
+    if call is not None and isinstance(call.func, ast.Attribute) and call.func.attr in _FILLING:
         return [key(call.func.value)]
     return names_written(statement)
 
@@ -528,7 +530,7 @@ def _statement(root: ast.Module, switch: Frame) -> tuple[ast.stmt, list[ast.stmt
 def _beside(root: ast.Module, statement: ast.stmt) -> list[_Def]:
     """The methods of the class that the statement lies in; outside of classes, the functions of the file."""
     scope: ast.AST = bindings.class_around(root, statement.lineno) or root
-    return [n for n in bindings.shallow(scope) if isinstance(n, _Def)]
+    return [n for n in own_nodes(scope) if isinstance(n, _Def)]
 
 
 def _unrecorded(extras: dict[str, Any]) -> list[list[Frame]]:

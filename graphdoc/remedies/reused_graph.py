@@ -134,8 +134,7 @@ def _shared(program: Program, reuse: Reuse, step: Frame) -> list[Frame]:
     todo: list[str] = []
     seeds: dict[int, Frame] = {}
     for c in reuse.carries:
-        made, taken = program.node(c.producer), program.node(c.consumer)
-        pair = meeting(made, taken) if made is not None and taken is not None else None
+        pair = meeting(program.node(c.producer), program.node(c.consumer))
         if pair is None or (pair[0].file, pair[0].function) != (step.file, step.function):
             return []
         held = [h.path for h in c.tensor.holders if h.exact]

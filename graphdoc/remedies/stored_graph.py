@@ -245,8 +245,7 @@ def _made_together(program: Program, reuse: Reuse) -> list[Remedy]:
     """Several values that one statement has made, once, before the loop in which they are used: made there instead."""
     made: list[Frame] = []
     for c in distinct_carries(program.nodes, reuse.carries):
-        producer, consumer = program.node(c.producer), program.node(c.consumer)
-        pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
+        pair = meeting(program.node(c.producer), program.node(c.consumer))
         if pair is None:
             return []
         made += [pair[0]] if all((f.file, f.line) != (pair[0].file, pair[0].line) for f in made) else []

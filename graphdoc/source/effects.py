@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 
 from graphdoc.source.module import each, walked
-from graphdoc.source.paths import key, last_word, pairs, targets_of, words
+from graphdoc.source.paths import bare_call, key, last_word, pairs, targets_of, words
 
 _MODULES = frozenset({"torch", "F", "nn", "functional", "math", "np", "numpy", "T"})
 """First names by which PyTorch's and numpy's functions are called: these compute and keep nothing."""
@@ -48,10 +48,10 @@ def functions_named(trees: Iterable[ast.AST], names: Set[str]) -> list[ast.Funct
     return [n for n in nodes if isinstance(n, ast.FunctionDef) and n.name in names]
 
 
-def method_of(node: ast.stmt) -> tuple[str, ast.expr | None]:
+def method_of(node: ast.AST) -> tuple[str, ast.expr | None]:
     """The method that a bare call statement calls, and on what; an empty name for any other statement."""
-    value = node.value if isinstance(node, ast.Expr) else None
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+    value = bare_call(node)
+    if value is not None and isinstance(value.func, ast.Attribute):
         return value.func.attr, value.func.value
     return "", None
 

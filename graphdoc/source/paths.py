@@ -158,6 +158,12 @@ def blocks_of(node: ast.AST) -> Iterator[list[ast.stmt]]:
             yield block
 
 
+def bare_call(statement: ast.AST | None) -> ast.Call | None:
+    """The call that a statement consists of; None for any other statement."""
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return value if isinstance(value, ast.Call) else None
+
+
 def last_word(node: ast.AST | None) -> str:
     """The last word of a name or attribute (``step`` of ``self.opt.step``); empty for any other expression."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

@@ -87,6 +87,12 @@ def reads(node: ast.AST, name: str, apart: Collection[ast.AST] = ()) -> bool:
     return any(n not in apart for n in found)
 
 
+def binds(node: ast.AST, path: str, in_place: bool = True) -> bool:
+    """Whether a piece of code binds a name or path; ``in_place``: ``x += 1`` counts."""
+    found = (n for n in each(node, ast.stmt) if in_place or not isinstance(n, ast.AugAssign))
+    return any(key(t) == path for n in found for t in targets_of(n))
+
+
 def is_read_later(source: Source, at: ast.stmt, name: str, within: ast.AST | None = None) -> bool:
     """Whether what a name stands for after a statement may be read: before it is bound anew, or in an inner function.
 

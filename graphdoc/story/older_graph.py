@@ -54,7 +54,7 @@ def called(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> str:
         name = carry.tensor.name if held else holders[0].told
         return f"`{name if any(h.exact for h in holders) else of_entries(name, [h.told for h in holders])}`"
     producer, consumer = node_with(nodes, carry.producer), node_with(nodes, carry.consumer)
-    pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
+    pair = meeting(producer, consumer)
     kept = beside_the_new(sources, carry, *pair) if pair is not None else ""
     names = [kept] if kept else names_taken_up(sources, nodes, carry)
     if not names and pair is not None and pair[0].line != pair[1].line:
@@ -401,7 +401,7 @@ def made_places(sources: SourceTexts, nodes: list[Node], carries: Iterable[Older
     out: list[Span] = []
     for c in distinct_carries(nodes, carries)[:MOST_PLACES]:
         producer, consumer = node_with(nodes, c.producer), node_with(nodes, c.consumer)
-        pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
+        pair = meeting(producer, consumer)
         frame = pair[0] if pair is not None else innermost_user(producer.stack) if producer is not None else None
         if frame is not None:
             out.append(span("cause", frame, label, sources, moment(producer)))
@@ -413,7 +413,7 @@ def below_places(sources: SourceTexts, nodes: list[Node], carries: Iterable[Olde
     out: list[Span] = []
     for c in distinct_carries(nodes, carries)[:MOST_PLACES]:
         producer, consumer = node_with(nodes, c.producer), node_with(nodes, c.consumer)
-        pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
+        pair = meeting(producer, consumer)
         if producer is None or pair is None or pair[0] is innermost_user(producer.stack):
             continue
         out.append(
@@ -426,8 +426,7 @@ def earlier_uses(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> list[
     """Where the earlier loss, which lives no more, took up the shared value, as far as the source tells."""
     names: list[str] = []
     for c in distinct_carries(nodes, reuse.carries):
-        producer, consumer = node_with(nodes, c.producer), node_with(nodes, c.consumer)
-        pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
+        pair = meeting(node_with(nodes, c.producer), node_with(nodes, c.consumer))
         names += paths_of(c) + (bound_names(sources, pair[0]) if pair is not None else [])
     call = innermost_user(reuse.freeing.stack) if reuse.freeing is not None else None
     if call is None:

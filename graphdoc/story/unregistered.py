@@ -12,7 +12,7 @@ from graphdoc.evidence import Frame, Optimizer, Parameter, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy, together
 from graphdoc.model import Span
 from graphdoc.program import bindings
-from graphdoc.program.gathered_parameters import Collected, OneShot, never_given
+from graphdoc.program.gathered_parameters import Collected, OneShot, is_flagged, never_given
 from graphdoc.program.learning import unfrozen_behind
 from graphdoc.program.modules_in_source import written_into
 from graphdoc.program.optimizer_places import made
@@ -118,15 +118,7 @@ def _made(owner: ast.ClassDef, call: ast.Call) -> ast.expr | None:
         function = bindings.function_around(owner, call.lineno)
         bound = values_of(function or owner, value.id)
         value = bound[0] if len(bound) == 1 else None
-    return value if isinstance(value, ast.Call) and _is_flagged(value) else None
-
-
-def _is_flagged(call: ast.Call) -> bool:
-    if isinstance(call.func, ast.Attribute) and call.func.attr == "requires_grad_":
-        return True
-    return any(
-        k.arg == "requires_grad" and isinstance(k.value, ast.Constant) and k.value.value is True for k in call.keywords
-    )
+    return value if isinstance(value, ast.Call) and is_flagged(value) else None
 
 
 def _is_read(sources: SourceTexts, name: str) -> bool:

@@ -66,16 +66,11 @@ def recognise(program: Program) -> Finding | None:
     frame = program.raised_at
     if program.message(*_MESSAGES) is None or program.evidence.from_text or frame is None:
         return None
-    if _raised_in(program, "torch/nn/utils/clip_grad"):
+    if program.raised_in("torch/nn/utils/clip_grad"):
         return _clipped(program, frame)
-    if _raised_in(program, "torch/optim/"):
+    if program.raised_in("torch/optim/"):
         return _stepped(program, frame)
     return _past_forward(program) or _used(program, frame)
-
-
-def _raised_in(program: Program, file: str) -> bool:
-    stack = program.raised.stack if program.raised is not None else []
-    return any(file in f.file.replace("\\", "/") for f in stack)
 
 
 def _two_kinds(program: Program) -> str:

@@ -18,6 +18,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import span, span_of
 from graphdoc.remedies.gradients import Returned, fitted_gradient, padded, returned_gradients
+from graphdoc.source.scopes import own_nodes
 from graphdoc.story.gradients import times
 from graphdoc.story.wording import folded
 
@@ -328,7 +329,7 @@ def _is_list(statement: ast.Return | None) -> bool:
 
 
 def _return_statements(function: ast.FunctionDef) -> list[ast.Return]:
-    return sorted((n for n in bindings.shallow(function) if isinstance(n, ast.Return)), key=lambda n: n.lineno)
+    return sorted((n for n in own_nodes(function) if isinstance(n, ast.Return)), key=lambda n: n.lineno)
 
 
 def _returns(sources: SourceTexts, at: Method | None, got: int) -> list[Frame]:

@@ -8,7 +8,7 @@ import re
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy, together
-from graphdoc.program.bindings import assignments, frame_of, function_around, names_in, text_of, tree
+from graphdoc.program.bindings import assignments, frame_of, function_at, names_in, text_of
 from graphdoc.program.in_place_writes import target_of
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
@@ -17,6 +17,7 @@ from graphdoc.program.spans import place, span
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.module import each
 from graphdoc.source.paths import last_word
+from graphdoc.source.scopes import parameters
 from graphdoc.story.message_alone import from_message
 
 PAGE = Page(
@@ -85,7 +86,7 @@ def recognise(program: Program) -> Finding | None:
     if frame is None or program.evidence.from_text:
         ids = (*_UNBATCHED, *_CAPTURED)
         return from_message(program, "inplace-under-transform", ids, PAGE.title, _WHY)
-    if _raised_in(program, "torch/nn/modules/batchnorm"):
+    if program.raised_in("torch/nn/modules/batchnorm"):
         return _norm(program, frame)
     return _unbatched(program, frame) if unbatched else _captured(program, frame)
 
@@ -96,12 +97,7 @@ _WHY = "A function under vmap or grad writes in place into a tensor that the tra
 def _lacks_the_batch(program: Program) -> bool:
     """Whether a write under vmap would have had to add one dimension to the target, in front."""
     shape, wanted = (re.findall(r"\d+", program.field(name, _BROADCAST)) for name in ("shape", "shape2"))
-    return len(wanted) == len(shape) + 1 and wanted[1:] == shape and _raised_in(program, "torch/_functorch/vmap")
-
-
-def _raised_in(program: Program, file: str) -> bool:
-    stack = program.raised.stack if program.raised is not None else []
-    return any(file in f.file.replace("\\", "/") for f in stack)
+    return len(wanted) == len(shape) + 1 and wanted[1:] == shape and program.raised_in("torch/_functorch/vmap")
 
 
 def _norm(program: Program, frame: Frame) -> Finding:
@@ -190,11 +186,10 @@ def _factory(sources: SourceTexts, frame: Frame, path: str) -> tuple[Frame, ast.
 
 def _mapped(sources: SourceTexts, frame: Frame, call: ast.Call, path: str) -> str:
     """An argument of the function around: one that gives the target its size, or one that is written into it."""
-    root = tree(sources, frame.file)
-    function = function_around(root, frame.line) if root is not None else None
+    function = function_at(sources, frame)
     if function is None:
         return ""
-    given = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
+    given = parameters(function)
     statement = next((n for n in each(function, ast.stmt) if _at(n, frame.line)), None)
     read = [n.partition(".")[0] for n in (*names_in(call), *names_in(statement))]
     return next((n for n in read if n in given and n not in (path, "self")), "")
