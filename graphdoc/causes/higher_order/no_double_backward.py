@@ -63,8 +63,8 @@ differentiated any number of times. It is slower and needs memory for the full a
 only the forward of the penalty and not the whole training. A block around the *backward* has no effect.
 
 For the others: `torch.backends.cudnn.flags(enabled=False)` around the forward of a recurrent layer; `torch.cdist`
-written out as `(a.unsqueeze(1) - b).square().sum(-1).sqrt()` (the square root has no finite derivative at zero
-distance).
+with `compute_mode="use_mm_for_euclid_dist"`, or written out as `(a.unsqueeze(1) - b).square().sum(-1).sqrt()` (the
+square root has no finite derivative at zero distance, and the matrix product is coarse near it).
 
 For a Function marked `@once_differentiable`: take the mark off, if its backward computes only with differentiable
 operations of torch, on `grad_output` and on tensors that forward was given or returned. What forward computed on the
@@ -108,7 +108,7 @@ def _told(program: Program, op: str) -> Finding:
         f"The backward of one operation ({op}) is a single kernel without a derivative of its own. The first gradient "
         "could be computed; its derivative cannot." + _instead(op),
         (*marks, *_twice(program)),
-        remedies=_remedies(op, frame),
+        remedies=_remedies(op, frame, call),
     )
 
 
@@ -202,7 +202,17 @@ def _instead(op: str) -> str:
     return ""
 
 
-def _remedies(op: str, frame: Frame | None) -> tuple[Remedy, ...]:
+def _remedies(op: str, frame: Frame | None, call: ast.Call | None) -> tuple[Remedy, ...]:
+    if op == "_cdist_backward" and call is not None and _apart_by_two_norm(call):
+        return remedy_at(
+            frame,
+            "set_keyword",
+            "Compute these distances by a matrix product",
+            "unsafe",
+            "Other roundings, from operations that can be differentiated twice; near zero distance they are coarse.",
+            name="compute_mode",
+            value="'use_mm_for_euclid_dist'",
+        )
     if "attention" not in op:
         return ()
     return remedy_at(
@@ -212,6 +222,14 @@ def _remedies(op: str, frame: Frame | None) -> tuple[Remedy, ...]:
         "safe",
         "The same values up to rounding, from operations that can be differentiated twice.",
     )
+
+
+def _apart_by_two_norm(call: ast.Call) -> bool:
+    """Whether ``torch.cdist`` measures Euclidean distances between two sets: those of a set to itself are zero, where
+    the square root has no derivative."""
+    one, other, p = (bindings.argument(call, i, name) for i, name in enumerate(("x1", "x2", "p")))
+    given = one is not None and other is not None and ast.unparse(one) != ast.unparse(other)
+    return given and (p is None or ast.unparse(p) in ("2", "2.0"))
 
 
 def _forward(sources: SourceTexts, nodes: list[Node], op: str) -> Frame | None:
