@@ -19,6 +19,7 @@ from graphdoc.capture.older_edges import OlderEdges
 from graphdoc.capture.saved_contents import stale_contents
 from graphdoc.capture.search_roots import roots_of
 from graphdoc.capture.stacks import Stack
+from graphdoc.capture.walk import op_of
 from graphdoc.evidence import Event, Evidence, Holder, Node, Optimizer, Parameter, Stale, Tensor, Write
 
 # How far one step of an optimizer moves the version counter of a parameter: the one table of it. They count the in-
@@ -228,33 +229,41 @@ def _in_place(name: str) -> bool:
 # Which expression made each node of a graph: worked out once for all nodes that one running function made there.
 
 
-class Sites:
-    """Numbers expressions. Two nodes have one number if they were made by the same expression, reached the same way.
+class Made:
+    """What made each node of a graph, in lists by the node's number. For a graph whose nodes are all kept meanwhile.
 
-    Library frames are part of that: two nodes of one module call are not the same expression. For a graph whose nodes
-    are all kept meanwhile.
+    Two nodes have one site if they were made by the same expression, reached the same way. Library frames are part of
+    that: two nodes of one module call are not the same expression.
     """
 
-    def __init__(self) -> None:
-        self._numbers: dict[tuple[int, ...], int] = {}
-        self._known: dict[tuple[int, int], int] = {}
+    def __init__(self, order: list[walk.Found]) -> None:
+        self.kept: list[Any] = []
+        """See ``graphdoc.capture.node_stacks.kept_in``."""
+        self.kind: list[int] = []
+        """The number of its site, its operation, and whether its stack is one of ours."""
+        self.kinds: list[tuple[int, str, bool]] = []
+        """Those, by that number."""
+        sites: dict[tuple[int, ...], int] = {}
+        kinds: dict[tuple[int, str, bool], int] = {}
+        known: dict[tuple[int, int, str], int] = {}
+        for found in order:
+            node = found.node
+            kept = kept_in(node)
+            self.kept.append(kept)
+            ours = isinstance(kept, Stack)
+            # What one running function has made there is worked out once.
+            key = (id(kept.chain), kept.lasti, op_of(node)) if ours else (id(kept), -1, op_of(node))
+            kind = known.get(key)
+            if kind is None:
+                site = site_of(kept if ours or isinstance(kept, list) else [], library=True)
+                told = sites.setdefault(site, len(sites)), key[2], ours
+                kind = known[key] = kinds.setdefault(told, len(kinds))
+            self.kind.append(kind)
+        self.kinds = list(kinds)
 
-    def of(self, found: walk.Found) -> int:
-        """The number of the expression that made this node."""
-        if found.site < 0:
-            kept = found.kept
-            if not isinstance(kept, Stack):
-                found.site = self._number(kept if isinstance(kept, list) else [])
-                return found.site
-            key = id(kept.chain), kept.lasti
-            known = self._known.get(key)
-            if known is None:
-                known = self._known[key] = self._number(kept)
-            found.site = known
-        return found.site
-
-    def _number(self, stack: Any) -> int:
-        return self._numbers.setdefault(site_of(stack, library=True), len(self._numbers))
+    def site(self, number: int) -> int:
+        """The number of the expression that made a node."""
+        return self.kinds[self.kind[number]][0]
 
 
 # The post-mortem: read off the graph, the version counters and the journal what happened, while all of it still
@@ -297,7 +306,7 @@ class Autopsy:
         self.thread = journal.here.number if thread is None else thread
         on_one_scale(self.entries, self.thread)
         self.order: list[walk.Found] = []
-        self.sites = Sites()
+        self.made = Made([])
         self.same_place: list[Entry] = []
         self.suspect: Callable[[list[walk.Found]], None] | None = None
         """Marks nodes as stale that no version counter tells."""
@@ -383,17 +392,22 @@ class Autopsy:
             evidence.degraded.append(f"of a graph this large only {len(order)} nodes were looked at")
         if saved.all_unknown():
             evidence.degraded.append("saved tensor hooks are in use, so the state of saved tensors was not looked at")
+        self.made = Made(order)
         self.failing = self._failing(failing, name) if failing is not None else -1
-        # What the engine met before the failing node was in order, and is released by now.
-        inferred = walk.examine_all(order, order[self.failing].sequence if self.failing >= 0 else walk.NO_SEQUENCE)
+        # What the engine met before the failing node was in order, and is released by now: that is all of a part which
+        # was walked in its order and ends before that node.
+        limit = order[self.failing].sequence if self.failing >= 0 else walk.NO_SEQUENCE
+        if self.failing < 0 and failing is not None and self.limit <= len(order) < walk.DEEP:
+            limit = -1
+        inferred = walk.examine_all(order, limit)
         if self.suspect is not None:
             self.suspect(order)
         if inferred:
             evidence.degraded.append(f"{inferred} released nodes deep in the graph were inferred, not looked at")
         if failing is None:
             self.failing = self._failing(None, name)
+            limit = order[self.failing].sequence if self.failing >= 0 else limit
         second_time = walk.of_released(evidence.message)
-        limit = order[self.failing].sequence if self.failing >= 0 else walk.NO_SEQUENCE
         if second_time and failing is not None and self.failing >= 0:
             self._release_unseen(order[self.failing])
         # The failing call has itself released what it ran before it failed, highest sequence number first
@@ -423,9 +437,9 @@ class Autopsy:
         same expression made."""
         if met.released or "CopySlices" not in met.op:
             return
-        made = self.sites.of(met)
-        for found in self.order:
-            if found.op == met.op and found.sequence <= met.sequence and self.sites.of(found) == made:
+        alike = self.made.kind[met.number]
+        for found, kind in zip(self.order, self.made.kind, strict=True):
+            if kind == alike and found.sequence <= met.sequence:
                 found.released = found.saves = True
 
     @property
@@ -443,7 +457,7 @@ class Autopsy:
 
     def _failing(self, failing: Stack | None, name: str = "") -> int:
         if failing is not None:
-            alike = (f for f in self.order if f.kept is failing)
+            alike = [self.order[n] for n, kept in enumerate(self.made.kept) if kept is failing]
             shared = [f for f in alike if f.node.metadata.get("traceback_") is failing]
             if len(shared) > 1:
                 # Nodes of one operation have one stack; the engine comes to the one with the highest number first.

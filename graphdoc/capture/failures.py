@@ -204,8 +204,8 @@ class Failures:
             roots = roots_of_call(outputs)
             autopsy.fill_graph(evidence, roots, glimpse.failing, glimpse.name, entry)
             # Another thread's nodes are numbered from 0 as well; what was made since the look began has its stack.
-            first = (f for f in autopsy.order if f.sequence < witness.began)
-            if autopsy.thread == witness.thread and not all(is_known(f.kept) for f in first):
+            unknown = (n for n, kept in enumerate(autopsy.made.kept) if not is_known(kept))
+            if autopsy.thread == witness.thread and any(autopsy.order[n].sequence < witness.began for n in unknown):
                 evidence.degraded.append("part of this graph was made before it was observed: where is not known")
             self.fill_extras(evidence, autopsy, glimpse)
             inputs = args[3] if len(args) > 3 else None

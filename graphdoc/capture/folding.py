@@ -36,7 +36,7 @@ class Folding:
         calls = [e.sequence for e in seen.entries if e.kind in ("backward", "grad") and not e.failed]
         self._latest = max(calls, default=-1)
         self._callers: dict[int, tuple[int, ...]] = {}
-        self._sites: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._sites: dict[int, tuple[int, ...]] = {}
         self._spots: dict[int, tuple[int, int]] = {}
         """By the number of an expression: its function, and its line."""
         self._owners = seen.owners if hasattr(seen, "owners") else {}
@@ -46,46 +46,48 @@ class Folding:
         order = self._seen.order
         if not order or len(order) > MOST_NODES:
             return None
-        sites = [self._site(found) for found in order]
         for depth in _DEPTHS:
             places: dict[Key, int] = {}
-            part_of = self._parts(order, sites, depth, places)
+            part_of = self._parts(depth, places)
             if len(places) <= MOST_PARTS or depth == 0:
                 break
         folded = Folded([Part() for _ in places], root=part_of[0])
         self._count(folded, part_of)
         if depth == 0:
-            self._add_lines(folded, part_of, sites)
-        edges = Counter((part_of[found.number], part_of[m]) for found in order for m in found.following)
-        folded.edges = [[a, b, n] for (a, b), n in edges.most_common(MOST_EDGES)]
+            self._add_lines(folded, part_of)
+        many = len(places)
+        edges = Counter(
+            [a * many + part_of[m] for found, a in zip(order, part_of, strict=True) for m in found.following]
+        )
+        folded.edges = [[*divmod(edge, many), n] for edge, n in edges.most_common(MOST_EDGES)]
         folded.homes = [-1] * len(evidence.nodes)
         for number, ident in self._seen.numbers.items():
             folded.homes[ident] = part_of[number]
         return folded
 
-    def _parts(self, order: list[Found], sites: list[tuple[int, ...]], depth: int, places: dict[Key, int]) -> list[int]:
-        """The number of each node's part. The nodes of one site, old and new ones apart, share theirs."""
-        known: dict[tuple[bool, int], int] = {}
+    def _parts(self, depth: int, places: dict[Key, int]) -> list[int]:
+        """The number of each node's part. The nodes of one kind, old and new ones apart, share theirs."""
+        latest, made = self._latest, self._seen.made
+        known: dict[int, int] = {}
         part_of = []
-        for found, site in zip(order, sites, strict=True):
-            alike = (found.sequence >= self._latest, id(site)) if site and found.leaf is None else None
-            part = known.get(alike) if alike is not None else None
+        for found, kind in zip(self._seen.order, made.kind, strict=True):
+            fresh = found.sequence >= latest
+            part = known.get(kind + kind + fresh) if found.leaf is None else None
             if part is None:
-                part = places.setdefault(self._key(found, site, depth), len(places))
-                if alike is not None:
-                    known[alike] = part
+                part = places.setdefault(self._key(found, depth), len(places))
+                if found.leaf is None:
+                    known[kind + kind + fresh] = part
             part_of.append(part)
         return part_of
 
-    def _site(self, found: Found) -> tuple[int, ...]:
-        """The user's frames that led to a node, innermost first; what the nodes of one running function share is read
-        once."""
-        kept = found.kept if found.leaf is None else None
-        if not isinstance(kept, Stack):
-            return site_of(kept) if isinstance(kept, list) else ()
-        known = self._sites.get((id(kept.chain), kept.lasti))
+    def _site(self, number: int) -> tuple[int, ...]:
+        """The user's frames that led to a node, innermost first; what the nodes of one kind share is read once."""
+        kind = self._seen.made.kind[number]
+        known = self._sites.get(kind)
         if known is None:
-            known = self._sites[id(kept.chain), kept.lasti] = self._site_of(kept)
+            kept = self._seen.made.kept[number]
+            known = self._site_of(kept) if isinstance(kept, Stack) else site_of(kept) if isinstance(kept, list) else ()
+            self._sites[kind] = known
         return known
 
     def _site_of(self, kept: Stack) -> tuple[int, ...]:
@@ -104,43 +106,54 @@ class Folding:
             self._spots[place] = (id(code), position(code, kept.lasti)[0])
         return (place, *callers)
 
-    def _key(self, found: Found, site: tuple[int, ...], depth: int) -> Key:
+    def _key(self, found: Found, depth: int) -> Key:
         if found.leaf is not None:
             name = self._seen.census.parameter_names.get(id(found.leaf), "")
             module = name.rpartition(".")[0].split(".")[: 2 * depth]
             return ("leaf", bool(name), *module, *self._owners.get(id(found.leaf), ()))
-        fresh = found.sequence >= self._latest
+        fresh, site = found.sequence >= self._latest, self._site(found.number)
         if not site:
             return (fresh, found.op)
         return (fresh, *site[:depth]) if depth else (fresh, "in", self._spots.get(site[0], site)[0])
 
     def _count(self, folded: Folded, part_of: list[int]) -> None:
         seen = self._seen
-        bounds: dict[int, tuple[int, int]] = {}
-        for found in seen.order:
-            part = folded.parts[part_of[found.number]]
-            if not part.nodes and found.leaf is None:
+        many = len(folded.parts)
+        low, high = [NO_SEQUENCE] * many, [-1] * many
+        for found, number in zip(seen.order, part_of, strict=True):
+            sequence = found.sequence
+            if found.leaf is not None:
+                self._name(folded.parts[number], found.leaf)
+            elif sequence < NO_SEQUENCE:
+                if sequence < low[number]:
+                    low[number] = sequence
+                if sequence > high[number]:
+                    high[number] = sequence
+        for part, first, last in zip(folded.parts, low, high, strict=True):
+            if last >= 0:
+                part.first, part.last = seen.iteration(first), seen.iteration(last)
+        for (number, kind), count in Counter(zip(part_of, seen.made.kind, strict=True)).items():
+            part, op = folded.parts[number], seen.made.kinds[kind][1]
+            part.nodes += count
+            part.ops[op] = part.ops.get(op, 0) + count
+        for number, first in dict(zip(reversed(part_of), range(len(part_of) - 1, -1, -1), strict=True)).items():
+            part, found = folded.parts[number], seen.order[first]
+            if found.leaf is None:
                 frames = [f for f in frames_of(seen.raw_stack(found.node), seen.cwd) if f.user]
                 part.stack = frames[-PART_FRAMES:]
                 part.older = found.sequence < self._latest
-            part.nodes += 1
-            op = found.op
-            part.ops[op] = part.ops.get(op, 0) + 1
-            part.stale += bool(found.stale)
-            part.released += found.released and found.number in seen.dead and not found.stale
-            if found.leaf is not None:
-                self._name(part, found.leaf)
-            elif found.sequence < NO_SEQUENCE:
-                low, high = bounds.get(part_of[found.number], (found.sequence, found.sequence))
-                bounds[part_of[found.number]] = min(low, found.sequence), max(high, found.sequence)
-        for number, (low, high) in bounds.items():
-            folded.parts[number].first, folded.parts[number].last = seen.iteration(low), seen.iteration(high)
+        for found in seen.order:
+            if found.stale:
+                folded.parts[part_of[found.number]].stale += 1
+        for n in seen.dead:
+            folded.parts[part_of[n]].released += seen.order[n].released and not seen.order[n].stale
 
-    def _add_lines(self, folded: Folded, part_of: list[int], sites: list[tuple[int, ...]]) -> None:
-        for number, site in enumerate(sites):
+    def _add_lines(self, folded: Folded, part_of: list[int]) -> None:
+        for found, number in zip(self._seen.order, part_of, strict=True):
+            site = self._site(found.number) if found.leaf is None else ()
             spot_of = self._spots.get(site[0]) if site else None
             if spot_of is not None:
-                part, line = folded.parts[part_of[number]], spot_of[1]
+                part, line = folded.parts[number], spot_of[1]
                 part.lines = [min(line, *part.lines), max(line, *part.lines)] if part.lines else [line, line]
 
     def _name(self, part: Part, leaf: Any) -> None:

@@ -87,12 +87,9 @@ class Census:
     def _unreached(self) -> list[Any]:
         """Modules that no frame leads to (kept by C++ or by a library alone): the outermost of them, which go by the
         names of their classes."""
-        known = self._plain
-        found = [
-            obj
-            for obj in gc.get_objects()
-            if (known.get(type(obj)) or self._kind(type(obj))) == "module" and id(obj) not in self.modules
-        ]
+        objects = gc.get_objects()
+        classes = {cls for cls in set(map(type, objects)) if self._kind(cls) == "module"}
+        found = [obj for obj in objects if type(obj) in classes and id(obj) not in self.modules] if classes else []
         within = {id(inner) for module in found for inner in child_modules(module)}
         return [module for module in found if id(module) not in within]
 

@@ -147,30 +147,30 @@ def compared_edges(
         numbers: what ``upward`` says of the graph.
         edges: from a fresh node to one of the older graph.
     """
-    old = set(edges)
+    old, takers, older = set(edges), {n for n, _ in edges}, {m for _, m in edges}
     fresh = [0] * len(order)
-    for n in numbers:
-        if order[n].leaf is not None:
-            fresh[n] = bits[n]
-        for m in order[n].following:
-            if (n, m) not in old:
-                fresh[n] |= fresh[m]
-    older = {m for _, m in edges}
-    mixed = [False] * len(order)
-    for n in numbers:
-        mixed[n] = any(m in older or mixed[m] for m in order[n].following)
-    found = {(n, m): _compared(order, upper, fresh, mixed, older, (n, m), bits[m]) for n, m in edges}
-    sure = {m for (_, m), how in found.items() if how not in ("", _LINEAR, *_WEAK)}
+    mixed = bytearray(len(order))
+    for n in numbers if edges else ():
+        found = order[n]
+        value = bits[n] if found.leaf is not None else 0
+        for m in found.following:
+            if n not in takers or (n, m) not in old:
+                value |= fresh[m]
+            if mixed[m] or m in older:
+                mixed[n] = 1
+        fresh[n] = value
+    told = {(n, m): _compared(order, upper, fresh, mixed, older, (n, m), bits[m]) for n, m in edges}
+    sure = {m for (_, m), how in told.items() if how not in ("", _LINEAR, *_WEAK)}
     # A difference alone may be one of two terms of a loss; beside a ratio it is an estimate of the divergence.
-    found.update({edge: "ratio" if edge[1] in sure else "" for edge, how in found.items() if how == _LINEAR})
-    return {edge: how for edge, how in found.items() if how}
+    told.update({edge: "ratio" if edge[1] in sure else "" for edge, how in told.items() if how == _LINEAR})
+    return {edge: how for edge, how in told.items() if how}
 
 
 def _compared(
     order: list[Found],
     upper: Above,
     fresh: list[int],
-    mixed: list[bool],
+    mixed: bytearray,
     older: set[int],
     edge: tuple[int, int],
     shared: int,
@@ -244,7 +244,7 @@ class OlderEdges:
     def __init__(self, seen: Autopsy) -> None:
         self.seen = seen
         self._holders = OutputHolders(seen)
-        self._latest: dict[tuple[int, str], int] | None = None
+        self._latest: dict[tuple[int, str], int] = {}
         """The highest number of a node by the expression that made it, and by that and its operation."""
 
     def fill(self, evidence: Evidence, entry: Entry) -> None:
@@ -330,29 +330,20 @@ class OlderEdges:
         takers, makers = {n for n, _ in edges}, {m for _, m in edges}
         taking, making = self._alike(takers, makers)
         out = []
-        for f in self.seen.order:
+        for f in self.seen.order if edges else ():
             new = f.sequence >= mark
             for m in f.following if new and f.leaf is None else ():
-                old = self.seen.order[m].sequence < mark and self.seen.order[m].leaf is None
-                if (m in making and (old or f.number in taking)) or (old and f.number in takers):
-                    out.append((f.number, m))
+                if m in making or f.number in takers:
+                    old = self.seen.order[m].sequence < mark and self.seen.order[m].leaf is None
+                    if old or (m in making and f.number in taking):
+                        out.append((f.number, m))
         return out
 
     def _alike(self, takers: set[int], makers: set[int]) -> tuple[set[int], set[int]]:
         """The nodes that the same expressions made as these, and as those."""
-        order, sites = self.seen.order, self.seen.sites
-        of_takers, of_makers = ({(order[n].op, sites.of(order[n])) for n in some} for some in (takers, makers))
-        ops = {op for op, _ in of_takers | of_makers}
-        taking, making = set(), set()
-        for found in order:
-            op = found.op
-            if op in ops:
-                made = op, sites.of(found)
-                if made in of_takers:
-                    taking.add(found.number)
-                if made in of_makers:
-                    making.add(found.number)
-        return taking, making
+        kind = self.seen.made.kind
+        of_takers, of_makers = ({kind[n] for n in some} for some in (takers, makers))
+        return {n for n, k in enumerate(kind) if k in of_takers}, {n for n, k in enumerate(kind) if k in of_makers}
 
     def _fill_lingering(self, evidence: Evidence, mark: int) -> None:
         """What else is kept with an old graph: the next thing to fail once the first is mended."""
@@ -374,25 +365,24 @@ class OlderEdges:
 
     def _again(self, consumer: int, producer: int, mark: int) -> tuple[bool, bool]:
         """Whether the call that made the producer was made again since the last backward; and feeds on the producer."""
-        order, sites = self.seen.order, self.seen.sites
-        if self._latest is None:
-            latest: dict[tuple[int, str], int] = {}
-            for found in order:
-                if isinstance(found.kept, Stack):
-                    key = sites.of(found), found.op
-                    if found.sequence > latest.get(key, -1):
-                        latest[key] = found.sequence
-            for (site, _), number in list(latest.items()):
-                latest[site, ""] = max(number, latest.get((site, ""), -1))
-            self._latest = latest
-        site = sites.of(order[producer])
+        order, made = self.seen.order, self.seen.made
+        if not self._latest:
+            latest = [-1] * len(made.kinds)
+            for found, kind in zip(order, made.kind, strict=True):
+                if found.sequence > latest[kind]:
+                    latest[kind] = found.sequence
+            for (site, op, ours), number in zip(made.kinds, latest, strict=True):
+                if ours:
+                    self._latest[site, op] = number
+                    self._latest[site, ""] = max(number, self._latest.get((site, ""), -1))
+        site = made.site(producer)
         if not self._latest.get((site, ""), -1) >= mark > order[producer].sequence:
             return False, False
         remade = self._latest.get((site, order[producer].op), -1) >= mark
         seen, todo = {consumer}, [consumer]
         while todo and len(seen) < 50_000:
             n = todo.pop()
-            if order[n].sequence >= mark and sites.of(order[n]) == site and isinstance(order[n].kept, Stack):
+            if order[n].sequence >= mark and made.site(n) == site and isinstance(made.kept[n], Stack):
                 return True, True
             for m in self._above[n]:
                 if m not in seen:
@@ -452,18 +442,18 @@ class OlderEdges:
         marks = sorted({e.sequence for e in freed_by.values() if e is not None})
         place = {mark: i for i, mark in enumerate(marks)}
         own = {n: 1 << place[e.sequence] for n, e in freed_by.items() if e is not None}
+        if not marks:
+            return []
         masks = walk.gather(self.seen.order, own, self.seen.upward)
+        after = [bisect.bisect_right(marks, found.sequence) for found in self.seen.order]
         out = []
-        for found in self.seen.order:
-            if found.sequence >= walk.NO_SEQUENCE:
-                continue
-            for m in found.following:
-                if masks[m]:
-                    low = bisect.bisect_right(marks, self.seen.order[m].sequence)
-                    high = bisect.bisect_right(marks, found.sequence)
-                    # Marks with v.sequence < mark <= u.sequence, as a range of bits.
-                    if high > low and masks[m] >> low & ((1 << (high - low)) - 1):
-                        out.append((found.number, m))
+        for n, (found, high) in enumerate(zip(self.seen.order, after, strict=True)):
+            # Nothing that was made before every one of these calls has one below it.
+            for m in found.following if high and found.sequence < NO_SEQUENCE else ():
+                low = after[m]
+                # Marks with v.sequence < mark <= u.sequence, as a range of bits.
+                if high > low and masks[m] >> low & ((1 << (high - low)) - 1):
+                    out.append((n, m))
         return sorted(set(out))
 
     def _shared(self, backwards: list[Entry], entry: Entry) -> tuple[list[tuple[int, int]], dict[str, Any]]:

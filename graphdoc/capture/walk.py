@@ -14,7 +14,7 @@ from typing import Any
 from graphdoc.capture import saved
 from graphdoc.capture.facts import storage_of
 from graphdoc.capture.node_stacks import kept_in
-from graphdoc.capture.saved_contents import contents
+from graphdoc.capture.saved_contents import SHOWS, contents
 
 _VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
 _RELEASED = ("a second time", "already been freed", "after they have already")
@@ -29,23 +29,24 @@ _NOTHING: Any = ()
 """Stands for the lists of the many nodes that have nothing in them."""
 
 
-class Found:
-    """One node of the walk. ``stale`` holds (attribute, expected version, current version) of its stale tensors. What
-    is asked of a node in C++ is asked once, and kept."""
+_operations: dict[type, str] = {}
 
-    __slots__ = (
-        "_kept",
-        "_op",
-        "following",
-        "leaf",
-        "node",
-        "number",
-        "released",
-        "saves",
-        "sequence",
-        "site",
-        "stale",
-    )
+
+def op_of(node: Any) -> str:
+    """The name of a node's operation, asked once for a type that is named after it; ``CppFunction`` stands for many."""
+    cls = type(node)
+    known = _operations.get(cls)
+    if known is None:
+        known = sys.intern(str(node.name()))
+        if known == cls.__name__:
+            _operations[cls] = known
+    return known
+
+
+class Found:
+    """One node of the walk. ``stale`` holds (attribute, expected version, current version) of its stale tensors."""
+
+    __slots__ = ("following", "leaf", "node", "number", "released", "saves", "sequence", "stale")
 
     def __init__(self, number: int, node: Any, sequence: int) -> None:
         self.number = number
@@ -56,23 +57,15 @@ class Found:
         self.saves = False
         self.stale: list[tuple[str, int, int]] = _NOTHING
         self.leaf: Any = None
-        self.site = -1
-        """The number of the expression that made it, once that was asked (``graphdoc.capture.autopsy.Sites``)."""
-        self._op: str | None = None
-        self._kept: Any = _NOTHING
 
     @property
     def op(self) -> str:
-        if self._op is None:
-            self._op = sys.intern(str(self.node.name()))
-        return self._op
+        return op_of(self.node)
 
     @property
     def kept(self) -> Any:
         """See ``graphdoc.capture.node_stacks.kept_in``."""
-        if self._kept is _NOTHING:
-            self._kept = kept_in(self.node)
-        return self._kept
+        return kept_in(self.node)
 
 
 NO_SEQUENCE = 1 << 62
@@ -83,7 +76,9 @@ DEEP = 10_000
 MOST_NODES = 2_000_000
 """Nodes of one graph that are walked."""
 MOST_ASKED = 5_000
-"""Released nodes that are asked one by one."""
+"""Released nodes that are looked at one by one."""
+MOST_RAISED = 500
+"""Released nodes that are asked for what they have saved: each answers with an exception, which takes longest."""
 
 _saved_names: dict[type, tuple[str, ...]] = {}
 
@@ -142,31 +137,31 @@ def walk(roots: Iterable[Any], limit: int = MOST_NODES) -> list[Found]:
     # Of a part the engine's own order, so that what it had run before it failed is in it.
     heap: list[tuple[int, int]] | None = [] if limit < DEEP else None
 
-    def meet(node: Any) -> int:
-        number = known[node] = len(order)
-        sequence = node._sequence_nr()
-        found = Found(number, node, sequence if sequence < NO_SEQUENCE else NO_SEQUENCE)
-        order.append(found)
-        if heap is None:
-            todo.append(found)
-        else:
-            heappush(heap, (-found.sequence, number))
-        return number
-
-    for root in roots:
-        if root is not None and root not in known:
-            meet(root)
-    while (todo or heap) and len(order) < limit:
+    following: Iterable[tuple[Any, int]] = [(root, 0) for root in roots]
+    numbers: list[int] = []
+    while True:
+        for node, _ in following:
+            if node is None:
+                continue
+            number = known.get(node)
+            if number is None:
+                number = known[node] = len(order)
+                sequence = node._sequence_nr()
+                found = Found(number, node, sequence if sequence < NO_SEQUENCE else NO_SEQUENCE)
+                order.append(found)
+                if heap is None:
+                    todo.append(found)
+                else:
+                    heappush(heap, (-found.sequence, number))
+            numbers.append(number)
+        if not (todo or heap) or len(order) >= limit:
+            break
         found = order[heappop(heap)[1]] if heap else todo.pop()
         following = found.node.next_functions
-        if not following:
+        if following:
+            numbers = found.following = []
+        else:
             found.leaf = getattr(found.node, "variable", None)
-            continue
-        numbers = found.following = []
-        for node, _ in following:
-            if node is not None:
-                number = known.get(node)
-                numbers.append(meet(node) if number is None else number)
     if limit > DEEP and len(order) > DEEP:
         _keep_for_good([f.node for f in order])
     return order
@@ -184,25 +179,47 @@ def _keep_for_good(nodes: list[Any]) -> None:
 def examine_all(order: list[Found], limit: int = NO_SEQUENCE) -> int:
     """Examine every node up to the sequence number ``limit``, and return how many released ones were only inferred.
 
-    Asking a released node costs an exception. After ``MOST_ASKED`` of them the nodes below a released one are taken for
-    released too, if they are of a type that saves tensors: the call that released it went on to them.
+    Asking a released node costs an exception. After ``MOST_RAISED`` of them a node below a released one that holds
+    nothing any more is released if others of its type were. After ``MOST_ASKED`` the nodes below a released one are
+    taken for released too, if they are of a type that saves tensors: the call that released it went on to them.
     """
-    asked = 0
-    inferred = 0
+    asked = inferred = 0
     below = bytearray(len(order))
+    known: set[type] = set()
     for found in sorted(order, key=attrgetter("sequence"), reverse=True):
         if found.sequence > limit:
             continue
-        if asked >= MOST_ASKED and below[found.number]:
-            found.released = found.saves = bool(attributes(type(found.node)))
+        cls = type(found.node)
+        names = _saved_names.get(cls)
+        if names is None:
+            names = attributes(cls)
+        deep = below[found.number] and asked >= MOST_RAISED
+        if deep and asked >= MOST_ASKED:
+            found.released = found.saves = bool(names)
             inferred += found.released
-        else:
+        elif deep and cls in known and _is_empty(found.node, names):
+            found.released = found.saves = True
+            asked += 1
+        elif names or hasattr(cls, "saved_tensors"):
             examine(found)
-            asked += found.released
+            if found.released:
+                asked += 1
+                known.add(cls)
         if found.released or below[found.number]:
             for m in found.following:
                 below[m] = 1
     return inferred
+
+
+def _is_empty(node: Any, names: tuple[str, ...]) -> bool:
+    """Whether a node of a type that saves tensors has none and no hooks, as far as saved tensors can be looked into."""
+    try:
+        each = [getattr(node, f"_raw{name}") for name in names] if SHOWS else ()
+    except RuntimeError:
+        return False
+    return bool(each) and all(
+        getattr(raw, "data", node) is None and getattr(raw, "unpack_hook", node) is None for raw in each
+    )
 
 
 def examine(found: Found) -> None:

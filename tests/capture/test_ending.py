@@ -125,6 +125,16 @@ def test_a_deep_graph_is_examined_and_freed_without_overflow(tmp_path: Path) -> 
     assert seen.only.graph_size > 60_000
 
 
+def test_a_part_that_ends_before_the_failing_node_blames_no_node_in_it(tmp_path: Path) -> None:
+    """What the failing call has itself released was not released by an earlier one."""
+    source = "y = w.exp()\ny.sum().backward()\nfor _ in range(12_000):\n    y = y.tanh()\n"
+    source += "try:\n    y.sum().backward()\nexcept RuntimeError:\n    pass\n"
+    seen = run(script(tmp_path, W + source + f"import os\nos.kill(os.getpid(), {int(signal.SIGKILL)})\n"))
+    assert any("nodes were looked at" in said for said in seen.only.degraded)
+    assert not seen.only.older_edges
+    assert seen.only.extras["dead"] == 0
+
+
 def test_the_journal_is_bounded(tmp_path: Path) -> None:
     source = "for i in range(3000):\n    exec(f'(w * {i}).sum().backward()')\n" + TWICE
     evidence = run(script(tmp_path, W + source)).only

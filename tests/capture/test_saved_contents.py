@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from graphdoc.capture import saved, saved_contents
+from graphdoc.capture import saved, saved_contents, walk
 from graphdoc.capture.facts import storage_of
 
 
@@ -126,3 +126,36 @@ def test_that_hooks_were_used_is_forgotten_with_the_observation(monkeypatch: pyt
         assert saved.all_unknown()
         forget()
     assert not saved.all_unknown()
+
+
+def chain(length: int) -> torch.Tensor:
+    """Nodes that save two tensors, one, none by way of a list, a Function's, a hooked one; and one that saves nothing,
+    because only its bias is trained."""
+    w, frozen = torch.ones(2, 2, requires_grad=True), torch.ones(2, 2)
+    state = torch.zeros(2, 2)
+    for _ in range(length):
+        bias = torch.nn.functional.linear(torch.ones(2, 2), frozen, w[0])
+        state = Square.apply((state @ w).tanh() + bias * w.exp())
+        with torch.autograd.graph.save_on_cpu():
+            state = torch.cat([state, state.sigmoid()])[:2].clamp(max=0.5)
+    return state
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_what_is_seen_to_be_empty_is_what_would_answer_that_it_is_released(
+    way: None, again: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = chain(8)
+    old.sum().backward()
+    root = (chain(4) + old).sum() if again else old.sum()
+
+    def told(raised: int) -> list[tuple[str, bool]]:
+        monkeypatch.setattr(walk, "MOST_RAISED", raised)
+        order = walk.walk([root.grad_fn])
+        assert not walk.examine_all(order)
+        return [(f.op, f.released) for f in order]
+
+    asked = told(walk.MOST_ASKED)
+    assert told(2) == asked
+    assert {"AddmmBackward0", "TanhBackward0", "SquareBackward"} <= {op for op, _ in asked}
+    assert any(released for _, released in asked) and not all(released for _, released in asked)
