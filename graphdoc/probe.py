@@ -101,7 +101,8 @@ def question(evidence: Evidence) -> str:
         if sign.facts.get("all"):
             return "probe:nonfinite:0:all"
         start = 0 if evidence.seconds < WHOLE else max(sign.facts.get("good", 0) - BEFORE, 0)
-        return f"probe:nonfinite:{start}"
+        settled = sign.facts.get("settled")
+        return f"probe:nonfinite:{start}" if settled is None else f"probe:nonfinite:{settled}:only"
     if evidence.raised is None:
         return _of_one_that_went_on(evidence)
     if evidence.as_if is not None:

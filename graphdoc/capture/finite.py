@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 KIND = "nonfinite"
 """Of the sign that is left: ``facts`` has ``good``, the journal index of the last call known to be finite before it,
 ``roots`` (indices of calls whose loss was not) and ``values`` (how the program holds single numbers that are not);
-``scaler`` tells of a GradScaler that leaves out every step (``ScalerCalls.starved``); ``all`` is there where the user
-asks for the values of any operation, which only the second run sees."""
+``settled`` is the index of a call at which a GradScaler had found its scale, where it looked for one; ``scaler`` tells
+of a GradScaler that leaves out every step (``ScalerCalls.starved``); ``all`` is there where the user asks for the
+values of any operation, which only the second run sees."""
 LIMIT = 1e300
 REMEMBERED = 400
 """The latest backward calls whose loss was not finite; as many as the journal keeps of all."""
@@ -54,6 +55,10 @@ class FiniteWatch:
         self._due = 0.0
         self.first = -1
         """Journal index of the first backward call whose loss was not finite."""
+        self.settled = False
+        """Whether a GradScaler has found its scale: what overflowed before was its way to it."""
+        self.before = -1
+        """Journal index of the call before ``good``."""
         self.good = -1
         """Journal index of the latest before it that was looked at and finite."""
         self.bad: deque[int] = deque(maxlen=REMEMBERED)
@@ -82,8 +87,10 @@ class FiniteWatch:
         except Exception:
             return  # without memory of its own: fake, sparse, wrapped by torch.func
         if -LIMIT < value < LIMIT:
+            if self.first >= 0 and self._witness.scaled():
+                self.first, self.settled = -1, True
             if self.first < 0:
-                self.good = index
+                self.before, self.good = self.good, index
             return
         if self.first < 0:
             self.first = index
@@ -139,6 +146,8 @@ class FiniteWatch:
         facts: dict[str, Any] = {"good": self.good, "values": values, "roots": roots, "calls": len(self.bad)}
         if self.wanted:
             facts["all"] = True
+        if self.settled:
+            facts["settled"] = max(self.before, 0)
         starved = self._witness.starved()
         if starved is not None:
             facts["scaler"] = {**starved, "stack": user_stack(starved["stack"], self._witness.cwd)}

@@ -326,7 +326,7 @@ class Clearing:
         sign = Sign("cleared-early", frames_of(followed.thrown, cwd), backward, optimizer=seen.id)
         sign.parameters = audit.named(map(id, every))
         sign.event, sign.count = followed.backward[0], ENOUGH
-        if followed.idle:  # the first step of all came before any backward call
+        if followed.idle and not followed.own:  # the first step of all came before any backward call
             step = audit.journal.latest("step", seen.id)
             sign.facts = {"first": [vars(f) for f in frames_of(step.raw, cwd)] if step is not None else []}
         self._found.append(sign)
