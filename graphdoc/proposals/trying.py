@@ -105,7 +105,7 @@ def try_out(
     if kept.seconds >= trying.seconds:
         _leave(
             waiting,
-            f"not reached: the run failed after {kept.seconds:.0f} s, and trials may take {trying.seconds:.0f} s "
+            f"not reached: the run took {kept.seconds:.0f} s, and trials may take {trying.seconds:.0f} s "
             "(--verify-time)",
         )
         return further

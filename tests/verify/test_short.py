@@ -117,7 +117,7 @@ def test_a_failure_that_came_late_is_not_run_up_to(tmp_path: Path) -> None:
     try_out(late, evidence, tried, Trying(announce=said.append))
     assert said == [] and one.fix.verified is None
     assert one.fix.verification["summary"] == (
-        "not tried: not reached: the run failed after 1200 s, and trials may take 60 s (--verify-time)"
+        "not tried: not reached: the run took 1200 s, and trials may take 60 s (--verify-time)"
     )
 
 
