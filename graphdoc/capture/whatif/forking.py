@@ -152,6 +152,7 @@ class Forking:
         signal.set_wakeup_fd(-1)
         self._witness.pid = -1  # nothing is told at its end
         self._witness.out = os.devnull  # and nothing before: no file lies below it
+        self._witness.step_count = None
         sys.addaudithook(self._audited)
 
         def refuse(*_: Any) -> None:
