@@ -12,14 +12,9 @@ from functools import cache
 _NAME = "torch-graphdoc"
 
 
-def anchor(code: str, slug: str) -> str:
-    """The anchor that Markdown viewers give a page's heading, ``CODE `slug```."""
-    return f"{code}-{slug}".lower()
-
-
-def page_address(code: str, slug: str) -> str:
+def page_address(code: str) -> str:
     """The address of a cause's page; empty where this installation knows none."""
-    return f"{_pages()}#{anchor(code, slug)}" if _pages() else ""
+    return _pages().format(code=code)
 
 
 @cache
@@ -32,15 +27,17 @@ def _pages() -> str:
         return ""
     named = [value.split(", ", 1) for value in ours.metadata.get_all("Project-URL") or ()]
     site = next((url for label, url in named if label == "Documentation"), "")
-    return f"{site.rstrip('/')}/causes.html" if site else pages_of(ours.read_text("direct_url.json") or "{}")
+    return f"{site.rstrip('/')}/causes/{{code}}.html" if site else pages_of(ours.read_text("direct_url.json") or "{}")
 
 
 def pages_of(direct_url: str) -> str:
-    """The page of the causes in the repository that pip's ``direct_url.json`` names, at the very commit."""
+    """The pages of the causes in the repository that pip's ``direct_url.json`` names, at that commit; ``{code}`` in it
+    stands for the code of one."""
     try:
         origin = json.loads(direct_url)
         url, commit = origin["url"], origin["vcs_info"]["commit_id"]
     except (ValueError, KeyError, TypeError):
         return ""
     public = isinstance(url, str) and url.startswith("https://") and "@" not in url
-    return f"{url.removesuffix('/').removesuffix('.git')}/blob/{commit}/docs/causes.md" if public else ""
+    root = f"{url}".removesuffix("/").removesuffix(".git").replace("{", "{{").replace("}", "}}")
+    return f"{root}/blob/{commit}/docs/causes/{{code}}.md" if public else ""

@@ -142,7 +142,7 @@ class Diagnosis:
     remedies: tuple[Remedy, ...] = field(default=(), compare=False, repr=False)
 
     def to_json(self) -> dict[str, Any]:
-        page = page_address(self.code, self.cause)
+        page = page_address(self.code)
         return {
             "code": self.code,
             "cause": self.cause,

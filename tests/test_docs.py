@@ -15,7 +15,7 @@ from markdown_it import MarkdownIt
 from graphdoc.causes import all_causes
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 

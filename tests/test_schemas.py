@@ -15,7 +15,7 @@ import pytest
 from commands import graphdoc
 
 from graphdoc import model
-from graphdoc.address import anchor, pages_of
+from graphdoc.address import pages_of
 from graphdoc.cli.settings import _CHOICES, _KINDS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -86,7 +86,7 @@ def test_settings_are_those_of_the_schema() -> None:
 
 def test_the_address_of_a_page_is_that_of_the_installed_commit(tmp_path: Path) -> None:
     origin = {"url": "https://host.example/team/graphdoc.git", "vcs_info": {"vcs": "git", "commit_id": "abc123"}}
-    assert pages_of(json.dumps(origin)) == "https://host.example/team/graphdoc/blob/abc123/docs/causes.md"
+    assert pages_of(json.dumps(origin)) == "https://host.example/team/graphdoc/blob/abc123/docs/causes/{code}.md"
     assert not pages_of('{"url": "file:///home/someone/graphdoc", "dir_info": {"editable": true}}')
     secret = {**origin, "url": "https://name:token@host.example/team/graphdoc.git"}
     assert not pages_of(json.dumps(secret))
@@ -104,6 +104,6 @@ print(render(report, "json"), render(report, "sarif"))
     words = [sys.executable, "-c", code]
     env = {**os.environ, "PYTHONPATH": str(tmp_path)}
     said = subprocess.run(words, capture_output=True, text=True, check=True, timeout=120, env=env).stdout
-    address = "https://host.example/team/graphdoc/blob/abc123/docs/causes.md#gd101-carried-state"
+    address = "https://host.example/team/graphdoc/blob/abc123/docs/causes/GD101.md"
     assert f'"page": "{address}"' in said and f'"helpUri": "{address}"' in said
-    assert f"(#{anchor('GD101', 'carried-state')})" in (ROOT / "docs/causes.md").read_text()
+    assert (ROOT / "docs/causes/GD101.md").exists()

@@ -1,11 +1,10 @@
-"""The catalogue of all causes as rows, as JSON data and as the Markdown page docs/causes.md."""
+"""The catalogue of all causes as rows, as JSON data and as Markdown: docs/causes.md and docs/causes/."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from graphdoc.address import anchor
 from graphdoc.causes.base import Entry
 from graphdoc.causes.links import link
 
@@ -26,8 +25,8 @@ _WHY = {"GD6": "Why it is not finite", "GD7": "Why PyTorch says nothing"}
 _HEAD = """\
 # The causes
 
-Every way of failing that graphdoc knows, with what happened, why, and what to write instead.
-`graphdoc explain CODE` shows one of these pages; `graphdoc causes` lists them.
+Every way of failing that graphdoc knows. The page of each says what happened, why, and what to write instead;
+`graphdoc explain CODE` shows it in a terminal.
 
 <!-- Made from graphdoc/causes/*/*.py by GRAPHDOC_BLESS=1 pytest tests/causes/test_catalogue.py -->
 """
@@ -58,41 +57,40 @@ def as_json(causes: Iterable[Entry]) -> list[dict[str, Any]]:
     ]
 
 
-def page_as_markdown(cause: Entry, level: int = 1) -> str:
-    """The page of one cause; ``level`` is the depth of its heading."""
-    page, mark, sub = cause.page, "#" * level, "#" * (level + 1)
+def page_as_markdown(cause: Entry) -> str:
+    """The page of one cause."""
+    page = cause.page
     parts = [
-        f"{mark} {cause.code} `{cause.slug}`",
+        f"# {cause.code} `{cause.slug}`",
         f"**{cause.title}**",
-        f"{sub} What happened",
+        "## What happened",
         page.what_happened.strip(),
-        f"{sub} {_WHY.get(cause.code[:3], 'Why PyTorch refuses')}",
+        f"## {_WHY.get(cause.code[:3], 'Why PyTorch refuses')}",
         page.why.strip(),
-        f"{sub} Example",
+        "## Example",
         f"```python\n{page.example.strip()}\n```",
-        f"{sub} Use instead",
+        "## Use instead",
         f"```python\n{page.use_instead.strip()}\n```",
-        f"{sub} Fix safety",
+        "## Fix safety",
         page.fix_safety.strip(),
-        f"{sub} When it is not this",
+        "## When it is not this",
         page.not_this.strip(),
     ]
     if page.references:
-        parts += [f"{sub} References", "\n".join(f"- [{title}]({url})" for title, url in map(link, page.references))]
+        parts += ["## References", "\n".join(f"- [{title}]({url})" for title, url in map(link, page.references))]
     return "\n\n".join(parts) + "\n"
 
 
 def as_markdown(causes: Iterable[Entry]) -> str:
-    """The whole catalogue as one Markdown document: a table of contents in groups, then every page."""
+    """The table of contents, in groups; each row leads to a page."""
     every = list(causes)
     parts = [_HEAD]
     for heading in dict.fromkeys(group(c) for c in every):
         table = [f"## {heading}\n", "| code | cause | in one line |", "|---|---|---|"]
         table += [
-            f"| [{c.code}](#{anchor(c.code, c.slug)}) | `{c.slug}` | {c.title.replace('|', chr(92) + '|')} |"
+            f"| [{c.code}](causes/{c.code}.md) | `{c.slug}` | {c.title.replace('|', chr(92) + '|')} |"
             for c in every
             if group(c) == heading
         ]
         parts.append("\n".join(table) + "\n")
-    parts += [page_as_markdown(c, level=2) for c in every]
     return "\n".join(parts)

@@ -76,7 +76,7 @@ def _rule(diagnosis: Diagnosis) -> dict[str, Any]:
             f"{page.what_happened.strip()}\n\n{page.why.strip()}\n\n```python\n{page.example.strip()}\n```\n\n"
             f"Use instead:\n\n```python\n{page.use_instead.strip()}\n```\n\n{page.fix_safety.strip()}\n"
         )
-    address = page_address(diagnosis.code, diagnosis.cause)
+    address = page_address(diagnosis.code)
     return {
         "id": diagnosis.code,
         "name": "".join(word.capitalize() for word in diagnosis.cause.split("-")),
