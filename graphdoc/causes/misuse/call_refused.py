@@ -20,7 +20,7 @@ PAGE = Page(
 A call asked for something that autograd, torch.func, torch.compile, an optimizer or a distributed wrapper does not
 do. The message belongs to this one fault, and the place is the innermost line of your own code.
 
-[docs/messages.md](messages.md) has all of these messages, with what to do about each, and beside them those that are
+[docs/messages.md](../messages.md) has all of these messages, with what to do about each, and beside them those that are
 PyTorch's own affair.""",
     why="""\
 Each of these checks protects a gradient: from being wrong, from being lost, or from a graph that cannot be built.""",
