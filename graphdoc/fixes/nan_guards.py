@@ -11,7 +11,7 @@ from graphdoc.source.layout import is_compound
 from graphdoc.source.module import Source, each
 from graphdoc.source.paths import key, last_word
 from graphdoc.source.places import Edit
-from graphdoc.source.scopes import fresh_name, imported_as, is_torchs, stands_for, torch_name
+from graphdoc.source.scopes import fresh_name, is_torchs, stands_for, torch_name
 
 
 @kind("guard_operand", keeps_finite=True)
@@ -66,8 +66,8 @@ def where_twice(sources: Sources, args: Args) -> list[Edit]:
         condition = where.args[0]
         if any(isinstance(n, ast.Call) and ast.dump(n) == ast.dump(where) for n in ast.walk(operand)):
             raise CannotFix("the branch has a choice of its own")
-        torch = imported_as(source, "torch", node) or "torch"
-        template = f"{torch}.where({'{condition}' if taken else '~{condition}'}, {{operand}}, {branch['safe']})"
+        chosen = f"{'{condition}' if taken else '~{condition}'}, {{operand}}, {branch['safe']}"
+        template = f"{ast.unparse(where.func)}({chosen})"
         new = write(source, operand, template, condition=condition, operand=operand)
         if not any(new.at and e.at and (e.at.holds(new.at) or new.at.holds(e.at)) for e in edits if e.file == new.file):
             edits.append(new)
@@ -94,8 +94,7 @@ def _by_input(sources: Sources, branches: list[Args]) -> list[Edit]:
             return []
         name = ast.unparse(condition.left)
         chosen = (f"{name}, {safe}", f"{safe}, {name}")[not taken]
-        torch = imported_as(source, "torch", node) or "torch"
-        value = f"{torch}.where({source.segment(condition)}, {chosen})"
+        value = f"{ast.unparse(where.func)}({source.segment(condition)}, {chosen})"
         own = _own_name(name, argument, value, regions)
         line = f"{own} = {value}"
         if any(line != other and _overlap(region, r) for other, r in regions.items()):
