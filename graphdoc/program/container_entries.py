@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from graphdoc.evidence import Frame, Holder, Node, Raised, SourceTexts, Step
-from graphdoc.program.bindings import every_node, everywhere, frame_of, function_around, function_at, scope_at, tree
+from graphdoc.program.bindings import every_node, everywhere, frame_of, function_at, scope_at, tree
 from graphdoc.source.module import each, walked
 from graphdoc.source.paths import bare_call, covers, is_name, last_word, targets_of, without_subscripts
 
@@ -116,8 +116,7 @@ def handed_over(
                     fillers.setdefault(m.name, []).extend((m, s) for s in puts)
     found: list[tuple[Frame, ast.stmt, ast.Call, ast.FunctionDef, ast.stmt]] = []
     for frame in frames:
-        root = tree(sources, frame.file)
-        scope: ast.AST | None = (function_around(root, frame.line) or root) if root is not None else None
+        scope = scope_at(sources, frame)
         for s in statements(scope) if scope is not None else ():
             call = bare_call(s)
             if call is not None and len(ways := fillers.get(last_word(call.func), [])) == 1:

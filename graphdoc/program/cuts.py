@@ -168,14 +168,11 @@ _WRAPPERS = {"Variable", "Parameter", "tensor", "as_tensor"}
 
 def cover_ups(sources: SourceTexts, as_if: Sign | None) -> list[Frame]:
     """The statements that make the loss of the backward call of ``evidence.as_if`` a tensor that requires gradients."""
-    sign = as_if
-    frame = innermost_user(sign.stack) if sign is not None else None
-    root = bindings.tree(sources, frame.file) if frame is not None else None
-    call = bindings.call_at(sources, frame)
-    if frame is None or root is None or call is None or not isinstance(call.func, ast.Attribute):
+    frame = innermost_user(as_if.stack) if as_if is not None else None
+    scope, call = bindings.scope_at(sources, frame), bindings.call_at(sources, frame)
+    if frame is None or scope is None or call is None or not isinstance(call.func, ast.Attribute):
         return []
     name = bindings.text_of(call.func.value)
-    scope = bindings.function_around(root, frame.line) or root
     found = [n for n in own_nodes(scope) if isinstance(n, ast.stmt) and _hides(n, name)]
     return [bindings.frame_of(sources, frame.file, n) for n in found if n.lineno < frame.line]
 

@@ -235,14 +235,10 @@ def frozen_behind(sources: SourceTexts, at: Frame, name: str) -> bool:
 
     What is frozen so soon was never to learn: a write before it fills a table.
     """
-    root = bindings.tree(sources, at.file)
-    if root is None or not name:
+    scope = bindings.scope_at(sources, at)
+    if scope is None or not name:
         return False
-    later = [
-        n
-        for n in own_nodes(bindings.function_around(root, at.line) or root)
-        if isinstance(n, ast.stmt) and n.lineno > at.line
-    ]
+    later = [n for n in own_nodes(scope) if isinstance(n, ast.stmt) and n.lineno > at.line]
     return any(_frozen(n) == name for n in later)
 
 
@@ -251,15 +247,15 @@ def parameter_behind(sources: SourceTexts, at: Frame, name: str) -> bool:
 
     A parameter is a leaf of its own, to which no gradient of the write can come: what is written are its numbers.
     """
-    root = bindings.tree(sources, at.file)
-    if root is None or not name:
+    scope = bindings.scope_at(sources, at)
+    if scope is None or not name:
         return False
     return any(
         isinstance(n, ast.Call)
         and n.lineno > at.line
         and last_word(n.func) == "Parameter"
         and any(bindings.text_of(part) == name for a in _given(n) for part in each(a, ast.expr))
-        for n in own_nodes(bindings.function_around(root, at.line) or root)
+        for n in own_nodes(scope)
     )
 
 

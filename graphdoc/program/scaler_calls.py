@@ -104,22 +104,18 @@ def ways_out(sources: SourceTexts, found: Refused) -> tuple[list[Frame], Frame |
 
     Empty where the two do not stand in one function, the update behind the call and in the same loop.
     """
-    root = bindings.tree(sources, found.now.file)
-    update = _update_statement(sources, found, root) if root is not None else None
-    if root is None or update is None:
+    scope, update = scope_at(sources, found.now), _update_statement(sources, found)
+    if scope is None or update is None:
         return [], None
-    scope = bindings.function_around(root, found.now.line) or root
-    inside = [n for n in own_nodes(scope) if isinstance(n, Loop) and covers(n, found.now.line)]
-    loop = max(inside, key=lambda n: n.lineno, default=None)
+    loop = _innermost_loop(scope, found.now.line)
     if not found.now.line < update.lineno or (loop is not None and not covers(loop, update.lineno)):
         return [], None
-    body = own_nodes(scope)
-    exits = [n for n in body if isinstance(n, ast.Continue | ast.Break | ast.Return)]
+    exits = [n for n in own_nodes(scope) if isinstance(n, ast.Continue | ast.Break | ast.Return)]
     leaving = [
         n
         for n in exits
         if found.now.line < n.lineno < update.lineno
-        and (isinstance(n, ast.Return) or _innermost_loop(scope, n) is loop)
+        and (isinstance(n, ast.Return) or _innermost_loop(scope, n.lineno) is loop)
         and not _made_before(scope, n, update)
     ]
     leaving.sort(key=lambda n: n.lineno)
@@ -131,9 +127,8 @@ def ways_out(sources: SourceTexts, found: Refused) -> tuple[list[Frame], Frame |
 
 def condition(sources: SourceTexts, found: Refused) -> Frame | None:
     """The test of the ``if`` under which ``update`` stands and the refused call does not."""
-    root = bindings.tree(sources, found.now.file)
-    update = _update_statement(sources, found, root) if root is not None else None
-    if root is None or update is None:
+    root, update = bindings.tree(sources, found.now.file), _update_statement(sources, found)
+    if update is None:
         return None
     around = [n for n in each(root, ast.If) if covers(n, update.lineno) and not covers(n, found.now.line)]
     inner = max(around, key=lambda n: n.lineno, default=None)
@@ -145,9 +140,8 @@ def under_condition(sources: SourceTexts, found: Refused) -> tuple[Frame, Frame,
     behind the ``if`` as well: more of the ``if`` than its one body calls the scaler behind it, or the ``if`` has an
     ``else``.
     """
-    root = bindings.tree(sources, found.now.file)
-    update = _update_statement(sources, found, root) if root is not None else None
-    if root is None or update is None:
+    root, update = bindings.tree(sources, found.now.file), _update_statement(sources, found)
+    if update is None:
         return None
     owner = next((n for n in each(root, ast.If) if update in n.body), None)
     if owner is None or owner.orelse or covers(owner, found.now.line) or len(owner.body) < 2:
@@ -161,12 +155,12 @@ def under_condition(sources: SourceTexts, found: Refused) -> tuple[Frame, Frame,
     return bindings.frame_of(sources, file, update, function), bindings.frame_of(sources, file, owner, function), text
 
 
-def _update_statement(sources: SourceTexts, found: Refused, root: ast.Module) -> ast.Expr | None:
+def _update_statement(sources: SourceTexts, found: Refused) -> ast.Expr | None:
     """The ``update()`` that the run made last; where it made none, the only one in the refused call's function."""
-    scope = bindings.function_around(root, found.now.line) or root
+    scope = scope_at(sources, found.now)
     every = [
         n
-        for n in own_nodes(scope)
+        for n in (own_nodes(scope) if scope is not None else ())
         if isinstance(n, ast.Expr)
         and isinstance(n.value, ast.Call)
         and isinstance(n.value.func, ast.Attribute)
@@ -180,8 +174,8 @@ def _update_statement(sources: SourceTexts, found: Refused, root: ast.Module) ->
     return own[0] if len(own) == 1 else None
 
 
-def _innermost_loop(scope: ast.AST, node: ast.stmt) -> ast.stmt | None:
-    loops = [n for n in own_nodes(scope) if isinstance(n, Loop) and covers(n, node.lineno)]
+def _innermost_loop(scope: ast.AST, line: int) -> ast.stmt | None:
+    loops = [n for n in own_nodes(scope) if isinstance(n, Loop) and covers(n, line)]
     return max(loops, key=lambda n: n.lineno, default=None)
 
 
