@@ -322,6 +322,11 @@ class Program:
         """The exception that ended the run, or None."""
         return self.evidence.raised
 
+    @property
+    def raised_stack(self) -> list[Frame]:
+        """The frames through which that exception went; none where there was no exception."""
+        return self.raised.stack if self.raised is not None else []
+
     @cached_property
     def messages(self) -> tuple[Match, ...]:
         """The known messages in the exception, then those of the exceptions behind it."""
@@ -333,7 +338,7 @@ class Program:
 
     def raised_in(self, file: str) -> bool:
         """Whether the exception went through a file whose path has this in it."""
-        return any(file in f.file.replace("\\", "/") for f in (self.raised.stack if self.raised is not None else []))
+        return any(file in f.file.replace("\\", "/") for f in self.raised_stack)
 
     def field(self, name: str, *ids: str) -> str:
         """A named field of the first of these messages that has it; empty where none does."""
@@ -358,14 +363,12 @@ class Program:
     @property
     def raised_in_forward(self) -> bool:
         """Whether a module was computing its output when the exception was raised."""
-        frames = self.evidence.raised.stack if self.evidence.raised is not None else []
-        return any(_of_module(f) for f in frames)
+        return any(_of_module(f) for f in self.raised_stack)
 
     @property
     def raised_in_module(self) -> bool:
         """Whether ``nn.Module`` itself raised it, for one of the tensors that the module holds."""
-        frames = self.evidence.raised.stack if self.evidence.raised is not None else []
-        return bool(frames) and _of_module(frames[-1])
+        return any(_of_module(f) for f in self.raised_stack[-1:])
 
     def raised_span(self, label: str) -> tuple[Span, ...]:
         """Where the exception was noticed, as a span with role ``failed``; empty where there is no traceback."""

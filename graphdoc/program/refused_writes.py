@@ -313,7 +313,7 @@ def refused_write(program: Program, *messages: str) -> RefusedWrite | None:
     if program.evidence.from_text or frame is None or not frame.column or said is None:
         return None
     visible = is_statement(program.sources, frame)
-    stack = program.raised.stack if program.raised is not None else []
+    stack = program.raised_stack
     built = [] if visible else builders(program.sources, frame, stack)
     target = target_of(program.sources, program.raised, frame) if visible or _of_one_module(stack) else Target()
     entry = entry_written(program.sources, frame) if target.path else ""

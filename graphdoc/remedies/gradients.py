@@ -524,7 +524,7 @@ def _cleared_to_zeros(unset: Unset) -> tuple[Remedy, ...]:
 def _read_first(program: Program, unset: Unset) -> tuple[Remedy, ...]:
     """Clear behind what reads the gradient, where both stand in one function."""
     clear = innermost_user(unset.clear.stack) if unset.clear is not None else None
-    reader = in_function(program.raised.stack if program.raised else [], clear) if clear is not None else None
+    reader = in_function(program.raised_stack, clear) if clear is not None else None
     if clear is None or reader is None:
         return ()
     at = _beside(program.sources, clear, reader)

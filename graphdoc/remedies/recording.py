@@ -254,7 +254,7 @@ def told_under_way(program: Program) -> Finding | None:
 
 def _in_backward(program: Program) -> Frame | None:
     """The user's line in a Function's backward that the failing call was made from, where recording is off in it."""
-    stack = program.raised.stack if program.raised is not None else []
+    stack = program.raised_stack
     runs = [i for i, f in enumerate(stack) if runs_backward(f)]
     if not runs or recording_was_on(program.evidence.extras):
         return None
@@ -545,9 +545,8 @@ def _own(sources: SourceTexts, stack: Sequence[Frame]) -> list[Frame]:
 def _trained_paths(program: Program, cut: Cut) -> list[list[Frame]]:
     """The calls that have to be recorded: those to the failing backward, to the cut, and to what is trained by it."""
     owned = {name for o in program.optimizers for name in o.parameters}
-    raised = program.raised.stack if program.raised else []
     more = [c.stack for c in program.cuts if owned & set(c.behind)]
-    return [_own(program.sources, stack) for stack in (raised, cut.stack, *more)]
+    return [_own(program.sources, stack) for stack in (program.raised_stack, cut.stack, *more)]
 
 
 def _computes(stacks: Iterable[Sequence[Frame]], file: str, parts: Sequence[ast.stmt]) -> bool:
