@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from graphdoc.evidence import Event, Evidence, Frame, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
@@ -216,10 +216,10 @@ class Coupling:
     failing loss reaches otherwise.
     """
 
-    late: list[OlderEdge] = field(default_factory=list)
-    early: list[OlderEdge] = field(default_factory=list)
-    places: list[tuple[Frame, str]] = field(default_factory=list)
-    own: set[int] = field(default_factory=set)
+    late: list[OlderEdge]
+    early: list[OlderEdge]
+    places: list[Target]
+    own: set[int]
 
 
 def one_way(evidence: Evidence, owners: Owners, failing: Event | None, freeing: Event | None) -> Coupling | None:
@@ -239,9 +239,9 @@ def one_way(evidence: Evidence, owners: Owners, failing: Event | None, freeing: 
         early, its = _as_target(evidence.sources, evidence.nodes, owners, evidence.earlier_edges, rest)
     if own & its or not (late or early):
         return None
-    found = Coupling([c for c, _ in late], [c for c, _ in early], [p for _, p in (*late, *early)], own)
-    found.own = own or owners.holding({n for c in dead if c not in found.late for n in c.behind})
-    return found
+    meant = [c for c, _ in late]
+    own = own or owners.holding({n for c in dead if c not in meant for n in c.behind})
+    return Coupling(meant, [c for c, _ in early], [p for _, p in (*late, *early)], own)
 
 
 def _as_target(
@@ -277,7 +277,7 @@ def is_fitted(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> bool
     return found is not None and not found[2]
 
 
-def _target_of(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tuple[Frame, str] | None:
+def _target_of(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> Target | None:
     """The expression given as the target of a loss through which the value is taken in, and the name of that loss."""
     found = _argument_of(sources, nodes, carry)
     return found[:2] if found is not None and found[2] else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from graphdoc.evidence import Sign, SourceTexts
 from graphdoc.program import bindings
@@ -13,10 +12,6 @@ from graphdoc.program.library_calls import reentrant_calls
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.module import each, walked
 from graphdoc.source.paths import is_name, last_word, without_subscripts
-
-if TYPE_CHECKING:
-    pass
-
 
 _ENDS = ("detach", "detach_", "no_grad", "item", "tolist", "numpy")
 _NUMBERS = ("item", "tolist")

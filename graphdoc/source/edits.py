@@ -168,13 +168,11 @@ def instead(source: Source, statement: ast.stmt, texts: Sequence[Text]) -> list[
     return [Edit(source.file, spot(source, statement), Instead(tuple(texts)))]
 
 
-def written_out(source: Source, statement: ast.AugAssign, value: Piece | None = None) -> list[Edit]:
-    """``x += y`` as ``x = x + y``; ``value`` stands for the ``x`` that is read."""
+def written_out(source: Source, statement: ast.AugAssign) -> list[Edit]:
+    """``x += y`` as ``x = x + y``."""
     template = f"{{target}} = {{old}} {SYMBOLS[type(statement.op)]} {{new}}"
     target = statement.target
-    return instead(
-        source, statement, [written(source, template, target=target, old=value or target, new=statement.value)]
-    )
+    return instead(source, statement, [written(source, template, target=target, old=target, new=statement.value)])
 
 
 def bound(source: Source, statement: ast.stmt, name: Piece) -> list[Edit]:

@@ -41,7 +41,7 @@ def operand_of(source: Source, node: ast.expr, operation: str = "") -> ast.expr 
         return None
     function = node.func
     receiver = function.value if isinstance(function, ast.Attribute) else None
-    method = receiver is not None and not is_module(source, receiver) and not _is_self(receiver)
+    method = receiver is not None and not is_module(source, receiver) and not is_name(receiver, "self")
     if operation in _LATER:
         own = name_of(node) in _LATER
         if not own and operation not in ("xlogy", "xlog1py"):
@@ -62,11 +62,6 @@ def name_of(node: ast.expr | None) -> str:
     function = node.func if isinstance(node, ast.Call) else None
     name = function.attr if isinstance(function, ast.Attribute) else ""
     return (function.id if isinstance(function, ast.Name) else name).strip("_")
-
-
-def _is_self(node: ast.expr) -> bool:
-    """Whether a call ``self.loss(x)`` is one of the object's own: its receiver is no tensor."""
-    return is_name(node, "self")
 
 
 # What is a tensor in one case only: ``max(0, x)``, ``x if c else 0``, an attribute of what may be None.

@@ -127,10 +127,10 @@ def is_read_later(source: Source, at: ast.stmt, name: str, within: ast.AST | Non
 def _next_use(statements: list[ast.stmt], name: str, apart: Collection[ast.AST] = ()) -> bool | None:
     """Whether the first statement that uses a name reads it, or binds it anew; None where none of them uses it."""
     for s in statements:
-        binds = any(is_name(t, name) for t in targets_of(s))
-        if reads(s.iter if binds and isinstance(s, ast.For | ast.AsyncFor) else s, name, apart):
+        bound = any(is_name(t, name) for t in targets_of(s))
+        if reads(s.iter if bound and isinstance(s, ast.For | ast.AsyncFor) else s, name, apart):
             return True
-        if binds and isinstance(s, ast.Assign | ast.AnnAssign | ast.With | ast.AsyncWith):
+        if bound and isinstance(s, ast.Assign | ast.AnnAssign | ast.With | ast.AsyncWith):
             return False
     return None
 
