@@ -79,7 +79,7 @@ def _failing_line(traceback: str) -> str:
     return places[-1].strip() if places else ""
 
 
-# Programs that sit between two causes: what is told, the line, and the first fix with which the program runs.
+# Programs that sit between two causes: what is told, the line, and the first fix with which the program runs (if any).
 BETWEEN: dict[str, tuple[str, str, str, str]] = {
     "advantage-behind-a-kept-graph": (
         "retain-graph-cover-up",

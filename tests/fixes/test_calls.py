@@ -75,6 +75,12 @@ FIXED = [
         "import torch as th\nx_inside = th.where(x > 2, x, 4.0)\ny = th.where(x > 2, (x_inside - 1).log(), z)\n",
     ),
     (
+        "where_twice",
+        "from torch import where\ny = where(m, «x.log()», z)\n",
+        {"branches": [{"place": "@0", "safe": "1.0"}]},
+        "from torch import where\ny = where(m, where(m, x, 1.0).log(), z)\n",
+    ),
+    (
         "log_sum_exp",
         "import torch as th\ny = th.log(th.sum(«th.exp(x)», 1))\n",
         {},
