@@ -224,11 +224,9 @@ class DeadEnds:
             self._terms[place] = self._terms.get(place, 0) + 1
             if self._terms[place] == ENOUGH:
                 audit.snapshot()
-                cwd = audit.witness.cwd
-                sign = self._sign = Sign("zero-derivative", frames_of(kept, cwd), event=noted[0], count=ENOUGH)
-                sign.other = frames_of(event_stacks.stack_of_seen(noted[3]), cwd)
-                sign.facts = {"op": type(order[found[0]].node).__name__, "term": True}
-                sign.parameters = audit.named(mine)
+                sign = self._sign = sign_at(audit, "zero-derivative", order[found[0]].node, kept, noted)
+                sign.facts["term"] = True
+                sign.parameters, sign.count = audit.named(mine), ENOUGH
                 self._found.append(sign)
                 audit.tell_early()
                 return
@@ -247,13 +245,11 @@ class DeadEnds:
         if not isinstance(kept, stacks.Stack):
             return
         inner = dead[nearest]
-        cwd = self._audit.witness.cwd
         kept_inner = node_stacks.kept_in(inner) if inner is not True else None
-        self._sign = Sign("zero-derivative" if inner is True else "cancelled", frames_of(kept, cwd))
-        self._sign.other = frames_of(event_stacks.stack_of_seen(noted[3]), cwd)
-        self._sign.event = noted[0]
-        place = frames_of(kept_inner, cwd) if isinstance(kept_inner, stacks.Stack) else []
-        self._sign.facts = {"op": type(order[nearest].node).__name__, "inner": [vars(f) for f in place if f.user][-1:]}
+        kind = "zero-derivative" if inner is True else "cancelled"
+        self._sign = sign_at(self._audit, kind, order[nearest].node, kept, noted)
+        place = frames_of(kept_inner, self._audit.witness.cwd) if isinstance(kept_inner, stacks.Stack) else []
+        self._sign.facts["inner"] = [vars(f) for f in place if f.user][-1:]
         if nearest in constant:
             self._sign.facts["single"] = constant[nearest].dim
             self._rounds = type(order[nearest].node).__name__ not in _SHARES
@@ -269,12 +265,10 @@ class DeadEnds:
             if not isinstance(kept, stacks.Stack) or not isinstance(scale, stacks.Stack):
                 continue
             if first is None:
-                cwd = self._audit.witness.cwd
                 first = kept
-                self._sign = Sign("scale-alone", frames_of(kept, cwd), event=noted[0])
-                self._sign.other = frames_of(event_stacks.stack_of_seen(noted[3]), cwd)
-                at = [vars(f) for f in frames_of(scale, cwd) if f.user][-1:]
-                self._sign.facts = {"op": type(order[flat.stop].node).__name__, "scale": at}
+                self._sign = sign_at(self._audit, "scale-alone", order[flat.stop].node, kept, noted)
+                at = frames_of(scale, self._audit.witness.cwd)
+                self._sign.facts["scale"] = [vars(f) for f in at if f.user][-1:]
             if site_of(kept) == site_of(first):
                 leaf = order[number].leaf
                 self._refs[id(leaf)] = Ref(leaf)
@@ -325,6 +319,14 @@ class DeadEnds:
 
     def signs(self) -> list[Sign]:
         return self._found
+
+
+def sign_at(audit: Audit, kind: str, node: Any, kept: stacks.Stack, noted: Noted) -> Sign:
+    """A sign of the operation that has made this node, as a backward call meets it."""
+    cwd = audit.witness.cwd
+    sign = Sign(kind, frames_of(kept, cwd), event=noted[0], facts={"op": type(node).__name__})
+    sign.other = frames_of(event_stacks.stack_of_seen(noted[3]), cwd)
+    return sign
 
 
 def dominating(order: list[Found], dead: Collection[int], kind: type) -> tuple[int, list[Any]] | None:

@@ -6,7 +6,7 @@ from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import event_stacks, node_stacks, saved, stacks, walk
-from graphdoc.capture.audit.deadends import MOST_NODES, dominating
+from graphdoc.capture.audit.deadends import MOST_NODES, dominating, sign_at
 from graphdoc.capture.facts import grad_fn_of, parameters_of
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.living import Ref
@@ -68,16 +68,18 @@ class Flattened:
             order = walk.walk([grad_fn_of(t) for t in outputs if hasattr(t, "grad_fn")], MOST_NODES)
             flat = {f.number: side for f in order if (side := _outside(f.node))}
             found = dominating(order, flat, audit.torch.nn.Parameter) if flat and len(order) < MOST_NODES else None
-            kept = node_stacks.kept_in(order[found[0]].node) if found is not None else None
-            if found is None or not isinstance(kept, stacks.Stack):
+            if found is None:
                 return
-            sign = Sign("zero-derivative", frames_of(kept, audit.witness.cwd), event=noted[0])
-            sign.other = frames_of(event_stacks.stack_of_seen(noted[3]), audit.witness.cwd)
-            sign.facts = {"op": type(order[found[0]].node).__name__, "flat": flat[found[0]]}
-            both = flat[found[0]] == ZEROS and all(n is not None for n, _ in order[found[0]].node.next_functions[-2:])
+            node = order[found[0]].node
+            kept = node_stacks.kept_in(node)
+            if not isinstance(kept, stacks.Stack):
+                return
+            sign = sign_at(audit, "zero-derivative", node, kept, noted)
+            sign.facts["flat"] = flat[found[0]]
+            both = flat[found[0]] == ZEROS and all(n is not None for n, _ in node.next_functions[-2:])
             sign.facts["both"] = both
             self._met = sign, {id(p) for p in found[1]}, [Ref(p) for p in found[1]]
-            behind = list(walk.nodes_behind([order[found[0]].node]))
+            behind = list(walk.nodes_behind([node]))
             self._alone = all(n is not None for _, following in behind for n, _ in following) or (
                 both and all((numbers := numbers_of(p)) is not None and not bool(numbers.any()) for p in found[1])
             )

@@ -56,10 +56,9 @@ def unregistered(torch: Any, unheld: dict[int, Any], held: set[int]) -> list[Hid
             waiting.append((owner, one))
     within: set[int] = set()
     """Modules that would be found if the containers so far were."""
-    given = []
     for owner, one in waiting:
         one.beside = held_beside([owner], held, module)
-        given += [(owner, one)] if one.beside else []
+    given = [pair for pair in waiting if pair[1].beside]
     while given:
         for owner, one in given:
             found.append(one)

@@ -8,6 +8,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import event_stacks, node_stacks, stacks, walk
+from graphdoc.capture.audit.hidden import inside
 from graphdoc.capture.facts import grad_fn_of, user_frames
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.journal import leaves_behind
@@ -81,8 +82,8 @@ class Streams:
     def _wrapped(self, leaves: dict[int, Any]) -> set[int]:
         """Those of these leaves that a DistributedDataParallel has hooks in."""
         kind = self._audit.torch.nn.parallel.DistributedDataParallel
-        every = [o for o in gc.get_objects() if kind in type(o).__mro__ and "module" in o.__dict__.get("_modules", ())]
-        return {id(p) for wrapper in every for p in wrapper.module.parameters()} & leaves.keys()
+        every = [o for o in gc.get_objects() if kind in type(o).__mro__]
+        return {id(p) for wrapper in every for p in inside(wrapper)} & leaves.keys()
 
     def signs(self) -> list[Sign]:
         """What was found."""
