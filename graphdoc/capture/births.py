@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from graphdoc.capture import node_stacks, saved, stacks
 from graphdoc.capture.code_places import is_user_file
 from graphdoc.capture.node_stacks import kept_in
-from graphdoc.capture.number_facts import describe, is_finite, local_of, looked_at, written_by
+from graphdoc.capture.number_facts import describe, is_finite, local_of, looked_at
 
 # What is remembered of one operation whose result was not finite.
 
@@ -127,6 +127,13 @@ def writes_over(func: Any) -> bool:
         infos = [a.alias_info for a in func._schema.arguments]
         known = _mutating[func] = any(i is not None and i.is_write for i in infos)
     return known
+
+
+def written_by(func: Any, args: Any, kwargs: Any) -> list[Any]:
+    """The arguments that an operator writes to, by its schema."""
+    every = enumerate(func._schema.arguments)
+    written = ((n, a) for n, a in every if a.alias_info is not None and a.alias_info.is_write)
+    return [args[n] if n < len(args) else kwargs.get(a.name) for n, a in written]
 
 
 def is_constant(args: Iterable[Any]) -> bool:

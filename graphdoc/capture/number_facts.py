@@ -158,10 +158,3 @@ class Sample:
                 weight += each * int(asked.sum())
                 still += each * int((asked & (bits == earlier[1])).sum())
         return still / weight if weight > self.others else None
-
-
-def written_by(func: Any, args: Any, kwargs: Any) -> list[Any]:
-    """The arguments that an operator writes to, by its schema."""
-    every = enumerate(func._schema.arguments)
-    written = ((n, a) for n, a in every if a.alias_info is not None and a.alias_info.is_write)
-    return [args[n] if n < len(args) else kwargs.get(a.name) for n, a in written]

@@ -9,7 +9,8 @@ import re
 from functools import reduce
 from typing import Any
 
-from graphdoc.capture.number_facts import has_memory, written_by
+from graphdoc.capture.births import written_by
+from graphdoc.capture.number_facts import has_memory
 
 _DEVICE = re.compile(r"(?:cuda|xpu|mps|hpu|npu|xla)(?::\d+)?")
 
