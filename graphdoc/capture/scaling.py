@@ -70,10 +70,9 @@ class ScalerCalls:
         def before(*values: Any) -> None:
             try:
                 self._waiting.pop(id(values[0]), None)  # of one that has ended, as are its calls
-                if any(c[4] == id(values[0]) for c in self.calls):
-                    others = [c for c in self.calls if c[4] != id(values[0])]
-                    self.calls.clear()
-                    self.calls.extend(others)
+                others = [c for c in self.calls if c[4] != id(values[0])]
+                self.calls.clear()
+                self.calls.extend(others)
                 if len(self._born) < MOST_CALLS:
                     self._born[id(values[0])] = stacks.stack_here(3), self._vain.count
             except Exception as e:
