@@ -19,7 +19,7 @@ from graphdoc.capture.cut_records import frames_of_place
 from graphdoc.capture.engine_calls import EngineCalls
 from graphdoc.capture.facts import frames_of_traceback, grad_fn_of, user_frames
 from graphdoc.capture.frames import frames_of
-from graphdoc.capture.journal import DEPTH, Entry, Place
+from graphdoc.capture.journal import DEPTH
 from graphdoc.capture.local_tensors import locals_of, parameters_within
 from graphdoc.capture.node_stacks import is_known
 from graphdoc.capture.ours import chain_of, is_ours, text_of
@@ -199,8 +199,7 @@ class Failures:
             if not ending:
                 autopsy.limit = DEEP - 1
             autopsy.fill_program(evidence)
-            entry = next((e for e in autopsy.entries if e.index == noted[0]), None)
-            entry = entry or Entry(noted, Place(), 0, True, autopsy.journal.living)
+            entry = witness.journal.entry_of(noted, autopsy.entries, failed=True)
             roots = roots_of_call(outputs)
             autopsy.fill_graph(evidence, roots, glimpse.failing, glimpse.name, entry)
             # Another thread's nodes are numbered from 0 as well; what was made since the look began has its stack.

@@ -275,6 +275,11 @@ class Journal:
         known.update((e[0][0], e) for e in self._latest)
         return [Entry(*known[i], i in self._failed, self.living) for i in sorted(known)]
 
+    def entry_of(self, noted: Noted, entries: list[Entry], failed: bool) -> Entry:
+        """This event as it is among the entries; or as it was noted, where it is kept no more."""
+        found = next((e for e in entries if e.index == noted[0]), None)
+        return found or Entry(noted, Place(), 0, failed, self.living)
+
     def numbers(self) -> dict[int, int]:
         """Which call of its kind in the run each kept event is, from 1, by its index; only those of which it is known:
         the first ones, and the latest, which are counted back from the end."""

@@ -15,7 +15,6 @@ from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.calls import Glimpse
 from graphdoc.capture.facts import grad_fn_of, parameters_of, storage_of, user_frames
 from graphdoc.capture.frames import frames_of
-from graphdoc.capture.journal import Entry, Place
 from graphdoc.capture.quiet import Unseen
 from graphdoc.evidence import STALE_UNSEEN, Evidence, Sign, Write
 
@@ -89,8 +88,7 @@ class Stale:
             autopsy.limit = walk.DEEP - 1
             autopsy.suspect = self._suspect
             autopsy.fill_program(evidence)
-            entry = next((e for e in autopsy.entries if e.index == noted[0]), None)
-            entry = entry or Entry(noted, Place(), 0, False, audit.journal.living)
+            entry = audit.journal.entry_of(noted, autopsy.entries, failed=False)
             autopsy.fill_graph(evidence, roots, None, "", entry)
             glimpse = Glimpse(audit.torch, witness.switches, audit.journal.count, None, "")
             hidden = self._writes.latest() if self._writes is not None else None
