@@ -397,7 +397,7 @@ class Autopsy:
         # What the engine met before the failing node was in order, and is released by now: that is all of a part which
         # was walked in its order and ends before that node.
         limit = order[self.failing].sequence if self.failing >= 0 else walk.NO_SEQUENCE
-        if self.failing < 0 and failing is not None and self.limit <= len(order) < walk.DEEP:
+        if self.failing < 0 and failing is not None and self.limit < walk.DEEP and self.limit <= len(order):
             limit = -1
         inferred = walk.examine_all(order, limit)
         if self.suspect is not None:
@@ -459,12 +459,10 @@ class Autopsy:
         if failing is not None:
             alike = [self.order[n] for n, kept in enumerate(self.made.kept) if kept is failing]
             shared = [f for f in alike if f.node.metadata.get("traceback_") is failing]
-            if len(shared) > 1:
-                # Nodes of one operation have one stack; the engine comes to the one with the highest number first.
-                shared = [f for f in shared if f.op == name] or [f for f in shared if f.sequence < walk.NO_SEQUENCE]
-                shared.sort(key=lambda f: -f.sequence)
+            # Nodes of one operation have one stack; the engine comes to the one with the highest number first.
+            shared = [f for f in shared if f.op == name] or [f for f in shared if f.sequence < walk.NO_SEQUENCE]
             if shared:
-                return shared[0].number
+                return max(shared, key=lambda f: f.sequence).number
         # Without the engine's word: the first node that it would have met, highest number first.
         hit = [f for f in self.order if f.released or f.stale]
         hit = [f for f in hit if f.op == name] or hit

@@ -125,9 +125,11 @@ def test_a_deep_graph_is_examined_and_freed_without_overflow(tmp_path: Path) -> 
     assert seen.only.graph_size > 60_000
 
 
-def test_a_part_that_ends_before_the_failing_node_blames_no_node_in_it(tmp_path: Path) -> None:
-    """What the failing call has itself released was not released by an earlier one."""
-    source = "y = w.exp()\ny.sum().backward()\nfor _ in range(12_000):\n    y = y.tanh()\n"
+@pytest.mark.parametrize("change", ["y.tanh()", "y.tanh() * y", "y * w.exp()"])
+def test_a_part_that_ends_before_the_failing_node_blames_no_node_in_it(tmp_path: Path, change: str) -> None:
+    """What the failing call has itself released was not released by an earlier one. The second part ends with two nodes
+    at once, one more than was asked for."""
+    source = f"y = w.exp()\ny.sum().backward()\nfor _ in range(12_000):\n    y = {change}\n"
     source += "try:\n    y.sum().backward()\nexcept RuntimeError:\n    pass\n"
     seen = run(script(tmp_path, W + source + f"import os\nos.kill(os.getpid(), {int(signal.SIGKILL)})\n"))
     assert any("nodes were looked at" in said for said in seen.only.degraded)
