@@ -71,12 +71,12 @@ class Folding:
         known: dict[int, int] = {}
         part_of = []
         for found, kind in zip(self._seen.order, made.kind, strict=True):
-            fresh = found.sequence >= latest
-            part = known.get(kind + kind + fresh) if found.leaf is None else None
+            alike = 2 * kind + (found.sequence >= latest)
+            part = known.get(alike) if found.leaf is None else None
             if part is None:
                 part = places.setdefault(self._key(found, depth), len(places))
                 if found.leaf is None:
-                    known[kind + kind + fresh] = part
+                    known[alike] = part
             part_of.append(part)
         return part_of
 

@@ -147,10 +147,12 @@ def compared_edges(
         numbers: what ``upward`` says of the graph.
         edges: from a fresh node to one of the older graph.
     """
+    if not edges:
+        return {}
     old, takers, older = set(edges), {n for n, _ in edges}, {m for _, m in edges}
     fresh = [0] * len(order)
     mixed = bytearray(len(order))
-    for n in numbers if edges else ():
+    for n in numbers:
         found = order[n]
         value = bits[n] if found.leaf is not None else 0
         for m in found.following:
@@ -244,8 +246,6 @@ class OlderEdges:
     def __init__(self, seen: Autopsy) -> None:
         self.seen = seen
         self._holders = OutputHolders(seen)
-        self._latest: dict[tuple[int, str], int] = {}
-        """The highest number of a node by the expression that made it, and by that and its operation."""
 
     def fill(self, evidence: Evidence, entry: Entry) -> None:
         """Tell the carried tensors, the calls that freed what lies behind them, and what else is kept."""
@@ -326,11 +326,13 @@ class OlderEdges:
 
         An old one comes from the same expression, or goes into the same operation; a new one does both.
         """
+        if not edges:
+            return []
         mark = max(marks.values(), default=-1)
         takers, makers = {n for n, _ in edges}, {m for _, m in edges}
         taking, making = self._alike(takers, makers)
         out = []
-        for f in self.seen.order if edges else ():
+        for f in self.seen.order:
             new = f.sequence >= mark
             for m in f.following if new and f.leaf is None else ():
                 if m in making or f.number in takers:
@@ -363,18 +365,24 @@ class OlderEdges:
             told.name = told.holders[0].told
         return told
 
+    @cached_property
+    def _latest(self) -> dict[tuple[int, str], int]:
+        """The highest number of a node by the expression that made it, and by that and its operation."""
+        made = self.seen.made
+        latest = [-1] * len(made.kinds)
+        for found, kind in zip(self.seen.order, made.kind, strict=True):
+            if found.sequence > latest[kind]:
+                latest[kind] = found.sequence
+        out: dict[tuple[int, str], int] = {}
+        for (site, op, ours), number in zip(made.kinds, latest, strict=True):
+            if ours:
+                out[site, op] = number
+                out[site, ""] = max(number, out.get((site, ""), -1))
+        return out
+
     def _again(self, consumer: int, producer: int, mark: int) -> tuple[bool, bool]:
         """Whether the call that made the producer was made again since the last backward; and feeds on the producer."""
         order, made = self.seen.order, self.seen.made
-        if not self._latest:
-            latest = [-1] * len(made.kinds)
-            for found, kind in zip(order, made.kind, strict=True):
-                if found.sequence > latest[kind]:
-                    latest[kind] = found.sequence
-            for (site, op, ours), number in zip(made.kinds, latest, strict=True):
-                if ours:
-                    self._latest[site, op] = number
-                    self._latest[site, ""] = max(number, self._latest.get((site, ""), -1))
         site = made.site(producer)
         if not self._latest.get((site, ""), -1) >= mark > order[producer].sequence:
             return False, False
@@ -440,10 +448,10 @@ class OlderEdges:
     def _crossing(self, freed_by: dict[int, Entry | None]) -> list[tuple[int, int]]:
         """Edges from a node made after the call that freed what lies below to one made before that call."""
         marks = sorted({e.sequence for e in freed_by.values() if e is not None})
-        place = {mark: i for i, mark in enumerate(marks)}
-        own = {n: 1 << place[e.sequence] for n, e in freed_by.items() if e is not None}
         if not marks:
             return []
+        place = {mark: i for i, mark in enumerate(marks)}
+        own = {n: 1 << place[e.sequence] for n, e in freed_by.items() if e is not None}
         masks = walk.gather(self.seen.order, own, self.seen.upward)
         after = [bisect.bisect_right(marks, found.sequence) for found in self.seen.order]
         out = []

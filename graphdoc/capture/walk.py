@@ -13,7 +13,6 @@ from typing import Any
 
 from graphdoc.capture import saved
 from graphdoc.capture.facts import storage_of
-from graphdoc.capture.node_stacks import kept_in
 from graphdoc.capture.saved_contents import SHOWS, contents
 
 _VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
@@ -61,11 +60,6 @@ class Found:
     @property
     def op(self) -> str:
         return op_of(self.node)
-
-    @property
-    def kept(self) -> Any:
-        """See ``graphdoc.capture.node_stacks.kept_in``."""
-        return kept_in(self.node)
 
 
 NO_SEQUENCE = 1 << 62

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import event_stacks, stacks, walk
+from graphdoc.capture import event_stacks, node_stacks, stacks, walk
 from graphdoc.capture.audit.hidden import held_beside
 from graphdoc.capture.audit.unheld import alive
 from graphdoc.capture.facts import grad_fn_of
@@ -69,7 +69,7 @@ class MadeAnew:
         if new & given or any(i in owners and not held_beside([owners[i]], held, module) for i in new):
             return
         taken = _taken_with([n for t in outputs if (n := grad_fn_of(t)) is not None], new, held)
-        kept = taken.kept if taken is not None else None
+        kept = node_stacks.kept_in(taken.node) if taken is not None else None
         if not isinstance(kept, stacks.Stack):
             return
         cwd = audit.witness.cwd
