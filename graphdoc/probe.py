@@ -37,7 +37,7 @@ from graphdoc.program.proof import first_sign
 from graphdoc.program.spans import is_compiled
 from graphdoc.program.suspicions import goes_around, left_unrecorded, may_be_constant, suspicious, writes_through_data
 from graphdoc.program.writers import plausible
-from graphdoc.second_run import take_over
+from graphdoc.second_run import add_later, take_over
 from graphdoc.standing import Announce, Standing
 from graphdoc.story.first_bad_value import NONE_MET
 from graphdoc.unrecorded import SEEN_AGAIN, full_mode, needs_record
@@ -277,7 +277,7 @@ def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop, 
         second.exit_status, second.seconds = evidence.exit_status, evidence.seconds
         told = [s for s in evidence.signs if not s.weak or s.kind == ASKED_ALL]
         second.signs += [s for s in told if s.kind != THINNED]
-        add_later(second, evidence)
+        add_later(evidence, second)
         return second
     if mode.endswith(UNCOMPILED):
         return _without_compile(evidence, second, ended)
@@ -298,14 +298,6 @@ def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop, 
         f"a second run, made to see more, {otherwise} ({ended_how}): the report is of the first run"
     )
     return evidence
-
-
-def add_later(second: Evidence, first: Evidence) -> None:
-    """What the signs of the first run speak of, and a second one that was ended early has not come to."""
-    second.sources = {**first.sources, **second.sources}
-    second.optimizers += [o for o in first.optimizers if o.id not in {known.id for known in second.optimizers}]
-    names = {p.name for p in second.parameters}
-    second.parameters += [p for p in first.parameters if p.name not in names]
 
 
 def _how(ended: Ended, limit: float) -> str:

@@ -14,6 +14,14 @@ def take_over(first: Evidence, second: Evidence, mode: str) -> Evidence:
     return second
 
 
+def add_later(first: Evidence, second: Evidence) -> None:
+    """What the signs of the first run speak of, and a second one that was ended early has not come to."""
+    second.sources = {**first.sources, **second.sources}
+    ids, names = {o.id for o in second.optimizers}, {p.name for p in second.parameters}
+    second.optimizers += [o for o in first.optimizers if o.id not in ids]
+    second.parameters += [p for p in first.parameters if p.name not in names]
+
+
 def _remember_reach(first: list[Event], second: list[Event]) -> None:
     """What the calls of the first run reached, where the second, which looks at more, has looked at fewer calls."""
     if [(e.index, e.kind) for e in first] != [(e.index, e.kind) for e in second]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphdoc.evidence import Evidence, Optimizer, Parameter, Stale, Tensor, Write
-from graphdoc.probe import add_later
-from graphdoc.second_run import take_over
+from graphdoc.second_run import add_later, take_over
 
 
 def stale(expected: int, current: int, name: str = "state", writes: tuple[Write, ...] = ()) -> Stale:
@@ -34,7 +33,7 @@ def test_what_the_first_run_has_come_to_is_kept() -> None:
     second.optimizers = [Optimizer(0, "SGD", steps=4)]
     first.parameters = [Parameter("net.weight"), Parameter("later.weight")]
     second.parameters = [Parameter("net.weight")]
-    add_later(second, first)
+    add_later(first, second)
     assert second.sources == first.sources
     assert [(o.id, o.steps) for o in second.optimizers] == [(0, 4), (1, 0)]
     assert [p.name for p in second.parameters] == ["net.weight", "later.weight"]
