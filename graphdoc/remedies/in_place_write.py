@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from graphdoc.evidence import Frame, Node, Raised, SourceTexts, Stale
@@ -305,16 +305,8 @@ def _joined(sources: SourceTexts, frame: Frame) -> str:
 REGISTERING = ("register_forward_hook", "register_module_forward_hook")
 
 
-@dataclass(frozen=True)
-class Hook:
-    """``frame`` is the line that runs in the hook's own function, ``registered`` the calls that register it."""
-
-    frame: Frame
-    registered: tuple[Frame, ...]
-
-
-def hook_of(sources: SourceTexts, writer: Writer | None) -> Hook | None:
-    """The forward hook in which a write runs; None where it runs in none, or nothing registers it in the sources.
+def hook_of(sources: SourceTexts, writer: Writer | None) -> list[Frame]:
+    """The calls that register the forward hook in which a write runs; none where it runs in none.
 
     ``Module._call_impl`` calls ``forward`` and the hooks; what it calls by another name than ``forward`` is a hook.
     """
@@ -322,12 +314,11 @@ def hook_of(sources: SourceTexts, writer: Writer | None) -> Hook | None:
     for frame in reversed(writer.stack if writer is not None else ()):
         # Decorators of the hook's own (``no_grad``) stand between it and what calls it.
         if not frame.user and "_call_impl" in frame.function:
-            found = tuple(_registered(sources, inner)) if inner is not None else ()
-            return Hook(inner, found) if inner is not None and found else None
+            return list(_registered(sources, inner)) if inner is not None else []
         if frame.function.rpartition(".")[2] == "forward":
-            return None
+            return []
         inner = frame if frame.user else inner
-    return None
+    return []
 
 
 def _registered(sources: SourceTexts, frame: Frame) -> Iterator[Frame]:
@@ -343,18 +334,18 @@ def _registered(sources: SourceTexts, frame: Frame) -> Iterator[Frame]:
                 yield frame_of(sources, file, node)
 
 
-def hook_remedies(hook: Hook) -> list[Remedy]:
+def hook_remedies(registered: list[Frame]) -> tuple[Remedy, ...]:
     """Write before the layer computes, or once the step is made."""
-    lines = ", ".join(dict.fromkeys(where(f) for f in hook.registered[:3]))
-    return [
+    lines = ", ".join(dict.fromkeys(where(f) for f in registered[:3]))
+    return (
         Remedy(
             "write_outside_hook",
             f"Register it with `register_forward_pre_hook` at {lines}, or write after `optimizer.step()`",
             "display",
             "A pre-hook writes before the layer computes; after the step nothing writes until the next pass. Either "
             "way backward finds the values that its forward used.",
-        )
-    ]
+        ),
+    )
 
 
 # A write into what an earlier graph needs, put behind the backward call that needs it.

@@ -398,8 +398,8 @@ def overwritten_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ..
     """For a parameter that was copied over: a constant where this loss does not train it, else clones, or later."""
     at = scene(program, found)
     hook = hook_of(program.sources, found.writers[0] if found.writers else None)
-    if hook is not None and at is not None and at.order == "within":
-        return tuple(hook_remedies(hook))
+    if hook and at is not None and at.order == "within":
+        return hook_remedies(hook)
     if found.repeats:
         return _unique([*(recompute(at) if at is not None else ()), *computed_again(found, at)])
     if computed := instead_of_writing(program.sources, program.raised, found):

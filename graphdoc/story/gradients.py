@@ -203,10 +203,7 @@ def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
     """The finding for a ``zero-derivative`` or ``scale-alone`` sign."""
     whose = folded(sign.parameters) or f"the parameters of {optimizer_of(optimizers, sign)}"
     code = code_at(sources, innermost_user(sign.stack))
-    spans = (
-        *span_of("cause", sign.stack, "its derivative is zero everywhere: no gradient passes", sources),
-        *span_of("related", sign.other, f"sends zeros to {whose}", sources),
-    )
+    cause = span_of("cause", sign.stack, "its derivative is zero everywhere: no gradient passes", sources)
     scale = frame_of(sign.facts.get("scale"))
     if scale is not None:
         return _scale_alone(sources, sign, code, whose, scale)
@@ -222,17 +219,14 @@ def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
         op = str(sign.facts.get("op", ""))
         over, why = _over_one(op, sign.facts["single"])
         exactly = exactly if "Softmax" in op else "zero but for rounding"
-        spans = (*span_of("cause", sign.stack, f"{over}: constant for every input", sources), *spans[1:])
+        cause = span_of("cause", sign.stack, f"{over}: constant for every input", sources)
     if "term" in sign.facts:
         return Finding(
             0.92,
             "likely",  # that the term has no gradient is seen; that it should have one is not
             f"`{code}` stops every gradient of one term of the loss",
             why,
-            (
-                *span_of("cause", sign.stack, "its derivative is zero everywhere: no gradient passes", sources),
-                *span_of("related", sign.other, "the other terms of this loss have gradients", sources),
-            ),
+            (*cause, *span_of("related", sign.other, "the other terms of this loss have gradients", sources)),
             remedies=_straight_through(sign, code, whose),
             because=f"in {sign.count} backward calls every way from this term to {whose} led through it: they learn "
             "by the other terms alone",
@@ -242,7 +236,7 @@ def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
         Proof.STEPS.confidence,
         f"`{code}` stops every gradient: {whose} only receive zeros",
         why,
-        tuple(spans),
+        (*cause, *span_of("related", sign.other, f"sends zeros to {whose}", sources)),
         remedies=_straight_through(sign, code, whose),
         because=f"every path from the loss to {whose} leads through it, and in {sign.count} steps their gradients were "
         f"{exactly}",

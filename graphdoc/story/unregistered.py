@@ -227,11 +227,8 @@ def not_registered(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
         what = f"make each an {group}" if len(found) > 1 else f"make it an {group}, and each container in it"
         remedy = Remedy("several", what, "unsafe", note, {"edits": edits})
     classes = dict.fromkeys(c.cls for c in found)
-    attributes = listing(
-        [f"{listing([f'`self.{c.attribute}`' for c in found if c.cls == cls])} of `{cls}`" for cls in classes]
-    )
-    if len(classes) > 1:
-        attributes = f"attributes of {listing([f'`{cls}`' for cls in classes])}"
+    their = listing([f"`self.{c.attribute}`" for c in found]) if len(classes) == 1 else "attributes"
+    attributes = f"{their} of {listing([f'`{cls}`' for cls in classes])}"
     one = len({(c.cls, c.attribute) for c in found}) == 1
     return Finding(
         0.93,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
+from graphdoc.evidence import Frame
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import VERSION
@@ -12,7 +13,7 @@ from graphdoc.program.overwrites import Fault, Overwrite
 from graphdoc.program.spans import span
 from graphdoc.program.update_function import scene
 from graphdoc.program.writers import written
-from graphdoc.remedies.in_place_write import Hook, hook_of
+from graphdoc.remedies.in_place_write import hook_of
 from graphdoc.remedies.update_order import AGAIN, overwritten_remedies
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.overwrite import (
@@ -96,7 +97,7 @@ def recognise(program: Program) -> Finding | None:
 def _told(program: Program, found: Overwrite) -> Finding:
     at = scene(program, found)
     writer = found.writers[0] if found.writers else None
-    hook = hook_of(program.sources, writer) if at is not None and at.order == "within" else None
+    hook = hook_of(program.sources, writer) if at is not None and at.order == "within" else []
     return Finding(
         *trust(found, 0.96),
         f"{quoted(found)} is overwritten between forward and backward",
@@ -108,10 +109,10 @@ def _told(program: Program, found: Overwrite) -> Finding:
     )
 
 
-def _explain(found: Overwrite, hook: Hook | None) -> str:
+def _explain(found: Overwrite, hook: list[Frame]) -> str:
     """Who wrote, and when it should write instead."""
     who = first_writer(found)
-    if hook is not None:
+    if hook:
         return (
             f"{who} runs as a forward hook, inside the forward that has just saved {quoted(found)}: each "
             "pass overwrites what its own backward needs. Let it write before the layer computes, or after the step."
@@ -129,7 +130,7 @@ def _explain(found: Overwrite, hook: Hook | None) -> str:
     )
 
 
-def _causes(program: Program, found: Overwrite, hook: Hook | None) -> list[Span]:
+def _causes(program: Program, found: Overwrite, hook: list[Frame]) -> list[Span]:
     """The write as the user calls it; the forward that ran before it, or the value that should be a constant."""
     writer = found.writers[0] if found.writers else None
     at = scene(program, found)
@@ -137,11 +138,8 @@ def _causes(program: Program, found: Overwrite, hook: Hook | None) -> list[Span]
     if writer is not None and writer.frame is not None:
         text = f"{readable(writer)} overwrites {quoted(found)}"
         out.append(span("cause", writer.frame, text, program.sources, written(program.nodes, writer)))
-    if hook is not None:
-        return [
-            *out,
-            *(span("cause", f, "registered to run after the layer", program.sources) for f in hook.registered[:2]),
-        ]
+    if hook:
+        return [*out, *(span("cause", f, "registered to run after the layer", program.sources) for f in hook[:2])]
     # That of the parameter that the title names comes first: it may be another network's than the first in the text.
     lines = sorted(at.lines, key=lambda f: found.node not in found.ran_in(f)) if at is not None else []
     return [*out, *forwards_before(program.sources, found, lines[:2], "the values from before")]
