@@ -120,8 +120,13 @@ class Folding:
         seen = self._seen
         many = len(folded.parts)
         low, high = [NO_SEQUENCE] * many, [-1] * many
+        first: list[Found] = []  # of each part, as parts are numbered in the order in which they were met
         for found, number in zip(seen.order, part_of, strict=True):
             sequence = found.sequence
+            if number == len(first):
+                first.append(found)
+            if found.stale:
+                folded.parts[number].stale += 1
             if found.leaf is not None:
                 self._name(folded.parts[number], found.leaf)
             elif sequence < NO_SEQUENCE:
@@ -129,22 +134,18 @@ class Folding:
                     low[number] = sequence
                 if sequence > high[number]:
                     high[number] = sequence
-        for part, first, last in zip(folded.parts, low, high, strict=True):
-            if last >= 0:
-                part.first, part.last = seen.iteration(first), seen.iteration(last)
+        for part, oldest, newest in zip(folded.parts, low, high, strict=True):
+            if newest >= 0:
+                part.first, part.last = seen.iteration(oldest), seen.iteration(newest)
         for (number, kind), count in Counter(zip(part_of, seen.made.kind, strict=True)).items():
             part, op = folded.parts[number], seen.made.kinds[kind][1]
             part.nodes += count
             part.ops[op] = part.ops.get(op, 0) + count
-        for number, first in dict(zip(reversed(part_of), range(len(part_of) - 1, -1, -1), strict=True)).items():
-            part, found = folded.parts[number], seen.order[first]
+        for part, found in zip(folded.parts, first, strict=True):
             if found.leaf is None:
                 frames = [f for f in frames_of(seen.raw_stack(found.node), seen.cwd) if f.user]
                 part.stack = frames[-PART_FRAMES:]
                 part.older = found.sequence < self._latest
-        for found in seen.order:
-            if found.stale:
-                folded.parts[part_of[found.number]].stale += 1
         for n in seen.dead:
             folded.parts[part_of[n]].released += seen.order[n].released and not seen.order[n].stale
 
