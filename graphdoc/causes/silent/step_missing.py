@@ -14,7 +14,7 @@ from graphdoc.program.optimizer_places import may_step, spelled, written_step
 from graphdoc.program.proof import Proof, first_sign, name_of
 from graphdoc.program.spans import innermost, span, span_of
 from graphdoc.remedies.clipping import step_place
-from graphdoc.source.module import each
+from graphdoc.source.module import Source, each
 from graphdoc.story.wording import folded, optimizer_of
 
 PAGE = Page(
@@ -132,23 +132,22 @@ def _uses_gradients(sources: SourceTexts, sign: Sign) -> bool:
     own = {f.file for f in (*sign.stack, *sign.other) if f.user}
     stepped = any(n.attr == "step" for _, n in bindings.everywhere(sources, ast.Attribute))
     imported = {name for file in own for name in _imports(bindings.tree(sources, file))}
-    for file in sources:
+    for file, text in sources.items():
         if file not in own and not any(_is_module(file, name) for name in imported):
             continue
-        root = bindings.tree(sources, file) or ast.Module([], [])
-        parents = {id(child): node for node in ast.walk(root) for child in ast.iter_child_nodes(node)}
-        reads = [n for n in each(root, ast.Attribute) if n.attr == "grad"]
-        reads = [n for n in reads if isinstance(n.ctx, ast.Load) and not _only_looks(n, parents)]
-        if any(stepped or not _goes_into_another(n, parents) for n in reads):
+        source = Source(file, text)
+        reads = [n for n in each(source.tree, ast.Attribute) if n.attr == "grad"]
+        reads = [n for n in reads if isinstance(n.ctx, ast.Load) and not _only_looks(n, source.parents)]
+        if any(stepped or not _goes_into_another(n, source.parents) for n in reads):
             return True
     return False
 
 
-def _goes_into_another(node: ast.Attribute, parents: dict[int, ast.AST]) -> bool:
+def _goes_into_another(node: ast.Attribute, parents: dict[ast.AST, ast.AST]) -> bool:
     """Whether a gradient becomes that of another parameter: only a step uses it there."""
     above: ast.AST | None = node
     while isinstance(above, ast.expr):
-        above = parents.get(id(above))
+        above = parents.get(above)
     return isinstance(above, ast.Assign) and _gives_a_gradient(above)
 
 
@@ -179,12 +178,12 @@ def _is_module(file: str, name: str) -> bool:
     return f"/{file}".endswith((f"/{path}.py", f"/{path}/__init__.py"))
 
 
-def _only_looks(node: ast.Attribute, parents: dict[int, ast.AST]) -> bool:
+def _only_looks(node: ast.Attribute, parents: dict[ast.AST, ast.AST]) -> bool:
     if bindings.text_of(node.value) in ("torch.autograd", "autograd"):
         return True  # the function of this name
-    above = parents.get(id(node))
+    above = parents.get(node)
     while isinstance(above, ast.Attribute) and above.attr in ("data", "detach"):
-        above = parents.get(id(above))
+        above = parents.get(above)
     if isinstance(above, ast.Compare):
         return all(isinstance(o, ast.Is | ast.IsNot) for o in above.ops)
     return isinstance(above, ast.Attribute) and above.attr in _ONLY_LOOKS
