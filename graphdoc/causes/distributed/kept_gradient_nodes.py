@@ -42,8 +42,8 @@ del loss
 with torch.cuda.graph(graph):
     model(x).square().mean().backward()""",
     fix_safety="""\
-Unsafe: a name that is deleted lets its graph go, and a later line that reads it fails. Display only for what a container
-holds: stored with `.detach()`, its numbers stay and its graph goes.
+Unsafe: a name that is deleted lets its graph go, and a later line that reads it fails. Display only for what a
+container holds: stored with `.detach()`, its numbers stay and its graph goes.
 
 Where the two streams are meant, `torch.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False)` switches
 the warning off, and nothing else.""",
