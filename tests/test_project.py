@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from commands import graphdoc
 
-from graphdoc.fixes.diff import unified
+from graphdoc.fixes.apply import unified
 from graphdoc.project import git_top, naming, project_root, where_to_apply
 
 OLD, NEW = "a\nb\nc\n", "a\nX\nc\n"

@@ -1,23 +1,4 @@
-"""Compute something again in each iteration: move its statements to the head of a loop's or function's body.
-
-A statement whose result is also read before the loop is copied instead of moved.
-
-Args:
-    places: the statements, in the order in which they are to run (or ``place`` for one).
-    loop: the loop, or anything in its body.
-    into: instead of ``loop``: a function (or anything in it) of the same class, such as ``forward``, for a statement of
-        ``__init__`` that uses nothing but ``self`` and globals; or a function written inside the statement's own.
-    keep: True copies, False moves; by default as said above.
-    graphs: optional, for a loop; names of tensors with a graph. What computes them from the moved ones, for the loop to
-        read, goes along: left where it is, it would be made of the old values.
-    whole: with ``graphs``: what computes those of them that the moved ones read goes along as well.
-
-    anew: True where what the loop has carried on so far is to begin anew in each round.
-
-Random numbers and batches are taken once, as before, where they stand in the statement as they are (``torch.randn(4)``,
-``pool.pop()``); what else draws is not moved, for each iteration would get another one. A name that the
-loop carries on keeps its value, where the statement binds others beside it.
-"""
+"""Compute something in each round of a loop again, or once in front of it."""
 
 from __future__ import annotations
 
@@ -27,17 +8,48 @@ import builtins
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, statement
 from graphdoc.fixes.program_slices import binds, changes, reads, wanted_behind
 from graphdoc.fixes.run_again import drawn_once, made_of_old, translates, unbound
-from graphdoc.source.edits import copied, insert_before, instead, write, written
+from graphdoc.source.edits import (
+    add_argument,
+    add_members,
+    copied,
+    delete,
+    insert_after,
+    insert_before,
+    instead,
+    write,
+    written,
+)
 from graphdoc.source.effects import another_each_time, is_bare_call
 from graphdoc.source.layout import first_statement
 from graphdoc.source.module import Function, Loop, Source, each
-from graphdoc.source.paths import is_path, key, plain_names, targets_of
+from graphdoc.source.paths import is_name, is_path, key, names_read, plain_names, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import bound_names, fresh_name, parameters
 
 
 @kind("move_into_loop")
-def edit(sources: Sources, args: Args) -> list[Edit]:
+def move_into_loop(sources: Sources, args: Args) -> list[Edit]:
+    """Compute something again in each iteration: move its statements to the head of a loop's or function's body.
+
+    A statement whose result is also read before the loop is copied instead of moved.
+
+    Args:
+        places: the statements, in the order in which they are to run (or ``place`` for one).
+        loop: the loop, or anything in its body.
+        into: instead of ``loop``: a function (or anything in it) of the same class, such as ``forward``, for a
+            statement of ``__init__`` that uses nothing but ``self`` and globals; or a function written inside the
+            statement's own.
+        keep: True copies, False moves; by default as said above.
+        graphs: optional, for a loop; names of tensors with a graph. What computes them from the moved ones, for the
+            loop to read, goes along: left where it is, it would be made of the old values.
+        whole: with ``graphs``: what computes those of them that the moved ones read goes along as well.
+
+        anew: True where what the loop has carried on so far is to begin anew in each round.
+
+    Random numbers and batches are taken once, as before, where they stand in the statement as they are
+    (``torch.randn(4)``, ``pool.pop()``); what else draws is not moved, for each iteration would get another one. A name
+    that the loop carries on keeps its value, where the statement binds others beside it.
+    """
     places = args.get("places") or [required(args, "place")]
     found = [statement(sources, p) for p in places]
     source = found[0][0]
@@ -282,3 +294,109 @@ def _read_elsewhere(source: Source, node: ast.stmt, owner: ast.stmt, gone: list[
         if isinstance(other.ctx, ast.Load) and (isinstance(owner, Function) or begin <= source.span(other)[0] < end):
             return True
     return False
+
+
+@kind("make_once")
+def make_once(sources: Sources, args: Args) -> list[Edit]:
+    """Make an object once instead of in each round: its statement goes in front of the loop, also of a caller's loop.
+
+    Out of a function it is handed in: ``def train(model): scaler = GradScaler()`` → ``def train(model, scaler):``.
+
+    Args:
+        place: the statement that makes it, ``scaler = GradScaler(…)``.
+    """
+    source, node = statement(sources, required(args, "place"))
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call) or len(node.targets) != 1:
+        raise CannotFix("what is made there is not simply given a name")
+    function = source.node_function(node)
+    loop = _outermost(source, node)
+    if loop is not None:
+        _check_unbound(loop, names_read(node.value))
+        return [*delete(source, node), *insert_before(source, loop, [copied(source, node)])]
+    if not isinstance(function, Function):
+        raise CannotFix("it is made once already")
+    if isinstance(node.targets[0], ast.Attribute):
+        return _in_init(source, node, function)
+    if not isinstance(node.targets[0], ast.Name) or source.node_block(node) is None or node not in function.body:
+        raise CannotFix("whether it is made depends on a condition")
+    return _handed_in(source, node, node.targets[0].id, node.value, function)
+
+
+def _in_init(source: Source, node: ast.Assign, function: Function) -> list[Edit]:
+    """``self.scaler = …`` of a method is a statement of ``__init__``, where it needs nothing of the method's own."""
+    owner = source.parents.get(function)
+    inits = [s for s in getattr(owner, "body", []) if isinstance(s, Function) and s.name == "__init__"]
+    if not isinstance(owner, ast.ClassDef) or len(inits) != 1 or function is inits[0]:
+        raise CannotFix("no __init__ of its class can make it")
+    own = bound_names(function) - {function.args.args[0].arg if function.args.args else ""}
+    if taken := own & names_read(node.value):
+        raise CannotFix(f"{min(taken)} is not known in __init__")
+    return [*delete(source, node), *insert_after(source, inits[0].body[-1], [copied(source, node)])]
+
+
+def _handed_in(source: Source, node: ast.Assign, name: str, value: ast.Call, function: Function) -> list[Edit]:
+    """The one caller makes it in front of its loop and hands it in."""
+    call = _only_call(source, function)
+    at = _outermost(source, call)
+    caller = source.node_function(call)
+    if at is None:
+        raise CannotFix("the function that makes it is called in no loop")
+    arguments = function.args
+    if arguments.vararg or arguments.kwarg or name in bound_names(caller or source.tree or function):
+        raise CannotFix("it cannot be handed in")
+    given = _given(function, call)
+    inside = []
+    for read in ast.walk(value):
+        if isinstance(read, ast.Name) and read.id in given:
+            inside.append(write(source, read, "{given}", given=given[read.id]))
+        elif isinstance(read, ast.Name) and read.id in bound_names(function):
+            raise CannotFix(f"{read.id} is not known where the function is called")
+    used = set().union(*(names_read(e) for n, e in given.items() if n in names_read(value)))
+    _check_unbound(at, used)
+    default = "=None" if arguments.defaults and not arguments.kwonlyargs else ""
+    return [
+        *delete(source, node),
+        *add_members(source, function, [f"{name}{default}"]),
+        *add_argument(source, call, f"{name}={name}"),
+        *insert_before(source, at, [copied(source, node, inside)]),
+    ]
+
+
+def _only_call(source: Source, function: Function) -> ast.Call:
+    named = [
+        n
+        for n in ast.walk(source.tree or ast.Module([], []))
+        if is_name(n, function.name) or (isinstance(n, ast.Attribute) and n.attr == function.name)
+    ]
+    call = source.parents.get(named[0]) if len(named) == 1 else None
+    if not isinstance(call, ast.Call) or call.func is not named[0]:
+        raise CannotFix("the function that makes it is not called at one place alone")
+    return call
+
+
+def _given(function: Function, call: ast.Call) -> dict[str, ast.expr]:
+    """The caller's expressions for the function's parameters."""
+    names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
+    if isinstance(call.func, ast.Attribute) and names and names[0] in ("self", "cls"):
+        names = names[1:]
+    if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
+        raise CannotFix("what the function is given is not written out")
+    return {**dict(zip(names, call.args, strict=False)), **{k.arg: k.value for k in call.keywords if k.arg}}
+
+
+def _outermost(source: Source, node: ast.AST) -> ast.stmt | None:
+    """The outermost loop around a node, in its function."""
+    found: ast.stmt | None = None
+    for around in source.node_ancestors(node):
+        if isinstance(around, Function | ast.Lambda | ast.ClassDef):
+            break
+        if isinstance(around, Loop):
+            found = around
+    return found
+
+
+def _check_unbound(loop: ast.stmt, read: set[str]) -> None:
+    """Nothing that it is made of is bound in the loop."""
+    bound = plain_names(loop, ast.Store)
+    if taken := bound & {r.split(".")[0] for r in read}:
+        raise CannotFix(f"{min(taken)}, which it is made of, is another one in each round")

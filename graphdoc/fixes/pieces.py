@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from graphdoc.fixes.aliases import refuse_lost, view_binding
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, kind, required, statement
-from graphdoc.fixes.out_of_place import out_of_place
-from graphdoc.fixes.slice_writes import refuse_for_caller
+from graphdoc.fixes.out_of_place import out_of_place, refuse_for_caller
 from graphdoc.source.edits import insert_after, insert_before, instead, spot, write, written
 from graphdoc.source.expressions import counts, first_index, is_full
 from graphdoc.source.module import Function, Loop, Source, each

@@ -1,17 +1,4 @@
-"""Compute a value again behind an optimizer step, so that the loss uses the weights of now.
-
-The statements that compute it are moved behind the step, with what they go through on the way to the loss; one whose
-result is also used before the step is copied and stays where it is, and so does all of it where step and backward
-stand in a branch. What stands in a block that only sets a mode (``with autocast():``) runs in such a block again. Of a
-tuple that is copied only what the loss takes is bound again.
-
-Args:
-    places: the statements that ran with the old weights.
-    after: the step (or another write into the weights).
-    backward: optional; the backward call that needs the value. Only what it needs is computed again.
-    constants: optional; those of ``places`` whose value is no more than data for the loss. They do not run again: what
-        is computed again takes what they gave, detached.
-"""
+"""Compute a value again: behind an optimizer step, or the entries of a store where they are read."""
 
 from __future__ import annotations
 
@@ -19,17 +6,282 @@ import ast
 from collections.abc import Set
 
 from graphdoc.fixes.between_losses import detach_reads
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, place, required, source_of, statement
 from graphdoc.fixes.program_slices import Stretch, binds, changes, reads, seeds_of, stretch, wanted_behind
 from graphdoc.fixes.run_again import kept_as_drawn, opened, regrouped, taken_away, translates, unbound
-from graphdoc.source.edits import copied, insert_after
-from graphdoc.source.module import Source, each
-from graphdoc.source.paths import key
+from graphdoc.source.edits import Piece, copied, insert_after, write
+from graphdoc.source.module import Function, Source, each, values_of
+from graphdoc.source.paths import key, last_word, parse_expression, plain_names
 from graphdoc.source.places import Edit
+from graphdoc.source.scopes import is_readable, stands_for
+
+_ASKING = frozenset({"len", "print", "type", "isinstance", "id"})
+
+
+@kind("recompute_entries")
+def recompute_entries(sources: Sources, args: Args) -> list[Edit]:
+    """Compute the entries of a store again where they are read: ``torch.stack(log_probs)`` →
+    ``torch.stack([policy(x).log_prob(a) for x, a in zip(states, actions)])``.
+
+    Args:
+        place: the statement that stores an entry.
+        reads: places of the statements in which entries are used; what their functions read of the store is changed.
+        containers: the last names under which the list that holds the entries is reached; the first is the list's own.
+        field: optional; ``["index", "2"]``, ``["attribute", "log_prob"]`` or ``["key", "'log_prob'"]`` where an entry
+            has several fields, of which this one is computed again.
+        value: the expression that computes one, over the names of its siblings.
+        siblings: pairs of a name in ``value`` and of the list, or the field, that holds it.
+    """
+    source, stored = statement(sources, required(args, "place"))
+    edits: list[Edit] = []
+    done: list[ast.AST] = []
+    for read in required(args, "reads"):
+        if source_of(sources, place(read)) is not source:
+            raise CannotFix("the store is filled in one file and read in another")
+        _, node = statement(sources, read)
+        scope = source.node_function(node) or source.tree
+        if scope is None or any(scope is d for d in done):
+            continue
+        done.append(scope)
+        one = _Reads(source, scope, stored, args)
+        edits += one.of_fields() if args.get("field") else one.of_lists()
+    if not edits:
+        raise CannotFix("where the store is read its entries are not found by their names")
+    return edits
+
+
+class _Reads:
+    """What one function reads of the store, and what it is to read instead."""
+
+    def __init__(self, source: Source, scope: ast.AST, stored: ast.stmt, args: Args) -> None:
+        self.source, self.scope, self.stored = source, scope, stored
+        self.containers, self.value = [str(c) for c in required(args, "containers")], str(required(args, "value"))
+        self.siblings = [(str(name), str(at)) for name, at in required(args, "siblings")]
+        self.field = [str(f) for f in args.get("field") or ()]
+        parsed = parse_expression(self.value)
+        if parsed is None or not self.siblings or not self.containers:
+            raise CannotFix("what computes an entry is no expression")
+        self.parsed = parsed
+
+    def of_lists(self) -> list[Edit]:
+        """Lists side by side, each with one thing of an entry."""
+        edits: list[Edit] = []
+        kind = ast.Attribute if "." in self.siblings[0][1] else ast.Name
+        for n in each(self.scope, ast.Name, ast.Attribute):
+            if not isinstance(n, kind) or not isinstance(n.ctx, ast.Load):
+                continue
+            if last_word(n) != self.containers[0] or self._is_asked(n):
+                continue
+            lists = {name: self._beside(n, at) for name, at in self.siblings}
+            owner = {"owner": n.value} if isinstance(n, ast.Attribute) else {}
+            self._readable(n)
+            above = self.source.parents.get(n)
+            if isinstance(above, ast.Subscript) and above.value is n and not isinstance(above.slice, ast.Slice):
+                entries = {name: f"{at}[{{index}}]" for name, at in lists.items()}
+                edits.append(self._write(above, self._with(entries), index=above.slice, **owner))
+            else:
+                edits.append(self._write(n, self._listed(lists), **owner))
+        return edits
+
+    def of_fields(self) -> list[Edit]:
+        """One list of entries with several fields: by attribute or key, or taken apart into names."""
+        edits: list[Edit] = []
+        for n in ast.walk(self.scope):
+            if isinstance(n, ast.Attribute | ast.Subscript) and self._is_field(n):
+                self._readable(n)
+                quote = self.source.segment(n.slice)[:1] if isinstance(n, ast.Subscript) else ""
+                fields = {k: _field(_quoted(at, quote), n) for k, at in self.siblings}
+                edits.append(self._write(n, self._with(fields), owner=n.value))
+            elif self.field[0] == "index" and isinstance(n, ast.For | ast.Assign | ast.comprehension):
+                edits += self._taken_apart(n)
+        return edits
+
+    def _is_field(self, n: ast.Attribute | ast.Subscript) -> bool:
+        if not isinstance(n.ctx, ast.Load):
+            return False
+        if isinstance(n, ast.Attribute):
+            called = self.source.parents.get(n)
+            return (
+                self.field[0] in ("attribute", "field")
+                and n.attr == self.field[1]
+                and not (isinstance(called, ast.Call) and called.func is n)
+            )
+        return self.field[0] == "key" and key(n.slice) == self.field[1]
+
+    def _taken_apart(self, node: ast.For | ast.Assign | ast.comprehension) -> list[Edit]:
+        """``for state, action, log_prob in memory`` and ``states, actions, log_probs = zip(*memory)``."""
+        many = isinstance(node, ast.Assign)
+        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+        origin = node.value if isinstance(node, ast.Assign) else node.iter
+        if isinstance(origin, ast.Call) and key(origin.func) == "enumerate" and isinstance(target, ast.Tuple):
+            target, origin = target.elts[-1], origin.args[0]
+        if not isinstance(target, ast.Tuple) or not self._of_store(origin, many):
+            return []
+        names = [e.id if isinstance(e, ast.Name) else "" for e in target.elts]
+        at = int(self.field[1])
+        if at >= len(names) or not names[at]:
+            raise CannotFix("the entries are taken apart in another way than they are put together")
+        given = {}
+        for name, where in self.siblings:
+            if int(where) >= len(names) or names[int(where)] in ("", "_"):
+                raise CannotFix("what an entry is computed from is not taken out of the store")
+            given[name] = names[int(where)]
+        inside = self.source.parents.get(node) if isinstance(node, ast.comprehension) else node
+        area = inside if not many and inside is not None else self.scope
+        behind = self.source.span(target)[1]
+        reads = [
+            n
+            for n in each(area, ast.Name)
+            if n.id == names[at]
+            and isinstance(n.ctx, ast.Load)
+            and (self.source.span(n)[0] > behind or isinstance(node, ast.comprehension))
+        ]
+        if not isinstance(node, ast.comprehension):
+            last = min((self.source.span(s)[1] for s in self._bindings(area, names[at], node)), default=None)
+            reads = [n for n in reads if last is None or self.source.span(n)[0] < last]
+            for name in given.values():
+                self._still_entries(area, name, node, reads)
+        for n in reads:
+            self._readable(n)
+        text = self._listed(given) if many else self._with(given)
+        return [write(self.source, n, text) for n in reads]
+
+    def _bindings(self, area: ast.AST, name: str, node: ast.AST) -> list[ast.stmt]:
+        """The statements behind a node that bind a name anew.
+
+        Raises:
+            CannotFix: one of them need not run before what stands behind it.
+        """
+        behind = self.source.span(node)[1] if isinstance(node, ast.Assign) else self.source.span(node)[0]
+        stores = [n for n in each(area, ast.Name) if n.id == name and isinstance(n.ctx, ast.Store)]
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", node)
+        own = {id(n) for n in ast.walk(target)}
+        found = []
+        for store in stores:
+            if id(store) in own or self.source.span(store)[0] < behind:
+                continue
+            one = self.source.node_statement(self.source.place(store))
+            found_in = self.source.node_block(node) if isinstance(node, ast.stmt) else None
+            body = node.body if isinstance(node, ast.For) else found_in[0] if found_in is not None else []
+            if one is None or one not in body:
+                raise CannotFix(f"{name} is assigned again in a part that need not run")
+            found.append(one)
+        return found
+
+    def _still_entries(self, area: ast.AST, name: str, node: ast.AST, reads: list[ast.Name]) -> None:
+        """Refuse where a sibling's name holds something else by then; ``torch.stack(states)`` gives the entries again.
+
+        Raises:
+            CannotFix: it does.
+        """
+        last = max((self.source.span(n)[0] for n in reads), default=0)
+        for one in self._bindings(area, name, node):
+            value = one.value if isinstance(one, ast.Assign) else None
+            stacked = isinstance(value, ast.Call) and stands_for(self.source, value.func) == "torch.stack"
+            same = stacked and value is not None and key(value).partition("(")[2] == f"{name})"
+            if self.source.span(one)[0] < last and not same:
+                raise CannotFix(f"{name} is assigned again before the entries are read")
+
+    def _of_store(self, origin: ast.expr, many: bool) -> bool:
+        """Whether an expression gives the entries of the store: its name is in it, or in what was bound to its name."""
+        if many != any(isinstance(n, ast.Call) and key(n.func) == "zip" for n in ast.walk(origin)):
+            return False
+        known = {*self.containers}
+        names = {last_word(n) for n in ast.walk(origin)} - {""}
+        if names & known:
+            return True
+        bound = [value for name in names for value in values_of(self.scope, name)]
+        return any(last_word(n) in known for b in bound for n in ast.walk(b))
+
+    def _is_asked(self, n: ast.expr) -> bool:
+        """Whether only something about the list is wanted, or it is changed: its length, ``append``, ``clear``."""
+        above = self.source.parents.get(n)
+        if isinstance(above, ast.Attribute):
+            return True
+        return isinstance(above, ast.Call) and n in above.args and key(above.func) in _ASKING
+
+    def _beside(self, n: ast.Name | ast.Attribute, at: str) -> str:
+        """How the list of a sibling is written where this one is read, behind the same ``{owner}``."""
+        name = at.rpartition(".")[2]
+        if isinstance(n, ast.Attribute):
+            return f"{{owner}}.{name}"
+        if not is_readable(self.source, name, n):
+            raise CannotFix(f"{name} cannot be read where {self.containers[0]} is")
+        return name
+
+    def _readable(self, at: ast.AST) -> None:
+        """Refuse where the expression would mean something else.
+
+        Raises:
+            CannotFix: one of its names cannot be read at a node, or is another variable there.
+        """
+        own = {name for name, _ in self.siblings}
+        names = plain_names(self.parsed) - own
+        here, there = self.source.node_function(at), self.source.node_function(self.stored)
+        for name in names:
+            if name == "self":
+                if self._class(here) is None or self._class(here) is not self._class(there):
+                    raise CannotFix("the store is filled by one class and read by another")
+            elif self._bound_in(here, name) and here is not there:
+                raise CannotFix(f"{name} is another variable there")
+            elif self._bound_in(there, name) and here is not there:
+                raise CannotFix(f"{name} cannot be read there")
+
+    def _class(self, function: Function | None) -> ast.AST | None:
+        above = self.source.parents.get(function) if function is not None else None
+        return above if isinstance(above, ast.ClassDef) else None
+
+    def _bound_in(self, function: Function | None, name: str) -> bool:
+        if function is None:
+            return False
+        stores = (n.id for n in each(function, ast.Name) if not isinstance(n.ctx, ast.Load))
+        return name in {*stores, *(a.arg for a in each(function, ast.arg))}
+
+    def _write(self, node: ast.expr, template: str, **parts: Piece) -> Edit:
+        """A template in the place of an expression, with those parts that it has room for."""
+        return write(self.source, node, template, **{k: p for k, p in parts.items() if f"{{{k}}}" in template})
+
+    def _with(self, given: dict[str, str]) -> str:
+        """The expression with its siblings' names as they are written here."""
+        if all(name == text for name, text in given.items()):
+            return self.value
+        text = self.value
+        nodes = [n for n in each(ast.parse(text, mode="eval"), ast.Name) if n.id in given]
+        for n in sorted(nodes, key=lambda n: -n.col_offset):
+            text = text[: n.col_offset] + given[n.id] + text[n.end_col_offset :]
+        return text
+
+    def _listed(self, lists: dict[str, str]) -> str:
+        origin = ", ".join(lists.values())
+        return f"[{self.value} for {', '.join(lists)} in {origin if len(lists) == 1 else f'zip({origin})'}]"
+
+
+def _field(at: str, like: ast.AST) -> str:
+    return f"{{owner}}.{at}" if isinstance(like, ast.Attribute) else f"{{owner}}[{at}]"
+
+
+def _quoted(text: str, quote: str) -> str:
+    """A key in the quotes that its neighbour has."""
+    plain = quote == '"' and text[:1] == "'" and '"' not in text and "\\" not in text
+    return f'"{text[1:-1]}"' if plain else text
 
 
 @kind("recompute_after", runs_again=True)
-def edit(sources: Sources, args: Args) -> list[Edit]:
+def recompute_after(sources: Sources, args: Args) -> list[Edit]:
+    """Compute a value again behind an optimizer step, so that the loss uses the weights of now.
+
+    The statements that compute it are moved behind the step, with what they go through on the way to the loss; one
+    whose result is also used before the step is copied and stays where it is, and so does all of it where step and
+    backward stand in a branch. What stands in a block that only sets a mode (``with autocast():``) runs in such a block
+    again. Of a tuple that is copied only what the loss takes is bound again.
+
+    Args:
+        places: the statements that ran with the old weights.
+        after: the step (or another write into the weights).
+        backward: optional; the backward call that needs the value. Only what it needs is computed again.
+        constants: optional; those of ``places`` whose value is no more than data for the loss. They do not run again:
+            what is computed again takes what they gave, detached.
+    """
     source, after = statement(sources, required(args, "after"))
     seeds = seeds_of(sources, args, source, after)
     constants = [n for n, at in zip(seeds, args["places"], strict=True) if at in (args.get("constants") or ())]

@@ -13,7 +13,7 @@ from typing import Any
 from graphdoc.diagnose import findings_for
 from graphdoc.evidence import Evidence, Frame, SourceTexts
 from graphdoc.finding import Remedy
-from graphdoc.fixes.diff import unified
+from graphdoc.fixes.apply import unified
 from graphdoc.fixes.fix_kind import Args, CannotFix
 from graphdoc.fixes.kinds import build
 from graphdoc.launch.keep import Kept

@@ -14,7 +14,7 @@ from graphdoc.diagnose import fix_of
 from graphdoc.errors import UsageError
 from graphdoc.evidence import Evidence, Process
 from graphdoc.finding import Remedy
-from graphdoc.fixes.diff import unified
+from graphdoc.fixes.apply import unified
 from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.fixes.kinds import build
 from graphdoc.fixes.traits import traits_of

@@ -18,7 +18,7 @@ import graphdoc.diagnose
 import graphdoc.proposals.propose
 from graphdoc.__main__ import main
 from graphdoc.evidence import Evidence, Process, Raised
-from graphdoc.fixes.diff import unified
+from graphdoc.fixes.apply import unified
 from graphdoc.launch import Ended, Request
 from graphdoc.launch.folders import new_run
 from graphdoc.launch.keep import keep

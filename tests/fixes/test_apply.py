@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphdoc.errors import UsageError
-from graphdoc.fixes.apply import apply, diff_bytes, encoding_of, patched, undo_patch
-from graphdoc.fixes.diff import unified
+from graphdoc.fixes.apply import apply, diff_bytes, encoding_of, patched, undo_patch, unified
 
 LINES = st.lists(st.sampled_from(["a", "b", "c", "", "é", "--- x", "+++ y", "@@ -1 +1 @@"]), max_size=9)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from graphdoc.fixes.diff import unified
+from graphdoc.fixes.apply import unified
 from graphdoc.fixes.kinds import build, known
 from graphdoc.fixes.traits import Traits
 from graphdoc.source.module import Source

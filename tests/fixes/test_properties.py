@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from properties import check, decoded
 
-from graphdoc.fixes.diff import unified
+from graphdoc.fixes.apply import unified
 
 UGLY = Path(__file__).parents[1] / "ugly"
 

@@ -1,0 +1,60 @@
+"""Register what a module is to hold: layers that sit in a plain list or dict, a tensor that is to learn."""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, kind, last_name, required
+from graphdoc.source.edits import drop_arguments, rename, write
+from graphdoc.source.places import Edit
+from graphdoc.source.scopes import name_for
+
+_REGISTERED = ("ModuleList", "ModuleDict", "ParameterList", "ParameterDict", "Sequential")
+
+
+@kind("module_list")
+def module_list(sources: Sources, args: Args) -> list[Edit]:
+    """Register layers that sit in a plain list or dict: ``[nn.Linear(2, 2)]`` → ``nn.ModuleList([nn.Linear(2, 2)])``.
+
+    Args:
+        place: the list (dict, comprehension), or the assignment of it.
+        parameters: True for ``nn.ParameterList`` and ``nn.ParameterDict``.
+        mapping: whether it is a dict, where the expression does not tell.
+    """
+    source, node = expression(sources, required(args, "place"))
+    if last_name(node) in _REGISTERED:
+        raise CannotFix("the layers are registered already")
+    if last_name(node) == "defaultdict":
+        raise CannotFix("a ModuleDict makes no entries by itself")
+    plain = isinstance(node, ast.List | ast.Tuple | ast.ListComp | ast.GeneratorExp)
+    mapping = isinstance(node, ast.Dict | ast.DictComp) or last_name(node) in ("dict", "OrderedDict")
+    mapping = mapping or (bool(args.get("mapping")) and not plain)
+    group = "Parameter" if args.get("parameters") else "Module"
+    name = name_for(source, f"torch.nn.{group}{'Dict' if mapping else 'List'}", node, "import torch")
+    return [write(source, node, "{group}({layers})", group=name.text, layers=node), *name.edits]
+
+
+@kind("register_parameter")
+def register_parameter(sources: Sources, args: Args) -> list[Edit]:
+    """Register a tensor that is to learn as a parameter: ``register_buffer("b", torch.zeros(3, requires_grad=True))`` →
+    ``register_parameter("b", nn.Parameter(torch.zeros(3)))``.
+
+    Args:
+        place: the call of ``register_buffer``.
+        made: the expression that makes the tensor.
+    """
+    source, registering = call(sources, required(args, "place"))
+    other, made = expression(sources, required(args, "made"))
+    if not isinstance(registering.func, ast.Attribute) or registering.func.attr != "register_buffer":
+        raise CannotFix("what registers the buffer is not written out")
+    if other is not source:
+        raise CannotFix("the tensor is made in another file")
+    name = name_for(source, "torch.nn.Parameter", made, "import torch")
+    flag = drop_arguments(source, made, lambda _, k: k == "requires_grad") if isinstance(made, ast.Call) else []
+    return [
+        rename(source, registering.func, "register_parameter"),
+        *drop_arguments(source, registering, lambda i, k: k == "persistent" or (k is None and i == 2)),
+        *flag,
+        write(source, made, "{parameter}({tensor})", parameter=name.text, tensor=made),
+        *name.edits,
+    ]
