@@ -250,6 +250,7 @@ def _diagnosis(found: Found, evidence: Evidence) -> Diagnosis:
         facts=finding.facts,
         fixes=tuple(fix_of(r, evidence) for r in finding.remedies),
         because=finding.because,
+        proof=getattr(finding.confidence, "proof", ""),
         remedies=tuple(finding.remedies),
     )
 

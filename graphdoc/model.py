@@ -126,8 +126,8 @@ class Diagnosis:
 
     ``title`` is one line in the user's words; ``explanation`` a few sentences; ``facts`` are short measured
     statements (a parameter's name and versions, an iteration number) shown as notes. ``because`` is the one sentence
-    of evidence that a short report gives; without one it gives the first sentence of the explanation. ``remedies`` are
-    what patches are made from, and no part of the contract.
+    of evidence that a short report gives; without one, and without a fact, it gives ``proof``, which says what is sure
+    of faults of this kind. ``remedies`` are what patches are made from; both are no part of the contract.
     """
 
     code: str
@@ -139,6 +139,7 @@ class Diagnosis:
     facts: tuple[str, ...] = ()
     fixes: tuple[Fix, ...] = ()
     because: str = ""
+    proof: str = field(default="", compare=False, repr=False)
     remedies: tuple[Remedy, ...] = field(default=(), compare=False, repr=False)
 
     def to_json(self) -> dict[str, Any]:

@@ -16,6 +16,8 @@ from graphdoc.launch import Request
 from graphdoc.launch.keep import Kept
 from graphdoc.model import Span
 from graphdoc.probe import deepened, question
+from graphdoc.program.proof import Proof
+from graphdoc.render import render
 
 SECOND_TIME = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
@@ -127,6 +129,13 @@ def test_the_best_evidence_comes_first_and_weak_findings_are_left_out(causes):
     assert [f.cause.slug for f in findings_for(failed())[0]] == ["c", "e", "b"]
     causes(cause("GD101", "a", finding(1.0)), cause("GD102", "b", finding(0.55)))
     assert [f.cause.slug for f in findings_for(failed())[0]] == ["a"]
+
+
+def test_what_proves_a_diagnosis_is_told_with_it(causes):
+    causes(cause("GD101", "a", finding(1.0, Proof.RAISED.confidence)), cause("GD102", "b", finding(0.9)))
+    report = diagnose(failed())
+    assert [(d.confidence, d.proof) for d in report.diagnoses] == [("certain", Proof.RAISED.value), ("likely", "")]
+    assert f"= certain: {Proof.RAISED.value}\n" in render(report, "terminal", width=100)
 
 
 def test_an_error_without_a_cause_says_what_is_known(causes):

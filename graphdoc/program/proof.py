@@ -3,30 +3,43 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import cast
 
 from graphdoc.evidence import Optimizer, Sign
 from graphdoc.evidence.lookup import optimizer_with
 from graphdoc.model import Confidence
 
 
-class Proof(Enum):
-    """A fact of the observed run that leaves no other explanation; the value says it in words."""
+class Certain(str):
+    """The word, with what a reader is told of why."""
 
-    RAISED = "PyTorch raised, in this very run, a message that belongs to this fault alone"
-    CALLS = "the calls that the run made on the scaler, in their order"
-    GRAPH_END = "the node at which the graph of the loss ends, and that an optimizer is to train what lies behind it"
-    NODE = "the node or leaf that the failing call met, as it stood in the run"
-    OLDER_EDGE = "the edge into a graph that an earlier call has walked, and the values that are carried over it"
-    WRITERS = "the writes that were seen account for every version that the tensor moved on"
-    MODE = "the mode of autograd that was on where the tensor was made"
-    BIRTH = "the operation that made the first bad value of numbers that were good"
-    STEPS = "what the optimizers' steps and the backward calls of the run did with the gradients"
-    COLLECTIVES = "the collectives that ran from a backward call to the step that used its gradients"
-    SOURCE = "the one place in the source that does it, and what the run did there"
+    proof: str
+
+    @classmethod
+    def by(cls, proof: str) -> Confidence:
+        word = cls("certain")
+        word.proof = proof
+        return cast(Confidence, word)
+
+
+class Proof(Enum):
+    """A fact of the observed run that leaves no other explanation; the value says it to a reader."""
+
+    RAISED = "PyTorch raises this message for this fault alone"
+    CALLS = "seen in the calls that the run made on the scaler"
+    GRAPH_END = "the graph was followed to this line, and it ends there"
+    NODE = "read off the tensors and the graph of the failing call"
+    OLDER_EDGE = "this graph leads into one that an earlier call has freed"
+    WRITERS = "the changes that were seen account for every version of the tensor"
+    MODE = "this mode of autograd was on where the tensor was made"
+    BIRTH = "the first bad value was made here, from good ones"
+    STEPS = "seen in the optimizers' steps and the backward calls of the run"
+    COLLECTIVES = "no collective ran between `backward()` and the step"
+    SOURCE = "no other line of the program does this"
 
     def where(self, holds: bool) -> Confidence:
         """``certain`` where the fact was found, otherwise ``likely``."""
-        return "certain" if holds else "likely"
+        return Certain.by(self.value) if holds else "likely"
 
     @property
     def confidence(self) -> Confidence:

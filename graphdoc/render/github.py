@@ -42,8 +42,9 @@ def _command(report: Report, diagnosis: Diagnosis) -> str:
 
 
 def _message(report: Report, diagnosis: Diagnosis) -> str:
-    sure, *measured = story.evidence(diagnosis)
-    lines = list(dict.fromkeys(_line(span) for span in story.to_change(diagnosis)))  # columns are not said
+    sure, *measured = story.proof(diagnosis)
+    lines = [story.lead(diagnosis)]
+    lines += list(dict.fromkeys(_line(span) for span in story.to_change(diagnosis)))  # columns are not said
     lines += [f"{n}. {_line(s)}" if n else _line(s) for n, s in story.numbered(story.in_time(diagnosis))]
     lines += [f"{diagnosis.confidence}: {sure}", *(f"note: {fact}" for fact in measured)]
     if diagnosis.fixes:

@@ -37,9 +37,9 @@ _WEIGHT: dict[Role, int] = {
     "related": 5,
 }
 _SURE: dict[Confidence, str] = {
-    "certain": "the recorded run allows no other explanation",
+    "certain": "the recorded run proves it",
     "likely": "it fits what was seen, and nothing speaks against it",
-    "possible": "the message alone allows it",
+    "possible": "one of the reasons that fit",
 }
 _LEAD = 150
 """Characters of the two sentences that a short report begins with; with more, it begins with one."""
@@ -121,45 +121,39 @@ def numbered(places: Sequence[Span]) -> list[tuple[int, Span]]:
     return [(0 if s.role in without and s.when is None else next(count), s) for s in places]
 
 
-def evidence(diagnosis: Diagnosis) -> list[str]:
-    """At most two sentences on what proves it: the reason, and the first thing measured."""
-    because = flat(diagnosis.because) or _first_sentence(diagnosis.explanation)
-    if not diagnosis.fixes:
-        because = flat(diagnosis.explanation) or because  # what to do is said nowhere else
-    said = f"{flat(diagnosis.title)} {because}"
-    facts = [fact for fact in map(flat, diagnosis.facts) if fact and not _says_nothing_new(fact, said)]
-    return [because, *facts[:1]]
-
-
 def lead(diagnosis: Diagnosis) -> str:
     """What a short report says below the title: the first sentence of the explanation, with the second where both are
     short."""
-    return "".join(f"{sentence}. " for sentence in _parts(diagnosis)[0]).rstrip()
+    return "".join(f"{sentence}. " for sentence in _explained(diagnosis)[0]).rstrip()
 
 
 def proof(diagnosis: Diagnosis) -> list[str]:
     """At most two sentences on what proves it, beside the ``lead``; without a fix also what is left of the explanation,
     since what to do is said nowhere else."""
-    _, facts, rest = _parts(diagnosis)
-    return [*facts[:1], ". ".join(rest)] if rest and not diagnosis.fixes else facts[:2]
+    rest = _explained(diagnosis)[1]
+    proofs = evidence(diagnosis, counts=False)
+    return [proofs[0], ". ".join(rest)] if rest and not diagnosis.fixes else proofs
 
 
-def _parts(diagnosis: Diagnosis) -> tuple[list[str], list[str], list[str]]:
-    """The explanation and the evidence, each said once: what leads, what proves it, what is left.
-
-    Evidence is the reason and what was measured, without the arithmetic of version counters; where there is neither,
-    what the confidence stands for.
+def evidence(diagnosis: Diagnosis, *, counts: bool = True) -> list[str]:
+    """At most two sentences on what proves it, beside the whole explanation: the reason and what was measured, with the
+    arithmetic of version counters or without; where there is neither, what the confidence stands for.
     """
+    because = flat(diagnosis.because)
+    said = f"{flat(diagnosis.title)} {because}"
+    facts = [f for f in map(flat, diagnosis.facts) if f and not _says_nothing_new(f, said)]
+    proofs = [p for p in (because, *facts) if p and (counts or p is because or not _COUNTS.search(p))]
+    return proofs[:2] or [diagnosis.proof or _SURE[diagnosis.confidence]]
+
+
+def _explained(diagnosis: Diagnosis) -> tuple[list[str], list[str]]:
+    """The sentences of the explanation, less one that repeats the title: those that lead, and those that are left."""
     told = _sentences(diagnosis.explanation)
     if len(told) > 1 and told[0].startswith(flat(diagnosis.title)):
         del told[0]
-    said = f"{flat(diagnosis.title)} {flat(diagnosis.because)}"
-    facts = [f for f in map(flat, diagnosis.facts) if f and not _says_nothing_new(f, said) and not _COUNTS.search(f)]
-    proofs = [p for p in (flat(diagnosis.because), *facts) if p]
-    proofs = proofs or [_SURE[diagnosis.confidence]]
     both = len(told) > 1 and len(told[0]) + len(told[1]) <= _LEAD
     count = 2 if both else 1
-    return told[:count], proofs, told[count:]
+    return told[:count], told[count:]
 
 
 def effect(fix: Fix) -> str:

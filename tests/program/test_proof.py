@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import graphdoc
@@ -43,3 +44,9 @@ def test_every_proof_is_asked_for() -> None:
         if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == "Proof"
     }
     assert used == set(Proof.__members__)
+
+
+def test_a_proof_is_one_clause() -> None:
+    for proof in Proof:
+        assert len(proof.value.split()) <= 12 and not re.search(r"[.;:]", proof.value), proof
+        assert (proof.confidence, proof.where(False)) == ("certain", "likely")

@@ -166,7 +166,7 @@ def test_github_escapes_what_would_end_a_property_or_a_message() -> None:
     properties, message = line.removeprefix("::warning ").split("::", 1)
     assert "100%25 of <b>loss</b> %3A%3Aerror%3A%3Atitle%2C `a|b`" in properties
     assert "file=na sty%2C100%25%3A\\x1b[31m.py," in properties
-    assert "\x1b" not in line and "%0A" in message and "note: fact\\x9b31m with newline" in message
+    assert "\x1b" not in line and "%0A" in message and "certain: fact\\x9b31m with newline" in message
 
 
 def test_github_names_a_place_from_the_root_of_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,7 +181,7 @@ def test_github_names_a_place_from_the_root_of_the_checkout(tmp_path: Path, monk
 
 
 def test_github_without_a_place() -> None:
-    assert render(report(diagnosis(spans=())), "github").startswith("::error title=GD101 title 1::certain: why")
+    assert render(report(diagnosis(spans=())), "github").startswith("::error title=GD101 title 1::why.%0Acertain: ")
 
 
 def test_what_did_not_end_the_run_is_a_warning() -> None:

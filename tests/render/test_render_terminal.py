@@ -41,7 +41,7 @@ def test_a_whole_report() -> None:
         "1 | a = q - v",
         "  |     ^^^^^ carries a graph",
         "  |",
-        "  = certain: the recorded run allows no other explanation",
+        "  = certain: the recorded run proves it",
         "help: detach it [safe, verified]",
         "  |",
         "1 - a = q - v",
@@ -101,7 +101,7 @@ def test_a_second_diagnosis_is_one_line() -> None:
 
 def test_confidence_is_said() -> None:
     assert "  = likely: it fits what was seen, and nothing speaks against it" in told(confidence="likely")
-    assert "  = possible: the message alone allows it" in told(confidence="possible")
+    assert "  = possible: one of the reasons that fit" in told(confidence="possible")
 
 
 def test_fix_is_offered_only_where_there_is_a_patch_to_print() -> None:
