@@ -143,9 +143,7 @@ def so_far(kept: Kept) -> Report:
     match = _match(first.sources, first.raised) if first is not None and report.exception is not None else None
     if sure or first is None or match is None:
         return replace(report, diagnoses=sure)
-    at = _at(first.raised).strip()
-    means = f"{at}: {begins_small(match.means)}" if at else match.means
-    return replace(report, diagnoses=(), notes=(in_lines(means, _files(first)),))
+    return replace(report, diagnoses=(), notes=(in_lines(_placed(match.means, first.raised), _files(first)),))
 
 
 def _report(kept: Kept, evidence: Evidence | None, announce: Announce | None) -> Report:
@@ -265,8 +263,8 @@ def _match(sources: SourceTexts, raised: Raised | None) -> Match | None:
         named.append((name, message))
     for name, message in named:
         match = recognise_exception(name, message)
-        if match is None or match.kind != "error":
-            continue
+        if match is None or (match.kind != "error" and not name.endswith("Warning")):
+            continue  # a filter (-W error) makes an error of a warning
         if match.generic and not (_raised_in_torch(sources, raised, name) or _reads_a_gradient(sources, raised)):
             continue  # words that any program prints: something else must speak for autograd
         return match
@@ -306,7 +304,7 @@ def _unexplained(match: Match, raised: Raised | None) -> str:
     known = [c for c in all_causes() if c.slug in match.causes]
     out = way_out(match.id)
     if not known and out is not None:
-        return f"{means.partition('; ')[0]}{_at(raised)}. {out.told}"
+        return f"{_placed(means.partition('; ')[0], raised)}. {out.told}"
     if not known:
         return f"{means}. Nothing in the graph was found at fault."
     names = ", ".join(f"{c.slug} ({c.code})" for c in known)
@@ -324,6 +322,12 @@ def _at(raised: Raised | None) -> str:
     stack = raised.stack if raised else []
     frame = next((f for f in reversed(stack) if f.user), None)
     return f" at {frame.file}:{frame.line}" if frame else ""
+
+
+def _placed(means: str, raised: Raised | None) -> str:
+    """What a message means, behind the place of it."""
+    at = _at(raised).strip()
+    return f"{at}: {begins_small(means)}" if at else means
 
 
 def _first_line(message: str) -> str:

@@ -146,6 +146,13 @@ def test_an_error_without_a_cause_says_what_is_known(causes):
     assert "does not show which cause" in note and "carried-state (GD101)" in note
 
 
+def test_a_warning_that_a_filter_makes_an_error_has_its_place_and_its_way_out():
+    report = diagnose(failed("UserWarning", "Using backward() with create_graph=True will create a reference cycle"))
+    (note,) = report.notes
+    assert note.startswith("at train.py:30: backward(create_graph=True) leaves ")
+    assert note.endswith(" Call `torch.autograd.grad` instead, or set each `.grad` to None after use.")
+
+
 def test_remedies_become_fixes_without_a_diff(causes):
     remedies = (Remedy("detach_after", "detach it", "unsafe", "then h ends here"), Remedy("", "think", "display"))
     causes(cause("GD101", "a", finding(1.0, remedies=remedies)))

@@ -140,7 +140,8 @@ def as_text(told: Sequence[Told], fmt: str, width: int, color: bool) -> str:
         where += [f"{failure.count} times"] if failure.count > 1 else []
         if place is not None:
             code = failure.code.get((place.file, place.line), "")
-            where.append(f"raised at {_at(place)}" + (f": {code}" if code else ""))
+            what = "warned of" if failure.match is not None and failure.match.kind == "warning" else "raised"
+            where.append(f"{what} at {_at(place)}" + (f": {code}" if code else ""))
         about = "; ".join(where)
         if fmt == "markdown":
             body = render(one.report, "markdown")

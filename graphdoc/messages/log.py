@@ -180,7 +180,21 @@ class Assembler:
         self._warnings.append(clean(text).strip()[:1000])
         if matches[0].kind == "warning" and matches[0].family != "anomaly":
             category = warned[0] if warned else matches[0].exception
-            self._add(Failure(category, clean(text).strip()[:1000], matches[0], line=self._seen), self.label)
+            place = parse.warned_at(line)
+            failure = Failure(category, clean(text).strip()[:1000], matches[0], line=self._seen)
+            if place is not None and self._state == self._idle:
+                failure.frames, self._frames, self._code = [place], [place], failure.code
+                self._go(self._below_warning)
+            self._add(failure, self.label)
+
+    def _below_warning(self, line: str) -> bool:
+        """Python shows the line that warns."""
+        shown = line.startswith("  ") and line.strip() != ""
+        if shown:
+            self._keep_code(line)
+        self._go(self._idle)
+        self._reset()
+        return shown
 
     # -- a traceback ---------------------------------------------------------------------------------------------
 

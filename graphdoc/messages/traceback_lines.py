@@ -79,6 +79,7 @@ _TYPE = (
 _RAISED = re.compile(rf"(?:E +)?({_TYPE})(?:: ?(.*)|$)", re.DOTALL)
 _HEADED = re.compile(rf"({_TYPE}) {{3,200}}{re.escape(TRACEBACK)}")
 _WARNED = re.compile(r"(?:^|[ :])(\w{0,40}Warning): (.{1,4000})", re.DOTALL)
+_WARNED_AT = re.compile(r"([^\s:][^:\n]{0,400}\.py):(\d{1,9}): \w{0,40}Warning: ")
 _CPP_WARNED = re.compile(r"\[W[^\]\n]{0,120}\] ?(?:Warning: )?(.{1,4000})", re.DOTALL)
 _DETECTED = re.compile(r"(?:Error detected in|induced by) ([\w.:<>]{1,160})\.")
 
@@ -106,6 +107,13 @@ def warned_in(line: str) -> tuple[str, str] | None:
         if found:
             return "UserWarning", found.group(1)
     return None
+
+
+def warned_at(line: str) -> Frame | None:
+    """The line of the program that Python's own line of a warning begins with; None where that is a library's."""
+    found = _WARNED_AT.match(line) if "Warning: " in line else None
+    frame = _frame(found.group(1), found.group(2), None) if found else None
+    return frame if frame is not None and frame.user else None
 
 
 def detected_in(line: str) -> str:

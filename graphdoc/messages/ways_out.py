@@ -1,4 +1,4 @@
-"""What to do about the errors that have no cause of their own: a table, ``ways_out.txt``, beside the patterns."""
+"""What to do about the messages that have no cause of their own: a table, ``ways_out.txt``, beside the patterns."""
 
 from __future__ import annotations
 
@@ -45,5 +45,5 @@ def _parsed(line: str) -> tuple[str, WayOut]:
 
 
 def way_out(ident: str) -> WayOut | None:
-    """That of one message; None where it has causes, is a warning or not known."""
+    """That of one message; None where it has causes or is not known."""
     return ways_out().get(ident)

@@ -158,7 +158,7 @@ def test_a_message_that_is_no_fault_of_the_graph_says_what_it_means() -> None:
         "`torch.amp.autocast('cuda', args...)` instead."
     )
     assert done.returncode == 0
-    assert "gradients are not affected" in " ".join(done.stdout.split())
+    assert "Gradients are not affected" in " ".join(done.stdout.split())
     assert "GD" not in done.stdout
 
 
@@ -174,7 +174,7 @@ def test_a_harmless_warning_does_not_hide_what_the_log_ends_with() -> None:
         "a.py:1: UserWarning: The verbose parameter is deprecated. Please use get_last_lr() to access the learning"
     )
     done = explain("-", given=f"{warning} rate.\n  f()\n{OTHER}")
-    assert done.returncode == 0 and "gradients are not affected" in done.stdout
+    assert done.returncode == 0 and "Gradients are not affected" in done.stdout
     assert "it ends with ZeroDivisionError at a.py:3, which is none of autograd's" in done.stderr
     done = explain("-", given=f"{warning} rate.\n  f()\n{OTHER}\n{TRACEBACK}")
     assert "none of autograd's" not in done.stderr

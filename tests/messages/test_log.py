@@ -271,6 +271,16 @@ def test_known_warnings_are_told_and_others_are_not() -> None:
     )
     failure = only("x.py:1: UserWarning: something else\n  f()\n" + known + known)
     assert failure.type == "UserWarning" and failure.match is not None and failure.match.id == "nonleaf-grad"
+    assert failure.place is not None and failure.place.line == 3
+    assert failure.code == {("train.py", 3): "print(y.grad)"}
+    assert only(f"/x/site-packages/torch/_tensor.py:9{known[8:]}").place is None
+
+
+def test_a_traceback_may_follow_a_warning_at_once() -> None:
+    known = "t.py:3: UserWarning: `parameters` is an empty generator, no gradient clipping will occur.\n"
+    warned, failure = failures(known + traceback())
+    assert len(warned.frames) == 1
+    assert_version_error(failure)
 
 
 def test_nothing_is_found_in_an_ordinary_log() -> None:

@@ -1,4 +1,4 @@
-"""Every known error without a cause has a way out, or is PyTorch's own affair; docs/messages.md lists both."""
+"""Every known message without a cause has a way out, or is PyTorch's own affair; docs/messages.md lists both."""
 
 from __future__ import annotations
 
@@ -18,7 +18,18 @@ HEAD = """\
 
 An error that several faults can have leads to one of the [causes](causes.md). Each of the others has one reason, and
 stands here with what to do about it. `graphdoc run` names the line of your program, `graphdoc explain "MESSAGE"` tells
-the same of a pasted message. Warnings stop no program and are not listed.
+the same of a pasted message. [Warnings](#warnings) stand below them.
+"""
+WARNINGS = """\
+
+## Warnings
+
+They stop no program, and `graphdoc run` leaves them as PyTorch prints them. `graphdoc explain` tells what to do about
+one in a log. Where a warning names a file of PyTorch's, `PYTHONWARNINGS=error::UserWarning graphdoc run train.py` names
+your line: such a warning is an error then.
+
+| message | what to do |
+|---|---|
 """
 OWN = """\
 
@@ -31,8 +42,8 @@ A training program does not bring these about by itself, or they come from a too
 """
 
 
-def _errors() -> list[Entry]:
-    return [e for e in entries() if e.kind == "error" and not e.causes]
+def _without_cause() -> list[Entry]:
+    return [e for e in entries() if not e.causes]
 
 
 def _row(entry: Entry, text: str) -> str:
@@ -43,12 +54,14 @@ def _row(entry: Entry, text: str) -> str:
 
 def page() -> str:
     """The whole page."""
-    told = {e.id: (e, ways_out()[e.id]) for e in _errors()}
+    told = [(e, ways_out()[e.id]) for e in _without_cause()]
+    errors = [(e, out) for e, out in told if e.kind == "error" and not out.own]
     parts = [HEAD]
-    for family in sorted({e.family for e, out in told.values() if not out.own}):
-        rows = [_row(e, out.text) for e, out in told.values() if e.family == family and not out.own]
+    for family in sorted({e.family for e, _ in errors}):
+        rows = [_row(e, out.text) for e, out in errors if e.family == family]
         parts.append(f"\n## {family}\n\n| message | what to do |\n|---|---|\n{''.join(rows)}")
-    return "".join((*parts, OWN, *(_row(e, out.text) for e, out in told.values() if out.own)))
+    warnings = [_row(e, out.text) for e, out in told if e.kind == "warning" and not out.own]
+    return "".join((*parts, WARNINGS, *warnings, OWN, *(_row(e, out.text) for e, out in told if out.own)))
 
 
 def test_page_is_not_stale() -> None:
@@ -58,8 +71,8 @@ def test_page_is_not_stale() -> None:
     assert DOCS.read_text(encoding="utf-8") == page()
 
 
-def test_each_error_without_a_cause_is_in_the_table_and_no_other() -> None:
-    assert set(ways_out()) == {e.id for e in _errors()}
+def test_each_message_without_a_cause_is_in_the_table_and_no_other() -> None:
+    assert set(ways_out()) == {e.id for e in _without_cause()}
 
 
 def test_ways_out_are_short_and_begin_with_a_small_verb() -> None:
@@ -72,3 +85,10 @@ def test_a_pasted_message_gets_its_way_out(capsys) -> None:
     assert explain("RuntimeError: hook '<lambda>' has changed the size of value") == 0
     told = " ".join(capsys.readouterr().out.split())
     assert "Return a gradient of the shape that came in." in told
+
+
+def test_a_pasted_warning_gets_its_place_and_its_way_out(capsys) -> None:
+    assert explain("train.py:7: UserWarning: `parameters` is an empty generator, no gradient clipping will occur.") == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "warned of at train.py:7" in told
+    assert "Pass a list of the parameters, or call `parameters()` anew for each use." in told
