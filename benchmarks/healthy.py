@@ -58,7 +58,7 @@ class Ran:
 def prepare(program: dict[str, Any], sources: Path, folder: Path) -> Path:
     """A copy of the program, made small, and the folder that it runs in."""
     copy = folder / "program"
-    shutil.copytree(sources / program["repository"].replace("/", "+"), copy)
+    shutil.copytree(sources / program["repository"].replace("/", "+"), copy, symlinks=True)
     for name, pattern, replacement in program.get("small", []):
         for file in copy.glob(name):
             text = file.read_text()
@@ -81,7 +81,7 @@ def run(program: dict[str, Any], sources: Path, before: list[str], limit: float)
         runs_in = prepare(program, sources, folder)
         report = Path(temporary, "report.json")
         options = ["--report", f"json:{report}"] if before else []
-        path = [HERE / "stand_ins", *(folder / "program" / p for p in program.get("path", []))]
+        path = [*(folder / "program" / p for p in program.get("path", [])), HERE / "stand_ins"]
         environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(str(p) for p in path),

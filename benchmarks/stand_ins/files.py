@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import pickle
 import sys
 from pathlib import Path
@@ -42,6 +43,28 @@ def rays(path: Path) -> None:
     towards /= numpy.linalg.norm(towards, axis=1, keepdims=True)
     table = numpy.concatenate([-4 * towards, towards, made.rand(4096, 3)], 1).astype("float32")
     path.write_bytes(pickle.dumps(table))
+
+
+def text(path: Path) -> None:
+    """Words of a few letters, compressed."""
+    made = numpy.random.RandomState(0)
+    words = [bytes(made.randint(97, 123, made.randint(1, 8)).tolist()) for _ in range(200)]
+    path.write_bytes(gzip.compress(b" ".join(words[n] for n in made.randint(0, 200, 25_000_000 // 250))))
+
+
+def binarized(path: Path) -> None:
+    """Pictures of zeros and ones, a part to train on and one to test."""
+    made = numpy.random.RandomState(0)
+    parts = {f"{part}_data": (made.rand(256, 784) < 0.2).astype("float32") for part in ("train", "valid", "test")}
+    numpy.savez(path, **parts)
+
+
+def waves(path: Path) -> None:
+    """Sine waves, one a row."""
+    import torch
+
+    shifts = numpy.random.RandomState(0).randint(-80, 80, (12, 1))
+    torch.save(numpy.sin((numpy.arange(60) + shifts) / 6.0), path)
 
 
 if __name__ == "__main__":

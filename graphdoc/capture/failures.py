@@ -20,7 +20,7 @@ from graphdoc.capture.engine_calls import EngineCalls
 from graphdoc.capture.facts import frames_of_traceback, grad_fn_of, user_frames
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.journal import DEPTH
-from graphdoc.capture.local_tensors import locals_of, parameters_within
+from graphdoc.capture.local_tensors import locals_of, parameters_within, wrapped
 from graphdoc.capture.node_stacks import is_known
 from graphdoc.capture.ours import chain_of, is_ours, text_of
 from graphdoc.capture.quiet import Unseen
@@ -251,6 +251,7 @@ class Failures:
             now = Glimpse(witness.torch, witness.switches, witness.journal.count, None, "")
             self.fill_extras(evidence, autopsy, now)
             evidence.extras["parameters_within"] = parameters_within(autopsy, frames[0]) if frames else {}
+            evidence.extras["wrapped"] = wrapped(autopsy)
             for probe in witness.probes:
                 probe.fill(evidence, autopsy, [], [])
             witness.frames = frames

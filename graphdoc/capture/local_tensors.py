@@ -60,3 +60,17 @@ def parameters_within(seen: Autopsy, frame: FrameType) -> dict[str, str]:
             if (root.function, root.file) == here and len(out) < MOST:
                 out[text_of(path)] = name
     return out
+
+
+def wrapped(seen: Autopsy) -> list[list[str]]:
+    """For each DistributedDataParallel the parameters that its Reducer counts, in its order: those that required
+    gradients when it was made. None where it is not known which these were."""
+    kind, names = seen.torch.nn.parallel.DistributedDataParallel, seen.census.parameter_names
+    out = []
+    for module, _, _ in seen.census.modules.values():
+        if isinstance(module, kind):
+            every = list(getattr(module, "_module_parameters", ()))
+            counted = module._get_ddp_logging_data().get("num_parameter_tensors")
+            same = (those for those in ([p for p in every if p.requires_grad], every) if len(those) == counted)
+            out.append([names.get(id(p), "") for p in next(same, [])])
+    return out

@@ -61,6 +61,19 @@ def test_the_wrapping_is_the_place_and_idle_parameters_are_named() -> None:
     assert finding.remedies[0].args["name"] == "find_unused_parameters"
 
 
+def test_the_numbers_of_the_message_count_in_the_order_of_the_wrapper() -> None:
+    program = Program("model = DDP(net)\nmodel(x)\n")
+    head, stage = Parameter("model.module.head", grad="present"), Parameter("model.module.body.stage", grad="present")
+    message = UNFINISHED + "Parameter indices which did not receive grad for rank 0: 0\n"
+    evidence = program.evidence(message, program.at("model(x)"), parameters=[head, stage])
+    evidence.extras["wrapped"] = [[stage.name, head.name]]
+    assert only(GD8, evidence)[1].title.startswith("`body.stage` took no part in the loss")
+    stage.requires_grad = False
+    assert only(GD8, evidence)[1].title.startswith("`body.stage` is frozen since DDP wrapped it")
+    evidence.extras["wrapped"] = [[]]  # which of them were counted is not known
+    assert "head" not in only(GD8, evidence)[1].title
+
+
 def test_two_wrappings_are_not_chosen_between() -> None:
     program = Program("a = DDP(net)\nb = DDP(other)\na(x)\n")
     _, finding = only(GD8, program.evidence(UNFINISHED, program.at("a(x)")))

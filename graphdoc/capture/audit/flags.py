@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture.facts import parameters_of, user_frames
+from graphdoc.capture.facts import parameters_of, user_frames, version_of
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.living import Ref
 from graphdoc.capture.quiet import forget_locals
@@ -185,15 +185,18 @@ def _is_alike(name: Any) -> bool:
 AGAIN = 3
 """Steps of the last phase before it is judged."""
 MOST_CHANGES = 3
+MOST_COUNTED = 100
+"""Parameters of which it is seen whether anything writes to them."""
 
 
 class _Followed:
     """One frozen parameter in the place of all: which way it was switched last, how often, and the steps since."""
 
-    __slots__ = ("changes", "event", "on", "ref", "since", "told", "trained")
+    __slots__ = ("changes", "event", "on", "ref", "since", "told", "trained", "version")
 
-    def __init__(self, parameter: Any) -> None:
+    def __init__(self, parameter: Any, version: int) -> None:
         self.ref = Ref(parameter)
+        self.version = version
         self.on = False
         self.trained = False
         self.told = False
@@ -203,7 +206,8 @@ class _Followed:
 
 class Refrozen:
     """``frozen-again``: ``parameters`` take no part any more; ``stack`` is a step that leaves them out. Whether it is
-    meant, the source has to tell. ``frozen-throughout``: they never took part; weak, for so is many a backbone."""
+    meant, the source has to tell. ``frozen-throughout``: they never took part; weak, for so is many a backbone.
+    Not where no optimizer holds anything else, so that nothing learns: ``facts["reaches"]`` is what gets gradients."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
@@ -214,9 +218,10 @@ class Refrozen:
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
         if seen.steps == 1:
-            frozen = next((p for p in parameters_of(optimizer) if not p.requires_grad), None)
+            every = list(parameters_of(optimizer))
+            frozen = next((p for p in every if not p.requires_grad), None)
             if frozen is not None:
-                self.followed[seen.id] = _Followed(frozen)
+                self.followed[seen.id] = _Followed(frozen, _version(every))
             return
         followed = self.followed.get(seen.id)
         parameter = followed.ref() if followed is not None else None
@@ -242,8 +247,12 @@ class Refrozen:
         step = audit.journal.latest("step", seen.id)
         sign = Sign(kind, frames_of(step.raw, audit.witness.cwd) if step is not None else [])
         sign.weak = kind == "frozen-throughout"
-        mine = [p for p in parameters_of(optimizer) if not p.requires_grad]
+        every = list(parameters_of(optimizer))
+        mine = [p for p in every if not p.requires_grad]
         sign.parameters = audit.named(map(id, mine))
+        # Gradients, or numbers, that are put there by hand move what is frozen as well.
+        still = all(p.grad is None for p in every) and _version(every) == followed.version
+        sign.facts["whole"] = len(mine) == len(every) and still
         sign.optimizer, sign.event, sign.count = seen.id, followed.event, AGAIN
         self._found[seen.id] = (followed, sign)
         if not sign.weak:
@@ -252,4 +261,15 @@ class Refrozen:
     def signs(self) -> list[Sign]:
         """Those that stayed so: who takes turns is heard of no more."""
         changes = {"frozen-again": 2, "frozen-throughout": 0}
-        return [sign for followed, sign in self._found.values() if followed.changes == changes[sign.kind]]
+        told = {i: sign for i, (followed, sign) in self._found.items() if followed.changes == changes[sign.kind]}
+        stepping = [seen.id for seen in self._audit.journal.optimizers.values() if seen.steps]
+        reached = self._audit.named(self._audit.reached)
+        if reached and all(i in told and told[i].facts["whole"] for i in stepping):
+            for sign in told.values():
+                sign.weak, sign.facts["reaches"] = False, reached
+        return list(told.values())
+
+
+def _version(parameters: list[Any]) -> int:
+    """How often the first of these were written to."""
+    return sum(version_of(p) for p in parameters[:MOST_COUNTED])

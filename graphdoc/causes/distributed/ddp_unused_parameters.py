@@ -24,9 +24,9 @@ PAGE = Page(
     what_happened="""\
 In the iteration before the one that fails, some parameters of the wrapped module got no gradient: a branch or head
 was not taken for that batch, an output of `forward` was not used in the loss (the `if` around its term did not hold),
-a layer is defined and never called, the backward was skipped or told by `inputs=` what to reach, or it failed and
-the program caught its error (a batch that does not fit into memory, say). The error comes at the *next* forward, one
-iteration late, and points at the line that calls the model.
+a layer is defined and never called, or frozen after the wrapping (in the model's own `train()`, say), the backward was
+skipped or told by `inputs=` what to reach, or it failed and the program caught its error (a batch that does not fit
+into memory). The error comes at the *next* forward, one iteration late, and points at the line that calls the model.
 
 Often the loss depends on the batch (two tasks in turn, a rare class, an auxiliary classifier), so the first steps go
 well.""",
@@ -37,8 +37,9 @@ without gradient never reports. Its bucket is not sent, the other ranks wait for
 PyTorch notices that the reduction is not finished: *Expected to have finished reduction in the prior iteration before
 starting a new one*.
 
-The message lists the indices of these parameters, counted over those that require gradients in the order of
-`module.parameters()`. With the environment variable `TORCH_DISTRIBUTED_DEBUG=DETAIL` it gives their names.""",
+The message lists the indices of these parameters, counted over those that required gradients when the module was
+wrapped, in the order of `module.parameters()`. With the environment variable `TORCH_DISTRIBUTED_DEBUG=DETAIL` it gives
+their names.""",
     example="""\
 model = DistributedDataParallel(TwoHeads())
 for task, x, y in batches:
@@ -91,18 +92,21 @@ def _told(program: Program) -> Finding:
     blind = [f for f in wraps if not _looks_for_unused(program.sources, f)]
     told = program.field("rank", *_NAMED)
     rank = f" on rank {told}" if told else ""
-    marks = [span("cause", f, "wrapped here without looking for unused parameters", program.sources) for f in blind[:2]]
     idle, every = _idle(program)
+    frozen = _frozen(program, idle)
+    mark = "wrapped here, before they were frozen" if frozen else "wrapped here without looking for unused parameters"
+    marks = [span("cause", f, mark, program.sources) for f in blind[:2]]
     marks += _layers(program.sources, idle, every, rank)
     frame = program.raised_at
     noticed = "noticed at the next forward; the gradients were missing in the iteration before"
     here = [span("failed" if marks else "cause", frame, noticed, program.sources)] if frame else []
     return Finding(
         *program.weight(0.95, Proof.RAISED.confidence),
-        _title(idle),
+        _title(idle, frozen),
         f"In the iteration before the one that failed, some parameters of the wrapped module got no gradient{rank}. "
         "Their buckets were never sent to the other processes, and the next forward finds the reduction "
-        "unfinished.",
+        "unfinished."
+        + (" DDP waits for what required gradients when it was made: freeze before you wrap." if frozen else ""),
         (*marks, *here, *(program.raised_span("") if not here else ())),
         _which(idle, program.raised),
         _remedies(blind if len(wraps) == 1 else []),
@@ -135,19 +139,28 @@ def _looks_for_unused(sources: SourceTexts, wrap: Frame) -> bool:
     return asked is not None and text_of(asked) != "False"
 
 
-def _title(idle: list[str]) -> str:
+def _title(idle: list[str], frozen: bool) -> str:
     """The parameters by name, where they are known."""
     if not idle:
         return PAGE.title
-    return f"{_shown(idle)} took no part in the loss, and DDP waits for {_gradients(idle)}"
+    how = "frozen since DDP wrapped it" if len(idle) == 1 else "frozen since DDP wrapped them"
+    what = f"{'is' if len(idle) == 1 else 'are'} {how}, and it" if frozen else "took no part in the loss, and DDP"
+    return f"{_shown(idle)} {what} waits for {_gradients(idle)}"
+
+
+def _frozen(program: Program, idle: list[str]) -> bool:
+    """Whether all of these have lost ``requires_grad`` since the wrapper has counted them."""
+    still = {p.name for p in program.parameters if p.requires_grad}
+    return bool(program.evidence.extras.get("wrapped") and idle) and still.isdisjoint(idle)
 
 
 def _idle(program: Program) -> tuple[list[str], list[str]]:
-    """The parameters that got no gradient, and all that should: by the message's names, or its indices over those that
-    require gradients, or by what has none now."""
+    """The parameters that got no gradient, and all that should: by the message's names, or its indices in the
+    wrapper's own order, or by what has none now."""
     known = [p for p in program.parameters if p.requires_grad and not p.buffer]
-    wrapped = [p for p in known if ".module." in p.name] or known
-    every = [p.name for p in wrapped]
+    trained = [p for p in known if ".module." in p.name] or known
+    orders: list[list[str]] = program.evidence.extras.get("wrapped") or []
+    every = list(orders[0]) if len(orders) == 1 else [] if orders else [p.name for p in trained]
     if len({_around(n) for n in every}) > 1:
         every = []  # several modules: whose numbers they are is not said
     named = field_of(program.raised, "names", *_NAMED)
@@ -156,10 +169,10 @@ def _idle(program: Program) -> tuple[list[str], list[str]]:
         names = (n.strip() for n in named.split(","))
         return [next((e for e in every if _inside(e) == n), n) for n in names if n], every
     numbers = [int(n) for n in indices.split() if n.isdigit()] if "..." not in indices else []
-    if numbers and max(numbers) < len(every):
+    if orders and numbers and max(numbers) < len(every):
         return [every[n] for n in numbers], every
-    idle = [p.name for p in wrapped if p.grad == "none"]
-    return (idle if len(idle) < len(wrapped) else []), every
+    idle = [p.name for p in trained if p.grad == "none"]
+    return (idle if len(idle) < len(trained) else []), every
 
 
 def _around(name: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Cut, Frame, Parameter, SourceTexts
+from graphdoc.evidence import Cut, Frame, Parameter, Sign, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings
@@ -36,7 +36,7 @@ from graphdoc.story.missing_graph import (
     weigh,
     without_graph,
 )
-from graphdoc.story.wording import first_told, folded
+from graphdoc.story.wording import first_told, folded, optimizer_of
 
 PAGE = Page(
     code="GD305",
@@ -115,10 +115,29 @@ def _seen(program: Program) -> Finding | None:
     sources, optimizers = program.sources, program.optimizers
     return first_told(
         program.signs,
+        ("frozen-throughout", lambda s: None if s.weak else _nothing_learns(program, s)),
         ("frozen-again", lambda s: frozen_again(sources, optimizers, s)),
         ("frozen-throughout", lambda s: frozen_throughout(sources, optimizers, s)),
         ("misspelled-flag", lambda s: misspelled_flag(sources, optimizers, s)),
         ("flag-of-module", lambda s: flag_of_module(sources, optimizers, s)),
+    )
+
+
+def _nothing_learns(program: Program, sign: Sign) -> Finding:
+    """All that the optimizers hold is frozen, so that what gets gradients is never stepped."""
+    name, reached = optimizer_of(program.optimizers, sign), folded(sign.facts["reaches"])
+    statements = [f for _, f in _statements(program.sources, sign.parameters)]
+    marks = _freezing(program.sources, sign.parameters)
+    step = span_of("related" if marks else "cause", sign.stack, "finds no gradient", program.sources)
+    return Finding(
+        0.9,
+        "likely",  # that no optimizer can change anything is seen; that one should is not
+        f"{name} steps and all that it holds is frozen: {folded(sign.parameters)}",
+        "No parameter that an optimizer holds requires gradients, so no step changes anything. The gradients of the "
+        f"loss go to {reached}, which no optimizer holds.",
+        (*marks, *step),
+        because=f"in the first steps of {name} none of its parameters required gradients, had one, or was written to",
+        remedies=(*used_up(program.sources), *unfreeze(program, statements)),
     )
 
 
