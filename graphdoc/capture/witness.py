@@ -242,9 +242,31 @@ def watch_emptying(witness: Witness, function: Any) -> None:
     _insert(witness, function, before, "zero_grad calls of modules")
 
 
-def _insert(witness: Witness, function: Any, before: Callable[..., None], told: str) -> None:
+def watch_states(witness: Witness, function: Any) -> None:
+    """A module hands out its state: what it gives is its own memory, and a load of that later restores nothing."""
+
+    def gave(whole: Any, state: Any) -> Any:
+        try:
+            if whole and witness.audit is not None:
+                with witness.modes.left():
+                    witness.audit.given(state)
+        except Exception as e:
+            witness.trouble(e)
+        return state
+
+    def before(_module: Any, destination: Any, *_: Any) -> bool:
+        return destination is None  # else one of the modules within
+
+    _insert(witness, function, before, "state_dict calls", failed=_nothing, after=_nothing, gave=gave)
+
+
+def _nothing(*_: Any) -> None:
+    pass
+
+
+def _insert(witness: Witness, function: Any, before: Callable[..., Any], told: str, **more: Any) -> None:
     try:
-        witness.undoing.append(insert_calls(function, before=before))
+        witness.undoing.append(insert_calls(function, before=before, **more))
     except CannotInsert as e:
         witness.degraded.append(f"{told} were not observed: {e}")
 
@@ -327,6 +349,7 @@ class Witness:
         self.undoing += self.switches.undo
         watch_call(self, zero_grad, "zero_grad")
         watch_call(self, torch.nn.Module.load_state_dict, "load_state_dict")
+        watch_states(self, torch.nn.Module.state_dict)
         watch_emptying(self, torch.nn.Module.zero_grad)
         if not told_of_end:
             atexit.register(self.at_exit)

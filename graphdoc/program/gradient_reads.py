@@ -13,7 +13,7 @@ from graphdoc.program.exception import events_before_failure
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.expressions import Use, use_of
 from graphdoc.source.module import Source, each, parsed, walked
-from graphdoc.source.paths import is_name
+from graphdoc.source.paths import is_name, without_subscripts
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import own_nodes
 
@@ -186,7 +186,7 @@ def read_on(sources: SourceTexts, sign: Sign) -> KeptGradients | None:
     """What a backward call has added to, if the program reads it afterwards and never writes through it."""
     file, name, line = str(sign.facts["file"]), str(sign.facts["name"]), int(sign.facts["line"])
     read, places = _read_next(sources, file, name, line), _kept(sources, file, name, line)
-    if read is None or not places or _written_through(sources, file, name, line):
+    if read is None or not places or written_through(sources, file, name, line):
         return None
     return KeptGradients(name, places, read)
 
@@ -208,27 +208,28 @@ def _read_next(sources: SourceTexts, file: str, name: str, line: int) -> Frame |
     return bindings.frame_of(sources, file, first)
 
 
-def _written_through(sources: SourceTexts, file: str, name: str, line: int) -> bool:
-    """Whether the function around a line writes in place to what it keeps under ``name``: then it knows that these are
-    the gradients themselves, and clears or scales them through it.
+def written_through(sources: SourceTexts, file: str, name: str, line: int) -> bool:
+    """Whether the function around a line, or for an attribute the file, writes in place to what it keeps under
+    ``name``: then it knows that these are the parameters' own tensors, and changes them through it.
 
-    ``for g in grads: g.zero_()``, ``for p, g in zip(params, grads): g.mul_(0.9)``, ``torch._foreach_zero_(grads)``.
+    ``for g in grads: g.zero_()``, ``for p, g in zip(params, grads): g.mul_(0.9)``, ``torch._foreach_zero_(grads)``,
+    ``state[key] += 1``.
     """
     root = bindings.tree(sources, file)
-    scope = (bindings.function_around(root, line) or root) if root is not None else ast.Module([], [])
+    scope = ((None if "." in name else bindings.function_around(root, line)) or root) if root is not None else None
     elements: set[str] = set()
     for loop in each(scope, ast.For):
         if any(bindings.text_of(n) == name for n in walked(loop.iter)):
             elements.update(n.id for n in each(loop.target, ast.Name))
+    written: list[tuple[ast.expr, str]] = [(n.target, "") for n in each(scope, ast.AugAssign)]
     for call in each(scope, ast.Call):
         function = call.func
-        if not isinstance(function, ast.Attribute) or not function.attr.endswith("_") or function.attr.endswith("__"):
-            continue
-        held = function.value.value if isinstance(function.value, ast.Subscript) else function.value
-        first = bindings.text_of(call.args[0]) if call.args else ""
-        if bindings.text_of(function.value) in elements or bindings.text_of(held) == name or first == name:
-            return True
-    return False
+        if isinstance(function, ast.Attribute) and function.attr.endswith("_") and not function.attr.endswith("__"):
+            written.append((function.value, bindings.text_of(call.args[0]) if call.args else ""))
+    return any(
+        bindings.text_of(held) in elements or name in (bindings.text_of(without_subscripts(held)), first)
+        for held, first in written
+    )
 
 
 def _kept(sources: SourceTexts, file: str, name: str, line: int) -> list[Frame]:

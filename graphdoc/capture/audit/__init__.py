@@ -23,6 +23,7 @@ from graphdoc.capture.audit.inner import Inner, Products
 from graphdoc.capture.audit.losses import Losses
 from graphdoc.capture.audit.moved import Moved
 from graphdoc.capture.audit.references import References
+from graphdoc.capture.audit.restored import Restored
 from graphdoc.capture.audit.rounded import Rounded
 from graphdoc.capture.audit.stale import Stale
 from graphdoc.capture.audit.streams import Streams
@@ -97,12 +98,14 @@ class Audit:
         self.undone = Undone(self)
         self.at_rest = AtRest(self)
         self.streams = Streams(self)
+        self.restored = Restored(self)
         self.watches: list[Any] = [
             *(self.losses, self.unstepped, self.aliases, self.stale, self.targets, self.unheld, self.clearing),
             *(self.growing, self.clips, self.deadends, self.refrozen, self.moved, self.unused, self.flagged),
             *(self.inner, self.products, self.references, self.baselines, self.collecting, self.misspelled),
             *(self.starved, self.unreduced, self.rounded, self.flattened, self.zero_loss),
             *(self.undone, self.at_rest, self.made_anew, self.dropped, self.streams),
+            self.restored,
         ]
 
     @classmethod
@@ -163,9 +166,14 @@ class Audit:
         if self.products.waits:
             self.products.gave(noted, results)
 
+    def given(self, state: Any) -> None:
+        """A module's ``state_dict()`` is about to return this."""
+        self.restored.given(state)
+
     def loaded(self, module: Any, state: Any) -> None:
         """``module.load_state_dict(state)`` is about to run."""
         self.targets.loaded(module, state)
+        self.restored.loaded(module, state)
         if len(self.unheld.loaded) < MOST_LOADED:
             self.unheld.load(list(module.parameters()))
 

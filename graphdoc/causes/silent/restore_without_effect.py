@@ -1,0 +1,88 @@
+"""GD717: a kept `state_dict()` is the module's own memory, and to load it later restores nothing."""
+
+from __future__ import annotations
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Page
+from graphdoc.evidence import Sign
+from graphdoc.finding import Finding, Remedy
+from graphdoc.program import bindings
+from graphdoc.program.gradient_reads import written_through
+from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
+from graphdoc.program.spans import innermost_user, place, span_of
+from graphdoc.source.paths import without_subscripts
+from graphdoc.story.wording import first_told, folded, optimizer_of
+
+PAGE = Page(
+    code="GD717",
+    title="A kept `state_dict()` is not a copy: loading it restores nothing",
+    families=("silent",),
+    what_happened="""\
+The program keeps `model.state_dict()` to come back to it: the best weights so far, the weights before a test, those
+before each task. It trains on and then calls `load_state_dict()` with what it has kept. Not one number changes. What
+was kept are the parameters themselves, which have been trained since.""",
+    why="""\
+`state_dict()` returns a new dictionary of references: each entry shares its memory with a parameter or a buffer, and
+the optimizer writes into that memory in place. `.cpu()`, `.detach()` and `dict(…)` make no copy of a tensor on the CPU.
+`load_state_dict()` then copies each parameter into itself.""",
+    example="""\
+best = model.state_dict()
+for x, y in loader:
+    optimizer.zero_grad()
+    loss_fn(model(x), y).backward()
+    optimizer.step()
+model.load_state_dict(best)""",
+    use_instead="""\
+best = copy.deepcopy(model.state_dict())
+for x, y in loader:
+    optimizer.zero_grad()
+    loss_fn(model(x), y).backward()
+    optimizer.step()
+model.load_state_dict(best)""",
+    fix_safety="""\
+Unsafe, because the program goes on with other weights than before: with those that it had kept. A copy needs the memory
+of one more model.""",
+    not_this="""\
+- The load brings the old numbers back, at each step: `steps-without-effect`.
+- The kept tensors are gradients: `grad-aliased`.
+- `torch.save(model.state_dict(), path)` writes a copy to the disk: no fault.""",
+    references=(links.LOAD_STATE_DICT, "torch.nn.Module.state_dict", "copy.deepcopy"),
+)
+
+
+def recognise(program: Program) -> Finding | None:
+    """What was loaded is the module's own, taken before a change, and the program does not change it by this name."""
+    return first_told(program.signs, ("restored-itself", lambda s: _told(program, s)))
+
+
+def _told(program: Program, sign: Sign) -> Finding | None:
+    sources, at, taken = program.sources, innermost_user(sign.stack), innermost_user(sign.other)
+    call = bindings.call_at(sources, at)
+    state = bindings.argument(call, 0, "state_dict")
+    kept = bindings.text_of(without_subscripts(state)) if state is not None else ""
+    if at is None or taken is None or call is None or written_through(sources, at.file, kept, at.line):
+        return None
+    stepped = sign.facts["by"] == "step"
+    by = f"{optimizer_of(program.optimizers, sign)} has stepped" if stepped else "another state was loaded"
+    return Finding(
+        0.92,
+        Proof.STEPS.where(False),  # that nothing is restored is seen; that a copy was meant is not
+        f"`{bindings.text_of(call)}` restores nothing: `{bindings.text_of(state)}` is no copy",
+        f"`state_dict()` returns the parameters' own tensors. Since then {by}: what was kept has changed as well.",
+        (
+            *span_of("cause", sign.other, "taken without a copy: shares its memory with the parameters", sources),
+            *span_of("consumed", sign.stack, "copies each tensor into itself", sources),
+        ),
+        remedies=(
+            Remedy(
+                "deepcopy_expression",
+                "keep a copy of the state",
+                "unsafe",
+                "the load brings back the numbers from when the state was taken",
+                {"place": place(taken)},
+            ),
+        ),
+        because=f"each tensor that was loaded lies where the parameter lies, and {by} since it was taken "
+        f"({folded(sign.parameters)})",
+    )
