@@ -7,6 +7,7 @@ import ast
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Optimizer, Sign, SourceTexts
+from graphdoc.evidence.lookup import optimizer_with
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
@@ -65,7 +66,7 @@ def recognise(program: Program) -> Finding | None:
     Where others step by the same loss, only if no step of this one is written anywhere.
     """
     sign = first_sign(program.signs, "step-missing")
-    if sign is None or _uses_gradients(program.sources, sign):
+    if sign is None or _uses_gradients(program, sign):
         return None
     return _told(program.sources, program.optimizers, sign)
 
@@ -123,12 +124,13 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
 _ONLY_LOOKS = {"zero_", "detach_", "norm"}
 
 
-def _uses_gradients(sources: SourceTexts, sign: Sign) -> bool:
+def _uses_gradients(program: Program, sign: Sign) -> bool:
     """Whether the program takes gradients for a purpose of its own: statistics, an update by hand, another's optimizer.
 
     In the files of the calls, and in those that they import. Clearing them, asking whether they are there and printing
-    their norm are none.
+    their norm are none; what the class of this optimizer does with them is its step.
     """
+    sources, unstepped = program.sources, optimizer_with(program.optimizers, sign.optimizer)
     own = {f.file for f in (*sign.stack, *sign.other) if f.user}
     stepped = any(n.attr == "step" for _, n in bindings.everywhere(sources, ast.Attribute))
     imported = {name for file in own for name in _imports(bindings.tree(sources, file))}
@@ -138,6 +140,8 @@ def _uses_gradients(sources: SourceTexts, sign: Sign) -> bool:
         source = Source(file, text)
         reads = [n for n in each(source.tree, ast.Attribute) if n.attr == "grad"]
         reads = [n for n in reads if isinstance(n.ctx, ast.Load) and not _only_looks(n, source.parents)]
+        around = ((n, bindings.class_around(source.tree or ast.Module([], []), n.lineno)) for n in reads)
+        reads = [n for n, cls in around if cls is None or unstepped is None or cls.name != unstepped.type]
         if any(stepped or not _goes_into_another(n, source.parents) for n in reads):
             return True
     return False
