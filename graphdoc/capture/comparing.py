@@ -52,6 +52,7 @@ class Compared(StepTrace):
         self.modules: list[str] = []
         self.paths: dict[int, str] = {}
         self.moved: set[int] = set()
+        self.copied: list[tuple[Any, Any]] = []
         self.generator = self.torch.Generator().manual_seed(1)
 
     @classmethod
@@ -177,13 +178,28 @@ class Compared(StepTrace):
     def _left(self, *_: Any) -> None:
         if self.modules:
             self.modules.pop()
+        if not self.modules:
+            self._guard(self.write_back)
 
     def move_inputs(self, args: tuple[Any, ...]) -> Any:
         """What enters the first module, moved as the weights are; None where that is not asked for."""
         if not self.eps or self.over:
             return None
+        data = [a for a in args if self._is_data(a)]
+        if len({a.untyped_storage()._cdata for a in data}) < len(data):
+            return None  # what is written to one of them is written to the other
         moved = self._guard(lambda: [self._moved(a) if self._is_data(a) else a for a in args])
-        return tuple(moved) if moved is not None else None
+        if moved is None:
+            return None
+        self.copied += [(a, m) for a, m in zip(args, moved, strict=True) if m is not a]
+        return tuple(moved)
+
+    def write_back(self) -> None:
+        """A copy has entered: what the program has written to that, it meant to write to its own."""
+        for mine, copy in self.copied:
+            if not copy.is_inference() and copy._version:
+                mine.data.copy_(copy.detach())
+        self.copied.clear()
 
     def _is_data(self, value: Any) -> bool:
         return self.has_numbers(value) and not value.requires_grad
@@ -291,6 +307,7 @@ def _region(trace: Compared, name: str, held: list[Any], function: Callable[...,
             return function(*args, **kwargs)
         args = trace.move_inputs(args) or args
         result = function(*args, **kwargs)
+        trace._guard(trace.write_back)
         trace._guard(saw, sys._getframe(1), args, result)
         return result
 

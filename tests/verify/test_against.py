@@ -198,7 +198,44 @@ net = Net()
 )
 DETACHED = ENCODER.replace("torch.relu(self.encoder(x))", "torch.relu(self.encoder(x)).detach()")
 
+# A forward that writes to what it is given, of which the caller keeps the original.
+WRITTEN = (
+    START
+    + """
+class Decayed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(6, 1)
+    def forward(self, window):
+        window.mul_(3)
+        return self.layer(window)
+net = Decayed()
+opt = torch.optim.SGD(net.parameters(), 0.1)
+window = torch.randn(4, 6)
+for _ in range(4):
+    loss = net(window).square().mean().log()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+)
+SHARED = """
+net = nn.Linear(6, 1)
+@torch.compile(backend=backend)
+def shift(window, recent):
+    window.add_(0.1)
+    return recent[0] * 2
+opt = torch.optim.SGD(net.parameters(), 0.1)
+window = torch.randn(4, 6)
+for _ in range(4):
+    loss = net(shift(window, window[1:])).square().sum()  # the compiled call
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
 HEALTHY = {
+    "written-float64": (WRITTEN, "float64"),
     "mlp-float64": (MLP, "float64"),
     "stable-float64": (START + NORM.replace("VARIANCE", STABLE) + ADAM, "float64"),
     "transformer-float64": (TRANSFORMER.replace("MADE", "model"), "float64"),
@@ -230,6 +267,7 @@ SICK = {
     "backward": (START + HALVED + COMPILED, "eager", "given", "# the compiled call"),
     "forward": (START + DROPPED + COMPILED, "eager", "out", "# the compiled call"),
     "function": (START + FUNCTION, "eager", "given", "# the compiled call"),
+    "shared": (START + DROPPED + SHARED, "eager", "out", "# the compiled call"),
 }
 
 
