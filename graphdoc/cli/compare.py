@@ -87,7 +87,7 @@ def command(
         _draw(span)
     for one in wanted:
         _write(f"{json.dumps(as_json(found, meant), indent=2)}\n", one.file)
-    raise typer.Exit(1 if found.parts else 2 if found.untold else 0)
+    raise typer.Exit(1 if found.differs else 2 if found.untold else 0)
 
 
 def _draw(span: Span) -> None:

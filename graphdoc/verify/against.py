@@ -58,6 +58,7 @@ class Compared:
     far apart rounding may bring most gradients; ``untold`` says why nothing can be told. ``factor``: each gradient of
     the first run is this many times that of the second, 0 where they differ otherwise. Of two runs with other data
     ``calls`` are those before the step, in each, and ``statistics`` is where BatchNorm takes the mean of its own call.
+    ``refused`` is the error by which autograd ended the second run before any step.
     """
 
     steps: int = 0
@@ -71,6 +72,12 @@ class Compared:
     calls: tuple[Calls, ...] = ()
     statistics: Seen | None = None
     untold: str = ""
+    refused: str = ""
+
+    @property
+    def differs(self) -> bool:
+        """Whether there is a difference."""
+        return bool(self.parts or self.refused)
 
 
 @dataclass

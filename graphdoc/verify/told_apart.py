@@ -14,6 +14,11 @@ from graphdoc.verify.two_runs import Against
 def sentences(found: Compared, other: Against) -> list[str]:
     """What was found; the first one says whether there is a difference."""
     first, second = other.first, other.second
+    if found.refused:
+        return [
+            f"difference: {first}, the program makes steps; {second}, autograd refuses its gradients: {found.refused}",
+            "`TORCH_COMPILE_DISABLE=1 graphdoc run` tells the cause of that error",
+        ]
     told = []
     for lacking, having, parts in (
         (second, first, [p for p in found.parts if p.lost]),
@@ -90,7 +95,7 @@ def as_json(found: Compared, other: Against) -> dict[str, Any]:
     return {
         "schema_version": 1,
         "compared_with": other.name,
-        "difference": None if found.untold and not found.parts else bool(found.parts),
+        "difference": None if found.untold and not found.parts else found.differs,
         "sentences": sentences(found, other),
         "steps": found.steps,
         "widest": found.widest,

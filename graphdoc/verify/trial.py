@@ -23,6 +23,7 @@ from graphdoc.launch.keep import Kept
 from graphdoc.launch.scratch import make_scratch, remove_scratch
 from graphdoc.line_changes import LineMatcher
 from graphdoc.messages.recognise import recognise_exception
+from graphdoc.messages.traceback_lines import raised_in
 from graphdoc.probe import question
 from graphdoc.processes import Arriving, are_complete, read_evidence, read_processes, same_failure
 from graphdoc.program.library_calls import checkpoint_fails
@@ -189,8 +190,9 @@ def _is_anothers(
 
 
 def last_line(printed: str) -> str:
-    lines = [line.strip() for line in printed.splitlines() if line.strip()]
-    return lines[-1][:300] if lines else ""
+    """The last one, or that of an exception which says a few more."""
+    lines = [line.rstrip() for line in printed.splitlines() if line.strip()]
+    return next(iter([*filter(raised_in, lines[:-6:-1]), *lines[-1:]]), "").strip()[:300]
 
 
 # Whether a program does the same twice: numbers of two runs can be compared only then.

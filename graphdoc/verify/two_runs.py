@@ -13,6 +13,7 @@ from graphdoc.errors import UsageError
 from graphdoc.launch import Ended, Request
 from graphdoc.launch.isolation import Forks, Stop, launch_apart
 from graphdoc.launch.scratch import scratch
+from graphdoc.messages.recognise import recognise_exception
 from graphdoc.project import git_top
 from graphdoc.sourcetext import decode, read_source
 from graphdoc.verify.against import Compared, Runs, compare
@@ -40,6 +41,18 @@ class Against:
         return self.texts == {} and self.arguments is None
 
 
+class NoStep(UsageError):
+    """A run came to no step of an optimizer; ``refused`` is the autograd error that ended it, if one has."""
+
+    def __init__(self, told: str, ended: Ended) -> None:
+        super().__init__(f"nothing to compare: {told}, the program {_why(ended)}")
+        name, _, message = last_line(ended.printed).partition(": ")
+        match = recognise_exception(name, message) if ended.exit_status else None
+        self.refused = (
+            message.partition(". ")[0] if match is not None and match.kind == "error" and match.causes else ""
+        )
+
+
 PLAIN = ("uncompiled",)
 """Words of the mode of a run in which single operations are seen."""
 KINDS = {
@@ -60,7 +73,10 @@ def against(name: str, cwd: Path) -> Against:
     top = git_top(Path(os.path.realpath(cwd)))
     commit = _git(top, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}") if top else None
     if top is None or commit is None:
-        raise UsageError(f"--with {name} is none of {', '.join(KINDS)}, and no revision of a git work tree here")
+        raise UsageError(
+            f"--with {name} is none of {', '.join(KINDS)}, and no revision of a git work tree here; one batch beside "
+            "its parts, and one process beside several, are compared by --with-args"
+        )
     revision = commit.decode().strip()
     names = _git(top, "diff", "--no-ext-diff", "--no-renames", "--name-only", "-z", revision, "--", "*.py") or b""
     texts = {}
@@ -103,7 +119,7 @@ def compared(request: Request, other: Against, steps: int, stop: Stop, asked: bo
 
     Raises:
         CannotIsolate, Interrupted: see ``graphdoc.launch.isolation``.
-        UsageError: a run came to no step of an optimizer.
+        UsageError: a run came to no step of an optimizer, or there is nothing to compare.
     """
     forks = Forks()
     try:
@@ -114,7 +130,12 @@ def compared(request: Request, other: Against, steps: int, stop: Stop, asked: bo
                 raise UsageError("nothing to compare: the program's parameters are on the CPU as it is")
             if other.name == "eager" and not base.seen:
                 raise UsageError("nothing to compare: the program compiles nothing in its first steps")
-            second = run.trace(other.second, other.other, other.texts or {}, arguments=other.arguments)
+            try:
+                second = run.trace(other.second, other.other, other.texts or {}, arguments=other.arguments)
+            except NoStep as e:
+                if other.name != "eager" or not e.refused:
+                    raise
+                return Compared(refused=e.refused)
             texts = other.texts or {}
             back = original_line(_texts_now(texts), texts, request.cwd or os.getcwd())
             other_data = other.arguments is not None
@@ -161,7 +182,7 @@ class _Runner:
         ended = launch_apart(request, out, self.stop, enough=(out / ENOUGH).exists, asked=self.asked, forks=self.forks)
         trace = read_trace(out)
         if trace is None or not trace.steps:
-            raise UsageError(f"nothing to compare: {told}, the program {_why(ended)}")
+            raise NoStep(told, ended)
         return trace
 
 

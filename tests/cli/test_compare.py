@@ -58,6 +58,10 @@ def test_options_may_follow_the_program(words: str, ours: str, kind: str, progra
     [
         (("--with", "HEAD~9"), "--with HEAD~9 is none of eager, float64, cpu, and no revision"),
         (("--with", "--report"), "--with --report is none of"),
+        (
+            ("--with", "one-batch"),
+            "one batch beside its parts, and one process beside several, are compared by --with-args",
+        ),
         ((), "compare needs one of --with and --with-args"),
         (("--with", "cpu", "--with-args", "1"), "compare needs one of --with and --with-args"),
         (("--with-args", "'1"), "--with-args '1: No closing quotation"),
@@ -124,6 +128,39 @@ def test_ranks_beside_one_process(net: str, told: str, tmp_path: Path) -> None:
     done = graphdoc(tmp_path, "compare", *one, "--", sys.executable, *launch, "2", "train.py", net)
     assert done.returncode == (net != "ddp"), done.stderr
     assert done.stderr.splitlines()[1].startswith(f"graphdoc: {told}")
+
+
+UNCHECKED = """\
+import torch
+torch.manual_seed(0)
+w = torch.nn.Parameter(torch.randn(3, 3))
+opt = torch.optim.SGD([w], 0.1)
+x = torch.randn(2, 3)
+@torch.compile(backend=lambda module, _: lambda *args: module(*[a.clone() for a in args]))
+def f(x):
+    return x @ w
+for _ in range(4):
+    loss = f(x).square().sum()
+    x.copy_(torch.randn(2, 3))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.slow
+def test_what_autograd_refuses_uncompiled_is_a_difference(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(UNCHECKED)
+    done = graphdoc(tmp_path, "compare", "train.py", "--with", "eager", "--report", "json:told.json")
+    assert done.returncode == 1
+    told = json.loads((tmp_path / "told.json").read_text())
+    assert told["difference"] is True
+    assert told["sentences"][0].startswith(
+        "difference: compiled, the program makes steps; uncompiled, autograd refuses"
+    )
+    assert told["sentences"][0].endswith("is at version 1; expected version 0 instead")
+    (tmp_path / "train.py").write_text(UNCHECKED.replace("x.copy_(", "x = (").replace("for _", "raise KeyError\nfor _"))
+    assert graphdoc(tmp_path, "compare", "train.py", "--with", "eager").returncode == 2
 
 
 @pytest.mark.slow
