@@ -118,7 +118,7 @@ class Compared(StepTrace):
             self.made_steps[id(optimizer)] = self.made_steps.get(id(optimizer), 0) + 1
 
     def _run(self, engine: Any, outputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if self.over:
+        if self.over or self.torch.compiler.is_compiling():  # to compile a backward it is traced by a call
             return engine(outputs, *args, **kwargs)
         if not self.regions and self.looks and not self.depth:
             self._guard(self._watch_nodes, outputs)

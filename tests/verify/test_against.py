@@ -167,6 +167,16 @@ for _ in range(4):
     loss.backward()
     opt.step()
 """
+# Traced by AOTAutograd, as most backends are: a call of the engine before the first one of the program's own.
+TRACED = """
+from functorch.compile import make_boxed_func
+from torch._dynamo.backends.common import aot_autograd
+def forward(module, _inputs):
+    return make_boxed_func(module.forward)
+def backward(module, _inputs):
+    return make_boxed_func(lambda *args: tuple(g if g is None else g * 0.9 for g in module(*args)))
+backend = aot_autograd(fw_compiler=forward, bw_compiler=backward)
+"""
 FUNCTION = (
     HALVED
     + """
@@ -250,7 +260,7 @@ HEALTHY = {
 }
 
 
-SLOW = {"transformer-float64", "transformer-eager", "compiled-eager", "function"}
+SLOW = {"transformer-float64", "transformer-eager", "compiled-eager", "function", "traced", "shared"}
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in HEALTHY])
@@ -267,6 +277,7 @@ SICK = {
     "backward": (START + HALVED + COMPILED, "eager", "given", "# the compiled call"),
     "forward": (START + DROPPED + COMPILED, "eager", "out", "# the compiled call"),
     "function": (START + FUNCTION, "eager", "given", "# the compiled call"),
+    "traced": (START + TRACED + COMPILED, "eager", "given", "# the compiled call"),
     "shared": (START + DROPPED + SHARED, "eager", "out", "# the compiled call"),
 }
 
