@@ -58,7 +58,7 @@ from graphdoc.remedies.sum_of_rounds import (
 )
 from graphdoc.source.paths import covers, pairs, targets_of
 from graphdoc.story.older_graph import aliases, distinct_carries, is_entry
-from graphdoc.story.wording import listing
+from graphdoc.story.wording import gathered, listing
 
 # A value that each round was to begin with, and that goes on from the one before: its start belongs into the loop.
 
@@ -573,11 +573,12 @@ def detach_where_kept(program: Program, reuse: Reuse) -> list[Remedy]:
             whole += [frame] if _binds_no_more(program.sources, edit, frame) else []
     if not edits or leaves_nothing(program, whole):
         return []
-    shown = where(frame_at(edits[0]["args"]["place"]))
+    at = listing(gathered(where(frame_at(edit["args"]["place"])) for edit in edits))
+    what = "detach the value where it is kept" if len(edits) == 1 else "detach the values where they are kept"
     return [
         Remedy(
             "several",
-            f"detach the value where it is kept, at {shown}",
+            f"{what}, at {at}",
             "unsafe",
             "What is kept has no graph any more; the forward pass that computed it stays as it is.",
             {"edits": edits},

@@ -83,11 +83,11 @@ def names_of(sources: SourceTexts, nodes: list[Node], carries: Iterable[OlderEdg
 def _owners(program: Program, names: set[str]) -> str:
     owners = [o for o in program.optimizers if names & set(o.parameters)]
     if not owners:
-        return " (in no optimizer)" if program.owners.of(names).known else ""
+        return ", in no optimizer" if program.owners.of(names).known else ""
     stepping = [o for o in owners if o.id not in program.never_stepped]
     if not stepping:
-        return " (their optimizers never step)"
-    return " (updated by " + ", ".join(o.name or told(o, program.optimizers) for o in stepping[:3]) + ")"
+        return ", whose optimizers never step"
+    return ", updated by " + listing(told(o, program.optimizers) for o in stepping)
 
 
 def distinct_carries(nodes: list[Node], carries: Iterable[OlderEdge]) -> list[OlderEdge]:
