@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from graphdoc.causes import all_causes
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.messages import Failure, evidence_from
 from graphdoc.messages.ways_out import way_out
-from graphdoc.model import Diagnosis, Report
+from graphdoc.model import Confidence, Diagnosis, Report, Run, Span
 from graphdoc.processes import as_ranks
 from graphdoc.program.spans import span
+from graphdoc.render.text import flat
 
 _MOST = 5
 _LONGEST_SOURCE = 2_000_000
@@ -32,13 +34,47 @@ def tell(failures: Sequence[Failure], folder: Path) -> list[Told]:
 
     Source files below ``folder`` are shown where they agree with the code that the log itself shows.
     """
-    known = [f for f in failures if f.match is not None and _of_torch(f)]
+    reported = [f for f in failures if f.report]
+    known = [f for f in failures if f.match is not None and not f.report and _of_torch(f)]
     errors = [f for f in known if f.match and f.match.kind == "error"]
     warnings = [f for f in known if f.match and f.match.kind != "error"]
     # What only the list knows is told where there is nothing else.
     if any(f.match and not f.match.listed for f in known):
         errors, warnings = ([f for f in these if f.match and not f.match.listed] for these in (errors, warnings))
-    return [_tell(f, folder) for f in (errors + warnings)[:_MOST]]
+    return [*map(_reported, reported[:_MOST]), *(_tell(f, folder) for f in (errors + warnings)[:_MOST])][:_MOST]
+
+
+_REPORT = re.compile(
+    r"(?P<level>error|warning)\[(?P<code>GD\d{3})\]: (?P<title>.*(?:\n {6,}(?!--> ).*)*)\n?(?P<told>(?:\S.*\n)*)"
+    r"(?: *--> (?P<file>.+):(?P<line>\d+):(?P<column>\d+)\n)?"
+)
+_COMMAND = re.compile(r"^(\s*)::", re.MULTILINE)  # GitHub obeys one at the beginning of a line
+_SURE = re.compile(r"= (certain|likely|possible): (.*(?:\n {8,}\S.*)*)")
+
+
+def _reported(failure: Failure) -> Told:
+    """What graphdoc itself has said in this log, which it knew from the run, read back out of its words."""
+    told, sure = _REPORT.match(failure.report), _SURE.search(failure.report)
+    assert told is not None
+    spans: tuple[Span, ...] = ()
+    if told["file"]:
+        line, column = int(told["line"]), int(told["column"])
+        spans = (Span("cause", told["file"], line, column, line, column + 1),)
+    slug = next((cause.slug for cause in all_causes() if cause.code == told["code"]), "")
+    confidence = cast(Confidence, sure[1]) if sure else "possible"
+    words = [flat(text) for text in (told["title"], told["told"], sure[2] if sure else "")]
+    found = Diagnosis(told["code"], slug, confidence, words[0], words[1], spans, because=words[2])
+    ended = told["level"] == "error"
+    return Told(
+        failure,
+        Report(
+            Run(exit_status=int(ended)),
+            "autograd-failure" if ended else "completed",
+            {"type": failure.type, "message": failure.message} if failure.type else None,
+            (found,),
+            ("This is graphdoc's own report, as it stands in the log.",),
+        ),
+    )
 
 
 def _of_torch(failure: Failure) -> bool:
@@ -128,6 +164,7 @@ def _at(frame: Frame) -> str:
 def as_text(told: Sequence[Told], fmt: str, width: int, color: bool) -> str:
     """All of them for a reader: ``fmt`` is text or markdown."""
     from graphdoc.render import render
+    from graphdoc.render.markdown import fence
 
     parts = []
     for one in told:
@@ -142,13 +179,19 @@ def as_text(told: Sequence[Told], fmt: str, width: int, color: bool) -> str:
             code = failure.code.get((place.file, place.line), "")
             what = "warned of" if failure.match is not None and failure.match.kind == "warning" else "raised"
             where.append(f"{what} at {_at(place)}" + (f": {code}" if code else ""))
+        if failure.report:
+            where.append("graphdoc's own report stands in the log")
         about = "; ".join(where)
+        if failure.report:
+            said = _COMMAND.sub(r"\1\\x3a:", failure.report)
+            body = f"{fence(said, 'text')}\n" if fmt == "markdown" else f"{said}\n"
+        else:
+            body = render(one.report, "markdown" if fmt == "markdown" else "terminal", width=width, color=color)
         if fmt == "markdown":
-            body = render(one.report, "markdown")
             parts.append(f"### `{head.replace('`', chr(39))}`\n\n" + (f"{_plain(about)}\n\n" if about else "") + body)
         else:
-            body = render(one.report, "terminal", width=width, color=color)
-            parts.append(f"{head}\n" + (f"  {about}\n" if about else "") + "\n" + body)
+            first = f"{head}\n" if failure.type or not failure.report else ""
+            parts.append(first + (f"  {about}\n" if about else "") + "\n" + body)
     return "\n".join(parts)
 
 
@@ -192,6 +235,7 @@ def _as_json(one: Told) -> dict[str, Any]:
         "count": failure.count,
         "ranks": list(failure.ranks),
         "truncated": failure.truncated,
+        **({"report": failure.report} if failure.report else {}),
         "traceback": [_frame(f) for f in failure.frames],
         "forward": [_frame(f) for f in failure.forward],
         "forward_op": failure.forward_op,

@@ -24,7 +24,8 @@ class Failure:
     names as printed. ``frames`` are the traceback, outermost first; ``forward`` the frames of anomaly mode's forward
     trace and ``forward_op`` the node that it names. ``code`` maps (file, line) to the source line that the log
     shows. ``chain`` holds the exceptions behind this one, ``line`` counts lines of the log from 1. ``truncated``
-    tells that the log ended, or lost its thread, before the message.
+    tells that the log ended, or lost its thread, before the message. ``report`` is what graphdoc itself said of it in
+    this log, where it had watched the run.
     """
 
     type: str
@@ -41,6 +42,7 @@ class Failure:
     line: int = 0
     count: int = 1
     truncated: bool = False
+    report: str = ""
 
     @property
     def rank(self) -> int:
@@ -70,6 +72,11 @@ _DEEPEST = 4
 # Messages of unknown exceptions that are looked at again for words broken by a terminal's edge.
 _SQUEEZES = 200
 _CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
+# A report of graphdoc's own, for a terminal: its first line, and those that can follow once a place was told.
+_REPORT = re.compile(r"(?:error|warning)\[GD\d{3}\]: ")
+_PLACE = re.compile(r" *(?:-->|[|=]) ")
+_ROW = re.compile(r"\s|\d+ |$|how it happened:|(?:help|tried|also|note|looked closer): |(?:try|apply|print|fix) it: ")
+_LONGEST_REPORT = 120
 # Python draws a line beside the members of an exception group.
 _MARGIN = re.compile(r" {0,36}\| ")
 
@@ -84,7 +91,7 @@ class Assembler:
     ``busy`` tells whether something has begun that is not complete.
     """
 
-    def __init__(self, label: str, add: Callable[[Failure, str], None]) -> None:
+    def __init__(self, label: str, add: Callable[[Failure, str], Failure]) -> None:
         self.label = label
         self._add = add
         self.busy = False
@@ -97,6 +104,7 @@ class Assembler:
         self._looked: set[str] = set()
         self._chain: list[str] = []
         self._last = ""
+        self._raised: Failure | None = None
         self._squeezes = _SQUEEZES
         self._reset()
 
@@ -109,11 +117,12 @@ class Assembler:
         self._noise = 0
         self._start = 0
         self._inner = False
+        self._placed = False
 
     def feed(self, line: str, number: int) -> None:
         """Take the next line of this process; ``number`` counts the lines of the whole log."""
         self._seen = number
-        if "|" in line[:40]:
+        if "|" in line[:40] and self._state != self._report:
             line = _MARGIN.sub("", line)
         for _ in range(3):  # a line that ends one thing can begin another
             if self._state(line):
@@ -132,6 +141,8 @@ class Assembler:
             self._finish()
         elif self._state == self._traceback and self._frames:
             self._hand_over("", "", None, truncated=True)
+        elif self._state == self._report:
+            self._told()
         self._go(self._idle)
         self._reset()
 
@@ -149,6 +160,11 @@ class Assembler:
             self._note(line)
             self._begin_forward(line)
             return True
+        if _REPORT.match(line):
+            self._reset()
+            self._start = self._seen
+            self._go(self._report)
+            return self._report(line)
         if line.startswith(_CHAINED) and self._last:
             self._chain = [*self._chain[-8:], self._last]
             return True
@@ -267,7 +283,7 @@ class Assembler:
 
     def _message(self, line: str) -> bool:
         blank = not line.strip()
-        ended = parse.TRACEBACK in line or line.startswith(_CHAINED) or parse.FORWARD in line
+        ended = parse.TRACEBACK in line or line.startswith(_CHAINED) or parse.FORWARD in line or _REPORT.match(line)
         if ended or (blank and not self._lines[-1].strip()) or len(self._lines) > self._room:
             self._finish()
             return blank
@@ -324,7 +340,28 @@ class Assembler:
         self._forward, self._forward_op, self._forward_code, self._chain = [], "", {}, []
         self._reset()
         if failure.match is not None or failure.frames or failure.type:
-            self._add(failure, self.label)
+            self._raised = self._add(failure, self.label)
+
+    # -- graphdoc's own report -----------------------------------------------------------------------------------
+
+    def _report(self, line: str) -> bool:
+        if len(self._lines) >= _LONGEST_REPORT or (self._placed and not _ROW.match(line)):
+            self._told()
+            return False
+        self._placed = self._placed or _PLACE.match(line) is not None
+        self._lines.append(line)
+        return True
+
+    def _told(self) -> None:
+        """It belongs to the exception before it; where the log has none, it stands for itself."""
+        text = clean("\n".join(self._lines)).rstrip()
+        if self._raised is not None and not self._raised.report:
+            self._raised.report = text
+        elif self._raised is None or self._raised.report != text:
+            self._add(Failure("", text.partition("\n")[0], line=self._start, report=text), self.label)
+        self._raised = None
+        self._go(self._idle)
+        self._reset()
 
     # -- anomaly mode's forward trace ----------------------------------------------------------------------------
 
@@ -434,7 +471,7 @@ def _name(found: re.Match[str]) -> str:
 _CHUNK = 1 << 20
 # Where a log is not reporting a failure, lines are skipped until one holds a word of a failure.
 _TRIGGER = re.compile(
-    r"Traceback|[a-z]Error\b|Exception\b|Warning: |\[W|Unsupported\b"
+    r"Traceback|(?:error|warning)\[GD|[a-z]Error\b|Exception\b|Warning: |\[W|Unsupported\b"
     r"|During handling of|direct cause of the"
     r"|rying to backward|inplace operation|in-place operation|modified inplace|have a grad_fn|scalar outputs"
     r"|been used in the graph|volatile|finished reduction|ready only once|requires grad\. |nan values in its"
@@ -467,7 +504,7 @@ def read_log(stream: BinaryIO) -> list[Failure]:
         number = _read(chunk, number, assemblers, book)
     for assembler in assemblers.values():
         assembler.close()
-    if head is not None:
+    if head is not None and not any(failure.report for failure in book.failures):
         book.add_bare("".join(head))
     return book.failures
 
@@ -550,7 +587,8 @@ class _Book:
         self._labels: dict[int, set[str]] = {}
         """The labels of each failure, by its identity: a list of thousands is slow to search."""
 
-    def add(self, failure: Failure, label: str) -> None:
+    def add(self, failure: Failure, label: str) -> Failure:
+        """Keep it, or count it with the one that it repeats; returns which one it is."""
         key = (
             failure.type,
             failure.match.id if failure.match else "",
@@ -563,7 +601,7 @@ class _Book:
         if known is None:
             kind = failure.match is not None
             if self._kept[kind] >= _MOST_FAILURES:
-                return
+                return failure
             self._kept[kind] += 1
             self._known[key] = failure
             self.failures.append(failure)
@@ -579,6 +617,7 @@ class _Book:
             place = bisect_left(known.ranks, rank)
             if rank >= 0 and known.ranks[place : place + 1] != [rank]:
                 known.ranks.insert(place, rank)
+        return known
 
     def _echoed(self, failure: Failure) -> Failure | None:
         """The failure that this one, which has no traceback, only repeats: a summary line, a logger's own."""

@@ -113,6 +113,40 @@ def test_a_log(tmp_path: Path, how: str) -> None:
     assert "loss.backward()" in done.stdout
 
 
+REPORT = """error[GD101]: `policy.hidden` and `policy.cell` carry the last iteration's graph into
+              this one
+This iteration's loss uses `policy.hidden` with its old graph.
+  --> train.py:11:5
+   |
+11 |     state = cell(x, state)
+   |     ^^^^^^^^^^^^^^^^^^^^^^ kept here
+   |
+   = certain: `policy.hidden` was computed before backward #1, which freed its graph, and was never
+           detached
+try it: graphdoc fix --diff
+"""
+
+
+@pytest.mark.parametrize("before", [TRACEBACK, "epoch 1\n"])
+@pytest.mark.parametrize("prefix", ["", "2024-01-01T00:00:00.1234567Z [rank1]: "])
+def test_a_report_of_graphdocs_own_is_shown_as_it_stands(before: str, prefix: str) -> None:
+    log = "".join(f"{prefix}{line}\n" for line in f"{before}{REPORT}\ndone\n".splitlines())
+    done = explain("-", given=log)
+    assert done.returncode == 0 and done.stdout.endswith(f"\n{REPORT}") and "possible" not in done.stdout
+    report = json.loads(explain("--format", "json", "-", given=log).stdout)
+    (told,) = report["diagnoses"]
+    assert (told["code"], told["cause"], told["confidence"]) == ("GD101", "carried-state", "certain")
+    assert told["title"] == "`policy.hidden` and `policy.cell` carry the last iteration's graph into this one"
+    assert told["because"].endswith("and was never detached")
+    assert [(s["role"], s["file"], s["line"], s["column"]) for s in told["spans"]] == [("cause", "train.py", 11, 5)]
+    assert (report["exception"] is None) == (before is not TRACEBACK)
+
+
+def test_an_error_that_no_report_tells_of_is_told_beside_one() -> None:
+    done = explain("-", given=f"{TRACEBACK}{REPORT}next job\n{TRACEBACK.replace('train.py', 'other.py')}")
+    assert REPORT in done.stdout and "other.py" in done.stdout and "= possible: " in done.stdout
+
+
 def test_the_json_of_a_log() -> None:
     done = explain("-", "--format", "json", given=TRACEBACK)
     document = json.loads(done.stdout)
