@@ -38,6 +38,7 @@ from graphdoc.program.spans import is_compiled
 from graphdoc.program.suspicions import goes_around, left_unrecorded, may_be_constant, suspicious, writes_through_data
 from graphdoc.program.writers import plausible
 from graphdoc.second_run import add_later, take_over
+from graphdoc.source.paths import only
 from graphdoc.standing import Announce, Standing
 from graphdoc.story.first_bad_value import NONE_MET
 from graphdoc.unrecorded import SEEN_AGAIN, full_mode, needs_record
@@ -215,8 +216,7 @@ def deepened(kept: Kept, process: Process) -> Evidence | None:
 def _agreed_before(kept: Kept, evidence: Evidence) -> bool:
     """Whether an earlier run of the same sources was measured, and all of its gradients were those of its losses. Asked
     only where nothing but a ``backward`` of the program's own calls for the measure."""
-    asking = [s.facts.get("sources") for s in evidence.signs if s.kind in _MEASURED]
-    sources = asking[0] if len(asking) == 1 else None
+    sources = only([s.facts.get("sources") for s in evidence.signs if s.kind in _MEASURED])
     for companion in kept.folder.parent.glob(f"*/{DEEPENED}*.json") if sources else ():
         try:
             first = Evidence.read(str(companion.with_name(companion.name.replace(DEEPENED, "evidence-"))))

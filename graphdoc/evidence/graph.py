@@ -32,6 +32,10 @@ class Frame:
         """The whole place: file, line and column, and where it ends."""
         return self.file, self.line, self.column, self.end_line, self.end_column
 
+    def in_function_of(self, other: Frame) -> bool:
+        """Whether both places lie in one function, by its name."""
+        return (self.file, self.function) == (other.file, other.function)
+
 
 @dataclass
 class Step:

@@ -12,7 +12,7 @@ from graphdoc.fixes.out_of_place import out_of_place, refuse_for_caller
 from graphdoc.source.edits import insert_after, insert_before, instead, spot, write, written
 from graphdoc.source.expressions import counts, first_index, is_full
 from graphdoc.source.module import Function, Loop, Source, each
-from graphdoc.source.paths import is_name, is_path, key, without_subscripts
+from graphdoc.source.paths import is_name, is_path, key, only, without_subscripts
 from graphdoc.source.places import Beside, Copied, Edit, Instead, Written
 from graphdoc.source.scopes import fresh_name, is_read_later, is_rebindable, is_torchs, iterated, torch_name
 
@@ -143,19 +143,18 @@ def _check(source: Source, found: Pieces) -> None:
 
 def _one_line(source: Source, found: Pieces) -> tuple[Written, list[Edit]] | None:
     """The piece as one expression, with the edits inside it, where the body is one write with a plain counterpart."""
-    loop, only = found.loop, found.loop.body[0]
-    if len(loop.body) != 1 or is_read_later(source, loop, found.name) or "\n" in source.segment(only):
+    loop, own = found.loop, found.loop.body[0]
+    if len(loop.body) != 1 or is_read_later(source, loop, found.name) or "\n" in source.segment(own):
         return None
-    if source.span(loop.iter)[1] > source.span(only)[0] or "#" in source.segment(loop):
+    if source.span(loop.iter)[1] > source.span(own)[0] or "#" in source.segment(loop):
         return None
-    if not isinstance(only, ast.Expr) and not (isinstance(only, ast.AugAssign) and isinstance(only.target, ast.Name)):
+    if not isinstance(own, ast.Expr) and not (isinstance(own, ast.AugAssign) and isinstance(own.target, ast.Name)):
         return None
-    edits = out_of_place({source.file: source}, {"place": vars(source.place(only)), "joined": True})
-    here = spot(source, only)
+    edits = out_of_place({source.file: source}, {"place": vars(source.place(own)), "joined": True})
+    here = spot(source, own)
     if any(e.at is None or not here.holds(e.at) or isinstance(e.change, Beside) for e in edits):
         return None
-    texts = [t for e in edits if isinstance(e.change, Instead) for t in e.change.texts]
-    text = texts[0] if len(texts) == 1 else None
+    text = only([t for e in edits if isinstance(e.change, Instead) for t in e.change.texts])
     if not isinstance(text, Written):
         return None
     target, _, value = text.template.partition(" = ")

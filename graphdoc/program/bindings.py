@@ -11,7 +11,7 @@ from typing import TypeVar, overload
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.source.module import Function, Loop, Source, each, parsed, walked
-from graphdoc.source.paths import covers, is_name, plain_names, targets_of
+from graphdoc.source.paths import covers, is_name, only, plain_names, targets_of
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import own_nodes, parameters
 
@@ -221,7 +221,7 @@ def method(sources: SourceTexts, cls: str, name: str) -> tuple[str, ast.Function
         for item in node.body
         if isinstance(item, ast.FunctionDef) and item.name == name
     ]
-    return found[0] if len(found) == 1 else None
+    return only(found)
 
 
 def calls_named(sources: SourceTexts, *names: str) -> list[Frame]:

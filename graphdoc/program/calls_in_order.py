@@ -21,7 +21,7 @@ from graphdoc.program.bindings import (
     tree,
 )
 from graphdoc.program.optimizer_places import Owners
-from graphdoc.program.spans import innermost_user
+from graphdoc.program.spans import innermost_user, user_line
 from graphdoc.source.module import Source, each, parsed
 from graphdoc.source.paths import covers, words
 
@@ -404,7 +404,7 @@ def partial_backward(sources: SourceTexts, calls: Sequence[Event]) -> Partial | 
     """The last backward call among these, oldest first; None where nothing kept it from any leaf."""
     backward = [e for e in calls if e.kind == "backward"]
     last = backward[-1] if backward else None
-    place = innermost_user(last.stack) if last is not None else None
+    place = user_line(last)
     if last is None or place is None:
         return None
     if last.failed or asks_for_some(sources, last):
@@ -438,7 +438,7 @@ def update_and_earlier(journal: Journal, failing: Event) -> tuple[Frame, Frame] 
             break
         at = _parting(failing, event)
         made = innermost_user(event.stack)
-        if at is None or made is None or (made.file, made.function) != (helper.file, helper.function):
+        if at is None or made is None or not made.in_function_of(helper):
             continue
         call = next((e for e in reversed(journal.events) if e.index < event.index and e.kind == "backward"), None)
         if call is None or not _clears(journal, call, frozenset({event.optimizer})):
@@ -457,7 +457,7 @@ def _clears(journal: Journal, call: Event, optimizers: frozenset[int]) -> bool:
             return False
         if event.kind == "zero_grad" and event.optimizer in optimizers:
             one, other = innermost_user(event.stack), innermost_user(call.stack)
-            return one is not None and other is not None and (one.file, one.function) == (other.file, other.function)
+            return one is not None and other is not None and one.in_function_of(other)
     return False
 
 
@@ -465,7 +465,7 @@ def _parting(failing: Event, step: Event) -> tuple[Frame, Frame] | None:
     """The lines of the innermost function that makes both, where that of the step stands first and calls the helper."""
     mine, its = ([f for f in e.stack if f.user] for e in (failing, step))
     for depth, (a, b) in enumerate(zip(mine, its, strict=False)):
-        if (a.file, a.function) != (b.file, b.function):
+        if not a.in_function_of(b):
             return None
         if a.extent != b.extent:
             below = len(mine) > depth + 1 and len(its) > depth + 1

@@ -59,7 +59,7 @@ def handing_on(producer: Node, consumer: Node, holders: Iterable[Holder]) -> tup
 def parting(producer: Node, consumer: Node) -> tuple[Frame, Frame] | None:
     """The first places, from the outermost function on, at which the two stacks part within one function."""
     for made, used in zip(user_frames(producer.stack)[::-1], user_frames(consumer.stack)[::-1], strict=False):
-        if (made.file, made.function) != (used.file, used.function):
+        if not made.in_function_of(used):
             return None
         if (made.line, made.column) != (used.line, used.column):
             return made, used
@@ -104,7 +104,7 @@ def beside_the_new(sources: SourceTexts, carry: OlderEdge, made: Frame, used: Fr
     It is what has brought the older one. Empty where that is not so.
     """
 
-    if not carry.remade or (made.file, made.function) != (used.file, used.function):
+    if not carry.remade or not made.in_function_of(used):
         return ""
     found = [o.text for o in source_at(sources, used).operands(used)] if used.column and made.line < used.line else []
     new = {*bound_names(sources, made)}

@@ -10,7 +10,7 @@ from functools import lru_cache
 from graphdoc.evidence import Frame, Holder, Node, Raised, SourceTexts, Step
 from graphdoc.program.bindings import every_node, everywhere, frame_of, function_at, scope_at, tree
 from graphdoc.source.module import each, walked
-from graphdoc.source.paths import bare_call, covers, is_name, last_word, targets_of, without_subscripts
+from graphdoc.source.paths import bare_call, covers, is_name, last_word, only, targets_of, without_subscripts
 
 FILLING = frozenset({"append", "appendleft", "extend", "insert", "add", "setdefault", "update", "push", "put"})
 MOST_PUTS = 6
@@ -123,7 +123,7 @@ def handed_over(
                 found.append((frame_of(sources, frame.file, s, frame.function), s, call, *ways[0]))
         if found:
             break
-    return found[0] if len(found) == 1 else None
+    return only(found)
 
 
 def _keeps_a_place(statement: ast.stmt) -> bool:

@@ -10,9 +10,9 @@ from typing import Any
 
 from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.program import bindings, name_usage
-from graphdoc.program.spans import frames, innermost_user
+from graphdoc.program.spans import frames, innermost_user, user_line
 from graphdoc.source.module import each, values_of, walked
-from graphdoc.source.paths import blocks_of, covers, is_name, targets_of
+from graphdoc.source.paths import blocks_of, covers, is_name, only, targets_of
 
 _READS = {"shape", "dtype", "device", "ndim", "training"}
 _CUTS = {"numpy", "item", "tolist", "detach", "data", "grad", "apply", "backward", "requires_grad", "tensor"}
@@ -86,8 +86,7 @@ def forward_of(sources: SourceTexts, file: str, backward: ast.FunctionDef) -> as
     """The forward of the class that this backward stands in."""
     for node in bindings.every_node(sources, file):
         if isinstance(node, ast.ClassDef) and backward in node.body:
-            own = [n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "forward"]
-            return own[0] if len(own) == 1 else None
+            return only([n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "forward"])
     return None
 
 
@@ -410,10 +409,9 @@ def idle_argument(sources: SourceTexts, frame: Frame | None) -> Idle | None:
     One that takes something else and does not read that has no part in the missing gradient.
     """
     wanted = asked_names(sources, frame)
-    found = [
-        i for i in name_usage.idle_arguments(sources) if not wanted or i[1] in wanted or _given(sources, i, wanted)
-    ]
-    return found[0] if len(found) == 1 else None
+    return only(
+        [i for i in name_usage.idle_arguments(sources) if not wanted or i[1] in wanted or _given(sources, i, wanted)]
+    )
 
 
 def asked_names(sources: SourceTexts, frame: Frame | None) -> set[str]:
@@ -428,7 +426,7 @@ def asked_names(sources: SourceTexts, frame: Frame | None) -> set[str]:
 
 def read_besides(sources: SourceTexts, raised: Raised | None) -> bool:
     """Whether the function that asks for a gradient reads the input outside of what a ``grad`` call is given, too."""
-    frame = innermost_user(raised.stack) if raised is not None else None
+    frame = user_line(raised)
     call = bindings.call_at(sources, frame)
     inputs = bindings.argument(call, 1, "inputs")
     scope = bindings.scope_at(sources, frame)

@@ -15,7 +15,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import made
 from graphdoc.program.proof import name_of
 from graphdoc.program.reuse import above
-from graphdoc.program.spans import Reached, frames, in_function, innermost, innermost_user, reached
+from graphdoc.program.spans import Reached, frames, in_function, innermost, innermost_user, reached, user_line
 from graphdoc.source.module import each, walked
 from graphdoc.source.paths import covers, is_name, key, last_word, plain_names, targets_of
 from graphdoc.source.places import Place
@@ -148,7 +148,7 @@ def mode_under_way(sources: SourceTexts, extras: dict[str, Any], raised: Raised 
             continue
         callers = all(a.extent == b.extent for a, b in zip(stack[:-1], failed, strict=False))
         at, own = failed[len(stack) - 1], stack[-1]
-        if callers and (at.file, at.function) == (own.file, own.function) and _is_around(sources, own, at):
+        if callers and at.in_function_of(own) and _is_around(sources, own, at):
             return mode, own
     return None
 
@@ -168,7 +168,7 @@ _WRAPPERS = {"Variable", "Parameter", "tensor", "as_tensor"}
 
 def cover_ups(sources: SourceTexts, as_if: Sign | None) -> list[Frame]:
     """The statements that make the loss of the backward call of ``evidence.as_if`` a tensor that requires gradients."""
-    frame = innermost_user(as_if.stack) if as_if is not None else None
+    frame = user_line(as_if)
     scope, call = bindings.scope_at(sources, frame), bindings.call_at(sources, frame)
     if frame is None or scope is None or call is None or not isinstance(call.func, ast.Attribute):
         return []
@@ -452,7 +452,7 @@ def left_by_an_earlier_round(loss: Sequence[Frame], cut: Cut) -> Frame | None:
     the stack), the loss cannot come from what that line computes in the same round.
     """
     for ours, other in zip(loss, cut.stack, strict=False):
-        if (ours.file, ours.function) != (other.file, other.function):
+        if not ours.in_function_of(other):
             return None
         if ours.line != other.line:
             return other if other.user and other.line > ours.line else None

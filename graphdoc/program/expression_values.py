@@ -27,10 +27,10 @@ from graphdoc.program.container_entries import kept_name, statements, statements
 from graphdoc.program.in_place_writes import target_of
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
-from graphdoc.program.spans import in_function, innermost_user, node_loop_of
+from graphdoc.program.spans import in_function, node_loop_of, user_line
 from graphdoc.source.effects import calls_method
 from graphdoc.source.module import each, walked
-from graphdoc.source.paths import bare_call, blocks_of, covers, is_name, is_path, key, last_word, pairs, spelled
+from graphdoc.source.paths import bare_call, blocks_of, covers, is_name, is_path, key, last_word, only, pairs, spelled
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import own_nodes
 
@@ -275,11 +275,7 @@ def trains_below(sources: SourceTexts, events: list[Event], frame: Frame) -> boo
     owner = statement_at(sources, frame)
     first, last = (owner.lineno, owner.end_lineno or owner.lineno) if owner is not None else (frame.line, frame.line)
     stacks = [e.stack for e in events if e.kind in ("backward", "grad", "step")]
-    return any(
-        (f.file, f.function) == (frame.file, frame.function) and first <= f.line <= last
-        for stack in stacks
-        for f in stack
-    )
+    return any(f.in_function_of(frame) and first <= f.line <= last for stack in stacks for f in stack)
 
 
 def calls_into(sources: SourceTexts, frames: Sequence[Frame], function: str) -> bool:
@@ -322,7 +318,7 @@ def resets_of(sources: SourceTexts, nodes: list[Node], carries: list[OlderEdge],
 
 def _recorded(sources: SourceTexts, taking: Node | None) -> Reset | None:
     """The reset that a node stands for."""
-    frame = innermost_user(taking.stack) if taking is not None else None
+    frame = user_line(taking)
     if taking is None or frame is None:
         return None
     for s in statements_at(sources, frame)[-1:]:
@@ -348,7 +344,7 @@ def _unrecorded(sources: SourceTexts, carry: OlderEdge, failing: Event | None) -
             inside = any(file == f and covers(loop, s.lineno) for f, loop in around)
             if tensor is not None and last_word(tensor) in names and (inside or name in called):
                 found.append(Reset(frame_of(sources, file, s, name), ast.unparse(tensor)))
-    return found[0] if len(found) == 1 else None
+    return only(found)
 
 
 def _hidden(scope: ast.AST, statement: ast.stmt) -> ast.expr | None:
@@ -397,8 +393,7 @@ def _times_zero(statement: ast.stmt) -> bool:
         value: ast.expr | None = statement.value if isinstance(statement.op, ast.Mult) else None
     else:
         call = bare_call(statement)
-        multiplies = call.args if call is not None and last_word(call.func) == "mul_" else []
-        value = multiplies[0] if len(multiplies) == 1 else None
+        value = only(call.args if call is not None and last_word(call.func) == "mul_" else [])
     return isinstance(value, ast.Constant) and value.value == 0 and not isinstance(value.value, bool)
 
 
@@ -472,7 +467,7 @@ def written_into_given(program: Program, reuse: Reuse) -> list[Frame]:
     found: dict[tuple[str, int, int], Frame] = {}
     for carry in reuse.carries:
         producer = program.node(carry.producer)
-        frame = innermost_user(producer.stack) if producer is not None else None
+        frame = user_line(producer)
         if producer is None or frame is None:
             return []
         target = target_of(program.sources, program.raised, frame)

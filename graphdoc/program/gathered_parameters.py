@@ -13,7 +13,7 @@ from graphdoc.program.bindings import call_at, expression_at
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.effects import method_of
 from graphdoc.source.module import each, walked
-from graphdoc.source.paths import bare_call, blocks_of, is_name, last_word, without_subscripts
+from graphdoc.source.paths import bare_call, blocks_of, is_name, last_word, only, without_subscripts
 
 # Parameters that a function picks out by their names into a group which nothing ever reads.
 
@@ -98,7 +98,7 @@ def never_given(sources: SourceTexts, loose: list[str], others: list[str]) -> Co
         if _is_forgotten(scope, block, at, filling)
         and (collected := _collected(sources, file, block, at, filling, loose, others)) is not None
     ]
-    return found[0] if len(found) == 1 else None
+    return only(found)
 
 
 def _collected(

@@ -83,7 +83,7 @@ def bare_read(sources: SourceTexts, at: Frame | None, stack: list[Frame]) -> tup
             continue
         name, gradient = bindings.text_of(node.targets[0]), bindings.text_of(bare.value)
         for frame in reversed(stack):
-            if (frame.file, frame.function) == (at.file, at.function) and frame.line > at.line:
+            if frame.in_function_of(at) and frame.line > at.line:
                 call = bindings.call_at(sources, frame)
                 if call is not None and any(is_name(a, name) for a in call.args):
                     return frame, name, gradient

@@ -56,7 +56,7 @@ def _reaches_loss(sources: SourceTexts, failing: Event, freeing: Event) -> bool:
         if frame.function.endswith("comp>") or "<genexpr>" in frame.function:
             continue
         flow = _Flow(sources, scope, frame, parts)
-        end = next((e for e in ends if (e.file, e.function) == (frame.file, frame.function)), None)
+        end = next((e for e in ends if e.in_function_of(frame)), None)
         if end is not None:
             return flow.read_on(end.line)
         parts = flow.returned()

@@ -23,6 +23,7 @@ from graphdoc.source.paths import (
     covers,
     is_name,
     last_word,
+    only,
     plain_names,
     targets_of,
     without_subscripts,
@@ -183,8 +184,7 @@ class TrainOverride:
 
 def freezing_in_train(sources: SourceTexts) -> TrainOverride | None:
     """The one class of the program whose ``train`` sets ``requires_grad`` to False; None for none or several."""
-    found = [o for file in sources for o in _in_file(sources, file)]
-    return found[0] if len(found) == 1 else None
+    return only([o for file in sources for o in _in_file(sources, file)])
 
 
 def unfreezing(sources: SourceTexts) -> list[Frame]:

@@ -20,7 +20,7 @@ from graphdoc.program.rounds import (
     made_each_round,
     roots_of,
 )
-from graphdoc.program.spans import innermost_user
+from graphdoc.program.spans import user_line
 from graphdoc.program.writers import without_step
 
 _Answer = TypeVar("_Answer")
@@ -571,11 +571,11 @@ class OlderValues(EarlierTerms):
     @cached_property
     def _only_the_root_is_fresh(self) -> bool:
         """All that is new stands in the statement of the backward call: ``(-score).backward()`` on one old score."""
-        call = innermost_user(self.failing.stack) if self.failing is not None else None
+        call = user_line(self.failing)
         if call is None or self._evidence.fresh_reaches:
             return False
         taking = [self._evidence.node(c.consumer) for c in self._crossing]
-        return all(_is_within(innermost_user(n.stack) if n is not None else None, call) for n in taking)
+        return all(_is_within(user_line(n), call) for n in taking)
 
 
 def kept_list(holder: Holder) -> str:
@@ -588,6 +588,6 @@ def kept_list(holder: Holder) -> str:
 
 def _is_within(frame: Frame | None, call: Frame) -> bool:
     """Whether a place lies in the lines of a call, in the same function."""
-    if frame is None or (frame.file, frame.function) != (call.file, call.function):
+    if frame is None or not frame.in_function_of(call):
         return False
     return call.line <= frame.line <= max(call.end_line, call.line)

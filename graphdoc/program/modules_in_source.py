@@ -9,7 +9,7 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.source.module import each, walked
-from graphdoc.source.paths import is_name, last_word, pairs
+from graphdoc.source.paths import is_name, last_word, only, pairs
 
 # Where a layer of a model is made, by its name in the module tree: `heads.ner` where `self.heads` is set.
 
@@ -34,8 +34,7 @@ def made_at(sources: SourceTexts, layer: str, every: Iterable[str]) -> Frame | N
     firsts = {name.partition(".")[0] for name in every}
     trees = ((file, bindings.tree(sources, file) or ast.Module([], [])) for file in sources)
     classes = [(file, n) for file, tree in trees for n in each(tree, ast.ClassDef)]
-    roots = [(f, n) for f, n in classes if firsts <= {name for name, _ in _set_by(n)}]
-    here = roots[0] if len(roots) == 1 else None
+    here = only([(f, n) for f, n in classes if firsts <= {name for name, _ in _set_by(n)}])
     made: _Made | None = None
     parts = layer.split(".")
     while parts and here is not None:
@@ -44,8 +43,7 @@ def made_at(sources: SourceTexts, layer: str, every: Iterable[str]) -> Frame | N
             break
         value, parts = _entry(values[0], parts[1:])
         made = here[0], value
-        own = [(f, n) for f, n in classes if isinstance(value, ast.Call) and n.name == last_word(value.func)]
-        here = own[0] if len(own) == 1 else None
+        here = only([(f, n) for f, n in classes if isinstance(value, ast.Call) and n.name == last_word(value.func)])
     return bindings.frame_of(sources, *made) if made is not None else None
 
 
@@ -61,7 +59,7 @@ def _entry(value: ast.expr, parts: Sequence[str]) -> tuple[ast.expr, list[str]]:
     """The entry of a container as it is written out, and the rest of its name: by its key or its index."""
     left = list(parts)
     while left and isinstance(value, ast.Call):
-        inner = value.args[0] if len(value.args) == 1 else None
+        inner = only(value.args)
         entries = inner.elts if isinstance(inner, ast.List | ast.Tuple) else value.args
         if last_word(value.func) == "ModuleDict" and isinstance(inner, ast.Dict):
             keys = [k.value if isinstance(k, ast.Constant) else None for k in inner.keys]

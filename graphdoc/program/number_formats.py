@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.source.module import values_of
+from graphdoc.source.paths import only
 
 SHORT = frozenset({"bfloat16", "float16", "half"})
 _TURNS = frozenset({"to", "type", "bfloat16", "half"})
@@ -24,7 +25,7 @@ def shortened(sources: SourceTexts, names: Iterable[str]) -> Frame | None:
         for call in _turning(sources, file, statement.value)
         if not holders.isdisjoint(_bound(statement) | _receiver(call))
     ]
-    return found[0] if len(found) == 1 else None
+    return only(found)
 
 
 def _turning(sources: SourceTexts, file: str, value: ast.Call) -> list[ast.Call]:

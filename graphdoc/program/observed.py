@@ -520,7 +520,7 @@ def _for_others(program: Program, call: Event, own: frozenset[int]) -> bool:
 def _cleared_by_module(sources: SourceTexts, call: Event, failing: Event, before: list[Event]) -> bool:
     """Whether a ``zero_grad()`` that was none of an optimizer's stands between the two calls in one function."""
     first, second = innermost_user(call.stack), innermost_user(failing.stack)
-    if first is None or second is None or (first.file, first.function) != (second.file, second.function):
+    if first is None or second is None or not first.in_function_of(second):
         return False
     known = {f.line for e in before if e.kind == "zero_grad" and (f := innermost_user(e.stack)) is not None}
     return any(
@@ -563,7 +563,7 @@ def _loop_around(sources: SourceTexts, reuse: Reuse) -> tuple[Frame | None, Loop
 
 
 def _runs_in(place: Frame, loop: Loop, frame: Frame) -> bool:
-    return (frame.file, frame.function) == (place.file, place.function) and covers(loop, frame.line)
+    return frame.in_function_of(place) and covers(loop, frame.line)
 
 
 def _ends_step(node: ast.AST) -> bool:

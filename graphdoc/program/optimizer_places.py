@@ -13,7 +13,7 @@ from graphdoc.program import bindings
 from graphdoc.program.bindings import frame_of, function_around, scope_at, source_at, tree
 from graphdoc.program.library_calls import library_calls
 from graphdoc.source.module import Source, each, walked
-from graphdoc.source.paths import blocks_of, covers, plain_names, targets_of, without_subscripts
+from graphdoc.source.paths import blocks_of, covers, only, plain_names, targets_of, without_subscripts
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import is_readable, own_nodes
 
@@ -48,7 +48,7 @@ def made(sources: SourceTexts, name: str) -> Made | None:
         and isinstance(statement.value, ast.Call)
         and any(bindings.text_of(t) in alike for t in statement.targets)
     ]
-    return found[0] if len(found) == 1 else None
+    return only(found)
 
 
 def returned(sources: SourceTexts, making: Made) -> tuple[Frame, ast.expr] | None:

@@ -16,6 +16,7 @@ from graphdoc.program.reuse import Reuse, Role, SlicedBuffer, is_reference
 from graphdoc.program.rounds import made_for_each
 from graphdoc.program.spans import in_function, is_at, level_of
 from graphdoc.program.writers import By, Writer, accounted, entry_written, is_optimizers, writers_of, wrote_again
+from graphdoc.source.paths import only
 
 # What edges into an older graph mean: whether a loss learns through them, whether a value is old as a whole.
 
@@ -60,7 +61,7 @@ def reached_without_line(folded: Folded | None, line: Frame) -> set[str] | None:
     every part at which line of that function it was computed: a part tells the innermost of its frames.
     """
     parts = [(n, p) for n, p in enumerate(folded.parts) if not p.parameters] if folded is not None else []
-    level = [(n, f) for n, p in parts for f in p.stack if (f.file, f.function) == (line.file, line.function)]
+    level = [(n, f) for n, p in parts for f in p.stack if f.in_function_of(line)]
     if {n for n, _ in level} != {n for n, _ in parts}:
         return None
     return _reached_without(folded, {n for n, f in level if f.line == line.line})
@@ -73,7 +74,7 @@ def reached_without_values(folded: Folded | None, places: Sequence[Frame]) -> se
     cut: set[int] = set()
     for number, part in enumerate(folded.parts if folded is not None else ()):
         for at in places if not part.parameters else ():
-            level = [f for f in part.stack if (f.file, f.function) == (at.file, at.function)]
+            level = [f for f in part.stack if f.in_function_of(at)]
             if part.lines or not at.column or (not level and len(part.stack) in (0, PART_FRAMES)):
                 return None
             cut |= {number for f in level if _lies_in(f, at)}
@@ -94,7 +95,7 @@ def is_all_of_loss(folded: Folded | None, line: Frame) -> bool:
     if folded is None or len(taken) != 1:
         return False
     root, (value,) = folded.parts[folded.root].stack[-1], taken
-    made = [f.line for f in folded.parts[value].stack if (f.file, f.function) == (root.file, root.function)]
+    made = [f.line for f in folded.parts[value].stack if f.in_function_of(root)]
     return bool(made) and line.line not in made
 
 
@@ -188,7 +189,7 @@ class OverwriteTimes:
             and e.sequence >= node.sequence
             and any(is_at(f, writer.frame) for f in e.stack)
         ]
-        return loads[0] if len(loads) == 1 else None
+        return only(loads)
 
 
 # What a tensor is to the program that was saved for backward and written since.

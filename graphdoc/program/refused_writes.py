@@ -249,7 +249,7 @@ def unpacked_view(program: Program) -> Unpacked | None:
         return None
     first = parts[0][1]
     names = tuple(n for n, whole in parts if whole.start == first.start)
-    held = any((f.file, f.function) == (first.file, first.function) for f in failing.stack)
+    held = any(f.in_function_of(first) for f in failing.stack)
     return Unpacked(used, names, first, len(names) == len(operands), held)
 
 

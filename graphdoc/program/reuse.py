@@ -69,7 +69,7 @@ def _compared(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> bool
         return False
     makers = _makers(sources, producer)
     # What this function itself has kept the old value as is the old value, and not the new one beside it.
-    here = [f for f in producer.stack if (f.file, f.function) == (at.file, at.function)]
+    here = [f for f in producer.stack if f.in_function_of(at)]
     kept = {name for f in here for name in bound_names(sources, f)}
     others = [n for n in _operands(sources, at) if ast.unparse(n) not in kept]
     return any(_called_in(sources, at, n) & makers for n in others)
@@ -128,7 +128,7 @@ def ways_to(folded: Folded | None, nodes: Iterable[int], level: Frame) -> list[t
     lines: list[tuple[int, int]] = []
     for number in found:
         part = folded.parts[number]
-        at = [f for f in part.stack if (f.file, f.function) == (level.file, level.function)]
+        at = [f for f in part.stack if f.in_function_of(level)]
         if part.lines or (not at and len(part.stack) in (0, PART_FRAMES)):
             return None  # the level that would tell is not among the frames that were kept
         lines += [(f.line, f.end_line or f.line) for f in at]
@@ -162,7 +162,7 @@ def lines_with(folded: Folded | None, names: set[str], level: Frame) -> list[tup
     lines: list[tuple[int, int]] = []
     for number in _taking(folded, leaves):
         part = folded.parts[number]
-        at = [f for f in part.stack if (f.file, f.function) == (level.file, level.function)]
+        at = [f for f in part.stack if f.in_function_of(level)]
         if part.lines or not at:
             return None
         lines += [(f.line, f.end_line or f.line) for f in at]

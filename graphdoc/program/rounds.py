@@ -54,7 +54,7 @@ def _meeting(one: list[Frame], other: list[Frame]) -> tuple[Frame, Frame] | None
     """The frames of the innermost function in which both are under way."""
     found: tuple[Frame, Frame] | None = None
     for a, b in zip(one, other, strict=False):
-        if (a.file, a.function) != (b.file, b.function):
+        if not a.in_function_of(b):
             break
         found = a, b
         if (a.line, a.column) != (b.line, b.column):
@@ -124,7 +124,7 @@ def kept_since_first_use(sources: SourceTexts, producer: Node | None, consumer: 
         return False
     under_way = {(f.file, f.function) for f in freeing.stack}
     for made in (f for f in producer.stack if f.user and (f.file, f.function) not in under_way):
-        taken = [f for f in consumer.stack if (f.file, f.function) == (made.file, made.function)]
+        taken = [f for f in consumer.stack if f.in_function_of(made)]
         if any(_behind_the_arm(sources, made, f) for f in taken):
             return True
     return False
@@ -188,7 +188,7 @@ def made_each_round(sources: SourceTexts, producer: Node | None, failing: Event)
     made = [f for f in producer.stack if f.user]
     for call in reversed([f for f in failing.stack if f.user]):
         loop = node_loop_of(sources, call)
-        level = next((i for i, f in enumerate(made) if (f.file, f.function) == (call.file, call.function)), None)
+        level = next((i for i, f in enumerate(made) if f.in_function_of(call)), None)
         if loop is None:
             continue
         if level is None or not covers(loop, made[level].line) or made[level].line >= call.line:

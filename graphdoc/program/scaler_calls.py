@@ -11,7 +11,7 @@ from graphdoc.program import bindings
 from graphdoc.program.bindings import scope_at
 from graphdoc.program.spans import frames, in_function, innermost_user
 from graphdoc.source.module import Loop, each
-from graphdoc.source.paths import blocks_of, covers, last_word
+from graphdoc.source.paths import blocks_of, covers, last_word, only
 from graphdoc.source.scopes import own_nodes
 
 
@@ -170,8 +170,7 @@ def _update_statement(sources: SourceTexts, found: Refused) -> ast.Expr | None:
         same = found.update.file == found.now.file
         return next((n for n in every if same and n.lineno == found.update.line), None)
     receiver = bindings.text_of(getattr(getattr(bindings.call_at(sources, found.now), "func", None), "value", None))
-    own = [n for n in every if receiver and bindings.text_of(n.value).startswith(f"{receiver}.update(")]
-    return own[0] if len(own) == 1 else None
+    return only([n for n in every if receiver and bindings.text_of(n.value).startswith(f"{receiver}.update(")])
 
 
 def _innermost_loop(scope: ast.AST, line: int) -> ast.stmt | None:

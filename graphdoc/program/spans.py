@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from graphdoc.evidence import Cut, Event, Evidence, Frame, Node, Package, SourceTexts
 from graphdoc.evidence.lookup import package_of
@@ -22,6 +22,16 @@ def innermost_user(stack: Sequence[Frame]) -> Frame | None:
     return next((frame for frame in reversed(stack) if frame.user), None)
 
 
+class _Noted(Protocol):
+    @property
+    def stack(self) -> Sequence[Frame]: ...
+
+
+def user_line(noted: _Noted | None) -> Frame | None:
+    """The innermost line of the user's own code where a node was made, or a call; None for none of them."""
+    return innermost_user(noted.stack) if noted is not None else None
+
+
 def innermost(stack: Sequence[Frame]) -> Frame | None:
     """The innermost user frame, or the innermost frame at all where the user's code is not on the stack."""
     return innermost_user(stack) or (stack[-1] if stack else None)
@@ -29,7 +39,7 @@ def innermost(stack: Sequence[Frame]) -> Frame | None:
 
 def in_function(frames: Iterable[Frame], of: Frame) -> Frame | None:
     """The first of these frames that lies in the function of another one, or None."""
-    return next((f for f in frames if (f.file, f.function) == (of.file, of.function)), None)
+    return next((f for f in frames if f.in_function_of(of)), None)
 
 
 Moment = tuple[int, int]

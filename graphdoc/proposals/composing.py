@@ -136,7 +136,7 @@ class Composer:
     def _same_call(self, at: Frame | None, failed: Evidence) -> bool:
         """Whether the later failure is that of the line of the first; a patch moves lines, and keeps their text."""
         first = failing_place(self.evidence.failing_call, self.evidence.raised)
-        if at is None or first is None or (at.file, at.function) != (first.file, first.function):
+        if at is None or first is None or not at.in_function_of(first):
             return False
         return _line(self.evidence.sources, first) == _line(failed.sources, at) != ""
 

@@ -14,7 +14,7 @@ from graphdoc.program.cuts import cover_ups
 from graphdoc.program.observed import Leftover, Program, leftovers
 from graphdoc.program.optimizer_places import spelled
 from graphdoc.program.overwrites import Overwrite
-from graphdoc.program.spans import innermost_user, place, where
+from graphdoc.program.spans import innermost_user, place, user_line, where
 from graphdoc.remedies.constant_value import frame_at
 from graphdoc.remedies.fix_places import applies
 from graphdoc.source.paths import words
@@ -44,7 +44,7 @@ def with_leftovers_cleared(program: Program, finding: Finding) -> Finding:
     if program.reuse is not None and program.reuse.in_earlier_loss:
         return finding  # it is the earlier loss that is cut off: it leaves nothing then
     left = leftovers(program)
-    call = innermost_user(program.failing.stack) if program.failing is not None else None
+    call = user_line(program.failing)
     names = _names(program, left, call) if call is not None else []
     if not names or call is None:
         return finding

@@ -35,12 +35,12 @@ from graphdoc.program.reuse import Reuse, Role
 from graphdoc.program.spans import (
     code_at,
     in_function,
-    innermost_user,
     inside,
     is_at,
     loop_of,
     node_loop_of,
     place,
+    user_line,
     where,
 )
 from graphdoc.remedies.constant_value import constant_at_use, frame_at, leaves_nothing, tuple_of
@@ -171,8 +171,8 @@ def detach_fed_back(program: Program, reuse: Reuse) -> list[Remedy]:
     edits: list[dict[str, Any]] = []
     for c in distinct_carries(program.nodes, reuse.carries):
         producer, consumer = program.node(c.producer), program.node(c.consumer)
-        used = innermost_user(consumer.stack) if consumer is not None else None
-        made = innermost_user(producer.stack) if producer is not None else None
+        used = user_line(consumer)
+        made = user_line(producer)
         kept = fed_back(program.sources, used) if used is not None else []
         if used is None or made is None or c.tensor.holders or used.start != made.start or not kept:
             return []
@@ -520,7 +520,7 @@ def _carrier(sources: SourceTexts, call: Frame, holder: Holder) -> str:
 
 def _carried_in(program: Program, found: tuple[Frame, str] | None, call: Frame) -> tuple[str, Any] | None:
     """The name under which the function of the call carries a value on, and what the name holds."""
-    if found is None or (found[0].file, found[0].function) != (call.file, call.function):
+    if found is None or not found[0].in_function_of(call):
         return None
     structure = known(program, call.file, call.function, found[1])
     return (found[1], structure) if structure is not None and structure is not UNKNOWN else None

@@ -13,7 +13,7 @@ from graphdoc.program.bad_values import Trouble
 from graphdoc.program.bindings import source_at
 from graphdoc.program.observed import Program
 from graphdoc.program.singular_points import frame_of
-from graphdoc.program.spans import code_at, innermost_user, level_of, place
+from graphdoc.program.spans import code_at, innermost_user, level_of, place, user_line
 from graphdoc.source.effects import calls_method
 from graphdoc.source.module import each
 from graphdoc.source.paths import last_word, parse_expression, plain_names
@@ -27,14 +27,12 @@ def backward_of(events: list[Event], trouble: Trouble) -> Frame | None:
     """The backward call whose gradients nothing bounds: the one that met the bad value, or the last before it."""
     if trouble.what in ("loss", "gradient"):
         return innermost_user(trouble.call)
-    last = _last(events, "backward")
-    return innermost_user(last.stack) if last is not None else None
+    return user_line(_last(events, "backward"))
 
 
 def step_behind(events: list[Event], trouble: Trouble) -> Frame | None:
     """The step of the optimizer that uses them."""
-    last = _step(events, trouble)
-    return innermost_user(last.stack) if last is not None else None
+    return user_line(_step(events, trouble))
 
 
 def _step(events: list[Event], trouble: Trouble) -> Event | None:
@@ -49,7 +47,7 @@ def _step(events: list[Event], trouble: Trouble) -> Event | None:
 def clipping(program: Program, trouble: Trouble) -> tuple[Remedy, ...]:
     """``clip_grad_norm_`` between the two, behind ``unscale_`` where there is a scaler."""
     last = _step(program.evidence.events, trouble)
-    step = innermost_user(last.stack) if last is not None else None
+    step = user_line(last)
     if last is None or step is None:
         return ()
     parameters = _parameters(program, step, last)

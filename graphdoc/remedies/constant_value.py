@@ -266,7 +266,7 @@ def _begins_with_call(failing: Event | None, producer: Node) -> bool:
     """
     made = user_frames(producer.stack)
     call = user_frames(failing.stack) if failing is not None else []
-    return not made or not call or (made[-1].file, made[-1].function) == (call[-1].file, call[-1].function)
+    return not made or not call or made[-1].in_function_of(call[-1])
 
 
 def _below_the_call(failing: Event | None, producer: Node) -> list[Frame]:

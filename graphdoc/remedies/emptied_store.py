@@ -23,7 +23,7 @@ from graphdoc.program.container_entries import (
 from graphdoc.program.expression_values import behind_the_step
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
-from graphdoc.program.spans import innermost_user, place, where
+from graphdoc.program.spans import place, user_line, where
 from graphdoc.source.effects import DRAWS, TAKES
 from graphdoc.source.module import walked
 from graphdoc.source.paths import bare_call, blocks_of, is_name, last_word, pairs, plain_names, targets_of
@@ -371,8 +371,7 @@ def entries_computed_again(program: Program, reuse: Reuse) -> list[Remedy]:
     reads: list[Frame] = []
     for c in distinct_carries(program.nodes, reuse.carries):
         found = _recipe(program, c)
-        consumer = program.node(c.consumer)
-        frame = innermost_user(consumer.stack) if consumer is not None else None
+        frame = user_line(program.node(c.consumer))
         if found is None or frame is None:
             return []
         recipes += [found] if found not in recipes else []

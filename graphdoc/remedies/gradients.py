@@ -18,7 +18,7 @@ from graphdoc.program.carried_names import bound_names
 from graphdoc.program.custom_functions import InputGradients, Used, class_of_kept, input_gradients, returned_values
 from graphdoc.program.exception import field_of
 from graphdoc.program.observed import Program
-from graphdoc.program.spans import in_function, innermost, innermost_user, place, tensor_named, where
+from graphdoc.program.spans import in_function, innermost, place, tensor_named, user_line, where
 from graphdoc.remedies.fix_places import remedy_at, to_finish
 from graphdoc.remedies.open_derivatives import open_gradients
 from graphdoc.source.expressions import Use, is_one_of_many, use_of
@@ -523,7 +523,7 @@ def _cleared_to_zeros(unset: Unset) -> tuple[Remedy, ...]:
 
 def _read_first(program: Program, unset: Unset) -> tuple[Remedy, ...]:
     """Clear behind what reads the gradient, where both stand in one function."""
-    clear = innermost_user(unset.clear.stack) if unset.clear is not None else None
+    clear = user_line(unset.clear)
     reader = in_function(program.raised_stack, clear) if clear is not None else None
     if clear is None or reader is None:
         return ()
@@ -558,7 +558,7 @@ def _zeros(unset: Unset) -> tuple[Remedy, ...]:
 
 def _filled(unset: Unset, title: str, note: str) -> tuple[Remedy, ...]:
     """The call that cleared the gradient fills it with zeros; none where no call of the user's did."""
-    clear = innermost_user(unset.clear.stack) if unset.clear is not None else None
+    clear = user_line(unset.clear)
     if clear is None:
         return ()
     args = {"place": place(clear), "name": "set_to_none", "value": "False"}

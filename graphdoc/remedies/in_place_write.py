@@ -25,7 +25,7 @@ from graphdoc.program.installed import builders
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.refused_writes import RefusedWrite, flags_of, gradient_asked, is_for_its_effect, leads_to
-from graphdoc.program.spans import code_at, innermost_user, place, where
+from graphdoc.program.spans import code_at, place, user_line, where
 from graphdoc.program.update_function import scene
 from graphdoc.program.writers import By, Writer, entry_written
 from graphdoc.source.module import Source, each
@@ -157,8 +157,7 @@ def clone_what_is_saved(nodes: list[Node], found: Overwrite) -> list[Remedy]:
     edits = []
     shown = []
     for s in found.stales:
-        node = node_with(nodes, s.node)
-        frame = innermost_user(node.stack) if node is not None else None
+        frame = user_line(node_with(nodes, s.node))
         if frame in around:
             return []
         if s.output and frame is not None and frame.column:
@@ -178,7 +177,7 @@ def clone_operand(sources: SourceTexts, nodes: list[Node], found: Overwrite) -> 
     saved = False
     for s in found.stales:
         node = node_with(nodes, s.node)
-        frame = innermost_user(node.stack) if node is not None else None
+        frame = user_line(node)
         if frame is None or not frame.column:
             continue
         if s.output:

@@ -15,7 +15,7 @@ from graphdoc.program.installed import Deed, Switch, deed_of, given, keepers_of,
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.reuse import Reuse
-from graphdoc.program.spans import innermost_user, node_loop_of, place, where
+from graphdoc.program.spans import node_loop_of, place, user_line, where
 from graphdoc.program.writers import By
 from graphdoc.source.module import each
 from graphdoc.source.paths import last_word
@@ -65,7 +65,7 @@ def cleared_by_call(program: Program, reuse: Reuse) -> list[Remedy]:
     file = str(found.get("file"))
     package = package_of(program.packages, file)
     told, path = (package.told, package.path_of(file)) if package is not None else ("it", file)
-    call = innermost_user(reuse.failing.stack) if reuse.failing is not None else None
+    call = user_line(reuse.failing)
     around = node_loop_of(program.sources, call) if call is not None else None
     when = "in each iteration, before the value is computed" if around is not None else "before it is computed again"
     return [
@@ -81,7 +81,7 @@ def cleared_by_call(program: Program, reuse: Reuse) -> list[Remedy]:
 def _is_bound_again(sources: SourceTexts, failing: Event | None, name: str) -> bool:
     """Whether the round of the failing call has bound a name anew to what a package's function or property gave, which
     was a value of an earlier round."""
-    call = innermost_user(failing.stack) if failing is not None else None
+    call = user_line(failing)
     loop = node_loop_of(sources, call) if call is not None else None
     if call is None or loop is None:
         return False

@@ -15,7 +15,7 @@ from graphdoc.program.container_entries import kept_at, user_frames
 from graphdoc.program.gathered_parameters import makes_parameter
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse, with_graph
-from graphdoc.program.spans import apart, code_at, in_function, innermost_user, loop_of, place, where
+from graphdoc.program.spans import apart, code_at, in_function, innermost_user, loop_of, place, user_line, where
 from graphdoc.remedies.carried_value import detach_behind_step
 from graphdoc.remedies.fix_places import applies, titled, unique, written
 from graphdoc.remedies.sum_of_rounds import sum_of_rounds
@@ -53,9 +53,9 @@ def without_one(sources: SourceTexts, reuse: Reuse, first: Frame | None, second:
 
 def without_calls_on_terms(reuse: Reuse) -> tuple[Remedy, ...]:
     """Remove the calls on the terms, where they stand in the function that differentiates the whole loss."""
-    call = innermost_user(reuse.failing.stack) if reuse.failing is not None else None
+    call = user_line(reuse.failing)
     calls = [f for e in reuse.earlier_calls if (f := innermost_user(e.stack)) is not None]
-    if call is None or not calls or any((f.file, f.function) != (call.file, call.function) for f in calls):
+    if call is None or not calls or any(not f.in_function_of(call) for f in calls):
         return ()
     several = "s" if len(calls) > 1 else ""
     return (
@@ -165,7 +165,7 @@ def made_outside(program: Program, reuse: Reuse) -> Frame | None:
 
 
 def _failing_place(reuse: Reuse) -> Frame | None:
-    return innermost_user(reuse.failing.stack) if reuse.failing is not None else None
+    return user_line(reuse.failing)
 
 
 def in_methods(program: Program, reuse: Reuse) -> list[Remedy]:
@@ -250,7 +250,7 @@ def start_anew(program: Program, reuse: Reuse) -> list[Remedy]:
         inside = call is not None and loop is not None and call.file == frame.file and _covers(loop, call.line)
         # A sum that a loop makes for one call behind it is meant as a sum.
         alone = loop is None or inside
-        if alone and call is not None and (call.file, call.function) == (frame.file, frame.function):
+        if alone and call is not None and call.in_function_of(frame):
             out.append(
                 Remedy(
                     "accumulate_number",
@@ -299,7 +299,7 @@ def repeated(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
     frame = innermost_user(reuse.failing.stack)
     if frame is None:
         return ()
-    freeing = innermost_user(reuse.freeing.stack) if reuse.freeing is not None else None
+    freeing = user_line(reuse.freeing)
     if reuse.failing.kind == "grad" and freeing is not None and freeing.line != frame.line:
         # Another line used the graph up: that is the call which has to keep it.
         frame = freeing

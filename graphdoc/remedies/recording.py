@@ -326,7 +326,7 @@ def recorded_derivative(cut: Cut, raised: Raised | None) -> tuple[Remedy, ...]:
     for one, other in zip(cut.stack, raised.stack if raised is not None else (), strict=False):
         if (one.file, one.function, one.line) != (other.file, other.function, other.line):
             return _recorded_at(found) if found is not None else _recorded_lines(one, other) if below else ()
-        if switch is not None and (one.file, one.function) == (switch.file, switch.function):
+        if switch is not None and one.in_function_of(switch):
             below = one.line > switch.line
         elif below and one.user:
             found = one
@@ -340,7 +340,7 @@ def _recorded_at(call: Frame) -> tuple[Remedy, ...]:
 
 def _recorded_lines(cut: Frame, derivative: Frame) -> tuple[Remedy, ...]:
     """From the statement that was not recorded to the one that differentiates, of one function."""
-    if not cut.user or (cut.file, cut.function) != (derivative.file, derivative.function):
+    if not cut.user or not cut.in_function_of(derivative):
         return ()
     if not cut.line < derivative.line:
         return ()

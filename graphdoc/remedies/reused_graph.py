@@ -17,7 +17,7 @@ from graphdoc.program.inner_gradient import Entered, entered, is_inner_step
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import CONSTANT, Reuse, Role, SlicedBuffer
-from graphdoc.program.spans import in_function, innermost_user, place, where
+from graphdoc.program.spans import in_function, innermost_user, place, user_line, where
 from graphdoc.remedies.carried_value import detach_where_kept, from_carrying
 from graphdoc.remedies.constant_value import (
     OF_THIS_LOSS,
@@ -135,7 +135,7 @@ def _shared(program: Program, reuse: Reuse, step: Frame) -> list[Frame]:
     seeds: dict[int, Frame] = {}
     for c in reuse.carries:
         pair = meeting(program.node(c.producer), program.node(c.consumer))
-        if pair is None or (pair[0].file, pair[0].function) != (step.file, step.function):
+        if pair is None or not pair[0].in_function_of(step):
             return []
         held = [h.path for h in c.tensor.holders if h.exact]
         if not held and bound_names(program.sources, pair[0]):
@@ -361,7 +361,7 @@ def kept_for_second(sources: SourceTexts, reuse: Reuse, root: int) -> list[Remed
     Both calls then add to the same gradients, with the same parameters: what the flag keeps is not stale. ``root`` is
     the node of the second loss: where the first is made of that very one, it is open whether it is to count twice.
     """
-    call = innermost_user(reuse.freeing.stack) if reuse.freeing is not None else None
+    call = user_line(reuse.freeing)
     if call is None or reuse.failing is None or not reuse.one_step or reuse.same_line or can_merge(sources, reuse):
         return []
     if reuse.freeing is None or reuse.freeing.kind != "backward":

@@ -24,7 +24,7 @@ from graphdoc.program.gathered_parameters import makes_parameter
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.rounds import made_outside_loops
-from graphdoc.program.spans import innermost_user, loop_of, place, where
+from graphdoc.program.spans import innermost_user, loop_of, place, user_line, where
 from graphdoc.remedies.carried_value import detach_behind_step, detach_where_kept
 from graphdoc.remedies.constant_value import (
     DATA,
@@ -134,7 +134,7 @@ def unread_value(program: Program, reuse: Reuse) -> list[Remedy]:
 def _found(program: Program, consumer: int, producer: int) -> tuple[str, int, str, str] | None:
     """File and line of a read, the name that is read there, and the local one that nothing reads."""
     taken, made = program.node(consumer), program.node(producer)
-    read = innermost_user(taken.stack) if taken is not None else None
+    read = user_line(taken)
     scope = function_at(program.sources, read)
     if read is None or made is None or scope is None:
         return None
@@ -317,7 +317,7 @@ def _in_words(program: Program, reuse: Reuse, missing: set[str]) -> list[Remedy]
     kept: list[Frame] = []
     for c in distinct_carries(program.nodes, reuse.carries):
         producer = program.node(c.producer)
-        frame = innermost_user(producer.stack) if producer is not None else None
+        frame = user_line(producer)
         if producer is None or frame is None:
             continue
         if all((f.file, f.line) != (frame.file, frame.line) for f in made):

@@ -15,7 +15,7 @@ from graphdoc.program.carried_names import bound_names, grows_at
 from graphdoc.program.container_entries import user_frames
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
-from graphdoc.program.spans import in_function, innermost_user, loop_of, place, where
+from graphdoc.program.spans import in_function, loop_of, place, user_line, where
 from graphdoc.source.module import Loop, Source, each
 from graphdoc.source.paths import covers, key, plain_names, targets_of
 from graphdoc.source.places import Place
@@ -30,7 +30,7 @@ def sum_of_rounds(program: Program, reuse: Reuse) -> list[Remedy]:
     Such a sum starts as a number, and nothing reads it but what adds to it and the branch that makes the update. A cut
     would keep what the rounds before came to: in the value, and in every derivative that depends on it.
     """
-    call = innermost_user(reuse.failing.stack) if reuse.failing is not None else None
+    call = user_line(reuse.failing)
     if call is None:
         return []
     source = Source(call.file, program.sources[call.file])
@@ -69,7 +69,7 @@ def _summed(program: Program, reuse: Reuse, call: Frame, loop: Loop) -> list[str
     """The plain names by which the loop adds to an older value."""
     nodes = [program.node(n) for c in distinct_carries(program.nodes, reuse.carries) for n in (c.producer, c.consumer)]
     frames = [f for node in nodes if node is not None for f in node.stack if f.user]
-    here = [f for f in frames if (f.file, f.function) == (call.file, call.function) and covers(loop, f.line)]
+    here = [f for f in frames if f.in_function_of(call) and covers(loop, f.line)]
     grown = [n for f in here if grows_at(program.sources, f) for n in bound_names(program.sources, f)]
     return [n for n in dict.fromkeys(grown) if n.isidentifier()]
 
@@ -241,8 +241,7 @@ def sum_started_anew(program: Program, reuse: Reuse) -> list[Remedy]:
     What the next round of the loop computes from it is a state, and goes on.
     """
     for c in distinct_carries(program.nodes, reuse.carries):
-        producer = program.node(c.producer)
-        frame = innermost_user(producer.stack) if producer is not None else None
+        frame = user_line(program.node(c.producer))
         loop = loop_of(program.sources, frame) if frame is not None else None
         path = _summed_at(program.sources, frame, loop) if frame is not None and loop is not None else ""
         call = reuse.failing.stack if reuse.failing is not None else []
@@ -278,7 +277,7 @@ def _summed_at(sources: SourceTexts, frame: Frame, loop: Frame) -> str:
 
 def _within(frame: Frame, loop: Frame) -> bool:
     """Whether a call was made in the loop."""
-    same = (frame.file, frame.function) == (loop.file, loop.function)
+    same = frame.in_function_of(loop)
     return same and loop.line <= frame.line <= loop.end_line
 
 

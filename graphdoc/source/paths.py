@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import TypeGuard
+from typing import TypeGuard, TypeVar
+
+_One = TypeVar("_One")
+
+
+def only(found: Sequence[_One]) -> _One | None:
+    """The one that was found; None for none, and for several."""
+    return found[0] if len(found) == 1 else None
 
 
 def words(text: str) -> frozenset[str]:

@@ -142,7 +142,7 @@ def story(
 def _in_text(cuts: list[Cut]) -> list[Cut]:
     """The two cuts that are told first; where they stand in one function, the upper one runs before the other."""
     first, second = (innermost(c.stack) for c in cuts[:2]) if len(cuts) > 1 else (None, None)
-    if first is None or second is None or (first.file, first.function) != (second.file, second.function):
+    if first is None or second is None or not first.in_function_of(second):
         return cuts
     return cuts if first.line <= second.line else [cuts[1], cuts[0], *cuts[2:]]
 
@@ -531,7 +531,7 @@ def unfrozen_since(program: Program, cut: Cut, since: set[str], freezing: tuple[
 def _remedies(program: Program, cut: Cut) -> tuple[Remedy, ...]:
     """Compute it again where the parameters are unfrozen, if one function does both; else in words."""
     end = program.raised_at
-    here = [f for f in cut.stack if end is not None and (f.file, f.function) == (end.file, end.function)]
+    here = [f for f in cut.stack if end is not None and f.in_function_of(end)]
     call = here[0] if here else innermost(cut.stack)
     if call is None:
         return ()

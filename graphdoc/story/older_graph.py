@@ -31,7 +31,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Saved
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.rounds import leads_to, roots_of
-from graphdoc.program.spans import code_at, innermost_user, loop_of, moment, span, span_of, where
+from graphdoc.program.spans import code_at, innermost_user, loop_of, moment, span, span_of, user_line, where
 from graphdoc.source.paths import covers
 from graphdoc.story.wording import all_told, folded, gathered, listing, of_entries, told
 
@@ -153,7 +153,7 @@ def calls_of(program: Program, reuse: Reuse) -> tuple[Span, ...]:
     stepped = stepped_since(program, reuse)
     for index in dict.fromkeys([*first, *(c.freed_by for c in reuse.carries)]):
         event = program.evidence.event(index)
-        frame = innermost_user(event.stack) if event is not None else None
+        frame = user_line(event)
         if event is not None and frame is not None:
             told.setdefault((frame.file, frame.line), []).append(event)
     for events in list(told.values())[:3]:
@@ -284,7 +284,7 @@ def cause_places(program: Program, reuse: Reuse, label: str, making: str = "") -
     made: list[Span] = []
     for c in distinct_carries(program.nodes, reuse.carries)[:MOST_PLACES]:
         producer = program.node(c.producer)
-        frame = innermost_user(producer.stack) if producer is not None else None
+        frame = user_line(producer)
         if frame is not None and not reuse.is_start(c):
             told = making or (MADE if kept else label)
             made.append(span("cause", frame, told, program.sources, moment(producer)))
@@ -402,7 +402,7 @@ def made_places(sources: SourceTexts, nodes: list[Node], carries: Iterable[Older
     for c in distinct_carries(nodes, carries)[:MOST_PLACES]:
         producer, consumer = node_with(nodes, c.producer), node_with(nodes, c.consumer)
         pair = meeting(producer, consumer)
-        frame = pair[0] if pair is not None else innermost_user(producer.stack) if producer is not None else None
+        frame = pair[0] if pair is not None else user_line(producer)
         if frame is not None:
             out.append(span("cause", frame, label, sources, moment(producer)))
     return distinct(out)[:2]
@@ -428,7 +428,7 @@ def earlier_uses(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> list[
     for c in distinct_carries(nodes, reuse.carries):
         pair = meeting(node_with(nodes, c.producer), node_with(nodes, c.consumer))
         names += paths_of(c) + (bound_names(sources, pair[0]) if pair is not None else [])
-    call = innermost_user(reuse.freeing.stack) if reuse.freeing is not None else None
+    call = user_line(reuse.freeing)
     if call is None:
         return []
     plain = reuse.without_graph(call.function)
@@ -446,7 +446,7 @@ def aliases(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> list[Frame
     out: list[Frame] = []
     for c in distinct_carries(nodes, reuse.carries):
         for node in (node_with(nodes, c.producer), node_with(nodes, c.consumer)):
-            frame = innermost_user(node.stack) if node is not None else None
+            frame = user_line(node)
             if node is None or frame is None or not ("CopySlices" in node.op or writes_the_same(sources, frame)):
                 continue
             found = alias_of(sources, frame)

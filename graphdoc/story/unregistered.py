@@ -19,7 +19,7 @@ from graphdoc.program.optimizer_places import made
 from graphdoc.program.proof import Proof, name_of
 from graphdoc.program.spans import code_at, innermost_user, place, short_code, span, span_of, where
 from graphdoc.source.module import each, values_of
-from graphdoc.source.paths import covers, parse_expression
+from graphdoc.source.paths import covers, only, parse_expression
 from graphdoc.story.wording import folded, listing, opening, optimizer_of
 
 # Telling parameters that a straight-through sum leaves without gradient: only its detached part is made of them.
@@ -116,8 +116,7 @@ def _made(owner: ast.ClassDef, call: ast.Call) -> ast.expr | None:
     value = bindings.argument(call, 1, "tensor")
     if isinstance(value, ast.Name):
         function = bindings.function_around(owner, call.lineno)
-        bound = values_of(function or owner, value.id)
-        value = bound[0] if len(bound) == 1 else None
+        value = only(values_of(function or owner, value.id))
     return value if isinstance(value, ast.Call) and is_flagged(value) else None
 
 

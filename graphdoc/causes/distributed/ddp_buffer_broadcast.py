@@ -15,6 +15,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import innermost_user, span, span_of
 from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.source.paths import only
 
 PAGE = Page(
     code="GD803",
@@ -100,7 +101,7 @@ def _told(program: Program, stale: Stale) -> Finding:
         ),
         (f"{name}: version {stale.current}, expected {stale.expected}",),
         remedy_at(
-            wraps[0] if len(wraps) == 1 else None,
+            only(wraps),
             "set_keyword",
             "Do not broadcast buffers in forward",
             "unsafe",

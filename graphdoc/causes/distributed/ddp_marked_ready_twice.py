@@ -11,6 +11,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, span
 from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.source.paths import only
 
 PAGE = Page(
     code="GD802",
@@ -109,7 +110,7 @@ def _outside(sources: SourceTexts) -> list[Frame]:
 
 def _remedies(checkpoints: list[Frame]) -> tuple[Remedy, ...]:
     return remedy_at(
-        checkpoints[0] if len(checkpoints) == 1 else None,
+        only(checkpoints),
         "set_keyword",
         "Use the non-reentrant checkpoint",
         "safe",

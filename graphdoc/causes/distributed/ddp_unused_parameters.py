@@ -15,6 +15,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import span
 from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.source.paths import only
 from graphdoc.story.wording import folded
 
 PAGE = Page(
@@ -221,7 +222,7 @@ def _which(idle: list[str], raised: Raised | None) -> tuple[str, ...]:
 
 def _remedies(wraps: list[Frame]) -> tuple[Remedy, ...]:
     return remedy_at(
-        wraps[0] if len(wraps) == 1 else None,
+        only(wraps),
         "set_keyword",
         "Let DistributedDataParallel look for unused parameters",
         "safe",

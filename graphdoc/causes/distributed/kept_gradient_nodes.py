@@ -12,6 +12,7 @@ from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import signs
 from graphdoc.program.spans import innermost_user, place, span, span_of
+from graphdoc.source.paths import only
 from graphdoc.story.wording import folded, listing
 
 PAGE = Page(
@@ -69,8 +70,7 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _wrapped(sources: SourceTexts, sign: Sign) -> Finding:
-    calls = library_calls(sources, "DistributedDataParallel")
-    at = calls[0] if len(calls) == 1 else None
+    at = only(library_calls(sources, "DistributedDataParallel"))
     made = (span("cause", at, "made here, and keeps a node of each parameter", sources),) if at else ()
     title = "make the DistributedDataParallel on the stream on which you train"
     return Finding(
@@ -120,7 +120,7 @@ def _remedies(
 
 def _before_last(sources: SourceTexts, made: list[Frame], at: Frame | None) -> Frame | None:
     """The statement that holds the backward call and none of these places, in one function with them."""
-    if at is None or any((m.file, m.function) != (at.file, at.function) for m in made):
+    if at is None or any(not m.in_function_of(at) for m in made):
         return None
     source, inner, last = source_at(sources, at), statement_at(sources, at), max(m.line for m in made)
     around = [inner, *source.node_ancestors(inner)] if inner is not None else []

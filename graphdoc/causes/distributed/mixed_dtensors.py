@@ -14,6 +14,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import short_code, span
 from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.source.paths import only
 
 PAGE = Page(
     code="GD810",
@@ -96,8 +97,7 @@ def _stepped(program: Program, frame: Frame) -> Finding:
     call = call_at(program.sources, frame)
     name = text_of(call.func.value) if call is not None and isinstance(call.func, ast.Attribute) else ""
     bound = assignments(program.sources, frame, name) if name.isidentifier() else []
-    making = [frame_of(program.sources, frame.file, v, frame.function) for _, v in bound if isinstance(v, ast.Call)]
-    made = making[0] if len(making) == 1 else None
+    made = only([frame_of(program.sources, frame.file, v, frame.function) for _, v in bound if isinstance(v, ast.Call)])
     spans = [span("cause", made, f"`{name}` gets parameters of both kinds", program.sources)] if made else []
     kinds = _two_kinds(program)
     note = "Each parameter is updated by itself; the numbers are the same."

@@ -15,7 +15,7 @@ from graphdoc.program.gradient_reads import bare_read
 from graphdoc.program.inner_gradient import Entered, entered, is_inner_step
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
-from graphdoc.program.spans import innermost_user, place, short_code, span, span_of, where
+from graphdoc.program.spans import innermost_user, place, short_code, span, span_of, user_line, where
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.gradients import inner_only
 from graphdoc.story.missing_graph import is_gradient, without_graph
@@ -93,8 +93,8 @@ def recognise(program: Program) -> Finding | None:
     event, sure = _event(program, cut)
     if (event is not None and event.create_graph) or (cut is None and not _is_alone(program, event)):
         return None
-    at = innermost_user(event.stack) if event is not None else None
-    at = at or (innermost_user(cut.stack) if cut is not None else None)
+    at = user_line(event)
+    at = at or (user_line(cut))
     proven = cut is not None
     return _finding(program, at, cut, 0.97 if proven else 0.65, proven and sure)
 
@@ -145,7 +145,7 @@ def _with_graph(program: Program, frame: Frame, cut: Cut | None, note: str) -> t
     flag = {"place": place(frame), "name": "create_graph", "value": "True"}
     title = "Compute this gradient with `create_graph=True`"
     stack = program.failing.stack if program.failing is not None else []
-    bare = bare_read(program.sources, innermost_user(cut.stack) if cut is not None else None, stack)
+    bare = bare_read(program.sources, user_line(cut), stack)
     if bare is None:
         return (Remedy("set_keyword", title, "unsafe", note, flag),)
     at, name, gradient = bare
@@ -248,7 +248,7 @@ def _freed(program: Program) -> Finding | None:
     loss, failing = program.raised_at, program.failing
     if loss is None or not _same_iteration(program.evidence.events, failing, event):
         return None
-    again = innermost_user(failing.stack) if failing is not None else None
+    again = user_line(failing)
     if again is not None and again.extent == frame.extent:
         return None  # one call in a loop: the same graph is walked again, for another input perhaps
     if is_inner_step(program.sources, event) or entered(program.sources, event, failing, loss) is Entered.UNSEEN:

@@ -14,6 +14,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import innermost_user, span, span_of
 from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.source.paths import only
 from graphdoc.story.wording import as_called
 
 PAGE = Page(
@@ -178,10 +179,9 @@ def _unmark(
 def _applied(sources: SourceTexts, name: str) -> Frame | None:
     """The only call of its ``apply`` in the sources."""
     root = f"{name}.apply("
-    calls = [
-        f for f in bindings.calls_named(sources, "apply") if root in bindings.text_of(bindings.call_at(sources, f))
-    ]
-    return calls[0] if len(calls) == 1 else None
+    return only(
+        [f for f in bindings.calls_named(sources, "apply") if root in bindings.text_of(bindings.call_at(sources, f))]
+    )
 
 
 def _decorators(sources: SourceTexts) -> list[Frame]:
@@ -243,10 +243,9 @@ def _forward(sources: SourceTexts, nodes: list[Node], op: str) -> Frame | None:
             ):
                 return frame
     short = op.strip("_").removesuffix("_backward")
-    calls = [
-        f for name in _CALLS for f in bindings.calls_named(sources, name) if name in short or _CALLS[name] in short
-    ]
-    return calls[0] if len(calls) == 1 else None
+    return only(
+        [f for name in _CALLS for f in bindings.calls_named(sources, name) if name in short or _CALLS[name] in short]
+    )
 
 
 _CALLS = {

@@ -9,7 +9,7 @@ from graphdoc.messages.ways_out import WayOut, way_out
 from graphdoc.program.bindings import calls_named
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import innermost_user, moment, short_code, span
+from graphdoc.program.spans import moment, short_code, span, user_line
 from graphdoc.remedies.open_derivatives import registered
 
 PAGE = Page(
@@ -67,7 +67,7 @@ def _told(program: Program, said: Match, out: WayOut) -> Finding | None:
     call = short_code(program.sources, setting[0] if setting else frame)
     spans = [span("cause", f, "set up here", program.sources) for f in setting]
     node = program.evidence.failing_node
-    made = innermost_user(node.stack) if node is not None else None
+    made = user_line(node)
     if made is not None:
         spans.append(span("created", made, "backward stops at what this made", program.sources, moment(node)))
     return Finding(

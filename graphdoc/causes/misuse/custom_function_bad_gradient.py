@@ -18,6 +18,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import span, span_of
 from graphdoc.remedies.gradients import Returned, fitted_gradient, padded, returned_gradients
+from graphdoc.source.paths import only
 from graphdoc.source.scopes import own_nodes
 from graphdoc.story.gradients import times
 from graphdoc.story.wording import folded
@@ -131,8 +132,7 @@ def _function(said: Match) -> str:
 
 def _told(program: Program, said: Match) -> Finding:
     cls = re.sub(r"Backward\d*$", "", _function(said).removesuffix(".backward"))
-    seen = [f for f in custom_functions.used(program.evidence.extras) if cls in (f.name, "")]
-    function = seen[0] if len(seen) == 1 else None
+    function = only([f for f in custom_functions.used(program.evidence.extras) if cls in (f.name, "")])
     at = _backward(program.sources, cls, function)
     returns = _returns(program.sources, at, _count(said, "got"))
     forward = custom_functions.forward_of(program.sources, *at) if at else None
@@ -219,8 +219,7 @@ Method = tuple[str, ast.FunctionDef]
 def _backward(sources: SourceTexts, cls: str, function: custom_functions.Used | None) -> Method | None:
     """The backward of the Function: by its class, or the only one of the sources where the message names none."""
     if not cls:
-        every = bindings.methods_named(sources, "backward", "ctx")
-        return every[0] if len(every) == 1 else None
+        return only(bindings.methods_named(sources, "backward", "ctx"))
     if function is not None:
         return custom_functions.backward_of(sources, function)
     return bindings.method(sources, cls, "backward")

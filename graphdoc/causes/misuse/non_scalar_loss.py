@@ -16,7 +16,7 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.spans import span
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.gradients import as_number, maker, reduced
-from graphdoc.source.paths import weights_of
+from graphdoc.source.paths import only, weights_of
 
 LONGEST_NAME = 40
 """Characters of an expression that a title can hold."""
@@ -210,7 +210,7 @@ def _output(sources: SourceTexts, frame: Frame | None) -> tuple[ast.expr | None,
 def _only(roots: ast.expr | None) -> ast.expr | None:
     """The one root of ``torch.autograd.backward``; of several the message does not tell which is the one."""
     if isinstance(roots, ast.List | ast.Tuple):
-        return roots.elts[0] if len(roots.elts) == 1 else None
+        return only(roots.elts)
     return roots
 
 

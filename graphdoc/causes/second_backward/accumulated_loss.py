@@ -11,7 +11,7 @@ from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.reuse import Reuse
-from graphdoc.program.spans import innermost_user, short_code
+from graphdoc.program.spans import short_code, user_line
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import accumulators, before, calls_of, facts_of, flow, names_of
@@ -100,7 +100,7 @@ def _told(program: Program, reuse: Reuse) -> Finding:
 
 def _summed(sources: SourceTexts, reuse: Reuse) -> str:
     """The sum by the expression of the call that failed, where its terms were differentiated by another line."""
-    frame = innermost_user(reuse.failing.stack) if reuse.failing is not None else None
+    frame = user_line(reuse.failing)
     what, call, _ = short_code(sources, frame).partition(".backward(")
     return f"`{what}`" if call else ""
 

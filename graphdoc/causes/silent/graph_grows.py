@@ -11,6 +11,7 @@ from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import innermost_user, place, span, span_of
+from graphdoc.source.paths import only
 from graphdoc.story.wording import first_told
 
 PAGE = Page(
@@ -90,4 +91,4 @@ def _appended(sources: SourceTexts, name: str) -> Frame | None:
         and node.func.attr == "append"
         and bindings.text_of(node.func.value).rpartition(".")[2] == last
     ]
-    return found[0] if len(found) == 1 else None
+    return only(found)

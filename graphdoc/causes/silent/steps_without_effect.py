@@ -12,7 +12,7 @@ from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, name_of
 from graphdoc.program.spans import code_at, innermost_user, span, span_of
-from graphdoc.source.paths import is_name
+from graphdoc.source.paths import is_name, only
 from graphdoc.story.wording import first_told, folded, opening, optimizer_of
 
 PAGE = Page(
@@ -123,4 +123,4 @@ def _schedule(program: Program, name: str) -> Frame | None:
             called = bindings.dotted(node.func).rpartition(".")[2]
             if called.endswith(("LR", "_schedule", "scheduler", "_warmup")):
                 found.append(bindings.frame_of(program.sources, file, node))
-    return found[0] if len(found) == 1 else None
+    return only(found)
