@@ -107,3 +107,8 @@ def site_of(raw: RawStack | Stack, library: bool = False, depth: int = 400) -> t
             out.append(spot(code, raw[i + 1]))
         library = library and not user
     return tuple(out)
+
+
+def users_line(frames: list[Frame]) -> list[dict[str, Any]]:
+    """The innermost line of the user's own code, as the facts of a sign hold it; empty for none."""
+    return [vars(f) for f in frames if f.user][-1:]

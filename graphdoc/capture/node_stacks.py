@@ -69,3 +69,9 @@ def kept_in(node: Any) -> Any:
     """What was kept for this node: a ``Stack``, or where that was not possible the lines of anomaly mode's own text."""
     kept = node.metadata.get("traceback_")
     return node.metadata.get(_HIDDEN) if kept is None else kept
+
+
+def stack_of(node: Any) -> Stack | None:
+    """Where this node was made; None where that was not kept, or as anomaly mode's text alone."""
+    kept = kept_in(node)
+    return kept if isinstance(kept, Stack) else None

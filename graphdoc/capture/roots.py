@@ -31,3 +31,8 @@ def other_roots(outputs: Any) -> tuple[int, ...]:
 def roots_of_call(outputs: Any) -> list[Any]:
     """The graph nodes of all that backward was called with."""
     return [root_of(output) for output in outputs]
+
+
+def tensor_roots(outputs: Any) -> list[Any]:
+    """The graph nodes of the tensors among them."""
+    return [grad_fn_of(t) for t in outputs if hasattr(t, "grad_fn")]

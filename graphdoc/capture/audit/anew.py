@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import event_stacks, node_stacks, stacks, walk
+from graphdoc.capture import node_stacks, walk
 from graphdoc.capture.audit.hidden import held_beside
 from graphdoc.capture.audit.unheld import alive
+from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.facts import grad_fn_of
-from graphdoc.capture.frames import frames_of
 from graphdoc.capture.living import Ref
 from graphdoc.capture.quiet import Unseen
 from graphdoc.evidence import Sign
@@ -22,19 +22,18 @@ ENOUGH = 4
 MOST_NODES = walk.DEEP - 1
 
 
-class MadeAnew:
+class MadeAnew(Watch):
     """``made-anew``: ``stack`` is the operation that takes a new parameter together with what an optimizer trains,
     ``other`` the backward call, ``facts["shapes"]`` those of the new parameters. What such a layer computes from data
     alone may be meant to be random."""
 
     def __init__(self, audit: Audit) -> None:
-        self._audit = audit
+        super().__init__(audit)
         self._latest: list[Ref] = []
         self._shapes: list[list[int]] = []
         self._times = 0
         self._wanted: set[tuple[int, ...]] = set()
         """Shapes of parameters whose gradients the program has asked for itself."""
-        self._found: list[Sign] = []
 
     def asked(self, inputs: Any) -> None:
         """A grad call that is looked at is about to run: a head that is adapted to one task by it is used up there."""
@@ -69,19 +68,14 @@ class MadeAnew:
         if new & given or any(i in owners and not held_beside([owners[i]], held, module) for i in new):
             return
         taken = _taken_with([n for t in outputs if (n := grad_fn_of(t)) is not None], new, held)
-        kept = node_stacks.kept_in(taken.node) if taken is not None else None
-        if not isinstance(kept, stacks.Stack):
+        kept = node_stacks.stack_of(taken.node) if taken is not None else None
+        if kept is None:
             return
-        cwd = audit.witness.cwd
         audit.snapshot()
-        sign = Sign("made-anew", frames_of(kept, cwd), frames_of(event_stacks.stack_of_seen(noted[3]), cwd))
+        sign = Sign("made-anew", self._frames(kept), self._call(noted))
         sign.event, sign.count = noted[0], ENOUGH + 1
         sign.facts = {"shapes": self._shapes}
-        self._found.append(sign)
-        audit.tell_early()
-
-    def signs(self) -> list[Sign]:
-        return self._found
+        self._report(sign)
 
 
 def _taken_with(roots: list[Any], new: set[int], held: set[int]) -> walk.Found | None:

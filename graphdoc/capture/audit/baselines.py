@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import event_stacks, node_stacks, stacks, walk
-from graphdoc.capture.facts import grad_fn_of
-from graphdoc.capture.frames import frames_of, site_of
+from graphdoc.capture import node_stacks, stacks, walk
+from graphdoc.capture.audit.watch import Watch
+from graphdoc.capture.frames import site_of, users_line
 from graphdoc.capture.journal import leaves_behind
 from graphdoc.capture.quiet import Unseen
+from graphdoc.capture.roots import tensor_roots
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
@@ -46,16 +47,15 @@ _CHOICES = {"GatherBackward0", "IndexBackward0", "NllLossBackward0"}
 _LOSSES = {"MseLossBackward0", "SmoothL1LossBackward0", "HuberLossBackward0"}
 
 
-class Baselines:
+class Baselines(Watch):
     """``baseline-trained``: ``stack`` is a product with a log-probability, ``other`` what fits the value that the other
     factor (``facts["products"]``: each with its ``operand``, 0 or 1, and its frame) was computed from; ``parameters``
     lie behind that value, those that the log-probability depends on too left out."""
 
     def __init__(self, audit: Audit) -> None:
-        self._audit = audit
+        super().__init__(audit)
         self._looks = 0
         self._counts: dict[Any, int] = {}
-        self._found: list[Sign] = []
 
     def called(self, noted: Noted, outputs: Any) -> None:
         """A backward call that is looked at is about to run."""
@@ -64,7 +64,7 @@ class Baselines:
         self._looks += 1
         audit = self._audit
         with Unseen(audit.torch, audit.witness.anomaly, _getframe(1)):
-            roots = [grad_fn_of(t) for t in outputs if hasattr(t, "grad_fn")]
+            roots = tensor_roots(outputs)
             fits, products = _of_interest(roots)
             if not fits or not products:
                 return
@@ -82,8 +82,8 @@ class Baselines:
         values: set[Any] = set()
         scored: list[Any] = []
         for node, operand, mine in known:
-            stack = node_stacks.kept_in(node)
-            if isinstance(stack, stacks.Stack):
+            stack = node_stacks.stack_of(node)
+            if stack is not None:
                 places.setdefault(site_of(stack), (stack, operand))
                 values |= mine
                 scored.append(node.next_functions[1 - operand][0])
@@ -93,28 +93,22 @@ class Baselines:
         self._counts[first] = self._counts.get(first, 0) + 1
         if self._counts[first] < OFTEN:
             return
-        audit, cwd = self._audit, self._audit.witness.cwd
+        audit = self._audit
         audit.snapshot()
-        fit = node_stacks.kept_in(fitted[next(iter(values))])
-        other = frames_of(fit, cwd) if isinstance(fit, stacks.Stack) else []
-        sign = Sign("baseline-trained", frames_of(places[first][0], cwd), other, event=noted[0], count=OFTEN)
+        fit = node_stacks.stack_of(fitted[next(iter(values))])
+        other = self._frames(fit) if fit is not None else []
+        sign = Sign("baseline-trained", self._frames(places[first][0]), other, event=noted[0], count=OFTEN)
         every = set(leaves_behind(list(values)) or ())
         behind = every - set(leaves_behind(scored) or ()) or every
         sign.parameters = audit.named(behind)
-        call = frames_of(event_stacks.stack_of_seen(noted[3]), cwd)
+        call = self._call(noted)
         sign.facts = {
             "products": [
-                {"operand": operand, "frame": [vars(f) for f in frames_of(stack, cwd) if f.user][-1:]}
-                for stack, operand in places.values()
+                {"operand": operand, "frame": users_line(self._frames(stack))} for stack, operand in places.values()
             ],
-            "backward": [vars(f) for f in call if f.user][-1:],
+            "backward": users_line(call),
         }
-        self._found.append(sign)
-        audit.tell_early()
-
-    def signs(self) -> list[Sign]:
-        """What was found; nothing takes it back."""
-        return self._found
+        self._report(sign)
 
 
 def _edges(node: Any) -> list[Any]:
@@ -182,8 +176,8 @@ def _is_log_of_all(node: Any) -> bool:
 
 def _is_from_distribution(node: Any) -> bool:
     """Whether a method ``log_prob`` of PyTorch's distributions has made this node."""
-    stack = node_stacks.kept_in(node)
-    if not isinstance(stack, stacks.Stack):
+    stack = node_stacks.stack_of(node)
+    if stack is None:
         return False
     codes = [code for code in stack.raw[::2] if hasattr(code, "co_name")]
     return any(c.co_name == "log_prob" and "distributions" in c.co_filename and _is_torchs(c) for c in codes[:6])

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import torch._C as torch_c
 
 from graphdoc.capture import event_stacks, stacks
+from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.code_places import shown_file
 from graphdoc.capture.facts import has_gradient, parameters_of, storage_of, user_frames
-from graphdoc.capture.frames import frames_of, optimizer_functions, site_of
+from graphdoc.capture.frames import optimizer_functions, site_of
 from graphdoc.capture.living import Ref
 from graphdoc.capture.names import Census
 from graphdoc.capture.number_facts import numbers_of
@@ -63,7 +64,7 @@ class _Followed:
         self.cleared: stacks.Stack | None = None
 
 
-class Clearing:
+class Clearing(Watch):
     """``never-cleared``: each step uses the gradients of all backward calls so far. ``stack`` is the first backward
     call of an iteration, ``other`` the step; ``facts["closure"]`` tells that the step calls it, ``facts["between"]``
     that another optimizer's loss reaches the parameters between two steps. ``cleared-early``: each step finds no
@@ -74,7 +75,7 @@ class Clearing:
     call of its own, ``facts["clear"]`` the place that clears, ``facts["step"]`` that of the step."""
 
     def __init__(self, audit: Audit) -> None:
-        self._audit = audit
+        super().__init__(audit)
         self._followed: dict[int, _Followed] = {}
         self._latest: Noted | None = None
         self._emptied: tuple[set[int], stacks.Stack] | None = None
@@ -85,7 +86,6 @@ class Clearing:
         self._again: tuple[Noted, Noted, set[int]] | None = None
         """Two calls on one root that have both added to these parameters."""
         self._doubled = 0
-        self._found: list[Sign] = []
 
     def called(self, noted: Noted, leaves: dict[int, Any], whole: bool = False) -> None:
         """A backward call that is looked at is about to run; ``whole``: on one number, for all that is behind it."""
@@ -295,8 +295,7 @@ class Clearing:
         if not own or since[-1].kind != "step":
             return
         audit.snapshot()
-        cwd = audit.witness.cwd
-        sign = Sign("never-cleared", frames_of(own[0].raw, cwd), frames_of(since[-1].raw, cwd))
+        sign = Sign("never-cleared", self._frames(own[0].raw), self._frames(since[-1].raw))
         sign.parameters = audit.named(map(id, mine))
         sign.optimizer, sign.event, sign.count = seen.id, own[0].index, ENOUGH
         places = {e.place for e in own}
@@ -306,48 +305,38 @@ class Clearing:
                 e.kind == "backward" and e.place not in places and _reaches(e, ids) for e in audit.journal.entries()
             ),
         }
-        self._found.append(sign)
-        audit.tell_early()
+        self._report(sign)
 
     def _tell_twice(self, first: Noted, second: Noted, mine: set[int], seen: Seen) -> None:
         audit = self._audit
         audit.snapshot()
-        one, two = (frames_of(event_stacks.stack_of_seen(n[3]), audit.witness.cwd) for n in (first, second))
+        one, two = (self._call(n) for n in (first, second))
         names = audit.named(mine)
-        self._found.append(Sign("added-twice", two, one, None, names, seen.id, second[0], TIMES))
-        audit.tell_early()
+        self._report(Sign("added-twice", two, one, None, names, seen.id, second[0], TIMES))
 
     def _tell_lost(self, followed: _Followed, seen: Seen, every: list[Any]) -> None:
         audit = self._audit
         assert followed.thrown is not None and followed.backward is not None
         audit.snapshot()
-        cwd = audit.witness.cwd
-        backward = frames_of(event_stacks.stack_of_seen(followed.backward[3]), cwd)
-        sign = Sign("cleared-early", frames_of(followed.thrown, cwd), backward, optimizer=seen.id)
+        backward = self._call(followed.backward)
+        sign = Sign("cleared-early", self._frames(followed.thrown), backward, optimizer=seen.id)
         sign.parameters = audit.named(map(id, every))
         sign.event, sign.count = followed.backward[0], ENOUGH
         if followed.idle and not followed.own:  # the first step of all came before any backward call
-            step = audit.journal.latest("step", seen.id)
-            sign.facts = {"first": [vars(f) for f in frames_of(step.raw, cwd)] if step is not None else []}
-        self._found.append(sign)
-        audit.tell_early()
+            sign.facts = {"first": [vars(f) for f in self._latest_step(seen)]}
+        self._report(sign)
 
     def _tell_left_over(self, followed: _Followed, seen: Seen, foreign: Noted, mine: Noted, every: list[Any]) -> None:
-        audit, cwd = self._audit, self._audit.witness.cwd
-        step = audit.journal.latest("step", seen.id)
+        audit = self._audit
         assert followed.cleared is not None
         audit.snapshot()
-        other, own = (frames_of(event_stacks.stack_of_seen(n[3]), cwd) for n in (foreign, mine))
+        other, own = (self._call(n) for n in (foreign, mine))
         sign = Sign("left-over", own, other, None, audit.named(map(id, every)), seen.id, mine[0], len(followed.leaked))
         sign.facts = {
-            "clear": [vars(f) for f in frames_of(followed.cleared, cwd)],
-            "step": [vars(f) for f in frames_of(step.raw, cwd)] if step is not None else [],
+            "clear": [vars(f) for f in self._frames(followed.cleared)],
+            "step": [vars(f) for f in self._latest_step(seen)],
         }
-        self._found.append(sign)
-        audit.tell_early()
-
-    def signs(self) -> list[Sign]:
-        return self._found
+        self._report(sign)
 
 
 def _reaches(entry: Entry, ids: set[int]) -> bool:
@@ -359,14 +348,14 @@ def _reaches(entry: Entry, ids: set[int]) -> bool:
 MOST_SEARCHES = 6
 
 
-class Aliases:
+class Aliases(Watch):
     """``grad-aliased``: ``stack`` is the backward call that is about to add to what is kept; ``facts["kept"]`` says
     under which names, in which functions and lines."""
 
     def __init__(self, audit: Audit) -> None:
-        self._audit = audit
+        super().__init__(audit)
         self._searches = 0
-        self._found: dict[Any, Sign] = {}
+        self._kept: dict[Any, Sign] = {}
         self._alone: tuple[int, int] | None = None
         """What ``_references`` counts for a gradient that nobody else keeps."""
 
@@ -415,10 +404,10 @@ class Aliases:
         audit.snapshot()
         raw = event_stacks.stack_of_seen(noted[3])
         for (name, function, file), at in kept.items():
-            sign = self._found.get((name, function, file))
+            sign = self._kept.get((name, function, file))
             if sign is None:
-                sign = self._found[(name, function, file)] = Sign(
-                    "grad-aliased", frames_of(raw, audit.witness.cwd), parameters=sorted(at["parameters"])
+                sign = self._kept[(name, function, file)] = Sign(
+                    "grad-aliased", self._frames(raw), parameters=sorted(at["parameters"])
                 )
                 sign.facts = {"name": name, "function": function, "file": file, "line": at["line"]}
             sign.count += 1
@@ -426,7 +415,7 @@ class Aliases:
         audit.tell_early()
 
     def signs(self) -> list[Sign]:
-        return list(self._found.values())
+        return list(self._kept.values())
 
 
 def _references(parameter: Any) -> tuple[int, int]:
@@ -448,15 +437,11 @@ AT = 3
 """The step of an optimizer at which its calls so far are read."""
 
 
-class Collecting:
+class Collecting(Watch):
     """``cleared-while-collecting``: between two steps, and the first may have been another one, the same place has
     cleared ``optimizer`` (``stack``) and the same place has called backward (``other``), in turn and
     ``facts["calls"]`` times; ``facts["step"]`` is the place of the step. Weak: the source has to tell whether the calls
     between were to add up."""
-
-    def __init__(self, audit: Audit) -> None:
-        self._audit = audit
-        self._found: list[Sign] = []
 
     def stepped(self, seen: Seen) -> None:
         """An optimizer has stepped."""
@@ -474,11 +459,11 @@ class Collecting:
             return
         if optimizer_functions(calls[-1].raw):
             return  # a closure
-        audit, cwd = self._audit, self._audit.witness.cwd
+        audit = self._audit
         audit.snapshot()
-        sign = Sign("cleared-while-collecting", frames_of(zeros[-1].raw, cwd), frames_of(calls[-1].raw, cwd))
+        sign = Sign("cleared-while-collecting", self._frames(zeros[-1].raw), self._frames(calls[-1].raw))
         sign.optimizer, sign.event, sign.count, sign.weak = seen.id, calls[-1].index, AT - 1, True
-        step = [f for f in frames_of(steps[-1].raw, cwd) if f.user][-1:]
+        step = [f for f in self._frames(steps[-1].raw) if f.user][-1:]
         sign.facts = {"calls": len(kinds[0]) // 2, "step": [vars(f) for f in step]}
         self._found.append(sign)
 
@@ -497,9 +482,6 @@ class Collecting:
             elif _concerns(e, seen.id, mine):
                 rounds[-1].append(e)
         return [_without_ends(one) for one in rounds[:-1]], steps
-
-    def signs(self) -> list[Sign]:
-        return self._found
 
 
 def _concerns(entry: Any, optimizer: int, parameters: set[int]) -> bool:

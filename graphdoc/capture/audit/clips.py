@@ -10,7 +10,7 @@ from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import stacks
-from graphdoc.capture.frames import frames_of
+from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
 from graphdoc.capture.number_facts import has_memory
 from graphdoc.capture.quiet import Unseen
@@ -56,17 +56,16 @@ class _Clip:
         self.found = self.bounds = True
 
 
-class Clips:
+class Clips(Watch):
     """``clip-unused``: ``stack`` is the call that bounds, ``other`` the call that it has to change places with or stand
     in front of; ``facts["how"]`` is ``after-step``, ``others-step`` (``other`` uses gradients of other parameters),
     ``before-backward`` or ``before-unscale``; ``facts["bounds"]`` whether any of the calls had something to bound. Or
     ``nothing-given``: the call has no parameters to bound, while ``other`` steps; the source has to tell why."""
 
     def __init__(self, audit: Audit) -> None:
-        self._audit = audit
+        super().__init__(audit)
         self._clips: list[_Clip] = []
         self._over = False
-        self._found: list[Sign] = []
 
     def watch(self) -> list[Callable[[], None]]:
         """Insert calls into PyTorch's functions; what undoes it. Where that cannot be, nothing is told."""
@@ -201,8 +200,7 @@ class Clips:
     def _tell(self, clip: _Clip, bounds: bool, how: str, about: Entry | None) -> None:
         audit = self._audit
         audit.snapshot()
-        cwd = audit.witness.cwd
-        sign = Sign("clip-unused", frames_of(clip.raw, cwd), frames_of(about.raw, cwd) if about is not None else [])
+        sign = Sign("clip-unused", self._frames(clip.raw), self._frames(about.raw) if about is not None else [])
         sign.parameters = audit.named(clip.ids)
         owners = [s for s in audit.journal.optimizers.values() if clip.ids & set(s.parameters)]
         sign.optimizer = owners[0].id if owners else about.optimizer if about is not None else -1

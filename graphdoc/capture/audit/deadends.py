@@ -10,11 +10,13 @@ from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import event_stacks, node_stacks, stacks, walk
-from graphdoc.capture.facts import grad_fn_of, parameters_of
-from graphdoc.capture.frames import frames_of, site_of
+from graphdoc.capture.audit.watch import Watch
+from graphdoc.capture.facts import parameters_of
+from graphdoc.capture.frames import frames_of, site_of, users_line
 from graphdoc.capture.living import Ref
 from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.quiet import Unseen
+from graphdoc.capture.roots import tensor_roots
 from graphdoc.capture.summands import terms_of
 from graphdoc.capture.walk import Found
 from graphdoc.evidence import Sign
@@ -169,7 +171,7 @@ ENOUGH = 4
 Key = tuple[Any, int]
 
 
-class DeadEnds:
+class DeadEnds(Watch):
     """``zero-derivative`` and ``cancelled``: ``stack`` is the operation through which no gradient passes, ``other`` the
     backward call, ``parameters`` those behind it that an optimizer steps; ``facts["inner"]`` is the place of the
     difference in which the value is taken away, ``facts["single"]`` the dimension of size one that a softmax or a
@@ -179,7 +181,7 @@ class DeadEnds:
     ``facts["zeros"]`` of it were exactly zero in each step."""
 
     def __init__(self, audit: Audit) -> None:
-        self._audit = audit
+        super().__init__(audit)
         self._looks = 0
         self._refs: dict[int, Any] = {}
         self._sign: Sign | None = None
@@ -190,7 +192,6 @@ class DeadEnds:
         """The smallest part of a gradient that was zero, of those that come through a scale."""
         self._terms: dict[Any, int] = {}
         """In how many calls one term of several was seen to end at a place."""
-        self._found: list[Sign] = []
 
     def called(self, noted: Noted, outputs: Any) -> None:
         """A backward call that is looked at is about to run."""
@@ -199,7 +200,7 @@ class DeadEnds:
             return
         self._looks += 1
         with Unseen(audit.torch, audit.witness.anomaly, None):
-            roots = [grad_fn_of(t) for t in outputs if hasattr(t, "grad_fn")]
+            roots = tensor_roots(outputs)
             order = walk.walk(roots, MOST_NODES)
             if len(order) < MOST_NODES:
                 self._look(noted, order)
@@ -216,9 +217,9 @@ class DeadEnds:
             found = dominating(order, dead, audit.torch.nn.Parameter) if dead else None
             if found is None or any(f.leaf is not None and all(f.leaf is not p for p in found[1]) for f in order):
                 continue
-            kept = node_stacks.kept_in(order[found[0]].node)
+            kept = node_stacks.stack_of(order[found[0]].node)
             mine = [id(p) for p in found[1] if id(p) in held]
-            if not mine or not isinstance(kept, stacks.Stack):
+            if not mine or kept is None:
                 continue
             place = site_of(kept)
             self._terms[place] = self._terms.get(place, 0) + 1
@@ -227,8 +228,7 @@ class DeadEnds:
                 sign = self._sign = sign_at(audit, "zero-derivative", order[found[0]].node, kept, noted)
                 sign.facts["term"] = True
                 sign.parameters, sign.count = audit.named(mine), ENOUGH
-                self._found.append(sign)
-                audit.tell_early()
+                self._report(sign)
                 return
 
     def _look(self, noted: Noted, order: list[walk.Found]) -> None:
@@ -241,15 +241,15 @@ class DeadEnds:
         if found is None:
             return
         nearest, missed = found
-        kept = node_stacks.kept_in(order[nearest].node)
-        if not isinstance(kept, stacks.Stack):
+        kept = node_stacks.stack_of(order[nearest].node)
+        if kept is None:
             return
         inner = dead[nearest]
-        kept_inner = node_stacks.kept_in(inner) if inner is not True else None
+        kept_inner = node_stacks.stack_of(inner) if inner is not True else None
         kind = "zero-derivative" if inner is True else "cancelled"
         self._sign = sign_at(self._audit, kind, order[nearest].node, kept, noted)
-        place = frames_of(kept_inner, self._audit.witness.cwd) if isinstance(kept_inner, stacks.Stack) else []
-        self._sign.facts["inner"] = [vars(f) for f in place if f.user][-1:]
+        place = self._frames(kept_inner) if kept_inner is not None else []
+        self._sign.facts["inner"] = users_line(place)
         if nearest in constant:
             self._sign.facts["single"] = constant[nearest].dim
             self._rounds = type(order[nearest].node).__name__ not in _SHARES
@@ -261,14 +261,14 @@ class DeadEnds:
         leaves = [f.number for f in order if type(f.leaf) is kind and not f.leaf._backward_hooks]
         first: stacks.Stack | None = None
         for number, flat in flat_ways(order, frozenset(zero), leaves).items() if zero else ():
-            kept, scale = (node_stacks.kept_in(order[n].node) for n in (flat.stop, flat.scale))
-            if not isinstance(kept, stacks.Stack) or not isinstance(scale, stacks.Stack):
+            kept, scale = (node_stacks.stack_of(order[n].node) for n in (flat.stop, flat.scale))
+            if kept is None or scale is None:
                 continue
             if first is None:
                 first = kept
                 self._sign = sign_at(self._audit, "scale-alone", order[flat.stop].node, kept, noted)
-                at = frames_of(scale, self._audit.witness.cwd)
-                self._sign.facts["scale"] = [vars(f) for f in at if f.user][-1:]
+                at = self._frames(scale)
+                self._sign.facts["scale"] = users_line(at)
             if site_of(kept) == site_of(first):
                 leaf = order[number].leaf
                 self._refs[id(leaf)] = Ref(leaf)
@@ -301,8 +301,7 @@ class DeadEnds:
             sign.optimizer, sign.count = seen.id, ENOUGH
             if sign.kind == "scale-alone":
                 sign.facts["zeros"] = self._share
-            self._found.append(sign)
-            audit.tell_early()
+            self._report(sign)
 
     def _rounding(self, optimizer: Any) -> float:
         """What a gradient may have by rounding, beside those of the optimizer's other parameters."""
@@ -316,9 +315,6 @@ class DeadEnds:
     def told(self) -> set[int]:
         """Ids of the parameters of which it is known why their gradient is zero."""
         return set(self._refs) if self._found else set()
-
-    def signs(self) -> list[Sign]:
-        return self._found
 
 
 def sign_at(audit: Audit, kind: str, node: Any, kept: stacks.Stack, noted: Noted) -> Sign:
@@ -356,8 +352,8 @@ def dominating(order: list[Found], dead: Collection[int], kind: type) -> tuple[i
 
 def _place(node: Any) -> Any:
     """The place of the expression that made a node; None where it is not known."""
-    kept = node_stacks.kept_in(node)
-    return site_of(kept) if isinstance(kept, stacks.Stack) else None
+    kept = node_stacks.stack_of(node)
+    return site_of(kept) if kept is not None else None
 
 
 def _blocks(node: Any) -> Any:

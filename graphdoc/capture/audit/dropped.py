@@ -7,11 +7,12 @@ from sys import _getframe
 from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from graphdoc.capture import event_stacks, node_stacks, stacks, walk
+from graphdoc.capture import node_stacks, stacks, walk
+from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.code_places import is_user_file, position
-from graphdoc.capture.facts import grad_fn_of
-from graphdoc.capture.frames import frames_of
+from graphdoc.capture.frames import users_line
 from graphdoc.capture.quiet import Unseen
+from graphdoc.capture.roots import tensor_roots
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
@@ -42,19 +43,18 @@ class Drop(NamedTuple):
     value: tuple[int, int, int, int]
 
 
-class Dropped:
+class Dropped(Watch):
     """``detach-dropped``: ``stack`` is such a call, ``other`` where the value goes on, ``parameters`` those behind it
     that an optimizer holds; ``facts["name"]``. All of them are in the loss by another way too, so that the value may be
     a constant; where it is the only way, a leftover is more likely."""
 
     def __init__(self, audit: Audit) -> None:
-        self._audit = audit
+        super().__init__(audit)
         self._looks = 0
         self._drops: dict[int, list[Drop]] = {}
         """By the id of the code, which the drop or this table keeps."""
         self._codes: list[CodeType] = []
         self._counts: dict[Drop, int] = {}
-        self._found: list[Sign] = []
 
     def called(self, noted: Noted, outputs: Any) -> None:
         """A backward call that is looked at is about to run."""
@@ -64,11 +64,11 @@ class Dropped:
         self._looks += 1
         audit = self._audit
         with Unseen(audit.torch, audit.witness.anomaly, _getframe(1)):
-            roots = [grad_fn_of(t) for t in outputs if hasattr(t, "grad_fn")]
+            roots = tensor_roots(outputs)
             order = walk.walk(roots, walk.DEEP - 1)
-            made = [node_stacks.kept_in(f.node) for f in order]
-            drops = self._drops_of({id(m.chain): m for m in made if isinstance(m, stacks.Stack)})
-            raws = [m.raw if isinstance(m, stacks.Stack) else [] for m in made] if drops else []
+            made = [node_stacks.stack_of(f.node) for f in order]
+            drops = self._drops_of({id(m.chain): m for m in made if m is not None})
+            raws = [m.raw if m is not None else [] for m in made] if drops else []
             for drop in drops:
                 used = self._is_leak(order, raws, drop)
                 if used is not None:
@@ -113,19 +113,14 @@ class Dropped:
         self._counts[drop] = self._counts.get(drop, 0) + 1
         if self._counts[drop] < OFTEN or self._found:
             return
-        audit, cwd = self._audit, self._audit.witness.cwd
+        audit = self._audit
         audit.snapshot()
         at = next(i for i in range(0, len(used), 2) if used[i] is drop.code)
-        sign = Sign("detach-dropped", frames_of([drop.code, drop.at, *used[at + 2 :]], cwd), frames_of(used, cwd))
+        sign = Sign("detach-dropped", self._frames([drop.code, drop.at, *used[at + 2 :]]), self._frames(used))
         sign.parameters, sign.event, sign.count = audit.named(mine), noted[0], OFTEN
-        call = frames_of(event_stacks.stack_of_seen(noted[3]), cwd)
-        sign.facts = {"name": drop.name, "backward": [vars(f) for f in call if f.user][-1:]}
-        self._found.append(sign)
-        audit.tell_early()
-
-    def signs(self) -> list[Sign]:
-        """What was found; nothing takes it back."""
-        return self._found
+        call = self._call(noted)
+        sign.facts = {"name": drop.name, "backward": users_line(call)}
+        self._report(sign)
 
 
 def _within(raw: Any, code: CodeType) -> int | None:

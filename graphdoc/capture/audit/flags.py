@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
+from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.facts import parameters_of, user_frames, version_of
-from graphdoc.capture.frames import frames_of
 from graphdoc.capture.living import Ref
 from graphdoc.capture.quiet import forget_locals
 from graphdoc.evidence import Sign
@@ -29,15 +29,14 @@ MOST_MODULES = 5_000
 FLAG = "requires_grad"
 
 
-class Flagged:
+class Flagged(Watch):
     """``flag-of-module``: ``facts`` has ``names``, the last words of the modules' names, and ``value``, their flag;
     ``parameters`` are those that do otherwise, and ``stops`` those of them that are meant to receive no gradient."""
 
     def __init__(self, audit: Audit) -> None:
-        self._audit = audit
+        super().__init__(audit)
         self.followed: dict[int, list[tuple[str, Any]]] = {}
         """By optimizer: the names of such modules and weak references to them."""
-        self._found: list[Sign] = []
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped for the first time, or again while a module of it is followed."""
@@ -83,8 +82,7 @@ class Flagged:
     def _tell(self, seen: Seen, modules: list[tuple[str, Any]]) -> None:
         audit = self._audit
         audit.snapshot()
-        step = audit.journal.latest("step", seen.id)
-        sign = Sign("flag-of-module", frames_of(step.raw, audit.witness.cwd) if step is not None else [])
+        sign = Sign("flag-of-module", self._latest_step(seen))
         value = _flag(modules[0][1])
         same = [(name, m) for name, m in modules if _flag(m) is value]
         mine = {id(p) for _, m in same for p in _parameters(m)}
@@ -95,12 +93,7 @@ class Flagged:
             "value": value,
             "stops": [] if value else sign.parameters,
         }
-        self._found.append(sign)
-        audit.tell_early()
-
-    def signs(self) -> list[Sign]:
-        """What was found; nothing takes it back."""
-        return self._found
+        self._report(sign)
 
 
 def _flag(module: Any) -> Any:
@@ -129,14 +122,13 @@ def _parameters(module: Any) -> list[Any]:
 _ALIKE = re.compile(r"_?requ[a-z]{1,5}_?grad(s|ient|ients)?", re.IGNORECASE)
 
 
-class Misspelled:
+class Misspelled(Watch):
     """``misspelled-flag``: ``parameters`` carry ``facts["attribute"]`` with ``facts["value"]``, and do otherwise."""
 
     def __init__(self, audit: Audit) -> None:
-        self._audit = audit
+        super().__init__(audit)
         self._first: dict[int, dict[int, str]] = {}
         """By optimizer: the attribute of such parameters by their ids."""
-        self._found: list[Sign] = []
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
@@ -153,19 +145,13 @@ class Misspelled:
     def _tell(self, seen: Seen, parameters: list[Any], attribute: str) -> None:
         audit = self._audit
         audit.snapshot()
-        step = audit.journal.latest("step", seen.id)
-        sign = Sign("misspelled-flag", frames_of(step.raw, audit.witness.cwd) if step is not None else [])
+        sign = Sign("misspelled-flag", self._latest_step(seen))
         value = parameters[0].__dict__[attribute]
         mine = [p for p in parameters if p.__dict__.get(attribute) is value]
         sign.parameters = audit.named(map(id, mine))
         sign.optimizer, sign.count = seen.id, seen.steps
         sign.facts = {"attribute": attribute, "value": value, "stops": [] if value else sign.parameters}
-        self._found.append(sign)
-        audit.tell_early()
-
-    def signs(self) -> list[Sign]:
-        """What was found; nothing takes it back."""
-        return self._found
+        self._report(sign)
 
 
 def _other_flag(parameter: Any) -> str:
@@ -204,16 +190,16 @@ class _Followed:
         self.event = -1
 
 
-class Refrozen:
+class Refrozen(Watch):
     """``frozen-again``: ``parameters`` take no part any more; ``stack`` is a step that leaves them out. Whether it is
     meant, the source has to tell. ``frozen-throughout``: they never took part; weak, for so is many a backbone.
     Not where no optimizer holds anything else, so that nothing learns: ``facts["reaches"]`` is what gets gradients."""
 
     def __init__(self, audit: Audit) -> None:
-        self._audit = audit
+        super().__init__(audit)
         self.followed: dict[int, _Followed] = {}
         """By optimizer; those that held nothing frozen at their first step are not in it."""
-        self._found: dict[int, tuple[_Followed, Sign]] = {}
+        self._kept: dict[int, tuple[_Followed, Sign]] = {}
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
@@ -244,8 +230,7 @@ class Refrozen:
     def _tell(self, optimizer: Any, seen: Seen, followed: _Followed, kind: str) -> None:
         audit = self._audit
         audit.snapshot()
-        step = audit.journal.latest("step", seen.id)
-        sign = Sign(kind, frames_of(step.raw, audit.witness.cwd) if step is not None else [])
+        sign = Sign(kind, self._latest_step(seen))
         sign.weak = kind == "frozen-throughout"
         every = list(parameters_of(optimizer))
         mine = [p for p in every if not p.requires_grad]
@@ -254,14 +239,14 @@ class Refrozen:
         still = all(p.grad is None for p in every) and _version(every) == followed.version
         sign.facts["whole"] = len(mine) == len(every) and still
         sign.optimizer, sign.event, sign.count = seen.id, followed.event, AGAIN
-        self._found[seen.id] = (followed, sign)
+        self._kept[seen.id] = (followed, sign)
         if not sign.weak:
             audit.tell_early()
 
     def signs(self) -> list[Sign]:
         """Those that stayed so: who takes turns is heard of no more."""
         changes = {"frozen-again": 2, "frozen-throughout": 0}
-        told = {i: sign for i, (followed, sign) in self._found.items() if followed.changes == changes[sign.kind]}
+        told = {i: sign for i, (followed, sign) in self._kept.items() if followed.changes == changes[sign.kind]}
         stepping = [seen.id for seen in self._audit.journal.optimizers.values() if seen.steps]
         reached = self._audit.named(self._audit.reached)
         if reached and all(i in told and told[i].facts["whole"] for i in stepping):

@@ -5,13 +5,14 @@ from __future__ import annotations
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import event_stacks, node_stacks, saved, stacks, walk
+from graphdoc.capture import node_stacks, saved, walk
 from graphdoc.capture.audit.deadends import MOST_NODES, dominating, sign_at
-from graphdoc.capture.facts import grad_fn_of, parameters_of
-from graphdoc.capture.frames import frames_of
+from graphdoc.capture.audit.watch import Watch
+from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.living import Ref
 from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.quiet import Unseen
+from graphdoc.capture.roots import tensor_roots
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
@@ -37,14 +38,14 @@ _PRODUCTS = {
 ZEROS = "zeros"
 
 
-class Flattened:
+class Flattened(Watch):
     """``zero-derivative`` with ``facts["flat"]``, on which side of which bound every value lies, or ``ZEROS`` for a
     product with zeros alone (``facts["both"]``: of each other): ``stack`` is the operation, ``other`` the backward
     call, ``parameters`` those behind it, ``count`` the steps. Only of parameters whose gradient has never been another
     number than zero; the first that is takes them out of the sign."""
 
     def __init__(self, audit: Audit) -> None:
-        self._audit = audit
+        super().__init__(audit)
         self.learns: set[int] = set()
         """Optimizers of which each parameter has been given a number that is not zero."""
         self._zeros: dict[int, set[int]] = {}
@@ -56,7 +57,7 @@ class Flattened:
         self._alone = False
         """What went in is made of parameters and of nothing else, or all of these are zero: no other batch will bring
         it back."""
-        self._found: dict[int, Sign] = {}
+        self._kept: dict[int, Sign] = {}
 
     def called(self, noted: Noted, outputs: Any) -> None:
         """A backward call that is looked at is about to run."""
@@ -65,14 +66,14 @@ class Flattened:
         self._looks += 1
         audit = self._audit
         with Unseen(audit.torch, audit.witness.anomaly, None), audit.torch.no_grad():
-            order = walk.walk([grad_fn_of(t) for t in outputs if hasattr(t, "grad_fn")], MOST_NODES)
+            order = walk.walk(tensor_roots(outputs), MOST_NODES)
             flat = {f.number: side for f in order if (side := _outside(f.node))}
             found = dominating(order, flat, audit.torch.nn.Parameter) if flat and len(order) < MOST_NODES else None
             if found is None:
                 return
             node = order[found[0]].node
-            kept = node_stacks.kept_in(node)
-            if not isinstance(kept, stacks.Stack):
+            kept = node_stacks.stack_of(node)
+            if kept is None:
                 return
             sign = sign_at(audit, "zero-derivative", node, kept, noted)
             sign.facts["flat"] = flat[found[0]]
@@ -95,14 +96,14 @@ class Flattened:
         if not zeros:
             self.learns.add(seen.id)
             self._zeros.pop(seen.id, None)
-            self._found.pop(seen.id, None)
+            self._kept.pop(seen.id, None)
             return
         self._zeros[seen.id] = zeros
         if steps >= ENOUGH and self._met is not None:
             self._tell(zeros, len(zeros) == len(given), seen, *self._met)
 
     def _tell(self, zeros: set[int], whole: bool, seen: Seen, sign: Sign, behind: set[int], refs: list[Ref]) -> None:
-        audit, told = self._audit, self._found.pop(seen.id, None)
+        audit, told = self._audit, self._kept.pop(seen.id, None)
         mine = zeros & behind  # of others it is not known why they get zeros
         if any(ref() is None for ref in refs) or not (mine == zeros if whole else mine and self._alone):
             return
@@ -111,19 +112,19 @@ class Flattened:
                 audit.snapshot()
         sign.parameters = audit.named(mine)
         sign.optimizer = seen.id
-        self._found[seen.id] = sign
+        self._kept[seen.id] = sign
         if told is None:
             audit.tell_early()
 
     @property
     def told(self) -> set[int]:
         """Ids of the parameters of which it is known why their gradient is zero."""
-        return self._met[1] if self._found and self._met is not None else set()
+        return self._met[1] if self._kept and self._met is not None else set()
 
     def signs(self) -> list[Sign]:
-        for ident, sign in self._found.items():
+        for ident, sign in self._kept.items():
             sign.count = self._steps[ident]
-        return list(self._found.values())
+        return list(self._kept.values())
 
 
 # Losses that are zero by the way they are written, with gradients that are not: ``exp(x - x.detach())`` times an
@@ -136,16 +137,15 @@ ZERO_LOSS = 1e-6
 LARGER = 1000.0
 
 
-class ZeroLoss:
+class ZeroLoss(Watch):
     """``zero-loss``, weak: ``stack`` is the backward call, ``count`` how often its loss was zero and its gradient was
     not. Looked for only where the user wants all signs."""
 
     def __init__(self, audit: Audit) -> None:
-        self._audit = audit
+        super().__init__(audit)
         self.over = "audit-all" not in audit.witness.mode.split(":")
         self._waits: tuple[Noted, float] | None = None
         self._seen = 0
-        self._found: list[Sign] = []
 
     def called(self, noted: Noted, outputs: Any) -> None:
         """A backward call that is looked at is about to run."""
@@ -167,11 +167,8 @@ class ZeroLoss:
         self._seen += largest > LARGER * max(value, ZERO_LOSS / LARGER)  # a group of equal rewards has no gradient
         if self._seen == ALIKE:
             self.over = True
-            stack = frames_of(event_stacks.stack_of_seen(noted[3]), self._audit.witness.cwd)
+            stack = self._call(noted)
             self._found = [Sign("zero-loss", stack, event=noted[0], count=ALIKE, weak=True)]
-
-    def signs(self) -> list[Sign]:
-        return self._found
 
 
 def _outside(node: Any) -> str:

@@ -10,10 +10,11 @@ from sys import _getframe
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import node_stacks, stacks, walk
+from graphdoc.capture import node_stacks, walk
+from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.code_places import is_user_file
 from graphdoc.capture.facts import grad_fn_of, user_frames
-from graphdoc.capture.frames import frames_of, site_of
+from graphdoc.capture.frames import site_of
 from graphdoc.capture.names import Census, child_modules
 from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.search_roots import roots_of
@@ -39,15 +40,14 @@ MANY = 20_000
 """Nodes that a list keeps alive from which on it is worth a word: a record of a few losses does no harm."""
 
 
-class Growing:
+class Growing(Watch):
     """``graph-grows``: ``stack`` is the addition that joins the iterations' graphs; ``facts["name"]`` is what holds it.
     With ``facts["list"]`` it is a list whose elements keep them; it has no ``stack``. ``facts["nodes"]``: how many are
     kept alive. Of values that one line makes (several layers) one is told."""
 
     def __init__(self, audit: Audit) -> None:
-        self._audit = audit
+        super().__init__(audit)
         self._looks = 0
-        self._found: list[Sign] = []
 
     def stepped(self, seen: Seen) -> None:
         """An optimizer has stepped."""
@@ -85,8 +85,8 @@ class Growing:
         order = walk.walk([node], MOST_NODES)
         walk.examine_all(order)
         used_up = {bisect_right(steps, f.sequence) for f in order if f.released}
-        kept = node_stacks.kept_in(node)
-        if len(used_up) <= LINKS - 1 or not isinstance(kept, stacks.Stack):
+        kept = node_stacks.stack_of(node)
+        if len(used_up) <= LINKS - 1 or kept is None:
             return None
         return kept, len(order)
 
@@ -100,15 +100,15 @@ class Growing:
             return None
         order = walk.walk(nodes[:1], MOST_NODES)
         walk.examine_all(order)
-        kept = node_stacks.kept_in(nodes[0])
-        if not any(f.released for f in order) or not isinstance(kept, stacks.Stack):
+        kept = node_stacks.stack_of(nodes[0])
+        if not any(f.released for f in order) or kept is None:
             return None
         alive = len(order) * len(values)
         return (kept, alive) if alive >= MANY or "audit-all" in self._audit.witness.mode.split(":") else None
 
     def _tell(self, seen: Seen, census: Census, tensor: Any, at: Any, nodes: int, of_list: bool) -> None:
         audit = self._audit
-        stack = frames_of(at, audit.witness.cwd)
+        stack = self._frames(at)
         if any(_written(s.stack) == _written(stack) for s in self._found):
             return  # the same line for another layer
         holders = census.holders(id(tensor), True, audit.witness.cwd)
@@ -121,9 +121,6 @@ class Growing:
         sign.weak = of_list and nodes < MANY
         self._found.append(sign)
 
-    def signs(self) -> list[Sign]:
-        return self._found
-
 
 def _written(stack: list[Frame]) -> Any:
     """Where the user's code does what a stack has been taken of."""
@@ -131,8 +128,8 @@ def _written(stack: list[Frame]) -> Any:
 
 
 def _site(node: Any) -> Any:
-    kept = node_stacks.kept_in(node)
-    return site_of(kept) if isinstance(kept, stacks.Stack) else None
+    kept = node_stacks.stack_of(node)
+    return site_of(kept) if kept is not None else None
 
 
 def _before(node: Any, steps: list[int]) -> Any:

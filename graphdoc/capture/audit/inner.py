@@ -9,9 +9,9 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import event_stacks, node_stacks, stacks
+from graphdoc.capture import node_stacks
+from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.facts import parameters_of
-from graphdoc.capture.frames import frames_of
 from graphdoc.capture.living import Ref
 from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.quiet import Unseen
@@ -43,16 +43,16 @@ class _Entered:
         self.count = 0
 
 
-class Inner:
+class Inner(Watch):
     """``inner-only``: ``stack`` is the latest such ``grad`` call, ``other`` the latest backward call, ``parameters``
     what no backward call has reached. Whether the gradient enters that call's loss, the source has to tell."""
 
     def __init__(self, audit: Audit) -> None:
-        self._audit = audit
+        super().__init__(audit)
         self._entered: dict[int, _Entered] = {}
         self._excused: set[int] = audit.journal.living.forgetting(set())
         """Parameters that a gradient was asked for, or that entered one with ``create_graph``."""
-        self._found: list[tuple[list[Any], Sign]] = []
+        self._kept: list[tuple[list[Any], Sign]] = []
 
     def asked(self, noted: Noted, leaves: dict[int, Any], recorded: bool, inputs: Any) -> None:
         """A grad call that is looked at is about to run; ``leaves`` are those behind its roots, by id."""
@@ -82,13 +82,12 @@ class Inner:
         if not mine or last is None:
             return
         audit.snapshot()
-        cwd = audit.witness.cwd
         noted = self._entered[id(mine[0])].noted
-        sign = Sign("inner-only", frames_of(event_stacks.stack_of_seen(noted[3]), cwd), frames_of(last.raw, cwd))
+        sign = Sign("inner-only", self._call(noted), self._frames(last.raw))
         sign.parameters = audit.named(map(id, mine))
         sign.optimizer, sign.event, sign.count = seen.id, noted[0], ENOUGH
         sign.facts = {"outer": last.index}
-        self._found.append(([Ref(p) for p in mine], sign))
+        self._kept.append(([Ref(p) for p in mine], sign))
         audit.tell_early()
 
     def _is_missed(self, parameter: Any) -> bool:
@@ -105,7 +104,7 @@ class Inner:
         """What is still so: a later phase may have trained them."""
         return [
             sign
-            for refs, sign in self._found
+            for refs, sign in self._kept
             if sign.parameters and all(self._is_missed(p) for ref in refs if (p := ref()) is not None)
         ]
 
@@ -120,11 +119,11 @@ NOTHING = 1e-5
 MOST_NODES = 2_000
 
 
-class Products:
+class Products(Watch):
     """``suspect-product``: ``stack`` is the ``grad`` call whose results are zero, each time that it was looked at."""
 
     def __init__(self, audit: Audit) -> None:
-        self._audit = audit
+        super().__init__(audit)
         self._first: tuple[Noted, frozenset[int]] | None = None
         """The latest call with ``create_graph``, and the ids of its inputs."""
         self.waits = False
@@ -156,8 +155,8 @@ class Products:
         engine = self._audit.witness.calls.code
         with Unseen(self._audit.torch, self._audit.witness.anomaly, None):
             for node, _ in islice(nodes_behind(roots_of_call(outputs)), MOST_NODES):
-                kept = node_stacks.kept_in(node)
-                if isinstance(kept, stacks.Stack) and node_stacks.made_in_backward(kept, engine):
+                kept = node_stacks.stack_of(node)
+                if kept is not None and node_stacks.made_in_backward(kept, engine):
                     return True
         return False
 
@@ -182,5 +181,5 @@ class Products:
             return self.closely.signs()
         if self._zeros < TRIED or self._latest is None:
             return []
-        stack = frames_of(event_stacks.stack_of_seen(self._latest[3]), self._audit.witness.cwd)
+        stack = self._call(self._latest)
         return [Sign("suspect-product", stack, event=self._latest[0], count=self._zeros, weak=True)]

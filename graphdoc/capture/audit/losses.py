@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture import event_stacks, functions, node_stacks, stacks
 from graphdoc.capture.audit.hidden import inside
 from graphdoc.capture.audit.terms import TermWatch
+from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.calls import Glimpse
 from graphdoc.capture.code_places import is_user_file, shown_file, users_files
@@ -37,12 +38,12 @@ ENOUGH = 2
 """Steps between which the values of such a parameter have stayed what they were: nobody updates it by hand."""
 
 
-class Bypassed:
+class Bypassed(Watch):
     """``bypassed``: ``stack`` is the sum, ``parameters`` those that receive nothing, ``optimizer`` holds them;
     ``other`` is the latest backward call."""
 
     def __init__(self, audit: Audit) -> None:
-        self._audit = audit
+        super().__init__(audit)
         self._values: dict[int, tuple[float, int]] = audit.journal.living.forgetting({})
         """By parameter: a sum over its values, and in how many steps that was the same."""
         self.found: list[Sign] = []
@@ -67,7 +68,7 @@ class Bypassed:
             return
         audit.snapshot()
         at = next(here for here, behind in sums.values() if behind & still)
-        sign = Sign(BYPASSED, frames_of(at, audit.witness.cwd), frames_of(last.raw, audit.witness.cwd))
+        sign = Sign(BYPASSED, self._frames(at), self._frames(last.raw))
         sign.parameters = audit.named(still)
         sign.optimizer, sign.event, sign.count = seen.id, last.index, seen.steps
         self.found.append(sign)
@@ -103,14 +104,14 @@ OFTEN = 2
 """Calls in which the same is seen before it is told."""
 
 
-class Losses:
+class Losses(Watch):
     """``covered-loss``: backward was called on a tensor that is its own beginning. ``constant-term``: one term of the
     loss has lost its graph; ``other`` is where it is added. ``cut-off``: parameters that are stepped and never reached,
     because what is computed from them is converted. ``suspect-term``, ``suspect-unreached``, ``suspect-zero``
     and, of a program with a backward of its own, ``suspect-function`` ask for a second run."""
 
     def __init__(self, audit: Audit) -> None:
-        self._audit = audit
+        super().__init__(audit)
         self._witness = audit.witness
         self.watch = TermWatch(audit.witness) if audit.early else None
         self._counts: dict[Any, int] = {}
@@ -166,8 +167,8 @@ class Losses:
         """Note where the loss is a sum with something that has no graph: a plain number perhaps."""
         here: dict[Any, int] = {}
         for node in sums_without_graph(roots):
-            kept = node_stacks.kept_in(node)
-            if isinstance(kept, stacks.Stack) and len(self._suspects) < MOST_SUSPECTS:
+            kept = node_stacks.stack_of(node)
+            if kept is not None and len(self._suspects) < MOST_SUSPECTS:
                 at = site_of(kept)
                 if at not in self._suspects:
                     stack = frames_of(kept, self._witness.cwd)

@@ -7,13 +7,14 @@ from ctypes import string_at
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from graphdoc.capture import event_stacks, walk
+from graphdoc.capture import walk
 from graphdoc.capture.audit.growing import LOOKS
-from graphdoc.capture.facts import grad_fn_of, parameters_of, storage_of
-from graphdoc.capture.frames import frames_of
+from graphdoc.capture.audit.watch import Watch
+from graphdoc.capture.facts import parameters_of, storage_of
 from graphdoc.capture.living import Ref
 from graphdoc.capture.number_facts import has_memory
 from graphdoc.capture.quiet import Unseen
+from graphdoc.capture.roots import tensor_roots
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
@@ -166,13 +167,13 @@ class _Held:
         return [p] if p is not None else []
 
 
-class Moved:
+class Moved(Watch):
     """``suspect-write``: ``stack`` is a backward call before which the parameters have moved, perhaps behind the
     forward. Weak: the write may as well have come before it."""
 
     def __init__(self, audit: Audit) -> None:
         torch = audit.torch
-        self._audit = audit
+        super().__init__(audit)
         self._kinds = {torch.float32: ctypes.c_float, torch.float64: ctypes.c_double}
         self._held: dict[int, _Held | None] = {}
         """By optimizer; None where its own steps move no version."""
@@ -181,7 +182,6 @@ class Moved:
         self._calls = self._looks = self._seen = 0
         self.closely = False
         """All parameters of an optimizer are read until its next step."""
-        self._found: list[Sign] = []
 
     # -- what is read --------------------------------------------------------------------------------------------
 
@@ -295,13 +295,10 @@ class Moved:
         """Whether the graph holds this memory as a forward before that moment has saved it."""
         self._looks += 1
         with Unseen(self._audit.torch, self._audit.witness.anomaly, None):
-            order = walk.walk([grad_fn_of(t) for t in outputs if hasattr(t, "grad_fn")], walk.DEEP - 1)
+            order = walk.walk(tensor_roots(outputs), walk.DEEP - 1)
             if not any(f.sequence < since and walk.saved_in(f.node, memory) for f in order):
                 return
         self._seen += 1
         if self._seen == ENOUGH:
-            stack = frames_of(event_stacks.stack_of_seen(noted[3]), self._audit.witness.cwd)
+            stack = self._call(noted)
             self._found = [Sign("suspect-write", stack, event=noted[0], count=ENOUGH, weak=True)]
-
-    def signs(self) -> list[Sign]:
-        return self._found

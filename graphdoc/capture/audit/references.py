@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import event_stacks, node_stacks, stacks, walk
-from graphdoc.capture.facts import grad_fn_of
-from graphdoc.capture.frames import frames_of, site_of
+from graphdoc.capture import node_stacks, walk
+from graphdoc.capture.audit.watch import Watch
+from graphdoc.capture.frames import site_of, users_line
 from graphdoc.capture.quiet import Unseen
+from graphdoc.capture.roots import tensor_roots
 from graphdoc.capture.walk import VIEWS
 from graphdoc.evidence import Sign
 
@@ -40,17 +41,16 @@ _DISTANCES = {"MseLossBackward0", "SmoothL1LossBackward0", "HuberLossBackward0",
 _settings: dict[type, tuple[str, ...]] = {}
 
 
-class References:
+class References(Watch):
     """``own-copy``: ``stack`` is where such a copy was made, ``other`` the difference, ``parameters`` what was copied,
     ``facts["backward"]`` the backward call."""
 
     def __init__(self, audit: Audit) -> None:
-        self._audit = audit
+        super().__init__(audit)
         self._looks = 0
         self._steps: dict[int, int] = {}
         """Of each optimizer the sequence number at its latest step."""
         self._counts: dict[Any, int] = {}
-        self._found: list[Sign] = []
 
     def stepped(self, seen: Seen) -> None:
         """An optimizer has stepped."""
@@ -69,7 +69,7 @@ class References:
         self._looks += 1
         audit = self._audit
         with Unseen(audit.torch, audit.witness.anomaly, _getframe(1)):
-            order = walk.walk([grad_fn_of(t) for t in outputs if hasattr(t, "grad_fn")], walk.DEEP - 1)
+            order = walk.walk(tensor_roots(outputs), walk.DEEP - 1)
             last = max(stepped.values())
             if not any(f.sequence < last and f.op in COPIES for f in order):
                 return
@@ -79,8 +79,8 @@ class References:
 
     def _note(self, noted: Noted, found: list[tuple[Any, Any, frozenset[int]]]) -> None:
         """What was found, by the place of the copy that comes first: it is told when it is there again."""
-        kept = [(node_stacks.kept_in(copy), node_stacks.kept_in(node), leaves) for copy, node, leaves in found]
-        known = [(c, n, leaves) for c, n, leaves in kept if isinstance(c, stacks.Stack) and isinstance(n, stacks.Stack)]
+        kept = [(node_stacks.stack_of(copy), node_stacks.stack_of(node), leaves) for copy, node, leaves in found]
+        known = [(c, n, leaves) for c, n, leaves in kept if c is not None and n is not None]
         if not known:
             return
         copy, node, _ = known[0]
@@ -88,19 +88,14 @@ class References:
         self._counts[at] = self._counts.get(at, 0) + 1
         if self._counts[at] < OFTEN:
             return
-        audit, cwd = self._audit, self._audit.witness.cwd
+        audit = self._audit
         audit.snapshot()
-        sign = Sign("own-copy", frames_of(copy, cwd), frames_of(node, cwd), event=noted[0], count=OFTEN)
+        sign = Sign("own-copy", self._frames(copy), self._frames(node), event=noted[0], count=OFTEN)
         mine = {i for c, _, leaves in known if site_of(c) == at for i in leaves}
         sign.parameters = audit.named(mine)
-        call = frames_of(event_stacks.stack_of_seen(noted[3]), cwd)
-        sign.facts = {"backward": [vars(f) for f in call if f.user][-1:]}
-        self._found.append(sign)
-        audit.tell_early()
-
-    def signs(self) -> list[Sign]:
-        """What was found; nothing takes it back."""
-        return self._found
+        call = self._call(noted)
+        sign.facts = {"backward": users_line(call)}
+        self._report(sign)
 
 
 def _differences(order: list[walk.Found], stepped: dict[int, int]) -> Iterator[tuple[Any, Any, frozenset[int]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.number_facts import Sample
 from graphdoc.capture.quiet import Unseen
@@ -37,7 +38,7 @@ class _Looked:
         return [facts for rate, facts in self.found if rate >= NEAR * self.largest]
 
 
-class Rounded:
+class Rounded(Watch):
     """``rounded-away``: ``stack`` is the step, ``parameters`` those that stand still, ``count`` the steps compared;
     ``facts["share"]`` is the smallest part that stood still, ``facts["dtype"]`` what they are, ``facts["apart"]`` how
     far from the next one a number of middle size is, ``facts["rate"]`` the learning rate.
@@ -48,7 +49,7 @@ class Rounded:
     """
 
     def __init__(self, audit: Audit) -> None:
-        self._audit = audit
+        super().__init__(audit)
         torch = audit.torch
         self._short = (torch.bfloat16, torch.float16)
         self._looked: dict[int, _Looked] = {}

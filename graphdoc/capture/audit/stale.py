@@ -11,6 +11,7 @@ from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import event_stacks, walk
+from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.calls import Glimpse
 from graphdoc.capture.facts import grad_fn_of, parameters_of, storage_of, user_frames
@@ -24,12 +25,12 @@ if TYPE_CHECKING:
     from graphdoc.capture.writes import HiddenWrites
 
 
-class Stale:
+class Stale(Watch):
     """``stale-parameter``: the backward at ``stack`` needs values from before a fused step; with ``facts["hidden"]``
     from before a write through ``.data`` at ``other``."""
 
     def __init__(self, audit: Audit) -> None:
-        self._audit = audit
+        super().__init__(audit)
         self._steps: dict[int, tuple[int, dict[int, int]]] = {}
         """By optimizer: the sequence number at its latest step, and its parameters by their memory, with versions."""
         self._evidence: Evidence | None = None
@@ -114,7 +115,7 @@ class Stale:
             return
         kind = next((o.type for o in evidence.optimizers if o.id == step.optimizer), "Optimizer")
         for stale in evidence.stale:
-            stack = frames_of(step.raw, self._audit.witness.cwd)
+            stack = self._frames(step.raw)
             stale.writes = [Write(f"{kind}.step", stack, version=1, event=step.index)]
 
     def _suspect(self, order: list[walk.Found]) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import gc
 from sys import _getframe
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from graphdoc.capture import event_stacks, node_stacks, stacks, walk
+from graphdoc.capture import node_stacks, walk
 from graphdoc.capture.audit.hidden import inside
+from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.facts import grad_fn_of, user_frames
-from graphdoc.capture.frames import frames_of
 from graphdoc.capture.journal import leaves_behind
 from graphdoc.capture.names import Census
 from graphdoc.capture.quiet import Unseen
@@ -18,22 +18,15 @@ from graphdoc.capture.roots import roots_of_call
 from graphdoc.capture.search_roots import roots_of
 from graphdoc.evidence import Sign
 
-if TYPE_CHECKING:
-    from graphdoc.capture.audit import Audit
-
 MOST_TOLD = 4
 
 
-class Streams:
+class Streams(Watch):
     """``kept-collector``: PyTorch warned, in the backward call at ``other``, that a parameter's AccumulateGrad node is
     of another stream. ``stack`` is where a value was made that has kept it since: its graph is older than this one
     and leads to the same parameters. ``facts["name"]`` is what the program calls it or, with ``facts["inside"]``, its
     container. With ``facts["wrapped"]`` it is DistributedDataParallel that keeps the nodes, and there is no ``stack``.
     """
-
-    def __init__(self, audit: Audit) -> None:
-        self._audit = audit
-        self._found: list[Sign] = []
 
     def mismatched(self) -> None:
         """PyTorch shows its warning; it does so once."""
@@ -58,7 +51,7 @@ class Streams:
             return
         began = min(node._sequence_nr() for node, _ in walk.nodes_behind(roots))
         audit.snapshot()
-        backward = frames_of(event_stacks.stack_of_seen(noted[3]), audit.witness.cwd)
+        backward = self._call(noted)
         census = Census(roots_of(running), audit.torch)
         for ident, tensor in census.tensors.items():
             node = grad_fn_of(tensor)
@@ -66,9 +59,9 @@ class Streams:
                 continue
             shared = (leaves_behind([node]) or {}).keys() & leaves.keys()
             holders = census.holders(ident, True, audit.witness.cwd) if shared else []
-            kept = node_stacks.kept_in(node)
-            if holders and isinstance(kept, stacks.Stack):
-                sign = Sign("kept-collector", frames_of(kept, audit.witness.cwd), backward, event=noted[0])
+            kept = node_stacks.stack_of(node)
+            if holders and kept is not None:
+                sign = Sign("kept-collector", self._frames(kept), backward, event=noted[0])
                 sign.parameters = audit.named(shared)
                 name, inside, _ = holders[0].told.partition("[")
                 sign.facts = {"name": name, "inside": bool(inside)}
@@ -84,7 +77,3 @@ class Streams:
         kind = self._audit.torch.nn.parallel.DistributedDataParallel
         every = [o for o in gc.get_objects() if kind in type(o).__mro__]
         return {id(p) for wrapper in every for p in inside(wrapper)} & leaves.keys()
-
-    def signs(self) -> list[Sign]:
-        """What was found."""
-        return self._found

@@ -5,12 +5,13 @@ from __future__ import annotations
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import event_stacks, node_stacks, stacks, walk
+from graphdoc.capture import node_stacks, stacks, walk
 from graphdoc.capture.audit.moved import is_readable
-from graphdoc.capture.facts import grad_fn_of, parameters_of, storage_of
-from graphdoc.capture.frames import frames_of
+from graphdoc.capture.audit.watch import Watch
+from graphdoc.capture.facts import parameters_of, storage_of
 from graphdoc.capture.living import Ref
 from graphdoc.capture.quiet import Unseen
+from graphdoc.capture.roots import tensor_roots
 from graphdoc.capture.summands import SUMS, is_number
 from graphdoc.evidence import Sign
 
@@ -38,14 +39,14 @@ class _Copy:
         self.looks = 0
 
 
-class Targets:
+class Targets(Watch):
     """``same-network``: a network is copied from itself; it ``rests`` where no loss shows what it was for, and
     the calls alone tell that another one was meant. ``became-network``: the trained one takes the place of another of
     its shapes, whose names are in ``facts["was"]``. ``target-trained``: one that is copied from another is reached by
     the same loss and stepped; ``stack`` is the value that brings it into the loss, ``other`` the copy."""
 
     def __init__(self, audit: Audit) -> None:
-        self._audit = audit
+        super().__init__(audit)
         self._looked = 0
         self._copies: list[_Copy] = []
         self._same: list[_Copy] = []
@@ -59,7 +60,6 @@ class Targets:
         """Places that have copied one network into another: how often each has copied one into itself since."""
         self._resting: dict[tuple[str, int], int] = {}
         """Places that copied a network, which nothing trains, into itself: how often."""
-        self._found: list[Sign] = []
 
     @property
     def waits(self) -> bool:
@@ -98,7 +98,7 @@ class Targets:
         after it has copied between two networks, or although nothing trains the one that it copies.
         """
         audit = self._audit
-        user = [f for f in frames_of(raw, audit.witness.cwd) if f.user]
+        user = [f for f in self._frames(raw) if f.user]
         if not user:
             return
         place = (user[-1].file, user[-1].line)
@@ -140,19 +140,18 @@ class Targets:
                 memory = {storage_of(p) for p in leaves.values()}
                 if not (memory >= copy.own.keys() and memory & copy.source):
                     continue
-                roots = [grad_fn_of(t) for t in outputs if hasattr(t, "grad_fn")]
+                roots = tensor_roots(outputs)
                 node = _entering(walk.walk(roots, walk.DEEP - 1), copy)
             if node is None:
                 self._copies.clear()
                 self._audit.witness.looking = bool(self._same)
                 return
-            kept = node_stacks.kept_in(node)
-            if isinstance(kept, stacks.Stack):
+            kept = node_stacks.stack_of(node)
+            if kept is not None:
                 self._audit.snapshot()
-                cwd = self._audit.witness.cwd
                 mine = {s: p for s, r in copy.own.items() if (p := r()) is not None}
-                copied = frames_of(copy.stack, cwd) if copy.stack is not None else []
-                self._tell("target-trained", frames_of(kept, cwd), copied, mine, noted[0])
+                copied = self._frames(copy.stack) if copy.stack is not None else []
+                self._tell("target-trained", self._frames(kept), copied, mine, noted[0])
                 self._copies.clear()
                 self._audit.witness.looking = self._audit.unheld.waits
                 return
@@ -170,7 +169,7 @@ class Targets:
         if twice:
             self._audit.snapshot()
             parameters = {s: p for s, r in copy.own.items() if (p := r()) is not None}
-            self._tell("same-network", frames_of(copy.stack, self._audit.witness.cwd), [], parameters, noted[0])
+            self._tell("same-network", self._frames(copy.stack), [], parameters, noted[0])
 
     def _look_beside(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         """Whether the loss reached a second network, and reaches the trained one in its place since that is gone."""
@@ -192,7 +191,7 @@ class Targets:
                 twice = bool(_is_used_twice(outputs, held, leaves))
             self._gone = self._gone + 1 if twice else -1
             if self._gone == OFTEN:
-                stack = frames_of(event_stacks.stack_of_seen(noted[3]), audit.witness.cwd)
+                stack = self._call(noted)
                 self._tell("became-network", stack, [], {i: leaves[i] for i in held}, noted[0])
                 self._found[0].facts["was"] = self._was
             if not 0 <= self._gone < OFTEN:
@@ -207,11 +206,7 @@ class Targets:
     ) -> None:
         names = self._audit.named(map(id, mine.values()))
         facts = facts or {"stops": names if kind == "target-trained" else []}
-        self._found.append(Sign(kind, stack, other, None, names, event=event, count=1, facts=facts))
-        self._audit.tell_early()
-
-    def signs(self) -> list[Sign]:
-        return self._found
+        self._report(Sign(kind, stack, other, None, names, event=event, count=1, facts=facts))
 
 
 def _shapes(parameters: dict[int, Any]) -> list[Any]:
@@ -222,7 +217,7 @@ def _is_used_twice(outputs: Any, mine: set[int], leaves: dict[int, Any]) -> bool
     """Whether this loss takes each of these leaves (ids) more than once; None where it reaches none of them."""
     if not mine & leaves.keys():
         return None
-    order = walk.walk([grad_fn_of(t) for t in outputs if hasattr(t, "grad_fn")], walk.DEEP - 1)
+    order = walk.walk(tensor_roots(outputs), walk.DEEP - 1)
     used: dict[int, int] = {}
     for found in order:
         for number in found.following:
@@ -268,11 +263,11 @@ _NEAR = 0.01
 """How far a parameter may lie off the straight way, and one part differ from another, by rounding."""
 
 
-class Followers:
+class Followers(Watch):
     """Hands what it finds to ``Targets``; it has nothing to tell by itself."""
 
     def __init__(self, audit: Audit) -> None:
-        self._audit = audit
+        super().__init__(audit)
         self._versions: dict[int, tuple[Any, int]] = {}
         """Of the parameters of optimizers, as their latest step has left them."""
         self._suspects: set[int] = audit.journal.living.forgetting(set())

@@ -6,6 +6,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.moved import print_of
+from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.facts import has_gradient, parameters_of
 from graphdoc.capture.living import Ref
 from graphdoc.capture.number_facts import numbers_of
@@ -49,15 +50,14 @@ class _Held:
         return self.before == self.earlier and all(a != b and a and b for a, b in pairs)
 
 
-class Undone:
+class Undone(Watch):
     """``suspect-undone``, weak: before each of its steps the parameters of an optimizer were, bit by bit, what they had
     been before the step before. A second run tells who has put them back."""
 
     def __init__(self, audit: Audit) -> None:
-        self._audit = audit
+        super().__init__(audit)
         self._held: dict[int, _Held | None] = {}
         """By optimizer; None once it has been seen to get on."""
-        self._found: list[Sign] = []
 
     def began(self) -> None:
         """A backward call is about to run."""
@@ -89,20 +89,17 @@ class Undone:
             numbers = [n for ref in held.refs if (n := numbers_of(ref())) is not None]
             return sum(int(n.unique().numel()) for n in numbers) >= VALUES
 
-    def signs(self) -> list[Sign]:
-        return self._found
 
-
-class AtRest:
+class AtRest(Watch):
     """``rate-zero``: ``stack`` is the step, ``count`` how many there were, each with a learning rate of zero;
     ``facts["rate"]`` is what the program asked for. One that is made with a rate of zero is its author's word."""
 
     def __init__(self, audit: Audit) -> None:
-        self._audit = audit
+        super().__init__(audit)
         self.over: set[int] = set()
         """Optimizers that have stepped by a rate."""
         self._steps: dict[int, int] = {}
-        self._found: dict[int, Sign] = {}
+        self._kept: dict[int, Sign] = {}
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
@@ -110,10 +107,10 @@ class AtRest:
         asked = _asked(optimizer) if still else 0.0
         if not asked:
             self.over.add(seen.id)
-            self._found.pop(seen.id, None)
+            self._kept.pop(seen.id, None)
             return
         self._steps[seen.id] = self._steps.get(seen.id, 0) + has_gradient(optimizer)
-        if self._steps[seen.id] == AT_REST and seen.id not in self._found:
+        if self._steps[seen.id] == AT_REST and seen.id not in self._kept:
             self._tell(optimizer, seen, asked)
 
     def _tell(self, optimizer: Any, seen: Seen, asked: float) -> None:
@@ -121,13 +118,13 @@ class AtRest:
         if sign is None:
             return
         sign.facts = {"rate": asked}
-        self._found[seen.id] = sign
+        self._kept[seen.id] = sign
         self._audit.tell_early()
 
     def signs(self) -> list[Sign]:
-        for ident, sign in self._found.items():
+        for ident, sign in self._kept.items():
             sign.count = self._steps[ident]
-        return list(self._found.values())
+        return list(self._kept.values())
 
 
 def _asked(optimizer: Any) -> float:

@@ -6,8 +6,9 @@ import gc
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import event_stacks, node_stacks, stacks
+from graphdoc.capture import node_stacks
 from graphdoc.capture.audit.hidden import held_beside, unregistered
+from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.code_places import is_users, shown_file
 from graphdoc.capture.facts import grad_fn_of, parameters_of, user_frames
 from graphdoc.capture.frames import frames_of
@@ -44,8 +45,8 @@ def converted(torch: Any, unheld: dict[int, Any], held: set[int], cwd: str) -> t
             leaf = _leaf_behind(node)
             if leaf is None or id(leaf) not in unheld or not held_beside([owner], held, module):
                 continue
-            kept = node_stacks.kept_in(node)
-            raw: Any = kept if isinstance(kept, stacks.Stack) else []
+            kept = node_stacks.stack_of(node)
+            raw: Any = kept if kept is not None else []
             sign = Sign("kept-result", frames_of(raw, cwd))
             sign.facts = {"class": type(owner).__qualname__, "attribute": name}
             return leaf, sign
@@ -145,7 +146,7 @@ def _first_values(parameter: Any) -> Any:
     return None if numbers is None else numbers.reshape(-1)[:FIRST_VALUES].clone()
 
 
-class Unheld:
+class Unheld(Watch):
     """``held-stale``: an optimizer's parameters belong to no module any more. ``unheld-weight``: what weighs the terms
     of the loss (``facts["weights"]``) is in no optimizer. ``parameters`` are those that nobody steps, ``stack`` a
     backward call that reaches them, ``optimizer`` the one that steps meanwhile. ``unregistered``: they lie in a plain
@@ -156,7 +157,7 @@ class Unheld:
     ``ungiven``: the same, where the user asks for weak findings too."""
 
     def __init__(self, audit: Audit) -> None:
-        self._audit = audit
+        super().__init__(audit)
         self._candidates: dict[int, _Candidate] = {}
         self._plain: dict[int, _Candidate] = {}
         """Leaves that are no parameters."""
@@ -170,7 +171,6 @@ class Unheld:
         self._ready = False
         self._judged = 0
         self._noted: Noted | None = None
-        self._found: list[Sign] = []
         self._told: list[int] = []
         self._empty: list[Sign] = []
         self._suspects: list[tuple[list[int], Sign]] = []
@@ -296,7 +296,7 @@ class Unheld:
             if kept is not None and self._noted is not None:
                 audit.snapshot()
                 leaf, sign = kept
-                sign.other = frames_of(event_stacks.stack_of_seen(self._noted[3]), audit.witness.cwd)
+                sign.other = self._call(self._noted)
                 sign.optimizer, sign.event, sign.count = live[0][0].id, self._noted[0], ENOUGH
                 self._found.append(sign)
                 self._told = [id(leaf)]
@@ -347,7 +347,7 @@ class Unheld:
         if stepping is None:
             return
         audit.snapshot()
-        sign.stack = frames_of(event_stacks.stack_of_seen(self._noted[3]), audit.witness.cwd)
+        sign.stack = self._call(self._noted)
         sign.optimizer, sign.event, sign.count = stepping.id, self._noted[0], ENOUGH
         self._found.append(sign)
         self._told = list(mine)
@@ -379,7 +379,7 @@ class Unheld:
             return
         self._audit.snapshot()
         names = self._audit.named(loose)
-        stack = frames_of(event_stacks.stack_of_seen(self._noted[3]), self._audit.witness.cwd)
+        stack = self._call(self._noted)
         sign = Sign(kind, stack, parameters=names, optimizer=seen.id, event=self._noted[0], count=ENOUGH)
         sign.weak = True
         self._suspects.append((loose, sign))
@@ -401,7 +401,7 @@ class Unheld:
         every = audit.named(whole or weighing)
         if not names:
             return
-        stack = frames_of(event_stacks.stack_of_seen(self._noted[3]), audit.witness.cwd)
+        stack = self._call(self._noted)
         sign = Sign(kind, stack, parameters=every, optimizer=seen.id, event=self._noted[0], count=ENOUGH)
         sign.facts = {"weights": names} if whole else {}
         self._found.append(sign)

@@ -14,11 +14,13 @@ from itertools import islice
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import event_stacks, node_stacks, stacks, walk
-from graphdoc.capture.facts import grad_fn_of, parameters_of
+from graphdoc.capture import node_stacks, stacks, walk
+from graphdoc.capture.audit.watch import Watch
+from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.quiet import Unseen
+from graphdoc.capture.roots import tensor_roots
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ class _Local:
         """Some numbers of a few gradients after the call, by id of the leaf."""
 
 
-class Unreduced:
+class Unreduced(Watch):
     """``wrapper-bypassed``: ``stack`` is where a wrapped module was called without its DistributedDataParallel,
     ``other`` the backward call; ``facts["collectives"]``: some ran meanwhile, and averaged no gradient of those steps.
 
@@ -64,7 +66,7 @@ class Unreduced:
     """
 
     def __init__(self, audit: Audit) -> None:
-        self._audit = audit
+        super().__init__(audit)
         self.looks = 0
         """Backward calls that were looked at: none where there is one process."""
         self._searches = 0
@@ -238,7 +240,7 @@ class Unreduced:
     def _tell(self, local: _Local, seen: Seen, quiet: bool) -> None:
         audit, cwd = self._audit, self._audit.witness.cwd
         audit.snapshot()
-        backward = frames_of(event_stacks.stack_of_seen(local.noted[3]), cwd)
+        backward = self._call(local.noted)
         kind = "wrapper-outdated" if local.unknown else "wrapper-bypassed"
         kind = kind if local.wrapper is not None else "never-wrapped"
         sign = Sign(kind, backward, optimizer=seen.id, event=local.noted[0], count=OFTEN)
@@ -279,14 +281,14 @@ def _unknown(wrapper: Any, leaves: dict[int, Any]) -> dict[int, Any]:
 def _used_at(outputs: Any, leaves: dict[int, Any], forward: Any) -> stacks.Stack | None:
     """Where one of these leaves was first used; None where any was used inside of this forward, or it is not known."""
     first: tuple[int, stacks.Stack] | None = None
-    roots = [grad_fn_of(t) for t in outputs if hasattr(t, "grad_fn")]
+    roots = tensor_roots(outputs)
     for number, (node, following) in enumerate(walk.nodes_behind(roots)):
         if number >= walk.DEEP - 1:
             return None
         if not any(type(n).__name__ == "AccumulateGrad" and id(n.variable) in leaves for n, _ in following):
             continue
-        stack = node_stacks.kept_in(node)
-        if not isinstance(stack, stacks.Stack) or forward in stack.raw[::2]:
+        stack = node_stacks.stack_of(node)
+        if stack is None or forward in stack.raw[::2]:
             return None
         if first is None or node._sequence_nr() < first[0]:
             first = node._sequence_nr(), stack

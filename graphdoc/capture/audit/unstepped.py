@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import event_stacks, stacks
+from graphdoc.capture import stacks
 from graphdoc.capture.audit.unheld import in_their_place
+from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.facts import parameters_of
-from graphdoc.capture.frames import frames_of, optimizer_functions
+from graphdoc.capture.frames import optimizer_functions
 from graphdoc.capture.living import Ref
 from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.quiet import Unseen
@@ -27,18 +28,18 @@ MOST_SAMPLED = 50
 """Parameters whose numbers are looked at, twice in a run."""
 
 
-class Unstepped:
+class Unstepped(Watch):
     """``step-missing``: ``stack`` is the backward call whose gradients no optimizer uses, ``other`` the call of
     ``zero_grad`` that throws those of this optimizer away. ``facts["alone"]``: they are for this optimizer only;
     ``facts["shared"]``: others step by this loss, too, and it may be theirs alone; ``facts["elsewhere"]`` are files of
     the program that speak of gradients."""
 
     def __init__(self, audit: Audit) -> None:
-        self._audit = audit
+        super().__init__(audit)
         self._discards: dict[int, int] = {}
         self._values: dict[int, list[float]] = {}
         """What the parameters of such an optimizer held when it was first cleared."""
-        self._found: dict[int, tuple[Seen, Sign]] = {}
+        self._kept: dict[int, tuple[Seen, Sign]] = {}
 
     def zeroed(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer that has never stepped is about to be cleared."""
@@ -86,11 +87,11 @@ class Unstepped:
         audit.snapshot()
         cwd = audit.witness.cwd
         names = audit.named(mine)
-        sign = Sign("step-missing", frames_of(own[-1].raw, cwd), frames_of(here, cwd), None, names, seen.id)
+        sign = Sign("step-missing", self._frames(own[-1].raw), self._frames(here), None, names, seen.id)
         sign.event, sign.count = audit.journal.count, ENOUGH
         sign.facts = {"alone": alone, "shared": shared}
         sign.facts["elsewhere"] = lines_with(b".grad", cwd)
-        self._found[seen.id] = (seen, sign)
+        self._kept[seen.id] = (seen, sign)
         audit.tell_early()
 
     def _unused(self, entries: list[Entry], mine: set[int]) -> list[Entry]:
@@ -112,7 +113,7 @@ class Unstepped:
         return [(ident, o) for ident, s in self._audit.journal.optimizers.items() if (o := s.ref()) is not None]
 
     def signs(self) -> list[Sign]:
-        return [sign for seen, sign in self._found.values() if not seen.steps]
+        return [sign for seen, sign in self._kept.values() if not seen.steps]
 
 
 def _used(reaches: frozenset[int], later: list[Entry], held: dict[int, set[int]]) -> bool:
@@ -138,7 +139,7 @@ MOST_LEAVES = 50
 _BACKWARD = ("backward", "grad")
 
 
-class Starved:
+class Starved(Watch):
     """``starved``: ``stack`` is the step, ``other`` the backward call in front of it, ``count`` how many steps there
     were. ``facts["reaches"]`` names what this call reaches, ``facts["more"]`` counts what of it has no name.
     ``facts["no_call"]``: graphs were recorded between the steps, and no backward call was made at all.
@@ -147,12 +148,12 @@ class Starved:
     place: FSDP2 replaces every parameter by its shard, and no backward call reaches a shard as a leaf."""
 
     def __init__(self, audit: Audit) -> None:
-        self._audit = audit
+        super().__init__(audit)
         self.fed: set[int] = set()
         """Optimizers that have found a gradient, or of whose parameters a backward call has reached one."""
         self._idle: dict[int, int] = {}
         """Of the others: steps behind a backward call."""
-        self._found: dict[int, tuple[Seen, Sign]] = {}
+        self._kept: dict[int, tuple[Seen, Sign]] = {}
         self._latest: tuple[Noted, int, list[Ref]] | None = None
         """The latest call that reached a leaf, how many it reached, and the first of them."""
         self._fresh: set[int] = set()
@@ -178,7 +179,7 @@ class Starved:
         had, reached = self._audit.journal.with_grad, self._audit.reached
         if any(p.grad is not None or had.get(id(p)) or id(p) in reached for p in mine):
             self.fed.add(seen.id)
-            self._found.pop(seen.id, None)
+            self._kept.pop(seen.id, None)
             return
         if not mine or seen.id in self._fresh:
             return
@@ -203,31 +204,31 @@ class Starved:
             self._tell(mine, seen, None, 0, [])
 
     def _tell(self, mine: list[Any], seen: Seen, noted: Noted | None, count: int, leaves: list[Ref]) -> None:
-        audit, cwd = self._audit, self._audit.witness.cwd
+        audit = self._audit
         step = audit.journal.latest("step", seen.id)
         if step is None:
             return
         audit.snapshot()
-        backward = frames_of(event_stacks.stack_of_seen(noted[3]), cwd) if noted is not None else []
+        backward = self._call(noted) if noted is not None else []
         with Unseen(audit.torch, audit.witness.anomaly, None):
             new = in_their_place(audit.torch, mine) if noted is not None else set()
         if new and new <= audit.names.keys() and not any(id(p) in audit.names for p in mine):
             names = sorted(audit.names[i] for i in new)
             sign = Sign("held-stale", backward, [], None, names, seen.id, step.index, IN_VAIN, facts={"no_call": False})
-            self._found[seen.id] = seen, sign
+            self._kept[seen.id] = seen, sign
             audit.tell_early()
             return
-        sign = Sign("starved", frames_of(step.raw, cwd), backward, optimizer=seen.id, event=step.index)
+        sign = Sign("starved", self._frames(step.raw), backward, optimizer=seen.id, event=step.index)
         sign.parameters = audit.named(map(id, mine))
         alive = (id(t) for ref in leaves if (t := ref()) is not None)
         named = audit.named(alive)
         sign.facts = {"reaches": named, "more": count - len(named), "no_call": noted is None}
-        self._found[seen.id] = seen, sign
+        self._kept[seen.id] = seen, sign
         audit.tell_early()
 
     def signs(self) -> list[Sign]:
-        for seen, sign in self._found.values():
+        for seen, sign in self._kept.values():
             sign.count = seen.steps
         # A call that comes late is one: the steps before it were a warm-up.
         has = self._audit.journal.has
-        return [sign for _, sign in self._found.values() if not (sign.facts["no_call"] and has(*_BACKWARD))]
+        return [sign for _, sign in self._kept.values() if not (sign.facts["no_call"] and has(*_BACKWARD))]

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import event_stacks
 from graphdoc.capture.audit.terms import TermWatch
-from graphdoc.capture.facts import grad_fn_of, parameters_of
+from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.parts import Part
 from graphdoc.capture.quiet import Unseen
+from graphdoc.capture.roots import tensor_roots
 from graphdoc.capture.summands import terms_of
 from graphdoc.evidence import Sign
 
@@ -72,7 +73,7 @@ class Unused:
         terms: list[Term] = []
         if self._looks < MOST_LOOKS:
             self._looks += 1
-            terms = self._terms([grad_fn_of(t) for t in outputs if hasattr(t, "grad_fn")])
+            terms = self._terms(tensor_roots(outputs))
         self._calls.append((noted, terms))
 
     def _terms(self, roots: list[Any]) -> list[Term]:
