@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.source.edits import insert_before
-from graphdoc.source.module import Source, each
+from graphdoc.source.module import Source, each, is_method_call
 from graphdoc.source.paths import is_name, is_path, targets_of, without_subscripts
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import is_read_later, is_rebindable, is_torchs, iterated, parameters, scope_of
@@ -109,7 +109,7 @@ def _matching(statement: ast.stmt, value: ast.expr, name: str) -> ast.expr:
 def _base(source: Source, node: ast.expr) -> ast.expr | None:
     """The path behind ``x[0]``, ``x.view(-1)``, ``x.T`` or ``torch.chunk(x, 2)``; None where there is none."""
     while True:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in VIEWS:
+        if is_method_call(node) and node.func.attr in VIEWS:
             library = is_torchs(source, node.func.value)
             if library and not node.args:
                 return None
@@ -125,7 +125,7 @@ def written_name(owner: ast.stmt, node: ast.expr | None) -> str:
     """The name that a statement writes through: ``part += …``, ``part[0] = …``, ``part.mul_(…)``; else empty."""
     targets = [t for t in targets_of(owner) if isinstance(t, ast.Subscript) or isinstance(owner, ast.AugAssign)]
     call = node if isinstance(node, ast.Call) else getattr(owner, "value", None)
-    if isinstance(owner, ast.Expr) and isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+    if isinstance(owner, ast.Expr) and is_method_call(call):
         targets = [call.func.value]
     base = without_subscripts(targets[0]) if len(targets) == 1 else None
     return base.id if isinstance(base, ast.Name) else ""

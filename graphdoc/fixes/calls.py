@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, kind, required, statement
 from graphdoc.source.edits import drop_arguments, instead, rename, set_keyword, wrap, write, written
-from graphdoc.source.module import Source
+from graphdoc.source.module import Source, is_method_call, receiver_of
 from graphdoc.source.paths import last_word, weights_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for
@@ -117,7 +117,7 @@ def bind_result(sources: Sources, args: Args) -> list[Edit]:
     """
     source, node = call(sources, required(args, "place"))
     owner = source.node_owner(node)
-    name = node.func.value if isinstance(node.func, ast.Attribute) else None
+    name = receiver_of(node)
     if not isinstance(owner, ast.Expr) or owner.value is not node or not isinstance(name, ast.Name):
         raise CannotFix("the call is no statement of its own on a name")
     return instead(source, owner, [written(source, f"{name.id} = {{call}}", call=node)])
@@ -192,7 +192,7 @@ def rsample(sources: Sources, args: Args) -> list[Edit]:
         place: the call of ``sample``.
     """
     source, node = call(sources, required(args, "place"))
-    if not isinstance(node.func, ast.Attribute) or node.func.attr != "sample":
+    if not is_method_call(node, "sample"):
         raise CannotFix("no sample is drawn there")
     return [rename(source, node.func, "rsample")]
 

@@ -18,7 +18,7 @@ from graphdoc.fixes.fix_kind import (
 )
 from graphdoc.fixes.structures import convert_expression
 from graphdoc.source.edits import delete, drop_arguments, insert_after, rename, write
-from graphdoc.source.module import Source, each
+from graphdoc.source.module import Source, each, is_method_call
 from graphdoc.source.paths import key, last_word, words
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for, stands_for
@@ -172,7 +172,7 @@ def _cover_up(owner: ast.stmt) -> bool:
 def _inside(node: ast.expr) -> ast.expr | None:
     """What stays when this call or attribute access is dropped."""
     if isinstance(node, ast.Call):
-        if isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS:
+        if is_method_call(node) and node.func.attr in _METHODS:
             return node.func.value
         if last_name(node) in _WRAPPERS and node.args and not isinstance(node.args[0], ast.Starred):
             return node.args[0]
@@ -213,16 +213,16 @@ def to_numpy(sources: Sources, args: Args) -> list[Edit]:
         place: the call of ``numpy()``, of ``np.asarray(x)`` (``float(x)`` …), or the tensor expression itself.
     """
     source, node = expression(sources, required(args, "place"))
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "numpy":
+    if is_method_call(node, "numpy"):
         inner = node.func.value
         methods = []
         step: ast.expr = inner
-        while isinstance(step, ast.Call) and isinstance(step.func, ast.Attribute):
+        while is_method_call(step):
             methods.append(step.func.attr)
             step = step.func.value
         if "detach" in methods:
             raise CannotFix("the tensor is already detached there")
-        if methods[:1] == ["cpu"] and isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
+        if methods[:1] == ["cpu"] and is_method_call(inner):
             tensor = inner.func.value
             return [write(source, tensor, "{it}.detach()", it=tensor)]
         return [write(source, inner, "{it}.detach().cpu()", it=inner)]
@@ -364,7 +364,7 @@ def _element(source: Source, node: ast.expr, stack: str) -> list[Edit]:
         raise CannotFix("plain numbers stand among the elements")
     if isinstance(node, ast.List | ast.ListComp):
         return [write(source, node, f"{stack}({{it}})", it=node), *_elements(source, node, stack)]
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item":
+    if is_method_call(node, "item"):
         return [write(source, node, "{it}", it=node.func.value)]
     if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "float" and len(node.args) == 1:
         return [write(source, node, "{it}", it=node.args[0])]
@@ -387,7 +387,7 @@ def number_for_one(sources: Sources, args: Args) -> list[Edit]:
     """
     source, node = call(sources, required(args, "place"))
     name, given = last_word(node.func), node.args[0] if node.args else None
-    if len(node.args) != 1 or not isinstance(node.func, ast.Attribute) or given is None:
+    if len(node.args) != 1 or not is_method_call(node) or given is None:
         raise CannotFix("what makes the tensor is none of torch's own functions with one argument")
     if name in SIZED and isinstance(given, ast.Constant) and given.value == 1:
         return [write(source, given, "()")]

@@ -22,7 +22,7 @@ from graphdoc.source.edits import (
     written,
 )
 from graphdoc.source.layout import first_statement
-from graphdoc.source.module import Function, Source, each, values_of
+from graphdoc.source.module import Function, Source, each, is_method_call, values_of
 from graphdoc.source.paths import is_name, key, last_word, targets_of
 from graphdoc.source.places import Below, Copied, Edit, Text
 from graphdoc.source.scopes import bound_names, own_nodes
@@ -217,7 +217,7 @@ def _is_product(value: ast.expr) -> bool:
         return _is_product(value.left) or (isinstance(value.op, ast.Mult) and _is_product(value.right))
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.MatMult):
         factors = [value.left, value.right]
-    elif isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _PRODUCTS:
+    elif is_method_call(value) and value.func.attr in _PRODUCTS:
         factors = [value.func.value, *value.args]
     else:
         return False

@@ -10,7 +10,7 @@ from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, anchored, call, ex
 from graphdoc.fixes.structures import convert_expression, rebinding
 from graphdoc.source.edits import copied, delete, insert_after, insert_before, instead, write, written
 from graphdoc.source.effects import method_of
-from graphdoc.source.module import Source, each
+from graphdoc.source.module import Source, each, is_method_call
 from graphdoc.source.paths import is_path, key, parse_expression, plain_names, same, targets_of, words
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import (
@@ -379,7 +379,7 @@ def _is_list(source: Source, value: ast.expr) -> bool:
         return True
     if stands_for(source, value.func) == "torch.autograd.grad":
         return True
-    return isinstance(value.func, ast.Attribute) and value.func.attr in _SEVERAL
+    return is_method_call(value) and value.func.attr in _SEVERAL
 
 
 # A copy, a list or another value in the place of one that is shared.

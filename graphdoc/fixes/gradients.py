@@ -32,7 +32,7 @@ from graphdoc.source.edits import (
 )
 from graphdoc.source.expressions import Use, use_of
 from graphdoc.source.layout import first_statement
-from graphdoc.source.module import Function, Source, each
+from graphdoc.source.module import Function, Source, each, is_method_call
 from graphdoc.source.paths import is_path, parse_expression, same, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, name_for, parameters
@@ -59,7 +59,7 @@ def make_leaf(sources: Sources, args: Args) -> list[Edit]:
         around = write(source, whole, "{parameter}({whole})", parameter=copied(source, made.func), whole=whole)
         return [write(source, made, "{value}", value=made.args[0]), around]
     edits = drop_arguments(source, made, lambda _, k: k == "requires_grad")
-    if isinstance(made.func, ast.Attribute) and made.func.attr == "requires_grad_":
+    if is_method_call(made, "requires_grad_"):
         edits = [write(source, made, "{tensor}", tensor=made.func.value)]
     return [*edits, write(source, whole, "{whole}.requires_grad_(True)", whole=whole)]
 
@@ -199,9 +199,7 @@ def _appending_loop(source: Source, element: ast.expr, node: ast.Call) -> tuple[
     statement = source.parents.get(append) if append is not None else None
     loop = source.parents.get(statement) if statement is not None else None
     if (
-        isinstance(append, ast.Call)
-        and isinstance(append.func, ast.Attribute)
-        and append.func.attr == "append"
+        is_method_call(append, "append")
         and isinstance(statement, ast.Expr)
         and isinstance(loop, ast.For)
         and len(loop.body) == 1
@@ -268,7 +266,7 @@ def grad_of_whole(sources: Sources, args: Args) -> list[Edit]:
     source, node = call(sources, required(args, "place"))
     given = node.args[1] if len(node.args) > 1 else next((k.value for k in node.keywords if k.arg == "inputs"), None)
     tensor = given.value if isinstance(given, ast.Subscript) else given
-    while isinstance(tensor, ast.Call) and isinstance(tensor.func, ast.Attribute) and tensor.func.attr in _COPIES:
+    while is_method_call(tensor) and tensor.func.attr in _COPIES:
         tensor = tensor.func.value
     if last_name(node) != "grad" or given is None or tensor is None or tensor is given or not is_path(tensor):
         raise CannotFix("no torch.autograd.grad by a part or a copy of a tensor stands there")

@@ -7,7 +7,7 @@ import ast
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, kind, required, statement
 from graphdoc.fixes.structures import convert_expression
 from graphdoc.source.edits import copied, insert_after, insert_before, write, written
-from graphdoc.source.module import Source, each
+from graphdoc.source.module import Source, each, is_method_call
 from graphdoc.source.paths import bare_call, is_name, is_path, parse_expression, plain_names, same, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, is_torchs, name_for, own_nodes, scope_of
@@ -38,7 +38,7 @@ def _differentiated_by(node: ast.expr) -> list[ast.expr]:
     if not isinstance(node, ast.Call):
         return [node]
     path = ast.unparse(node.func).split(".")
-    if path[-1] == "backward" and isinstance(node.func, ast.Attribute) and path[-2:-1] != ["autograd"]:
+    if path[-1] == "backward" and is_method_call(node) and path[-2:-1] != ["autograd"]:
         if node.args or any(k.arg == "gradient" for k in node.keywords):
             raise CannotFix("backward is given a gradient for each element")
         return [node.func.value]
@@ -87,7 +87,7 @@ def log_prob_surrogate(sources: Sources, args: Args) -> list[Edit]:
         summed: True where the log-probability has one dimension more than the loss's terms, to be summed.
     """
     source, draw = call(sources, required(args, "place"))
-    if not isinstance(draw.func, ast.Attribute) or draw.func.attr != "sample":
+    if not is_method_call(draw, "sample"):
         raise CannotFix("no sample is drawn there")
     kept = source.node_owner(draw)
     if not isinstance(kept, ast.Assign) or kept.value is not draw or not _is_name(kept.targets):
@@ -130,7 +130,7 @@ def _is_name(targets: list[ast.expr]) -> bool:
 
 def _loss(source: Source, backward: ast.Call) -> ast.expr:
     """The expression that backward is called on, or that its name was last given."""
-    if not isinstance(backward.func, ast.Attribute) or backward.func.attr != "backward":
+    if not is_method_call(backward, "backward"):
         raise CannotFix("backward is not called on the loss there")
     root = backward.func.value
     if not isinstance(root, ast.Name):
@@ -149,7 +149,7 @@ def _terms(source: Source, loss: ast.expr) -> ast.expr:
     todo: list[ast.AST] = [loss]
     while todo:
         node = todo.pop()
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _REDUCTIONS:
+        if is_method_call(node) and node.func.attr in _REDUCTIONS:
             if is_torchs(source, node.func.value):
                 if len(node.args) == 1 and not node.keywords:
                     found.append(node.args[0])
@@ -224,7 +224,7 @@ def accumulate_number(sources: Sources, args: Args) -> list[Edit]:
     if args.get("backward") is None:
         return convert_expression(source, addend, "tensor", "detach")
     other, backward = call(sources, args["backward"])
-    if other is not source or not isinstance(backward.func, ast.Attribute) or backward.func.attr != "backward":
+    if other is not source or not is_method_call(backward, "backward"):
         raise CannotFix("the backward call to change was not found")
     differentiated = _differentiated(backward, backward.func.value, node)
     if is_path(addend):
@@ -254,6 +254,6 @@ def _addend(node: ast.stmt) -> ast.expr | None:
             return right
         return left if same(right, node.targets[0]) else None
     value = bare_call(node)
-    if value is not None and isinstance(value.func, ast.Attribute) and len(value.args) == 1:
+    if is_method_call(value) and len(value.args) == 1:
         return value.args[0] if value.func.attr in ("append", "appendleft", "add") else None
     return None

@@ -8,7 +8,7 @@ from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, 
 from graphdoc.source.edits import Piece, copied, insert_before, rename, set_keyword, write, written
 from graphdoc.source.expressions import is_number, name_of, operand_of
 from graphdoc.source.layout import is_compound
-from graphdoc.source.module import Source, each
+from graphdoc.source.module import Source, each, is_method_call, receiver_of
 from graphdoc.source.paths import key, last_word
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, is_torchs, stands_for, torch_name
@@ -201,7 +201,7 @@ def log_sum_exp(sources: Sources, args: Args) -> list[Edit]:
     total, dim = _sum_around(source, node)
     if inner is None or total is None or dim is None:
         raise CannotFix("the exponentials are not summed in the same expression")
-    summed = total.func.value if isinstance(total.func, ast.Attribute) else node
+    summed = total.func.value if is_method_call(total) else node
     if is_torchs(source, summed):
         summed = total.args[0]
     weight = _weight(summed, node)
@@ -240,7 +240,7 @@ def _softmax_behind(source: Source, weight: ast.expr) -> ast.expr | None:
     named = [n for n in each(function, ast.Name) if n.id == weight.id and n is not weight]
     owner = source.parents.get(named[0]) if len(named) == 1 else None
     value = owner.value if isinstance(owner, ast.Assign) and len(owner.targets) == 1 else None
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "softmax":
+    if is_method_call(value, "softmax"):
         return value.func
     return None
 
@@ -249,7 +249,7 @@ def _sum_around(source: Source, node: ast.expr) -> tuple[ast.Call | None, ast.ex
     """The sum over one dimension around the exponential, with at most a product between them."""
     at: ast.AST | None = source.parents.get(node)
     for _ in range(4):
-        if isinstance(at, ast.Call) and isinstance(at.func, ast.Attribute) and at.func.attr == "sum":
+        if is_method_call(at, "sum"):
             given = at.args[is_torchs(source, at.func.value) :]
             given += [k.value for k in at.keywords if k.arg == "dim"]
             return (at, given[0]) if len(given) == 1 and len(at.keywords) <= 1 else (None, None)
@@ -312,7 +312,7 @@ def select_known(sources: Sources, args: Args) -> list[Edit]:
     for node in each(owner, ast.Call):
         if stands_for(source, node.func) not in ("torch.nanmean", "torch.nansum") or len(node.args) != 1:
             continue
-        if not isinstance(node.func, ast.Attribute):
+        if not is_method_call(node):
             continue
         differences = [n for n in each(node.args[0], ast.BinOp) if isinstance(n.left, n.right.__class__)]
         pair = next(
@@ -351,8 +351,8 @@ def finite_fill(sources: Sources, args: Args) -> list[Edit]:
     wanted = next((a for a in given if _is_minus_inf(source, a)), None)
     if wanted is None:
         raise CannotFix("-inf does not stand in the call itself")
-    filled = node.func.value if isinstance(node.func, ast.Attribute) else None
-    of_tensor = filled is not None and isinstance(node.func, ast.Attribute) and node.func.attr.startswith("masked_fill")
+    filled = receiver_of(node)
+    of_tensor = is_method_call(node) and node.func.attr.startswith("masked_fill")
     if of_tensor and isinstance(filled, ast.Name | ast.Attribute) and not is_torchs(source, filled):
         torch = torch_name(source, wanted)
         return [*torch.edits, write(source, wanted, f"{torch.text}.finfo({{filled}}.dtype).min", filled=filled)]

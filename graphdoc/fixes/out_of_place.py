@@ -21,7 +21,7 @@ from graphdoc.source.edits import (
     written_out,
 )
 from graphdoc.source.expressions import NOT_A_WRITE, POSITIONS, REPLACEMENTS, WITHOUT_COUNTERPART, is_fresh, is_full
-from graphdoc.source.module import Source, each
+from graphdoc.source.module import Source, each, is_method_call
 from graphdoc.source.paths import bare_call, is_name, is_path, key, last_word, same, targets_of
 from graphdoc.source.places import Edit, Text
 from graphdoc.source.scopes import (
@@ -70,7 +70,7 @@ def _value(owner: ast.stmt, target: ast.expr) -> ast.expr | None:
     call = bare_call(owner)
     if call is None or len(call.args) != 1 or call.keywords or isinstance(call.args[0], ast.Starred):
         return None
-    return call.args[0] if isinstance(call.func, ast.Attribute) and call.func.value is target else None
+    return call.args[0] if is_method_call(call) and call.func.value is target else None
 
 
 _ABOUT = frozenset({"shape", "device", "dtype", "ndim", "size", "dim", "new_zeros", "new_ones", "new_tensor"})
@@ -379,7 +379,7 @@ def _augmented(source: Source, owner: ast.AugAssign, args: Args) -> list[Edit]:
 
 def _call(source: Source, node: ast.Call, owner: ast.stmt, args: Args) -> list[Edit]:
     name = last_word(node.func)
-    if isinstance(node.func, ast.Attribute) and _writes(name) and not is_torchs(source, node.func.value):
+    if is_method_call(node) and _writes(name) and not is_torchs(source, node.func.value):
         return _method(source, node, owner, args)
     flag = next((k for k in node.keywords if k.arg == "inplace"), None)
     if flag is not None and isinstance(flag.value, ast.Constant) and flag.value.value is True:
@@ -478,7 +478,7 @@ def _chain(source: Source, node: ast.Call) -> list[ast.Call]:
     """The in-place calls made on one another, innermost first."""
     chain = [node]
     inner = node.func.value  # type: ignore[attr-defined]
-    while isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and _writes(inner.func.attr):
+    while is_method_call(inner) and _writes(inner.func.attr):
         chain.insert(0, inner)
         inner = inner.func.value
     while True:

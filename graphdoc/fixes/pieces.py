@@ -11,7 +11,7 @@ from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, kind, 
 from graphdoc.fixes.out_of_place import out_of_place, refuse_for_caller
 from graphdoc.source.edits import insert_after, insert_before, instead, spot, write, written
 from graphdoc.source.expressions import counts, first_index, is_full
-from graphdoc.source.module import Function, Loop, Source, each
+from graphdoc.source.module import Function, Loop, Source, each, is_method_call
 from graphdoc.source.paths import is_name, is_path, key, only, without_subscripts
 from graphdoc.source.places import Beside, Copied, Edit, Instead, Written
 from graphdoc.source.scopes import fresh_name, is_read_later, is_rebindable, is_torchs, iterated, torch_name
@@ -78,7 +78,7 @@ def pieces_at(source: Source, owner: ast.stmt) -> Pieces | None:
         return None
     if is_path(given):
         return Pieces(loop, name, given, "stack", None)
-    if not isinstance(given, ast.Call) or not isinstance(given.func, ast.Attribute):
+    if not is_method_call(given):
         return None
     join = _CUTTING.get(given.func.attr)
     library = is_torchs(source, given.func.value)
@@ -105,7 +105,7 @@ def _written(owner: ast.stmt) -> str:
             node = owner.value.args[0]
     writes = not isinstance(node, ast.Call)
     while node is not None and not isinstance(node, ast.Name):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if is_method_call(node):
             writes = writes or (node.func.attr.endswith("_") and not node.func.attr.endswith("__"))
             node = node.func.value
         elif isinstance(node, ast.Subscript):
@@ -241,7 +241,7 @@ def _refuse_elsewhere(sources: Iterable[Source], scope: ast.AST, name: str) -> N
 def _rows(source: Source, statement: ast.Assign, path: str) -> Edit:
     """The allocation, one row at a time."""
     value: ast.expr = statement.value
-    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _KINDS:
+    while is_method_call(value) and value.func.attr in _KINDS:
         value = value.func.value
     maker = value.func if isinstance(value, ast.Call) else None
     if not isinstance(maker, ast.Attribute) or maker.attr not in _MAKERS:

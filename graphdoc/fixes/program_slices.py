@@ -7,7 +7,7 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
-from graphdoc.source.module import Function, Loop, Source, each
+from graphdoc.source.module import Function, Loop, Source, each, is_method_call
 from graphdoc.source.paths import key, last_word, targets_of
 
 
@@ -136,7 +136,7 @@ def changes(node: ast.stmt) -> set[str]:
             found.add(key(n))
         elif isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store):
             found.add(key(n.value).split("[")[0])
-        elif isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr.endswith("_"):
+        elif is_method_call(n) and n.func.attr.endswith("_"):
             found.add(key(n.func.value))
     return found
 

@@ -6,6 +6,7 @@ import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, kind, last_name, required
 from graphdoc.source.edits import drop_arguments, rename, write
+from graphdoc.source.module import is_method_call
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for
 
@@ -45,7 +46,7 @@ def register_parameter(sources: Sources, args: Args) -> list[Edit]:
     """
     source, registering = call(sources, required(args, "place"))
     other, made = expression(sources, required(args, "made"))
-    if not isinstance(registering.func, ast.Attribute) or registering.func.attr != "register_buffer":
+    if not is_method_call(registering, "register_buffer"):
         raise CannotFix("what registers the buffer is not written out")
     if other is not source:
         raise CannotFix("the tensor is made in another file")

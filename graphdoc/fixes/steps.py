@@ -18,7 +18,7 @@ from graphdoc.source.effects import (
     method_of,
     opaque_calls,
 )
-from graphdoc.source.module import Source, each
+from graphdoc.source.module import Source, each, is_method_call
 from graphdoc.source.paths import bare_call, is_name, is_path, key, last_word, targets_of
 from graphdoc.source.places import Edit, Text
 
@@ -29,7 +29,7 @@ def refuse_weighed(call: ast.Call) -> None:
     Raises:
         CannotFix: it is, or it is no method ``backward``.
     """
-    if not isinstance(call.func, ast.Attribute) or call.func.attr != "backward" or call.args:
+    if not is_method_call(call, "backward") or call.args:
         raise CannotFix("the backward call has a gradient of its own")
 
 
@@ -89,7 +89,7 @@ def backward_once(sources: Sources, args: Args) -> list[Edit]:
 
 
 def _loss(node: ast.Call, owner: ast.stmt) -> ast.expr:
-    if not isinstance(owner, ast.Expr) or owner.value is not node or not isinstance(node.func, ast.Attribute):
+    if not isinstance(owner, ast.Expr) or owner.value is not node or not is_method_call(node):
         raise CannotFix("a backward call is part of a larger statement")
     if node.func.attr != "backward" or node.args or any(k.arg not in ("retain_graph",) for k in node.keywords):
         raise CannotFix("a backward call with its own gradient or inputs gives another gradient")

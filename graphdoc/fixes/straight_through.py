@@ -7,7 +7,7 @@ import ast
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, kind, last_name, required
 from graphdoc.source.edits import Piece, copied, insert_before, write, written
 from graphdoc.source.expressions import operand_of
-from graphdoc.source.module import Source
+from graphdoc.source.module import Source, is_method_call
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, torch_name
 
@@ -94,7 +94,7 @@ def _compared(node: ast.expr) -> tuple[ast.expr, bool]:
             return node.left, above
         if _is_threshold(node.left):
             return node.comparators[0], not above
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS:
+    if is_method_call(node) and node.func.attr in _METHODS:
         if len(node.args) == 1 and _is_threshold(node.args[0]):
             return node.func.value, _METHODS[node.func.attr]
         if len(node.args) == 2 and _is_threshold(node.args[1]):

@@ -17,7 +17,7 @@ from typing import Any
 from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.source.edits import write
 from graphdoc.source.expressions import may_be_none, may_be_number, tensor_part
-from graphdoc.source.module import Source
+from graphdoc.source.module import Source, is_method_call
 from graphdoc.source.paths import is_path, parse_expression
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import is_rebindable, name_for, torch_name
@@ -120,7 +120,7 @@ def _elementwise(source: Source, node: ast.Tuple | ast.List, structures: Any, me
 
 def _already(node: ast.expr, structure: Any, method: str) -> bool:
     if structure == "tensor":
-        called = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr
+        called = is_method_call(node) and node.func.attr
         return called == method or (method == "detach" and called in ("item", "detach_"))
     if isinstance(node, ast.Call) and len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp):
         return _already(node.args[0].elt, "tensor", method)

@@ -19,7 +19,7 @@ from graphdoc.source.edits import (
     written,
 )
 from graphdoc.source.effects import READS_GRADIENTS, method_of
-from graphdoc.source.module import Source, each
+from graphdoc.source.module import Source, each, is_method_call
 from graphdoc.source.paths import bare_call, is_name, is_path, key, last_word, plain_names, same, targets_of
 from graphdoc.source.places import Edit, Text
 from graphdoc.source.scopes import fresh_name, own_nodes, scope_of
@@ -82,7 +82,7 @@ def _steps(loop: ast.For, owner: ast.stmt) -> list[ast.stmt]:
         if not names & {"step", "zero_grad", "update"}:
             continue
         value = bare_call(statement)
-        plain = value is not None and isinstance(value.func, ast.Attribute) and not value.args
+        plain = is_method_call(value) and not value.args
         method = value.func.attr if plain else ""  # type: ignore[union-attr]
         if i < at:
             if "step" in names:
@@ -143,7 +143,7 @@ def repeatable(source: Source, loop: ast.For, node: ast.expr) -> bool:
             return all(repeatable(source, loop, a) for a in node.args)
         if is_name(node.func, "len"):
             return True
-        if isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS:
+        if is_method_call(node) and node.func.attr in _VIEWS:
             return repeatable(source, loop, node.func.value)
     return False
 
@@ -192,7 +192,7 @@ def merge_backward(sources: Sources, args: Args) -> list[Edit]:
 def _backward(sources: Sources, at: object) -> tuple[Source, ast.Call, ast.stmt]:
     source, node = call(sources, at)
     owner = source.node_owner(node)
-    if not (isinstance(node.func, ast.Attribute) and node.func.attr == "backward"):
+    if not is_method_call(node, "backward"):
         raise CannotFix(f"{place(at).file}:{node.lineno} does not call backward on a loss")
     if not isinstance(owner, ast.Expr) or owner.value is not node:
         raise CannotFix("the backward call is part of a larger statement")
@@ -204,7 +204,7 @@ def _backward(sources: Sources, at: object) -> tuple[Source, ast.Call, ast.stmt]
 
 def _merge(source: Source, pairs: list[tuple[ast.Call, ast.stmt]], between: list[ast.stmt], args: Args) -> list[Edit]:
     last_call, last = pairs[-1]
-    losses = [node.func.value for node, _ in pairs if isinstance(node.func, ast.Attribute)]
+    losses = [node.func.value for node, _ in pairs if is_method_call(node)]
     same_name = len({key(loss) for loss in losses}) == 1
     used = set() if same_name else {n for loss in losses[:-1] for n in reads(loss)}
     edits: list[Edit] = []

@@ -22,7 +22,7 @@ from graphdoc.program.bindings import (
 )
 from graphdoc.program.optimizer_places import Owners
 from graphdoc.program.spans import innermost_user, user_line
-from graphdoc.source.module import Source, each, parsed
+from graphdoc.source.module import Source, each, is_method_call, parsed
 from graphdoc.source.paths import covers, words
 
 Site = tuple[tuple[str, int, int], ...]
@@ -155,9 +155,9 @@ class Journal:
             return ""
         names = {optimizer.name, optimizer.name.rsplit(".", 1)[-1]}
         scope = function_around(root, frame.line) or root
-        calls = [n for n in each(scope, ast.Call) if isinstance(n.func, ast.Attribute) and n.lineno > frame.line]
+        calls = [n for n in each(scope, ast.Call) if is_method_call(n) and n.lineno > frame.line]
         for found in sorted(calls, key=lambda n: (n.lineno, n.col_offset)):
-            assert isinstance(found.func, ast.Attribute)
+            assert is_method_call(found)
             method = found.func.attr
             if method == "backward":
                 return method
@@ -183,11 +183,7 @@ def _handed_out(scope: ast.AST, line: int) -> set[str]:
     nor what it sets to zero of what its callers give: those are the ones for which it calls."""
     loops = [n.target for n in each(scope, ast.For, ast.AsyncFor) if not covers(n, line)]
     given = scope.args if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef) else None
-    cleared = {
-        ast.unparse(n.func.value)
-        for n in each(scope, ast.Call)
-        if isinstance(n.func, ast.Attribute) and n.func.attr == "zero_grad"
-    }
+    cleared = {ast.unparse(n.func.value) for n in each(scope, ast.Call) if is_method_call(n, "zero_grad")}
     names = {n.id for t in loops for n in each(t, ast.Name)}
     return names | ({n.arg for n in each(given, ast.arg)} - cleared)
 

@@ -22,7 +22,7 @@ from graphdoc.program.bindings import (
 )
 from graphdoc.program.container_entries import kept_at, statements, statements_at, user_frames
 from graphdoc.program.spans import innermost_user, node_loop_of
-from graphdoc.source.module import Loop, each, walked
+from graphdoc.source.module import Loop, each, is_method_call, walked
 from graphdoc.source.paths import covers, key, last_word, pairs, parse_expression, plain_names, spelled, targets_of
 
 # Where a value that was made is taken up and read on: where two passes meet, its names, the losses that use it.
@@ -201,7 +201,7 @@ def uses_in_loss(sources: SourceTexts, call: Frame, names: Sequence[str], depth:
     if not start:
         return []
     value = start[-1].value
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "backward":
+    if is_method_call(value, "backward"):
         value = value.func.value
     behind = made_of(scope, value, lambda e: bool(read_in(e, names)), depth, names)
     return [(frame_of(sources, call.file, e, call.function), read_in(e, names)[0]) for e in behind.found]

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from graphdoc.evidence import Frame, Holder, Node, Raised, SourceTexts, Step
 from graphdoc.program.bindings import every_node, everywhere, frame_of, function_at, scope_at, tree
-from graphdoc.source.module import each, walked
+from graphdoc.source.module import each, is_method_call, walked
 from graphdoc.source.paths import bare_call, covers, is_name, last_word, only, targets_of, without_subscripts
 
 FILLING = frozenset({"append", "appendleft", "extend", "insert", "add", "setdefault", "update", "push", "put"})
@@ -92,7 +92,7 @@ def putting(sources: SourceTexts, frames: Sequence[Frame], entry: Entry) -> list
 def _puts(statement: ast.stmt, entry: Entry) -> bool:
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         call = statement.value
-        if not isinstance(call.func, ast.Attribute) or call.func.attr not in FILLING:
+        if not is_method_call(call) or call.func.attr not in FILLING:
             return False
         built = any(isinstance(a, ast.Call) and last_word(a.func) == entry.type for a in call.args)
         return built or last_word(call.func.value) == entry.container
@@ -136,7 +136,7 @@ def _keeps_a_place(statement: ast.stmt) -> bool:
 def _puts_like(statement: ast.stmt, entry: Entry) -> bool:
     """Whether a statement fills a list, whatever it is called there, with something written as such an entry is."""
     call = bare_call(statement)
-    if call is None or not isinstance(call.func, ast.Attribute) or call.func.attr not in FILLING:
+    if not is_method_call(call) or call.func.attr not in FILLING:
         return False
     put, wanted = call.args[-1] if call.args else None, entry.field
     if wanted is None:
@@ -272,7 +272,7 @@ def is_start(statement: ast.stmt) -> bool:
     value = getattr(statement, "value", None)
     if isinstance(value, ast.Constant):
         return True
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+    if is_method_call(value):
         return value.func.attr in ("zeros", "zeros_like", "ones", "empty", "init_hidden", "reset", "full", "randn")
     return isinstance(value, ast.List | ast.Dict | ast.Tuple) and not (
         getattr(value, "elts", None) or getattr(value, "keys", None)
@@ -495,13 +495,7 @@ def dropped_detaches(sources: SourceTexts, files: Iterable[str]) -> list[Frame]:
     out = []
     for file in files:
         for node in every_node(sources, file):
-            if (
-                isinstance(node, ast.Expr)
-                and isinstance(node.value, ast.Call)
-                and isinstance(node.value.func, ast.Attribute)
-                and node.value.func.attr == "detach"
-                and not node.value.args
-            ):
+            if isinstance(node, ast.Expr) and is_method_call(node.value, "detach") and not node.value.args:
                 out.append(frame_of(sources, file, node))
     return out
 

@@ -11,7 +11,7 @@ from typing import Any
 from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.program import bindings, name_usage
 from graphdoc.program.spans import frames, innermost_user, user_line
-from graphdoc.source.module import each, values_of, walked
+from graphdoc.source.module import each, is_method_call, values_of, walked
 from graphdoc.source.paths import blocks_of, covers, is_name, only, targets_of
 
 _READS = {"shape", "dtype", "device", "ndim", "training"}
@@ -386,7 +386,7 @@ def _is_as_it_is(value: ast.expr, name: str) -> bool:
         return any(
             _is_as_it_is(a, name) and _is_one(b) for a, b in ((value.left, value.right), (value.right, value.left))
         )
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _AS_IT_IS:
+    if is_method_call(value) and value.func.attr in _AS_IT_IS:
         factors = value.func.attr != "mul" or all(_is_one(a) for a in value.args)
         return factors and _is_as_it_is(value.func.value, name)
     return False

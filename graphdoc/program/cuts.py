@@ -16,7 +16,7 @@ from graphdoc.program.optimizer_places import made
 from graphdoc.program.proof import name_of
 from graphdoc.program.reuse import above
 from graphdoc.program.spans import Reached, frames, in_function, innermost, innermost_user, reached, user_line
-from graphdoc.source.module import each, walked
+from graphdoc.source.module import each, is_method_call, walked
 from graphdoc.source.paths import covers, is_name, key, last_word, plain_names, targets_of
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import own_nodes
@@ -170,7 +170,7 @@ def cover_ups(sources: SourceTexts, as_if: Sign | None) -> list[Frame]:
     """The statements that make the loss of the backward call of ``evidence.as_if`` a tensor that requires gradients."""
     frame = user_line(as_if)
     scope, call = bindings.scope_at(sources, frame), bindings.call_at(sources, frame)
-    if frame is None or scope is None or call is None or not isinstance(call.func, ast.Attribute):
+    if frame is None or scope is None or not is_method_call(call):
         return []
     name = bindings.text_of(call.func.value)
     found = [n for n in own_nodes(scope) if isinstance(n, ast.stmt) and _hides(n, name)]

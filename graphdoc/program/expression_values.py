@@ -29,7 +29,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import in_function, node_loop_of, user_line
 from graphdoc.source.effects import calls_method
-from graphdoc.source.module import each, walked
+from graphdoc.source.module import each, receiver_of, walked
 from graphdoc.source.paths import bare_call, blocks_of, covers, is_name, is_path, key, last_word, only, pairs, spelled
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import own_nodes
@@ -370,7 +370,7 @@ def _written(statement: ast.stmt) -> ast.expr | None:
     call = bare_call(statement)
     if call is None or not (last_word(call.func) in _FILLING or _times_zero(statement)):
         return None
-    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    owner = receiver_of(call)
     if owner is not None and last_word(owner) not in _LIBRARY:
         return _whole(owner)
     return _whole(call.args[0]) if call.args else None

@@ -12,7 +12,7 @@ from graphdoc.program import bindings
 from graphdoc.program.bindings import call_at, expression_at
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.effects import method_of
-from graphdoc.source.module import each, walked
+from graphdoc.source.module import each, is_method_call, walked
 from graphdoc.source.paths import bare_call, blocks_of, is_name, last_word, only, without_subscripts
 
 # Parameters that a function picks out by their names into a group which nothing ever reads.
@@ -30,7 +30,7 @@ def lets_through(test: ast.expr, variable: str, name: str) -> bool | None:
         if any(part is None for part in parts):
             return None
         return all(parts) if isinstance(test.op, ast.And) else any(parts)
-    if isinstance(test, ast.Call) and isinstance(test.func, ast.Attribute) and len(test.args) == 1:
+    if is_method_call(test) and len(test.args) == 1:
         text = _text(test.args[0])
         if text is None or not is_name(test.func.value, variable) or test.func.attr not in ("startswith", "endswith"):
             return None
@@ -146,7 +146,7 @@ def _straight(scope: Scope) -> Iterator[Block]:
 def _fillings(loop: ast.For) -> list[_Filling]:
     """What this loop over the parameters of a module puts where."""
     call = loop.iter
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+    if not is_method_call(call):
         return []
     target, variable = loop.target, ""
     if call.func.attr == "named_parameters" and isinstance(target, ast.Tuple) and len(target.elts) == 2:
@@ -171,7 +171,7 @@ def _fillings(loop: ast.For) -> list[_Filling]:
 def _filled(statement: ast.stmt, parameter: str) -> str:
     """``group`` of ``group.append(p)`` and ``group["params"].append(p)``; empty for any other statement."""
     call = bare_call(statement)
-    if call is None or not isinstance(call.func, ast.Attribute) or call.func.attr != "append":
+    if not is_method_call(call, "append"):
         return ""
     if [bindings.text_of(a) for a in call.args] != [parameter]:
         return ""
@@ -252,9 +252,7 @@ def _handed(block: Block, group: str) -> str:
         s
         for s in block
         if isinstance(s, ast.Expr)
-        and isinstance(s.value, ast.Call)
-        and isinstance(s.value.func, ast.Attribute)
-        and s.value.func.attr == "append"
+        and is_method_call(s.value, "append")
         and [bindings.text_of(a) for a in s.value.args] == [group]
     ]
     texts = {bindings.text_of(s) for s in calls}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.program.bindings import expression_at, frame_of, function_at, scope_at, source_at, statement_at
 from graphdoc.program.container_entries import statements
-from graphdoc.source.module import Source, each, walked
+from graphdoc.source.module import Source, each, is_method_call, walked
 from graphdoc.source.paths import covers, is_name, key, last_word, pairs, targets_of, without_subscripts, words
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import binds, is_list, is_read_later, is_torchs, parameters
@@ -64,11 +64,7 @@ def target_of(sources: SourceTexts, raised: Raised | None, frame: Frame | None) 
             if node.attr not in _VIEWS:
                 break
             node = node.value
-        elif (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and not is_torchs(source, node.func.value)
-        ):
+        elif is_method_call(node) and not is_torchs(source, node.func.value):
             if _SHARES.isdisjoint({node.func.attr}) and not node.func.attr.endswith("_"):
                 return Target(sliced=sliced)  # what ``v.add(1)`` gave is written, and has no name
             node = node.func.value
@@ -132,7 +128,7 @@ def _write_at(sources: SourceTexts, frame: Frame | None) -> tuple[Source, ast.st
     if out is not None:
         return source, owner, out
     name = last_word(node.func)
-    if name.endswith("_") and isinstance(node.func, ast.Attribute):
+    if name.endswith("_") and is_method_call(node):
         root = node.func.value
         if not is_torchs(source, root):
             return source, owner, root
@@ -239,7 +235,7 @@ def is_only_written(sources: SourceTexts, frame: Frame | None) -> bool:
     if not isinstance(call, ast.Call) or not isinstance(source.parents.get(call), ast.Expr):
         return False
     name = last_word(call.func)
-    receiver = isinstance(call.func, ast.Attribute) and call.func.value is node
+    receiver = is_method_call(call) and call.func.value is node
     filled = call.args[:1] == [node] and "init" in ast.unparse(call.func).split(".")[:-1]
     return name.endswith("_") and not name.endswith("__") and (receiver or filled)
 
@@ -304,7 +300,7 @@ def saved_operand(sources: SourceTexts, frame: Frame, op: str, attribute: str) -
     operands: list[ast.expr] = []
     if isinstance(node, ast.BinOp) and isinstance(node.op, _OPERATIONS):
         operands = [node.left, node.right]
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is(node.func.attr, op):
+    elif is_method_call(node) and _is(node.func.attr, op):
         library = is_torchs(source, node.func.value)
         operands = [*([] if library else [node.func.value]), *node.args]
     if which is None or which >= len(operands) or isinstance(operands[which], ast.Starred | ast.Constant):

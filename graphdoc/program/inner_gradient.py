@@ -9,7 +9,7 @@ from enum import Enum
 from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.program.bindings import Flow, argument, call_at, flow, frame_of, function_around, names_in, scope_at, tree
 from graphdoc.program.spans import innermost_user
-from graphdoc.source.module import each, walked
+from graphdoc.source.module import each, is_method_call, walked
 from graphdoc.source.paths import covers, key, pairs
 
 _NUMBERS = frozenset({"item", "tolist", "numpy", "detach", "cpu", "size"})
@@ -108,7 +108,7 @@ class _Flow:
                 self._mark(statement.target)
         elif isinstance(statement, ast.Expr):
             call = statement.value
-            filling = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _FILLING
+            filling = is_method_call(call) and call.func.attr in _FILLING
             if filling and any(map(self._reads, call.args)):  # type: ignore[attr-defined]
                 self._mark(call.func.value)  # type: ignore[attr-defined]
         elif isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign) and statement.value is not None:
@@ -157,7 +157,7 @@ class _Flow:
         if self._is_source(node):
             return not self.parts or any(self.parts)
         if isinstance(node, ast.Call):
-            if isinstance(node.func, ast.Attribute) and node.func.attr in _NUMBERS:
+            if is_method_call(node) and node.func.attr in _NUMBERS:
                 return node.func.attr == "cpu" and self._reads(node.func.value)
             if isinstance(node.func, ast.Name) and node.func.id in _PLAIN:
                 return False
@@ -242,7 +242,7 @@ def _data(scope: ast.AST) -> set[str]:
     """What was made to require a gradient for the sake of the derivative alone: nothing behind it is trained."""
     out: set[str] = set()
     for node in walked(scope):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "requires_grad_":
+        if is_method_call(node, "requires_grad_"):
             out |= _names(node.func.value)
         if isinstance(node, ast.Assign):
             made = list(each(node.value, ast.Attribute, ast.keyword))
@@ -280,7 +280,7 @@ def _run_over(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast
         if value.func.id == "enumerate" and value.args:
             yield from _run_over(several[-1], value.args[0])
             return
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "items" and several:
+    if is_method_call(value, "items") and several:
         target = several[-1]
     yield target, value
 
@@ -288,9 +288,7 @@ def _run_over(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast
 def _is_step(node: ast.AST, inputs: set[str], gradients: set[str], call: ast.Call) -> bool:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
         sides = [(node.left, node.right), (node.right, node.left)]
-    elif (
-        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _ADDING and node.args
-    ):
+    elif is_method_call(node) and node.func.attr in _ADDING and node.args:
         sides = [(node.func.value, node.args[-1]), (node.args[0], node.args[-1])]
     else:
         return False

@@ -15,7 +15,7 @@ from graphdoc.model import Role, Span
 from graphdoc.program.bindings import class_around, every_node, expression_at, frame_of, source_at, statement_at, tree
 from graphdoc.program.in_place_writes import in_loop
 from graphdoc.program.spans import Moment, frames, innermost_user, span, where
-from graphdoc.source.module import each, walked
+from graphdoc.source.module import each, is_method_call, walked
 from graphdoc.source.paths import covers, last_word, plain_names
 
 MOST_FILES = 40
@@ -175,7 +175,7 @@ def given(sources: SourceTexts, file: str, name: str) -> Iterator[Switch]:
         for k in node.keywords:
             if k.arg == name and not (isinstance(k.value, ast.Constant) and not k.value.value):
                 yield Switch(name, frame_of(sources, file, k), call)
-        if isinstance(node.func, ast.Attribute) and node.func.attr in (f"{name}_enable", f"enable_{name}"):
+        if is_method_call(node) and node.func.attr in (f"{name}_enable", f"enable_{name}"):
             yield Switch(name, call, call)
 
 

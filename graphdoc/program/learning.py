@@ -16,7 +16,7 @@ from graphdoc.program.gathered_parameters import made_input
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import made
 from graphdoc.program.spans import innermost_user
-from graphdoc.source.module import each, walked
+from graphdoc.source.module import each, is_method_call, walked
 from graphdoc.source.paths import (
     bare_call,
     blocks_of,
@@ -203,7 +203,7 @@ def switches(node: ast.AST) -> bool | None:
             return bool(node.value.value)
         return None
     call = node.value if isinstance(node, ast.Expr) else node
-    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "requires_grad_":
+    if is_method_call(call, "requires_grad_"):
         given = bindings.argument(call, 0, "requires_grad")
         return True if given is None else bool(given.value) if isinstance(given, ast.Constant) else None
     return None
@@ -289,7 +289,7 @@ def _frozen(node: ast.stmt) -> str:
     if isinstance(node, ast.Assign) and switches(node) is False:
         return bindings.text_of(getattr(node.targets[0], "value", None))
     call = bare_call(node)
-    if call is None or not isinstance(call.func, ast.Attribute):
+    if not is_method_call(call):
         return ""
     ends = switches(node) is False or (call.func.attr == "detach_" and not call.args)
     return bindings.text_of(call.func.value) if ends else ""
@@ -487,7 +487,7 @@ def _passed(block: list[ast.stmt], line: int) -> Iterator[ast.stmt]:
 def _is_train(statement: ast.stmt) -> bool:
     """``model.train()`` or ``model.train(True)``."""
     call = bare_call(statement)
-    if call is None or not isinstance(call.func, ast.Attribute) or call.func.attr != "train":
+    if not is_method_call(call, "train"):
         return False
     mode = bindings.argument(call, 0, "mode")
     return mode is None or (isinstance(mode, ast.Constant) and mode.value is True)
@@ -555,5 +555,5 @@ def _is_of_parameters(scope: ast.AST, node: ast.stmt, parameters: list[str]) -> 
 
 
 def _lists_parameters(node: ast.expr) -> bool:
-    called = [n.func.attr for n in each(node, ast.Call) if isinstance(n.func, ast.Attribute)]
+    called = [n.func.attr for n in each(node, ast.Call) if is_method_call(n)]
     return "parameters" in called or "named_parameters" in called

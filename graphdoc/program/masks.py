@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.bindings import expression_at, source_at
-from graphdoc.source.module import Source
+from graphdoc.source.module import Source, is_method_call
 from graphdoc.source.paths import last_word
 from graphdoc.source.scopes import is_torchs
 
@@ -49,7 +49,7 @@ def mask_at(sources: SourceTexts, frame: Frame | None) -> Mask | None:
 
 def _holds_filled(source: Source, node: ast.Call, argument: ast.expr) -> bool:
     """Whether it is what ``torch.masked_fill(x, mask, v)`` fills: its first argument."""
-    of_torch = isinstance(node.func, ast.Attribute) and is_torchs(source, node.func.value)
+    of_torch = is_method_call(node) and is_torchs(source, node.func.value)
     return of_torch and last_word(node.func) in _FILLS and argument is node.args[0]
 
 

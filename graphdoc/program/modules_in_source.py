@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
-from graphdoc.source.module import each, walked
+from graphdoc.source.module import each, is_method_call, walked
 from graphdoc.source.paths import is_name, last_word, only, pairs
 
 # Where a layer of a model is made, by its name in the module tree: `heads.ner` where `self.heads` is set.
@@ -143,7 +143,7 @@ def written_into(owner: ast.ClassDef, attribute: str, value: ast.expr, depth: in
 
 def _added(node: ast.AST, attribute: str, depth: int) -> _Levels | None:
     """What this statement or call puts into the container, or into one of those in it."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+    if is_method_call(node):
         level = _level(node.func.value, attribute)
         at = {**_ADDING, **_ADDING_MANY}.get(node.func.attr)
         if level is None or at is None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.source.module import values_of
+from graphdoc.source.module import is_method_call, values_of
 from graphdoc.source.paths import only
 
 SHORT = frozenset({"bfloat16", "float16", "half"})
@@ -34,12 +34,12 @@ def _turning(sources: SourceTexts, file: str, value: ast.Call) -> list[ast.Call]
     call: ast.expr = value
     while isinstance(call, ast.Call):
         given = [*call.args, *(k.value for k in call.keywords)]
-        name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        name = call.func.attr if is_method_call(call) else ""
         asked = name in SHORT and name in _TURNS
         named = [k.value for k in call.keywords if k.arg is not None and k.arg.endswith("dtype")]
         if asked or any(_says(sources, file, a) for a in (given if name in _TURNS else named)):
             out = [call]
-        call = call.func.value if isinstance(call.func, ast.Attribute) else call.func
+        call = call.func.value if is_method_call(call) else call.func
     return out
 
 
@@ -65,4 +65,4 @@ def _bound(statement: ast.Assign | ast.Expr) -> set[str]:
 
 def _receiver(call: ast.Call) -> set[str]:
     """The last part of the name that a method is called on."""
-    return {bindings.dotted(call.func.value).rpartition(".")[2]} if isinstance(call.func, ast.Attribute) else set()
+    return {bindings.dotted(call.func.value).rpartition(".")[2]} if is_method_call(call) else set()

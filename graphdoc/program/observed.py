@@ -40,7 +40,7 @@ from graphdoc.program.overwrites import Overwrite, overwrite_of
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.rounds import of_this_round
 from graphdoc.program.spans import Reached, driver_of, in_function, innermost_user, node_loop_of, reached
-from graphdoc.source.module import Loop, each, walked
+from graphdoc.source.module import Loop, each, is_method_call, walked
 from graphdoc.source.paths import covers, last_word, pairs, same, without_subscripts
 
 # What a round makes of its values behind the backward call, and keeps for the next one under another name.
@@ -570,5 +570,5 @@ def _ends_step(node: ast.AST) -> bool:
     """Whether an expression calls a step, or sets gradients to zero, whatever it is called on."""
     if not isinstance(node, ast.Call):
         return False
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    name = node.func.attr if is_method_call(node) else getattr(node.func, "id", "")
     return name == "step" or "zero_grad" in name

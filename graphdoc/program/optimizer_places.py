@@ -12,7 +12,7 @@ from graphdoc.evidence import Event, Frame, Optimizer, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.bindings import frame_of, function_around, scope_at, source_at, tree
 from graphdoc.program.library_calls import library_calls
-from graphdoc.source.module import Source, each, walked
+from graphdoc.source.module import Source, each, is_method_call, walked
 from graphdoc.source.paths import blocks_of, covers, only, plain_names, targets_of, without_subscripts
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import is_readable, own_nodes
@@ -221,7 +221,7 @@ def spelled(sources: SourceTexts, name: str, at: Frame, calls: Iterable[Frame]) 
 
 def _owner_text(source: Source, call: ast.Call | None, here: ast.stmt, last: str) -> str:
     """What the call is made on or given (``scaler.step(optimizer)``), if that means the same at ``here``."""
-    if call is None or not isinstance(call.func, ast.Attribute):
+    if not is_method_call(call):
         return ""
     named = [n for n in (call.func.value, *call.args) if bindings.text_of(n).rpartition(".")[2] == last]
     found = named[0] if named else call.func.value if not call.args else None
@@ -338,7 +338,7 @@ def _stepped_paths(root: ast.Module) -> Iterator[tuple[str, list[str], ast.Call]
     for method, n in _within_methods(root):
         if not isinstance(n, ast.Call) or id(n) in unpacked:
             continue
-        if isinstance(n.func, ast.Attribute) and n.func.attr == "step":
+        if is_method_call(n, "step"):
             yield method, _names(n.func.value), n
             yield from ((method, _names(a), n) for a in n.args)
 

@@ -27,7 +27,7 @@ from graphdoc.program.installed import builders
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import Reached, innermost_user
 from graphdoc.source.expressions import is_full
-from graphdoc.source.module import Loop, each, walked
+from graphdoc.source.module import Loop, each, is_method_call, receiver_of, walked
 from graphdoc.source.paths import bare_call, covers, is_name, key, last_word, targets_of, without_subscripts, words
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import is_container, is_read_later, iterated
@@ -48,7 +48,7 @@ def entry_written(sources: SourceTexts, frame: Frame) -> str:
         return ""
     value = bare_call(owner)
     written: list[ast.expr] = list(targets_of(owner))
-    if value is not None and isinstance(value.func, ast.Attribute):
+    if is_method_call(value):
         written = [value.func.value]
     for node in written:
         while isinstance(node, ast.Subscript):
@@ -186,7 +186,7 @@ def _flagged(value: ast.expr) -> ast.Call | None:
     while isinstance(value, ast.Call):
         if any(k.arg == "requires_grad" and getattr(k.value, "value", None) is True for k in value.keywords):
             return value if last_word(value.func) != "Parameter" else None
-        inner = value.func.value if isinstance(value.func, ast.Attribute) else None
+        inner = receiver_of(value)
         if last_word(value.func) == "requires_grad_" and not value.args and not value.keywords:
             return value
         if last_word(value.func) not in _WRAPPERS:
@@ -275,7 +275,7 @@ def _whole(sources: SourceTexts, value: Frame | None) -> Frame | None:
         if called.rpartition(".")[2] in _SEVERAL:
             of = node.args[0] if called.startswith("torch.") and node.args else getattr(node.func, "value", None)
             return bindings.frame_of(sources, value.file, of, value.function) if of is not None else None
-        if not isinstance(node.func, ast.Attribute) or node.func.attr not in _OF_ONE:
+        if not is_method_call(node) or node.func.attr not in _OF_ONE:
             return None  # a tuple of the function's own
     return value
 
@@ -422,7 +422,7 @@ def _value(sources: SourceTexts, frame: Frame) -> ast.expr | None:
 def _read(value: ast.AST) -> list[str]:
     """The paths that a value is computed from; not those of which only numbers are taken."""
     if isinstance(value, ast.Call):
-        of = value.func.value if isinstance(value.func, ast.Attribute) else None
+        of = receiver_of(value)
         if last_word(value.func) in _NUMBERS:
             return []
         given = [*value.args, *(k.value for k in value.keywords)]
@@ -451,7 +451,7 @@ def _is_sum(sources: SourceTexts, frame: Frame, name: str) -> bool:
 
 def _begins(value: ast.expr) -> bool:
     while isinstance(value, ast.Call) and last_word(value.func) in _PASSED_ON:
-        if isinstance(value.func, ast.Attribute) and not bindings.dotted(value.func).startswith(("torch.", "nn.")):
+        if is_method_call(value) and not bindings.dotted(value.func).startswith(("torch.", "nn.")):
             value = value.func.value
         elif value.args:
             value = value.args[0]
@@ -510,7 +510,7 @@ def _written(statement: ast.stmt) -> tuple[ast.expr | None, set[str]]:
         value: ast.expr | None = statement.value
     elif isinstance(statement, ast.AugAssign):
         target, value = statement.target, statement.value
-    elif isinstance(call := getattr(statement, "value", None), ast.Call) and isinstance(call.func, ast.Attribute):
+    elif is_method_call(call := getattr(statement, "value", None)):
         method = call.func.attr
         in_place = method.endswith("_") and not method.endswith("__")
         target, value = call.func.value, ast.Tuple(list(call.args), ast.Load())

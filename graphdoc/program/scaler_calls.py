@@ -10,7 +10,7 @@ from graphdoc.evidence import Event, Frame, Optimizer, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.bindings import scope_at
 from graphdoc.program.spans import frames, in_function, innermost_user
-from graphdoc.source.module import Loop, each
+from graphdoc.source.module import Loop, each, is_method_call
 from graphdoc.source.paths import blocks_of, covers, last_word, only
 from graphdoc.source.scopes import own_nodes
 
@@ -161,10 +161,7 @@ def _update_statement(sources: SourceTexts, found: Refused) -> ast.Expr | None:
     every = [
         n
         for n in (own_nodes(scope) if scope is not None else ())
-        if isinstance(n, ast.Expr)
-        and isinstance(n.value, ast.Call)
-        and isinstance(n.value.func, ast.Attribute)
-        and n.value.func.attr == "update"
+        if isinstance(n, ast.Expr) and is_method_call(n.value, "update")
     ]
     if found.update is not None:
         same = found.update.file == found.now.file

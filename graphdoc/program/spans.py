@@ -12,7 +12,7 @@ from graphdoc.evidence import Cut, Event, Evidence, Frame, Node, Package, Source
 from graphdoc.evidence.lookup import package_of
 from graphdoc.model import Role, Span
 from graphdoc.program.bindings import call_at, expression_at, statement_at, text_of
-from graphdoc.source.module import Loop, Source, each, walked
+from graphdoc.source.module import Loop, Source, each, is_method_call, walked
 from graphdoc.source.paths import is_name
 from graphdoc.source.places import Place
 
@@ -313,7 +313,7 @@ def differentiated_in(sources: SourceTexts, stack: Sequence[Frame]) -> str:
     or ``accelerator.backward(loss)``; empty where the program makes another call."""
     frame = innermost_user(stack)
     call = call_at(sources, frame)
-    if frame is None or call is None or not isinstance(call.func, ast.Attribute) or call.func.attr != "backward":
+    if frame is None or not is_method_call(call, "backward"):
         return ""
     below = stack[list(stack).index(frame) + 1 :]
     if not below or below[0].function == "Tensor.backward":

@@ -10,7 +10,7 @@ from graphdoc.program import bindings
 from graphdoc.program.exception import warned
 from graphdoc.program.library_calls import reentrant_calls
 from graphdoc.program.spans import innermost_user
-from graphdoc.source.module import each, walked
+from graphdoc.source.module import each, is_method_call, walked
 from graphdoc.source.paths import is_name, last_word, without_subscripts
 
 _ENDS = ("detach", "detach_", "no_grad", "item", "tolist", "numpy")
@@ -71,7 +71,7 @@ def writes_through_data(sources: SourceTexts, signs: list[Sign]) -> bool:
 def _writes_data(node: ast.AST) -> bool:
     """``p.data.copy_(x)``, ``p.data[0] = x``, ``p.data += x``; ``p.data = x`` leaves the old memory alone."""
     written: ast.expr | None = None
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_"):
+    if is_method_call(node) and node.func.attr.endswith("_"):
         written = node.func.value
     elif isinstance(node, ast.AugAssign):
         written = node.target
@@ -93,11 +93,7 @@ def _line(node: ast.AST) -> int:
 def _is_behind_a_step(scope: ast.AST, node: ast.AST) -> bool:
     """Whether the nearest call of ``step`` or ``backward`` above, in the same function, is a step, or one by hand."""
     calls = [(_line(n), "step") for n in walked(scope) if _writes_data(n) and _uses_gradient(n)]
-    calls += [
-        (_line(n), n.func.attr)
-        for n in each(scope, ast.Call)
-        if isinstance(n.func, ast.Attribute) and n.func.attr in ("step", "backward")
-    ]
+    calls += [(_line(n), n.func.attr) for n in each(scope, ast.Call) if is_method_call(n, "step", "backward")]
     above = sorted(c for c in calls if c[0] < _line(node))
     return bool(above) and above[-1][1] == "step"
 
@@ -159,7 +155,7 @@ def _loses(node: ast.AST) -> bool:
     if name.endswith("autograd.grad"):
         return not any(k.arg == "create_graph" for k in node.keywords)
     last = name.rpartition(".")[2]
-    if isinstance(node.func, ast.Attribute) and node.func.attr in _NUMBERS and not node.args:
+    if is_method_call(node) and node.func.attr in _NUMBERS and not node.args:
         return True
     return last in _MAKERS and bool(node.args) and isinstance(node.args[0], ast.Name | ast.ListComp | ast.List)
 
@@ -192,7 +188,7 @@ def _makes_leaf(node: ast.AST) -> bool:
 
 def _draws(node: ast.AST) -> bool:
     """``distribution.sample()``, which gives numbers without a graph; a memory is told how many to draw."""
-    called = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "sample"
+    called = is_method_call(node, "sample")
     return called and not node.args and not node.keywords  # type: ignore[attr-defined]
 
 

@@ -14,7 +14,7 @@ from graphdoc.program.bindings import frame_of, function_around, source_at, stat
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import with_graph
 from graphdoc.program.spans import reached
-from graphdoc.source.module import Source, each, walked
+from graphdoc.source.module import Source, each, is_method_call, walked
 from graphdoc.source.paths import bare_call, covers, key, last_word, targets_of
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import own_nodes
@@ -219,7 +219,7 @@ def _filled(sources: SourceTexts, frame: Frame, graphs: set[str]) -> dict[str, l
 def _filling(scope: ast.AST | None) -> Iterator[tuple[ast.expr, ast.Call]]:
     """The calls that put something into a list, each with the list."""
     for n in each(scope, ast.Call):
-        if isinstance(n.func, ast.Attribute) and n.func.attr in ("append", "insert"):
+        if is_method_call(n, "append", "insert"):
             yield n.func.value, n
 
 
@@ -356,7 +356,7 @@ def plain_number(sources: SourceTexts, frame: Frame | None, name: str, kind: str
 def _converts(node: ast.AST) -> bool:
     """Whether an expression takes numbers out of tensors by its own calls."""
     for call in each(node, ast.Call):
-        method = isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS
+        method = is_method_call(call) and call.func.attr in _METHODS
         if method or (isinstance(call.func, ast.Name) and call.func.id in _FUNCTIONS):
             return True
     return False

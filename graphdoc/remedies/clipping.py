@@ -15,7 +15,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.singular_points import frame_of
 from graphdoc.program.spans import code_at, innermost_user, level_of, place, user_line
 from graphdoc.source.effects import calls_method
-from graphdoc.source.module import each
+from graphdoc.source.module import each, is_method_call
 from graphdoc.source.paths import last_word, parse_expression, plain_names
 from graphdoc.source.places import Place
 
@@ -142,7 +142,7 @@ def _utils(sources: SourceTexts, step: Frame) -> str:
 def _optimizer_name(sources: SourceTexts, step: Frame) -> str:
     """``optimizer`` of ``optimizer.step()``."""
     node = parse_expression(code_at(sources, step))
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "step":
+    if not is_method_call(node, "step"):
         return ""
     if node.args and isinstance(node.args[0], ast.Name | ast.Attribute):
         return ast.unparse(node.args[0])  # scaler.step(optimizer)
@@ -160,7 +160,7 @@ def _scaler(sources: SourceTexts, extras: dict[str, Any]) -> tuple[str, str] | N
     if any(c.get("kind") == "unscale_" and _users_frame(c) != frame for c in calls):
         return None
     node = parse_expression(code_at(sources, frame)) if frame is not None else None
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
+    if is_method_call(node) and node.args:
         return ast.unparse(node.func.value), ast.unparse(node.args[0])
     return None
 

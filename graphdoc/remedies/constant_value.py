@@ -43,7 +43,7 @@ from graphdoc.program.overwrites import (
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import code_at, once_a_batch, place, where, within_a_loop
 from graphdoc.remedies.recording import open_at_loop
-from graphdoc.source.module import Source, each
+from graphdoc.source.module import Source, each, is_method_call
 from graphdoc.source.paths import bare_call, covers, is_name, key, pairs
 from graphdoc.source.places import Place
 from graphdoc.story.older_graph import distinct_carries, earlier_uses, paths_of
@@ -404,7 +404,7 @@ def _in_line(stack: Sequence[Frame], at: Frame) -> Frame | None:
 
 def _detached(node: ast.AST) -> str:
     """``x`` of ``x.detach()``; empty for anything else."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach":
+    if is_method_call(node, "detach"):
         return key(node.func.value)
     return ""
 
@@ -513,7 +513,7 @@ def _elsewhere(sources: SourceTexts, nodes: list[Node], holder: Holder, producer
     kept = kept_at(sources, nodes, None, [holder], producer)
     statement = Source(kept[0].file, sources.get(kept[0].file, "")).node_statement(Place.of(kept[0])) if kept else None
     call = bare_call(statement)
-    puts = call is not None and isinstance(call.func, ast.Attribute) and call.func.attr in FILLING
+    puts = is_method_call(call) and call.func.attr in FILLING
     return [(kept[0], statement)] if len(kept) == 1 and statement is not None and puts else []
 
 

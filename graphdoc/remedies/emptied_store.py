@@ -25,7 +25,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import place, user_line, where
 from graphdoc.source.effects import DRAWS, TAKES
-from graphdoc.source.module import walked
+from graphdoc.source.module import is_method_call, walked
 from graphdoc.source.paths import bare_call, blocks_of, is_name, last_word, pairs, plain_names, targets_of
 from graphdoc.source.scopes import parameters
 from graphdoc.story.older_graph import distinct_carries
@@ -334,7 +334,7 @@ def filled_beside(scope: ast.AST, statement: ast.stmt) -> list[_Kept]:
 def appended_by(statement: ast.stmt) -> tuple[str, ast.expr] | None:
     """The list, by its dotted name, and what is appended to it."""
     call = bare_call(statement)
-    if call is None or not isinstance(call.func, ast.Attribute) or call.func.attr != "append":
+    if not is_method_call(call, "append"):
         return None
     path = dotted(call.func.value)
     return (path, call.args[0]) if path and len(call.args) == 1 and not call.keywords else None

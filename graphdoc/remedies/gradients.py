@@ -22,7 +22,7 @@ from graphdoc.program.spans import in_function, innermost, place, tensor_named, 
 from graphdoc.remedies.fix_places import remedy_at, to_finish
 from graphdoc.remedies.open_derivatives import open_gradients
 from graphdoc.source.expressions import Use, is_one_of_many, use_of
-from graphdoc.source.module import Source, each
+from graphdoc.source.module import Source, each, is_method_call, receiver_of
 from graphdoc.source.paths import is_name, last_word
 from graphdoc.source.places import Place
 
@@ -103,7 +103,7 @@ def _weighs(node: ast.expr) -> bool:
             node = node.operand
         elif isinstance(node, ast.Call) and last_word(node.func) in ("stack", "cat", "mul", "div"):
             return True
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        elif is_method_call(node):
             node = node.func.value
         else:
             return False
@@ -167,7 +167,7 @@ def _makers(sources: SourceTexts, frame: Frame, value: ast.expr, depth: int) -> 
         return unknown
     if last_word(value.func) in MAKERS | SIZED:
         return [(bindings.frame_of(sources, frame.file, value, frame.function), value)]
-    inner = value.func.value if isinstance(value.func, ast.Attribute) else None
+    inner = receiver_of(value)
     moved = last_word(value.func) in ("to", "cuda", "cpu", "float", "double", "type")
     return _makers(sources, frame, inner, depth + 1) if moved and inner is not None else unknown
 
@@ -400,7 +400,7 @@ def draw_remedies(program: Program, cut: Cut) -> tuple[Remedy, ...]:
     """The patches for a cut that is a ``Distribution.sample()``, best first; none for another operation."""
     frame = innermost(cut.stack)
     drawn = bindings.call_at(program.sources, frame)
-    if frame is None or drawn is None or not isinstance(drawn.func, ast.Attribute) or drawn.func.attr != "sample":
+    if frame is None or not is_method_call(drawn, "sample"):
         return ()
     inside = [f for f in cut.stack if not f.user and "/torch/distributions/" in f.file.replace("\\", "/")]
     if not inside:
@@ -464,7 +464,7 @@ def _summed(sources: SourceTexts, extras: dict[str, Any], drawn: Frame, loss: Fr
     if not sample:
         return False
     call = bindings.call_at(sources, loss)
-    root = bindings.text_of(call.func.value) if call is not None and isinstance(call.func, ast.Attribute) else ""
+    root = bindings.text_of(call.func.value) if is_method_call(call) else ""
     told = bindings.assignments(sources, loss, root)
     shapes = [_shape(extras, n.id) for n in each(told[0][1], ast.Name)] if told else []
     return sample not in shapes and sample[:-1] in shapes

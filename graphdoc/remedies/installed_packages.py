@@ -17,7 +17,7 @@ from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import node_loop_of, place, user_line, where
 from graphdoc.program.writers import By
-from graphdoc.source.module import each
+from graphdoc.source.module import each, is_method_call
 from graphdoc.source.paths import last_word
 
 # A cache of an installed package that keeps a graph: to be switched off where it was switched on, or cleared.
@@ -228,7 +228,7 @@ def copy_for_package(sources: SourceTexts, packages: list[Package], found: Overw
 def _leads_to(node: ast.expr, name: str) -> bool:
     """Whether an expression is the named tensor, or methods, attributes, parts of it: ``noise.detach()[0]``."""
     while ast.unparse(node) != name:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if is_method_call(node):
             node = node.func
         if not isinstance(node, ast.Attribute | ast.Subscript):
             return False

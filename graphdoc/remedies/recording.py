@@ -29,7 +29,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import frames, innermost, innermost_user, place, span, where
 from graphdoc.remedies.fix_places import remedy_at
-from graphdoc.source.module import each
+from graphdoc.source.module import each, is_method_call
 from graphdoc.source.paths import (
     bare_call,
     blocks_of,
@@ -446,7 +446,7 @@ def _values_of(root: ast.AST | None, block: ast.With | ast.AsyncWith, failing: l
 def _filled(statement: ast.AST) -> list[str]:
     """What a statement binds or writes into, and the list that it appends to."""
     call = bare_call(statement)
-    if call is not None and isinstance(call.func, ast.Attribute) and call.func.attr in _FILLING:
+    if is_method_call(call) and call.func.attr in _FILLING:
         return [key(call.func.value)]
     return names_written(statement)
 

@@ -39,7 +39,7 @@ from graphdoc.remedies.fix_places import applies, unique
 from graphdoc.remedies.installed_packages import without_cache
 from graphdoc.remedies.recomputation import compute_again, with_what_it_is_made_of
 from graphdoc.remedies.sum_of_rounds import lost
-from graphdoc.source.module import each
+from graphdoc.source.module import each, is_method_call
 from graphdoc.source.paths import covers, last_word
 from graphdoc.story.older_graph import cached_with, called, distinct_carries
 from graphdoc.story.wording import folded
@@ -95,7 +95,7 @@ def _puts(sources: SourceTexts, name: str, structure: Any) -> Iterator[tuple[Fra
 def _put(statement: ast.stmt, name: str, structure: Any) -> tuple[ast.expr, Any] | None:
     if isinstance(statement, ast.Expr):
         call = statement.value
-        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or not call.args:
+        if not is_method_call(call) or not call.args:
             return None
         puts = call.func.attr in _PUTTING and last_word(call.func.value) == name
         return (call.args[-1], structure) if puts else None

@@ -7,7 +7,7 @@ import builtins
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 
-from graphdoc.source.module import each, walked
+from graphdoc.source.module import each, is_method_call, walked
 from graphdoc.source.paths import bare_call, key, last_word, pairs, targets_of, words
 
 _MODULES = frozenset({"torch", "F", "nn", "functional", "math", "np", "numpy", "T"})
@@ -51,7 +51,7 @@ def functions_named(trees: Iterable[ast.AST], names: Set[str]) -> list[ast.Funct
 def method_of(node: ast.AST) -> tuple[str, ast.expr | None]:
     """The method that a bare call statement calls, and on what; an empty name for any other statement."""
     value = bare_call(node)
-    if value is not None and isinstance(value.func, ast.Attribute):
+    if is_method_call(value):
         return value.func.attr, value.func.value
     return "", None
 
@@ -236,7 +236,7 @@ class Touching:
     def update(self, top: ast.AST) -> ast.Call | None:
         """The first ``step`` that may be no optimizer's, or ``zero_grad`` that may clear them; None where there is
         none. A scheduler's step is another one before that of its optimizer."""
-        methods = ((c, c.func) for c in each(top, ast.Call) if isinstance(c.func, ast.Attribute))
+        methods = ((c, c.func) for c in each(top, ast.Call) if is_method_call(c))
         updates = ((c, f) for c, f in methods if f.attr in _UPDATES)
         return next((c for c, f in updates if not self._leaves_alone(f.attr, f.value)), None)
 

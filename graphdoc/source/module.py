@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from itertools import takewhile
-from typing import TypeVar, overload
+from typing import TypeGuard, TypeVar, overload
 
 from graphdoc.source.paths import is_path, key, last_word, parse_expression, same, targets_of
 from graphdoc.source.places import Argument, Call, Expression, Place, Statement
@@ -183,6 +183,23 @@ def each(
 def each(root: ast.AST | None, /, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
     """The nodes of these kinds in a piece of code, itself included, outermost first; none of no code."""
     return (node for node in walked(root) if isinstance(node, kinds)) if root is not None else iter(())
+
+
+class MethodCall(ast.Call):
+    """The call of a method, for the type checker."""
+
+    func: ast.Attribute
+
+
+def is_method_call(node: ast.AST | None, *names: str) -> TypeGuard[MethodCall]:
+    """Whether a node calls a method, of one of these names where there are any: ``loss.backward()``."""
+    called = node.func if isinstance(node, ast.Call) else None
+    return isinstance(called, ast.Attribute) and (not names or called.attr in names)
+
+
+def receiver_of(call: ast.Call) -> ast.expr | None:
+    """What a method is called on: ``loss`` of ``loss.backward()``; None for another call."""
+    return call.func.value if isinstance(call.func, ast.Attribute) else None
 
 
 def values_of(root: ast.AST | None, name: str) -> list[ast.expr]:
@@ -397,7 +414,7 @@ class Source:
                 found.append(n)
                 return
             if isinstance(n, ast.Call):  # what is called is no operand; what a method is called on is one
-                if isinstance(n.func, ast.Attribute):
+                if is_method_call(n):
                     visit(n.func.value)
                 elif not isinstance(n.func, ast.Name):
                     visit(n.func)

@@ -18,7 +18,7 @@ from graphdoc.program.modules_in_source import written_into
 from graphdoc.program.optimizer_places import made
 from graphdoc.program.proof import Proof, name_of
 from graphdoc.program.spans import code_at, innermost_user, place, short_code, span, span_of, where
-from graphdoc.source.module import each, values_of
+from graphdoc.source.module import each, is_method_call, values_of
 from graphdoc.source.paths import covers, only, parse_expression
 from graphdoc.story.wording import folded, listing, opening, optimizer_of
 
@@ -477,7 +477,7 @@ def made_anew(sources: SourceTexts, sign: Sign) -> Finding | None:
 
 def _is_made(value: ast.expr) -> bool:
     """Whether this makes an object of a class, or moves one that is made here: ``nn.Linear(8, 1).to(x.device)``."""
-    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in ("to", "cuda"):
+    while is_method_call(value, "to", "cuda"):
         value = value.func.value
     return isinstance(value, ast.Call) and bindings.dotted(value.func).rpartition(".")[2][:1].isupper()
 

@@ -14,6 +14,7 @@ from graphdoc.line_changes import LineMatcher
 from graphdoc.processes import same_failure
 from graphdoc.program.bad_values import trouble_of
 from graphdoc.program.spans import innermost_user
+from graphdoc.source.module import is_method_call
 from graphdoc.source.paths import covers, plain_names, targets_of
 from graphdoc.story.wording import folded
 from graphdoc.verify.traces import Line
@@ -245,7 +246,7 @@ class _Names:
     def _passed(self, call: ast.Call) -> tuple[set[str], set[str]]:
         """From the names of a call's arguments to the parameters of what it may call, and to what it is called on."""
         given = {n for a in (*call.args, *(k.value for k in call.keywords)) for n in self.of(a)}
-        on = self.of(call.func.value) if isinstance(call.func, ast.Attribute) else set()
+        on = self.of(call.func.value) if is_method_call(call) else set()
         own = self.parameters.get(self._called(call), set())
         return given, {*own, *self.parameters.get("__init__", ()), *on}
 

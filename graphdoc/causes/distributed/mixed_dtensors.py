@@ -14,6 +14,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import short_code, span
 from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.source.module import is_method_call
 from graphdoc.source.paths import only
 
 PAGE = Page(
@@ -95,7 +96,7 @@ def _clipped(program: Program, frame: Frame) -> Finding:
 
 def _stepped(program: Program, frame: Frame) -> Finding:
     call = call_at(program.sources, frame)
-    name = text_of(call.func.value) if call is not None and isinstance(call.func, ast.Attribute) else ""
+    name = text_of(call.func.value) if is_method_call(call) else ""
     bound = assignments(program.sources, frame, name) if name.isidentifier() else []
     made = only([frame_of(program.sources, frame.file, v, frame.function) for _, v in bound if isinstance(v, ast.Call)])
     spans = [span("cause", made, f"`{name}` gets parameters of both kinds", program.sources)] if made else []
@@ -118,7 +119,7 @@ def _past_forward(program: Program) -> Finding | None:
     stack = program.raised.stack if program.raised is not None else []
     for at, frame in enumerate(stack):
         call = call_at(sources, frame) if frame.user and frame.column > 0 else None
-        if call is None or not isinstance(call.func, ast.Attribute):
+        if not is_method_call(call):
             continue
         module, method = text_of(call.func.value), call.func.attr
         wraps = [f for f in library_calls(sources, "fully_shard") if f.file == frame.file]

@@ -17,6 +17,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import innermost_user, place, short_code, span, span_of, user_line, where
 from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.source.module import is_method_call
 from graphdoc.story.gradients import inner_only
 from graphdoc.story.missing_graph import is_gradient, without_graph
 from graphdoc.story.wording import folded
@@ -172,7 +173,7 @@ _NOTICED = {True: "it is differentiated again here", False: "the loss made from 
 def _note(call: ast.Call | None, again: bool) -> str:
     to = "it can be differentiated again" if again else "the loss built from it reaches the parameters"
     note = f"The gradient gets a graph, so {to}."
-    if call is not None and isinstance(call.func, ast.Attribute) and call.func.attr == "backward":
+    if is_method_call(call, "backward"):
         note += (
             " Each `.grad` then holds its graph until it is set to None, as `optimizer.zero_grad()` does; PyTorch "
             "warns of that cycle once."

@@ -16,6 +16,7 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.spans import span
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.gradients import as_number, maker, reduced
+from graphdoc.source.module import is_method_call
 from graphdoc.source.paths import only, weights_of
 
 LONGEST_NAME = 40
@@ -189,7 +190,7 @@ def _ones(value: ast.expr) -> bool:
         return any(isinstance(v, ast.List | ast.Tuple) and _ones(v) for v in (value.left, value.right))
     if not isinstance(value, ast.Call):
         return False
-    if isinstance(value.func, ast.Attribute) and value.func.attr in ("to", "cuda", "cpu"):
+    if is_method_call(value, "to", "cuda", "cpu"):
         return _ones(value.func.value)
     return bindings.text_of(value.func) in ("torch.ones", "torch.ones_like")
 

@@ -17,7 +17,7 @@ from graphdoc.program.spans import innermost, place, span, span_of, where
 from graphdoc.program.values_taken_out import plain_number
 from graphdoc.remedies.recording import NOTE, is_no_tensor, of_other_branch
 from graphdoc.source.expressions import is_number
-from graphdoc.source.module import each
+from graphdoc.source.module import each, is_method_call
 from graphdoc.source.paths import plain_names
 from graphdoc.story.missing_graph import facts_of, find_cut, loss_made, recording_was_on, story, weigh, without_graph
 
@@ -137,7 +137,7 @@ def _starts_as_float(program: Program) -> bool:
 def _differentiated(program: Program) -> str:
     """What the failing line calls ``backward`` on, as it is written there."""
     call = bindings.call_at(program.sources, program.raised_at)
-    return bindings.text_of(call.func.value) if call and isinstance(call.func, ast.Attribute) else ""
+    return bindings.text_of(call.func.value) if is_method_call(call) else ""
 
 
 _TEXT = (

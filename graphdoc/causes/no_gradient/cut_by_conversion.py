@@ -16,6 +16,7 @@ from graphdoc.program.spans import code_at, innermost, place, span
 from graphdoc.program.values_taken_out import plain_number
 from graphdoc.remedies.alongside import for_each_term
 from graphdoc.remedies.fix_places import applies
+from graphdoc.source.module import is_method_call
 from graphdoc.story.missing_graph import (
     facts_of,
     find_cut,
@@ -196,7 +197,7 @@ def _float_loss(program: Program) -> Finding | None:
     """
     frame = program.raised_at
     receiver = bindings.call_at(program.sources, frame)
-    name = bindings.text_of(receiver.func.value) if receiver and isinstance(receiver.func, ast.Attribute) else ""
+    name = bindings.text_of(receiver.func.value) if is_method_call(receiver) else ""
     number = plain_number(program.sources, frame, name, "float")
     if number.starts:
         return None

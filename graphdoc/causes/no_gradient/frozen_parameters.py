@@ -16,7 +16,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import span, span_of
 from graphdoc.remedies.learning import unfreeze, used_up
-from graphdoc.source.module import each
+from graphdoc.source.module import each, receiver_of
 from graphdoc.source.paths import covers
 from graphdoc.story.missing_graph import (
     FORWARD,
@@ -281,7 +281,7 @@ def _statements(sources: SourceTexts, names: list[str], seen: Sequence[Frame] = 
 def _freezes(node: ast.AST) -> ast.expr | None:
     """What a statement or call sets ``requires_grad`` to False of."""
     if isinstance(node, ast.Call) and bindings.text_of(node).endswith(".requires_grad_(False)"):
-        return node.func.value if isinstance(node.func, ast.Attribute) else None
+        return receiver_of(node)
     if isinstance(node, ast.Assign) and _sets_flag(node):
         return next((t.value for t in node.targets if isinstance(t, ast.Attribute)), None)
     return None

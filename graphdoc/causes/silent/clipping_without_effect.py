@@ -14,7 +14,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import innermost_user, place, span_of
 from graphdoc.remedies.clipping import clip_beside, moved_with
-from graphdoc.source.module import each
+from graphdoc.source.module import each, is_method_call
 from graphdoc.story.unregistered import nothing_left
 from graphdoc.story.wording import folded, optimizer_of
 
@@ -157,6 +157,6 @@ def _remedies(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, how
 def _unscaling(sources: SourceTexts, step: Frame) -> str:
     """``scaler.unscale_(optimizer)`` for ``scaler.step(optimizer)``."""
     call = bindings.call_at(sources, step)
-    if call is None or not isinstance(call.func, ast.Attribute) or call.func.attr != "step" or not call.args:
+    if not is_method_call(call, "step") or not call.args:
         return ""
     return f"{bindings.text_of(call.func.value)}.unscale_({bindings.text_of(call.args[0])})"

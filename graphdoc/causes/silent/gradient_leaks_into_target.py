@@ -21,7 +21,7 @@ from graphdoc.program.spans import (
     span_of,
     where,
 )
-from graphdoc.source.module import values_of
+from graphdoc.source.module import is_method_call, values_of
 from graphdoc.source.paths import last_word
 from graphdoc.story.gradients import dropped_detach, kept_reference, trained_baseline
 from graphdoc.story.wording import first_told, folded
@@ -147,7 +147,7 @@ def _itself(sources: SourceTexts, sign: Sign) -> Finding | None:
 def _same(sources: SourceTexts, sign: Sign) -> Finding | None:
     frame = innermost_user(sign.stack)
     call = bindings.call_at(sources, frame)
-    if frame is None or call is None or not isinstance(call.func, ast.Attribute) or not call.args:
+    if frame is None or not is_method_call(call) or not call.args:
         return None
     name = bindings.text_of(call.func.value)
     given = call.args[0]
@@ -267,7 +267,7 @@ def _loads_another(sources: SourceTexts, frame: Frame, name: str) -> tuple[Remed
     loads = [
         (bindings.text_of(n.func.value), _owner_of_state(n.args[0]))
         for n in bindings.every_node(sources, frame.file)
-        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "load_state_dict" and n.args
+        if is_method_call(n, "load_state_dict") and n.args
     ]
     others = {source for target, source in loads if target == name and source not in ("", name)}
     here = bindings.call_at(sources, frame)
@@ -282,7 +282,7 @@ def _loads_another(sources: SourceTexts, frame: Frame, name: str) -> tuple[Remed
 
 def _owner_of_state(node: ast.expr) -> str:
     """``net`` of ``net.state_dict()``; empty for anything else."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "state_dict":
+    if is_method_call(node, "state_dict"):
         return bindings.text_of(node.func.value)
     return ""
 

@@ -11,6 +11,7 @@ from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import innermost_user, place, span, span_of
+from graphdoc.source.module import is_method_call
 from graphdoc.source.paths import only
 from graphdoc.story.wording import first_told
 
@@ -87,8 +88,6 @@ def _appended(sources: SourceTexts, name: str) -> Frame | None:
     found = [
         bindings.frame_of(sources, file, node)
         for file, node in bindings.everywhere(sources, ast.Call)
-        if isinstance(node.func, ast.Attribute)
-        and node.func.attr == "append"
-        and bindings.text_of(node.func.value).rpartition(".")[2] == last
+        if is_method_call(node, "append") and bindings.text_of(node.func.value).rpartition(".")[2] == last
     ]
     return only(found)
