@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import stacks
+from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.living import Ref
 from graphdoc.capture.number_facts import has_memory
@@ -28,19 +29,19 @@ class _Given:
         self.stack, self.now, self.steps = stack, now, steps
 
 
-class Restored:
+class Restored(Watch):
     """``restored-itself``: ``stack`` loads a state that ``other`` had taken from the same module, and each tensor of it
     is still the module's own. In between the ``parameters`` were changed: by a step of ``optimizer``, or
     (``facts["by"]``) by a load of other numbers."""
 
     def __init__(self, audit: Audit) -> None:
-        self._audit = audit
+        super().__init__(audit)
         self._given: dict[int, _Given] = {}
         """By the id of the tensor."""
         self._loads = 0
         self._replaced: dict[int, int] = {}
         """By module: the latest load that brought other numbers."""
-        self._found: dict[tuple[str, int], Sign | None] = {}
+        self._kept: dict[tuple[str, int], Sign | None] = {}
         """By the place that loads; None for one that has brought other numbers as well."""
 
     def given(self, state: Any) -> None:
@@ -72,11 +73,11 @@ class Restored:
             pairs = [(own.get(name), t) for name, t in state.items() if isinstance(t, audit.torch.Tensor)]
             if not all(_is_itself(*pair) for pair in pairs):
                 self._replaced[id(module)] = self._loads
-                self._found[place] = None
+                self._kept[place] = None
                 return
         ends = ((t, self._given.get(id(t))) for t in (tensors[0], tensors[-1]))
         taken = next((g for t, g in ends if g and t._version != g.version and g.ref() is t), None)
-        if taken is None or place in self._found:
+        if taken is None or place in self._kept:
             return
         mine = {id(p) for p, _ in pairs}
         stepped = next(
@@ -90,9 +91,9 @@ class Restored:
         if stepped < 0 and self._replaced.get(id(module), 0) <= taken.now:
             return
         audit.snapshot()
-        sign = Sign("restored-itself", user, frames_of(taken.stack, cwd), None, audit.named(mine), stepped)
+        sign = Sign("restored-itself", user, self._frames(taken.stack), None, audit.named(mine), stepped)
         sign.count, sign.facts = 1, {"by": "load" if stepped < 0 else "step"}
-        self._found[place] = sign
+        self._kept[place] = sign
         audit.tell_early()
 
     def _tensors(self, state: Any) -> list[Any]:
@@ -101,7 +102,7 @@ class Restored:
         return [t for t in plain if t.is_floating_point() and has_memory(t) and not t.is_inference()]
 
     def signs(self) -> list[Sign]:
-        return [sign for sign in self._found.values() if sign is not None]
+        return [sign for sign in self._kept.values() if sign is not None]
 
 
 def _is_itself(own: Any, given: Any) -> bool:
