@@ -13,6 +13,24 @@ REFUSED = [
     ("set_keyword", "«f(a=True)»\n", {"name": "a", "value": "True"}, "already"),
     ("clone_parameters", "import torch\ny = «nets()(x)»\n", {}, "no name"),
     ("clone_parameters", "import torch\ny = «torch.tanh(x)»\n", {}, "function"),
+    (
+        "pass_captured",
+        "def f(x):\n    «total.add_(x)»\n    return x.sum()\n\ntotal = make()\nf(1)\ng = «grad(f)(x)»\n",
+        {"calling": "@1", "name": "total"},
+        "used in other places",
+    ),
+    (
+        "pass_captured",
+        "def f(x):\n    total = make()\n    «total.add_(x)»\n    return x.sum()\n\ng = «grad(f)(x)»\n",
+        {"calling": "@1", "name": "total"},
+        "not known where",
+    ),
+    (
+        "pass_captured",
+        "def f(x, *rest):\n    «total.add_(x)»\n    return x.sum()\n\ntotal = make()\ng = «grad(f)(x)»\n",
+        {"calling": "@1", "name": "total"},
+        "not every argument",
+    ),
     ("several", "y = «x.detach()»\n", {"edits": [{"kind": "detach_expression", "args": {"place": "@0"}}]}, "already"),
     ("several", "«f(x)»\n", {"edits": []}, "no edit"),
     ("several", "«f(x)»\n", {"edits": [{"kind": "no_such", "args": {}}]}, "no kind of fix called 'no_such'"),
@@ -171,6 +189,19 @@ FIXED = [
         {},
         '"""Doc."""\nfrom __future__ import annotations\nimport os\nimport torch\n\n'
         "y = torch.func.functional_call(net, {k: v.clone() for k, v in net.named_parameters()}, (x,))\n",
+    ),
+    (
+        "pass_captured",
+        "total = make()\n\ndef f(x):\n    «total.add_(x)»\n    return x.sum()\n\ng = «grad(f)(x)»\n",
+        {"calling": "@1", "name": "total"},
+        "total = make()\n\ndef f(x, total):\n    total.add_(x)\n    return x.sum()\n\ng = grad(f)(x, total=total)\n",
+    ),
+    (
+        "pass_captured",
+        "def f(p, x):\n    return «functional_call(net, p, (x,))».sum()\n\nnet = make()\ng = «grad(f)(p, x)»\n",
+        {"calling": "@1"},
+        "def f(p, x, buffers):\n    return functional_call(net, (p, buffers), (x,)).sum()\n\nnet = make()\n"
+        "g = grad(f)(p, x, buffers=dict(net.named_buffers()))\n",
     ),
     (
         "several",

@@ -334,6 +334,17 @@ PROGRAMS: list[tuple[Any, ...]] = [
         {"near": "rows are added up in another order"},
     ),
     (
+        "pass_captured",
+        {"calling": "@1", "name": "seen"},
+        "seen = torch.zeros(())\nweights = dict(net.named_parameters())\n"
+        "def loss(weights, x):\n    value = torch.func.functional_call(net, weights, (x,)).pow(2).mean()\n"
+        "    «seen.add_(value)»\n    return value\n"
+        "for i in range(3):\n    gradients = «torch.func.grad(loss)(weights, x)»\n"
+        "    for name, p in net.named_parameters():\n        p.grad = gradients[name]\n    opt.step()\n",
+        "for i in range(3):\n    opt.zero_grad()\n    net(x).pow(2).mean().backward()\n    opt.step()\n",
+        {"near": "torch.func adds in another order"},
+    ),
+    (
         "deepcopy_expression",
         {},
         "target = «net»\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor i in range(3):\n    opt.zero_grad()\n"

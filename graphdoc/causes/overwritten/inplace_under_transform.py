@@ -8,13 +8,13 @@ import re
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy, together
-from graphdoc.program.bindings import assignments, frame_of, function_at, names_in, text_of
+from graphdoc.program.bindings import assignments, call_at, frame_of, function_at, names_in, text_of
 from graphdoc.program.in_place_writes import target_of
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import place, span
-from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.program.spans import innermost_user, place, span
+from graphdoc.remedies.fix_places import applies, remedy_at
 from graphdoc.source.module import each
 from graphdoc.source.paths import last_word
 from graphdoc.source.scopes import parameters
@@ -57,10 +57,12 @@ torch.vmap(prefix_sums)(batch)""",
     fix_safety="""\
 Safe for the target: `x.new_zeros(...)` holds the same numbers with the dtype and device of `x`, once for each example.
 
-Unsafe for BatchNorm: `track_running_stats=False` normalises by each batch, in evaluation too.
-`torch.func.replace_all_batch_norm_modules_(net)` does that to a net that was made elsewhere. GroupNorm needs no batch.
+Safe for a tensor from outside, and for the buffers of a module under `functional_call`: passed as an argument of the
+transformed function, which the transform wraps, they are changed as they would be without it.
 
-A tensor from outside becomes an argument of the function, and its new value a result.""",
+Unsafe for BatchNorm: `track_running_stats=False` normalises by each batch, in evaluation too.
+`torch.func.replace_all_batch_norm_modules_(net)` does that to a net that was made elsewhere. GroupNorm needs
+no batch.""",
     not_this="""\
 - The write is refused outside of any transform: `inplace-on-leaf` or `inplace-on-view`.
 - backward complains of it later: `inplace-on-saved-activation`.""",
@@ -74,6 +76,7 @@ _UNBATCHED = ("vmap-inplace", "vmap-inplace-unbatched")
 _BROADCAST = "inplace-broadcast-shape"
 _CAPTURED = ("func-inplace-captured", "vmap-batchnorm")
 _FACTORIES = frozenset({"zeros", "ones", "empty", "full", "zeros_like", "ones_like", "empty_like", "full_like"})
+_REACHES = "The transform wraps its arguments, and a write into one reaches the tensor itself."
 _NORMS = ("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm")
 
 
@@ -108,8 +111,8 @@ def _norm(program: Program, frame: Frame) -> Finding:
         for f in made
     ]
     note = "It normalises by each batch, in evaluation too, and keeps no running statistics."
-    remedies = together(edits, "let BatchNorm keep no running statistics", "unsafe", note)
-    if not made:
+    remedies = [*_passed(program), *together(edits, "let BatchNorm keep no running statistics", "unsafe", note)]
+    if not remedies:
         title = "call `torch.func.replace_all_batch_norm_modules_(net)` after `net` is made"
         remedies = [Remedy("replace_norms", title, "display", note)]
     return Finding(
@@ -168,9 +171,29 @@ def _captured(program: Program, frame: Frame) -> Finding:
         "A transform of torch.func differentiates a function by its arguments. It refuses an in-place write into "
         "anything else.",
         (span("cause", frame, f"changes {name} in place", program.sources),),
-        remedies=(Remedy("argument", f"pass {name} as an argument, and return its new value", "display"),),
+        remedies=_passed(program, path) or (Remedy("argument", f"pass {name} as an argument", "display", _REACHES),),
         because=f"{name} is no argument of the transformed function",
     )
+
+
+def _passed(program: Program, path: str = "") -> tuple[Remedy, ...]:
+    """Pass the name that is changed to the transformed function, or the buffers of the module that it runs."""
+    stack = program.raised_stack
+    inner = next((i for i, f in enumerate(stack) if "torch/_functorch/" in f.file.replace("\\", "/")), len(stack))
+    calling = innermost_user(stack[:inner])
+    running = next((f for f in stack[inner:] if f.user), None)
+    if calling is None or running is None or any(f.function.endswith("vmap_impl") for f in stack):
+        return ()  # under vmap it would have to be told that the new argument is not mapped
+    call = call_at(program.sources, running)
+    if call is not None and last_word(call.func) == "functional_call" and call.args:
+        name, title = "", f"pass the buffers of `{text_of(call.args[0])}` to the transformed function"
+    elif path.isidentifier() and running == program.raised_at:
+        name, title = path, f"pass `{path}` to the transformed function"
+    else:
+        return ()
+    args = {"place": place(running), "calling": place(calling), "name": name}
+    remedy = Remedy("pass_captured", title, "safe", _REACHES, args)
+    return (remedy,) if applies(program.sources, remedy) else ()
 
 
 def _factory(sources: SourceTexts, frame: Frame, path: str) -> tuple[Frame, ast.Call] | None:
