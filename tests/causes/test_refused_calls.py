@@ -84,4 +84,5 @@ def test_an_operator_that_no_derivative_can_be_written_for_is_told_in_words(tmp_
 def test_a_compiled_function_is_told_at_the_line_that_was_traced(tmp_path: Path) -> None:
     seen = observe(tmp_path, COMPILED)
     assert seen.slugs == ["call-refused"] and seen.lines("cause") == ["h.retain_grad()"]
-    assert "retain_grad()" in seen.found[0].finding.remedies[0].title
+    patch, words = seen.found[0].finding.remedies
+    assert patch.kind == "drop_keyword" and "retain_grad()" in words.title

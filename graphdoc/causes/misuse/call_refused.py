@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ast
+
 from graphdoc.causes.base import Page
 from graphdoc.finding import Finding, Remedy
 from graphdoc.messages.recognise import Match
 from graphdoc.messages.ways_out import WayOut, way_out
-from graphdoc.program.bindings import calls_named
+from graphdoc.program.bindings import argument, call_at, calls_named
+from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import moment, short_code, span, user_line
+from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.open_derivatives import registered
 
 PAGE = Page(
@@ -38,6 +42,9 @@ def loss(params, x):
 grads = torch.func.grad(loss)(params, x)""",
     fix_safety="""\
 Display: what to do is said in words, and nothing is edited.
+
+Safe where the compiler could not trace a line and `fullgraph=True` made an error of that: without it, the line runs in
+Python between two compiled parts.
 
 A custom operator without a derivative gets one with placeholders: which of its inputs have a gradient is read from its
 annotations, and each gradient is yours to write.""",
@@ -76,6 +83,24 @@ def _told(program: Program, said: Match, out: WayOut) -> Finding | None:
         f"PyTorch refuses {'what ' * bool(setting)}`{call}`{' set up' * bool(setting)}" if call else PAGE.title,
         means,
         (*spans, span("failed" if setting else "cause", frame, "refused here", program.sources)),
-        remedies=registered(program, said.fields.get("op", "")) or (Remedy("way_out", out.text, "display", out.more),),
+        remedies=(
+            registered(program, said.fields.get("op", ""))
+            or (*_in_parts(program), Remedy("way_out", out.text, "display", out.more))
+        ),
         because=means.partition("; ")[0].rstrip("."),
     )
+
+
+def _in_parts(program: Program) -> tuple[Remedy, ...]:
+    """What the compiler cannot trace it leaves to Python, unless `fullgraph=True` forbids that."""
+    if program.raised is None or program.raised.type.rpartition(".")[2] != "Unsupported":
+        return ()
+    compiled = library_calls(program.sources, "compile")
+    whole = [f for f in compiled if _is_true(argument(call_at(program.sources, f), 1, "fullgraph"))]
+    note = "This line then runs in Python between two compiled parts. The numbers are the same."
+    at = whole[0] if len(whole) == 1 else None
+    return remedy_at(at, "drop_keyword", "leave out `fullgraph=True`", "safe", note, name="fullgraph")
+
+
+def _is_true(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value is True
