@@ -21,6 +21,15 @@ def wrapper_past(sources: SourceTexts, frame: Frame) -> str:
     return _wrapped(sources, frame, call.func, _DEPTH) if call is not None and frame.column > 0 else ""
 
 
+def module_called(sources: SourceTexts, frame: Frame) -> str:
+    """The wrapped module of which a method or a part is called: ``model.module`` of ``model.module.loss(x)``."""
+    call = call_at(sources, frame)
+    node = call.func if call is not None and frame.column > 0 else None
+    while isinstance(node, ast.Attribute) and not _wrapped(sources, frame, node, _DEPTH):
+        node = node.value
+    return dotted(node) if node is not None and _wrapped(sources, frame, node, _DEPTH) else ""
+
+
 def _wrapped(sources: SourceTexts, frame: Frame, node: ast.expr, depth: int) -> str:
     """The path of the wrapper whose module this expression is."""
     if isinstance(node, ast.Attribute) and node.attr == "module":

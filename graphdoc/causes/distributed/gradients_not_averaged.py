@@ -8,7 +8,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import code_at, innermost, short_code, span, span_of
-from graphdoc.program.unwrapped import wrapper_past
+from graphdoc.program.unwrapped import module_called, wrapper_past
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.wording import folded, optimizer_of
 
@@ -52,7 +52,7 @@ for x, y in loader:
 Unsafe: calling the wrapper changes the gradients, to the average over the ranks. That is what the wrapper is for.
 
 A method of the inner module has no counterpart on the wrapper. Let `forward` do its work (with an argument that says
-what to compute), and call the wrapper.
+what to compute), and call the wrapper; or average the gradients after `backward()` yourself, as the patch does.
 
 Where another part of the program averages gradients at a later time, after many steps say, nothing has to be changed.
 """,
@@ -65,6 +65,13 @@ Where another part of the program averages gradients at a later time, after many
         ("DistributedDataParallel: internal design", "notes/ddp.html#internal-design"),
     ),
 )
+
+
+_AVERAGE = """\
+for parameter in {module}.parameters():
+    if parameter.grad is not None:
+        torch.distributed.all_reduce(parameter.grad)
+        parameter.grad /= torch.distributed.get_world_size()"""
 
 
 def recognise(program: Program) -> Finding | None:
@@ -97,7 +104,7 @@ def _bypassed(program: Program, sign: Sign) -> Finding | None:
             span("cause", frame, f"runs the module without its wrapper{past}", sources),
             *span_of("related", sign.other, "fills `.grad` on this rank alone", sources),
         ),
-        remedies=_through(frame, wrapper),
+        remedies=_through(program, frame, wrapper, innermost(sign.other)),
         because=f"at {sign.count} steps of {name} backward had started no collective"
         + ("; those that ran at other times averaged no gradient" if some else ", and none ran before the step"),
     )
@@ -127,12 +134,21 @@ def _outdated(program: Program, sign: Sign) -> Finding | None:
     )
 
 
-def _through(frame: Frame, wrapper: str) -> tuple[Remedy, ...]:
+def _through(program: Program, frame: Frame, wrapper: str, backward: Frame | None) -> tuple[Remedy, ...]:
     if wrapper:
         note = "DistributedDataParallel then averages the gradients of all ranks in backward."
         return remedy_at(frame, "call_wrapper", f"call `{wrapper}` itself", "unsafe", note, wrapper=wrapper)
     note = "Only a forward that runs through the wrapper prepares its all-reduce."
-    return (Remedy("through_forward", "do this in the module's `forward`, and call the wrapper", "display", note),)
+    words = Remedy("through_forward", "do this in the module's `forward`, and call the wrapper", "display", note)
+    module = module_called(program.sources, frame)
+    if not module or backward is None or backward.function != frame.function:
+        return (words,)
+    title = "average the gradients of all ranks after `backward()`"
+    note = "Each rank then steps by the average, as with DistributedDataParallel. Nothing overlaps with backward."
+    return (
+        *remedy_at(backward, "add_statement", title, "unsafe", note, statement=_AVERAGE.format(module=module)),
+        words,
+    )
 
 
 def _alone(program: Program, sign: Sign) -> Finding | None:
