@@ -35,6 +35,7 @@ def locals_of(seen: Autopsy, results: bool = False) -> list[dict[str, Any]]:
                 "path": holder.path,
                 "function": holder.function,
                 "shape": shape_of(tensor),
+                "type": type(tensor).__name__,
                 "dtype": str(tensor.dtype),
                 "requires_grad": bool(tensor.requires_grad),
                 "is_leaf": is_leaf(tensor),

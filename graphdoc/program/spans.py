@@ -240,7 +240,7 @@ _MANGLED = re.compile(r"(?<!\w)_[A-Za-z]\w*?(__[A-Za-z0-9](?:\w*[A-Za-z0-9])?_?)
 class Reached:
     """One such tensor. ``path`` is how the program reaches it (``self.state[0]``), ``made`` the place of its node.
 
-    ``op`` is the node's name, empty where it has none.
+    ``op`` is the node's name, empty where it has none; ``type`` the name of its class.
     """
 
     path: str
@@ -252,6 +252,7 @@ class Reached:
     inference: bool
     made: Frame | None
     shape: tuple[int, ...] = ()
+    type: str = ""
 
 
 def reached(extras: dict[str, Any]) -> Iterator[Reached]:
@@ -270,6 +271,7 @@ def reached(extras: dict[str, Any]) -> Iterator[Reached]:
             bool(entry.get("inference")),
             innermost(frames(entry.get("made"))),
             tuple(n for n in entry.get("shape") or () if isinstance(n, int)),
+            str(entry.get("type", "")),
         )
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
-from graphdoc.program.bindings import assignments, call_at, frame_of, text_of
+from graphdoc.program.bindings import assignments, call_at, dotted, expression_at, frame_of, text_of
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import short_code, span
+from graphdoc.program.spans import reached, short_code, span
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.module import is_method_call
 from graphdoc.source.paths import only
@@ -47,6 +48,9 @@ z.square().mean().backward()""",
     fix_safety="""\
 Safe: `register_fsdp_forward_method` runs the method as FSDP2 runs `forward`. `foreach=False` steps each parameter by
 itself, with the same numbers.
+
+Unsafe where a plain tensor meets a DTensor: `DTensor.from_local` takes it for the same whole tensor on each rank. Where
+it is a part, its placements belong into the call.
 
 Display only where norms are clipped: shard the rest of the model too, or clip each kind by itself, which bounds two
 norms instead of one.""",
@@ -175,8 +179,35 @@ def _used(program: Program, frame: Frame) -> Finding:
         "A sharded parameter is a DTensor outside of the forward of its module. Beside a plain tensor nobody can tell "
         "whether that is a part too.",
         (span("cause", frame, f"gets {kinds}", program.sources), *_sharded(program.sources)),
-        remedies=(Remedy("call_module", title, "display", note),),
+        remedies=_made_whole(program, frame) or (Remedy("call_module", title, "display", note),),
         because="one operand is a DTensor and another is not on its mesh",
+    )
+
+
+def _made_whole(program: Program, frame: Frame) -> tuple[Remedy, ...]:
+    """One of two operands is a plain tensor by name. Under FSDP2 it is the other one that is wrong: a shard."""
+    node = expression_at(program.sources, frame)
+    if not isinstance(node, ast.BinOp) or library_calls(program.sources, "fully_shard"):
+        return ()
+    plain = {r.path for r in reached(program.evidence.extras) if r.type in ("Tensor", "Parameter") and r.shape}
+    names = [dotted(side) for side in (node.left, node.right)]
+    here = [n for n in names if n in plain]
+    other = next((n for n in names if n and n not in plain), "")
+    if len(here) != 1 or not other:
+        return ()
+    made = f"torch.distributed.tensor.DTensor.from_local({here[0]}, {other}.device_mesh)"
+    return tuple(
+        replace(r, open=f"whether each rank holds the whole of `{here[0]}`, or a part of it, is for you to say")
+        for r in remedy_at(
+            frame,
+            "use_instead",
+            f"make `{here[0]}` a DTensor on the mesh of `{other}`",
+            "unsafe",
+            "It counts as the same whole tensor on each rank. Of a part, pass its placements too, `[Shard(0)]` say.",
+            operand=here[0],
+            name=made,
+            inside=True,
+        )
     )
 
 
