@@ -140,7 +140,8 @@ def _of_one_that_went_on(evidence: Evidence) -> str:
     elif measurable:
         mode = "probe:whatif"
     asked = first_sign(signs, GRADIENTS_ASKED) is not None
-    if not asked and (mode != "probe:cuts" or not measurable):
+    added = evidence.process.world_size <= 1 and first_sign(signs, "suspect-term") is not None
+    if not asked and (mode != "probe:cuts" or not (measurable or added)):
         return mode
     cuts = mode.removeprefix("probe") if mode.startswith("probe:cuts") else ""
     return f"probe:whatif{':all' if asked else ''}{cuts}"
@@ -226,7 +227,8 @@ def _agreed_before(kept: Kept, evidence: Evidence) -> bool:
         same = any(s.facts.get("sources") == sources for s in first.signs)
         looks = [look for s in second.signs if s.kind == GRADIENTS for look in s.facts.get("looks", ())]
         answers = [answer.get("answer") for look in looks for answer in look.get("answers", ())]
-        if same and answers and set(answers) == {"agrees"} and are_complete(second.signs):
+        told = first_sign(second.signs, "uncalled-backward")
+        if same and told is None and answers and set(answers) == {"agrees"} and are_complete(second.signs):
             return True
     return False
 

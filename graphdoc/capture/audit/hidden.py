@@ -77,8 +77,8 @@ def unregistered(torch: Any, unheld: dict[int, Any], held: set[int]) -> list[Hid
 def _hidden_in(torch: Any, owner: Any, unheld: dict[int, Any]) -> Hidden | None:
     parameters: dict[int, Any] = {}
     containers: list[dict[str, Any]] = []
-    for name, value in list(owner.__dict__.items()):
-        items, levels = ([], []) if name.startswith("_") else _contents(torch, value)
+    for name, value in _attributes(torch, owner):
+        items, levels = _contents(torch, value)
         mine = _parameters_in(torch, items)
         if mine and mine.keys() <= unheld.keys() and len(containers) < MOST_CONTAINERS:
             parameters.update(mine)
@@ -93,6 +93,12 @@ def _hidden_in(torch: Any, owner: Any, unheld: dict[int, Any]) -> Hidden | None:
         "line": type(owner).__init__.__code__.co_firstlineno,
     }
     return Hidden(parameters, facts)
+
+
+def _attributes(torch: Any, owner: Any) -> list[tuple[str, Any]]:
+    """What a module has beside what each module has, ``_modules`` and its like."""
+    own = torch.nn.Module().__dict__
+    return [(name, value) for name, value in owner.__dict__.items() if name not in own]
 
 
 def _contents(torch: Any, value: Any) -> tuple[list[Any], list[str]]:
@@ -151,9 +157,8 @@ def _parameters_in(torch: Any, items: list[Any]) -> dict[int, Any]:
                 continue
             seen.add(id(m))
             found.update((id(p), p) for p in (m.__dict__.get("_parameters") or {}).values() if p is not None)
-            for name, value in m.__dict__.items():
-                if not name.startswith("_"):
-                    todo += _contents(torch, value)[0]
+            for _, value in _attributes(torch, m):
+                todo += _contents(torch, value)[0]
     return found
 
 

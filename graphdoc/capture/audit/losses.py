@@ -21,7 +21,8 @@ from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.parts import missed_by, parts_of
 from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.summands import sums_without_graph
-from graphdoc.evidence import BYPASSED, NO_GRAPH, Evidence, Sign
+from graphdoc.capture.whatif.uncalled import with_backward
+from graphdoc.evidence import BYPASSED, NO_GRAPH, Evidence, Frame, Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
@@ -365,10 +366,21 @@ class Losses(Watch):
         self, records: list[Record], behind: frozenset[int], optimizer: int, facts: dict[str, Any]
     ) -> None:
         """Tell that steps go on without what these operations have cut off, on which a loss was measured to depend."""
+        self._tell_of_latest(Sign("cut-off", optimizer=optimizer, facts=facts), records, behind)
+
+    def tell_added(self, records: list[Record], added: list[Frame]) -> None:
+        """Tell that what these operations have cut off was measured to be a term that no gradient knows of."""
+        if self._tell_of_latest(Sign("constant-term"), records) and self._evidence is not None:
+            self._evidence.signs[0].other = added
+
+    def _tell_of_latest(self, sign: Sign, records: list[Record], behind: frozenset[int] = frozenset()) -> bool:
+        """Tell of the latest backward call, unless something has been told."""
         last = self._audit.journal.latest("backward")
-        if self._evidence is None and last is not None:
-            noted = (last.index, "backward", last.sequence, last.seen, -1, None, last.thread)
-            self._tell(noted, (), Sign("cut-off", optimizer=optimizer, facts=facts), records, None, behind)
+        if self._evidence is not None or last is None:
+            return False
+        noted = (last.index, "backward", last.sequence, last.seen, -1, None, last.thread)
+        self._tell(noted, (), sign, records, None, behind)
+        return True
 
     def _tell(
         self,
@@ -424,6 +436,7 @@ class Losses(Watch):
         suspects = [s for s in self._suspects.values() if s.count >= OFTEN]
         if self.watch is None and any(seen.steps > LATER for seen in self._audit.journal.optimizers.values()):
             every = functions.subclasses(self._audit.torch.autograd.Function)
-            if any(cls not in self._older and functions.backward_code(cls) is not None for cls in every):
+            own = any(cls not in self._older and functions.backward_code(cls) is not None for cls in every)
+            if own or with_backward(self._audit.torch):
                 suspects.append(Sign("suspect-function", weak=True, facts={"sources": users_files()}))
         return [*self._bypassed.found, *(s for s in suspects if s.kind != "suspect-zero" or not known)]

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from graphdoc.capture.journal import Noted, Seen
 
 
-# Attributes of a module that are results of an operation on a ``Parameter``, which nothing else has any more.
+# Attributes and buffers of a module that are results of an operation on a ``Parameter``, which nothing else has any
+# more. A name that was a buffer before stays one when a plain tensor is assigned to it.
 
 DEEPEST = 4
 """Operations between the parameter and what is kept of it: ``Parameter(x).to(device) * 0.1`` has two."""
@@ -40,7 +41,7 @@ def converted(torch: Any, unheld: dict[int, Any], held: set[int], cwd: str) -> t
     for owner in gc.get_objects():
         if module not in type(owner).__mro__ or not is_users(owner):
             continue
-        for name, value in list(owner.__dict__.items()):
+        for name, value in [*owner.__dict__.items(), *(owner.__dict__.get("_buffers") or {}).items()]:
             node = grad_fn_of(value) if type(value) is torch.Tensor else None
             leaf = _leaf_behind(node)
             if leaf is None or id(leaf) not in unheld or not held_beside([owner], held, module):

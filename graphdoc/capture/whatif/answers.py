@@ -8,6 +8,7 @@ from graphdoc.capture.audit.deadends import ZERO
 from graphdoc.capture.code_places import shown_file
 from graphdoc.capture.cut_records import is_users
 from graphdoc.capture.facts import parameters_of
+from graphdoc.capture.whatif.cut_places import is_said
 from graphdoc.capture.whatif.measure import ANOTHER, MISSING, NOISE, ZEROS, Result
 from graphdoc.evidence import GRADIENTS, LEFT_OUT, UNDONE, Frame, Sign
 
@@ -71,6 +72,16 @@ class Answers:
                 sign.facts = {"functions": [function]}
                 sign.parameters, sign.optimizer, sign.count = sorted(set(every)), target.number, ENOUGH
 
+    def uncalled(self, target: Target, modules: list[dict[str, Any]]) -> None:
+        """These modules have a backward that nobody calls, and it would give another gradient."""
+        for module in modules:
+            name = str(module["name"])
+            if self._again(("uncalled", name)) and name not in self._told:
+                last = self._probe.witness.journal.latest("backward")
+                sign = self._told[name] = Sign("uncalled-backward", [Frame(**f) for f in module["made"]])
+                sign.other = self._probe.frames(last.raw) if last is not None else []
+                sign.facts, sign.optimizer, sign.count = {"functions": [module]}, target.number, ENOUGH
+
     @staticmethod
     def doubt_jumps(look: dict[str, Any], calls: list[dict[str, Any]]) -> None:
         """The gradient is that of PyTorch's own operations, which is right. A loss that is computed from a gradient
@@ -116,11 +127,17 @@ class Answers:
             target.number,
             {
                 "measured": _strongest(look, MISSING),
-                "said": all(_is_said(rs[-1]) for rs in places),
+                "said": all(is_said(rs[-1]) for rs in places),
                 "apart": self._apart(target, never),
                 "positions": self._positions(target, never),
             },
         )
+
+    def added(self, records: list[Record], sum_: list[dict[str, Any]]) -> None:
+        """What this operation gives is added to a loss, and no gradient knows of it."""
+        audit, frames = self._probe.witness.audit, self._frames(records[-1].raw)
+        if audit is not None and _is_of_the_program(records[-1], frames) and self._again(("added", records[0].place)):
+            audit.losses.tell_added(records[-1:], [Frame(**f) for f in sum_])
 
     def left_out(self, target: Target, idle: set[int], told: Any) -> None:
         """No loss depends on these parameters, although results with a graph are made of them."""
@@ -229,12 +246,6 @@ def _is_of_the_program(record: Record, frames: list[dict[str, Any]]) -> bool:
     if not record.recording:
         return record.switch is not None and is_users(record.switch)
     return bool(frames) and bool(frames[-1]["user"])
-
-
-def _is_said(record: Record) -> bool:
-    """Whether an author says by this that nothing shall learn through it, and uses it for nothing else: a conversion
-    has to be preceded by a ``detach``."""
-    return (record.op in ("detach", "detach_") or not record.recording) and not record.converted
 
 
 def _strongest(look: dict[str, Any], kind: str) -> list[float]:

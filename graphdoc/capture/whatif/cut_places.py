@@ -17,12 +17,14 @@ import torch
 from torch.autograd import function
 from torch.overrides import TorchFunctionMode
 
-from graphdoc.capture import stacks
+from graphdoc.capture import node_stacks, stacks
 from graphdoc.capture.cut_recorder import CutRecorder
 from graphdoc.capture.cut_records import Record
 from graphdoc.capture.cuts import CutWatch
-from graphdoc.capture.frames import site_of
+from graphdoc.capture.facts import grad_fn_of
+from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.number_facts import numbers_of
+from graphdoc.capture.summands import sums_without_graph
 from graphdoc.capture.whatif.moves import FAR, anywhere, steps_for
 from graphdoc.capture.whatif.window import Move, Target
 
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 MOST_FORKS = 24
 """That look for the places among all by which a loss depends on parameters."""
+MOST_ADDED = 6
+"""Places that are looked at one by one for a term that is only added."""
 MOST_HELD = 1_000
 """Places that are held all at once."""
 MOST_OF_PLACE = 20
@@ -65,6 +69,10 @@ class CutLook(CutWatch):
         numbers = {place: n for n, place in enumerate(self.found) if n < MOST_HELD}
         places = {place: n for place, n in numbers.items() if only is None or place in only}
         return Held(self, places, kept) if places else None
+
+    def adding(self, kept: Any, place: Any, cwd: str) -> Added:
+        """A watch that holds what one of these places gives at what was kept."""
+        return Added(self, {place: list(self.found).index(place)}, kept, cwd)
 
     def behind(self, parameters: set[int]) -> list[list[Record]]:
         """The records of each place behind which one of these parameters (ids) lies, in the order of the program."""
@@ -163,6 +171,53 @@ def _thawed(value: Any, kept: Any, written: bool) -> Any:
         return numpy.frombuffer(bytearray(data), dtype=dtype).reshape(shape)
     old = torch.frombuffer(bytearray(data), dtype=getattr(torch, dtype)).reshape(shape) if data else torch.empty(shape)
     return value.copy_(old) if written else old
+
+
+class Added(Held):
+    """The same, and where a loss is a sum with a term that has no graph."""
+
+    def __init__(self, look: CutRecorder, places: dict[Any, int], kept: dict[Any, Any], cwd: str) -> None:
+        super().__init__(look, places, kept)
+        self._cwd = cwd
+        self._sums: list[Any] = []
+
+    def began(self, outputs: Any) -> None:
+        """A backward call begins."""
+        sums = sums_without_graph([grad_fn_of(t) for t in outputs if isinstance(t, torch.Tensor)])
+        self._sums += [node_stacks.kept_in(n) for n in sums if type(n).__name__ == "AddBackward0"]
+
+    def told(self) -> Any:
+        """The first such sum, as frames."""
+        raw: Any = next((r for r in self._sums if isinstance(r, stacks.Stack)), [])
+        return [dict(vars(f)) for f in frames_of(raw, self._cwd)]
+
+
+def added(
+    target: Target, result: Result, look: CutLook, cwd: str
+) -> Generator[Move, Any, tuple[list[Record], list[dict[str, Any]]] | None]:
+    """The conversion whose numbers are added to a loss and do nothing else there, and that sum: in a fork they are what
+    they are where the parameters have moved, and a loss is another while every gradient is the same bit by bit."""
+    every = set(range(len(target.parameters)))
+    places = [rs for rs in look.behind({id(p) for p in target.parameters}) if not is_said(rs[-1])]
+    if not places or result.base is None:
+        return None
+    directions = anywhere(target.torch, target.parameters, every, 2)
+    moved = yield Move(max(steps_for(target.parameters)), directions, watch=look.holding(None))
+    calls = result.base["calls"]
+    given = [[g.clone() for g in target.given.read(i)] for i in range(len(calls))]
+    for records in places[:MOST_ADDED] if isinstance(moved, dict) else ():
+        told = yield Move(first=True, watch=look.adding(dict(moved["watch"]), records[0].place, cwd))
+        now = [target.given.read(i) for i in range(len(calls))]
+        pairs = [p for a, b in zip(given, now, strict=True) for p in zip(a, b, strict=True)]
+        if _change(told, result.base) and told["watch"] and all(torch.equal(a, b) for a, b in pairs):
+            return records, told["watch"]
+    return None
+
+
+def is_said(record: Record) -> bool:
+    """Whether an author says by this that nothing shall learn through it, and uses it for nothing else: a conversion
+    has to be preceded by a ``detach``."""
+    return (record.op in ("detach", "detach_") or not record.recording) and not record.converted
 
 
 def locate(

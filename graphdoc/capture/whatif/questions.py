@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture.whatif.cut_places import Held, locate
+from graphdoc.capture.whatif.cut_places import Held, added, locate
 from graphdoc.capture.whatif.dying import Dying
 from graphdoc.capture.whatif.functions import FunctionCheck
 from graphdoc.capture.whatif.left_out import LeftOut
-from graphdoc.capture.whatif.measure import ANOTHER, INDEPENDENT, MISSING, WRITTEN, ZEROS, measure
+from graphdoc.capture.whatif.measure import AGREES, ANOTHER, INDEPENDENT, MISSING, WRITTEN, ZEROS, measure
 from graphdoc.capture.whatif.taken_back import TakenBack
+from graphdoc.capture.whatif.uncalled import UncalledCheck, with_backward
 from graphdoc.capture.whatif.window import Move, Target
 
 if TYPE_CHECKING:
@@ -75,6 +76,13 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
     elif missing:
         places, why = yield from locate(target, missing, result, probe.look)
         answers.cut(target, look, missing, places, why)
+    if any(a.answer == AGREES and a.held for a in result.answers):
+        found = yield from added(target, result, probe.look, probe.witness.cwd)
+        if found is not None:
+            answers.added(*found)
+    if with_backward(target.torch):
+        uncalled = yield Move(watch=UncalledCheck(target.torch, probe.witness.cwd))
+        answers.uncalled(target, [] if isinstance(uncalled, str) else uncalled["watch"])
 
 
 def _owners(probe: WhatIf, target: Target) -> list[list[int]]:

@@ -48,6 +48,8 @@ is wanted or possible (numbers, flags, constant tensors). PyTorch checks this wh
 - *expected Variable or None (got float)*: a gradient is a number or an array;
 - *backward() takes 2 positional arguments but 3 were given*: forward has two outputs, so backward gets two gradients.
 
+A `backward` that is a method of a `torch.nn.Module` is never called: autograd knows the operations of its forward.
+
 A backward that returns nothing, or None for an input that is to learn, raises no error where one value is expected:
 `.grad` stays None.
 
@@ -110,7 +112,7 @@ def recognise(program: Program) -> Finding | None:
     """PyTorch names the Function's node, ``AddPriorBackward``: the place is the return in ``AddPrior.backward``."""
     said = _said(program)
     if said is None:
-        return _untold(program) or _measured(program)
+        return _untold(program) or _measured(program) or _uncalled(program)
     if re.search(r"Backward\d+$", _function(said)):
         return None  # a node of PyTorch's own, whose classes are numbered
     return _told(program, said)
@@ -212,6 +214,38 @@ def _measured(program: Program) -> Finding | None:
     )
 
 
+def _uncalled(program: Program) -> Finding | None:
+    """No error: a module has a backward, which would give another gradient than the one that is used."""
+    sign = first_sign(program.signs, "uncalled-backward")
+    module = next(custom_functions.used(sign.facts), None) if sign is not None else None
+    at = custom_functions.backward_of(program.sources, module) if module is not None else None
+    if sign is None or module is None or at is None:
+        return None
+    head = replace(bindings.frame_of(program.sources, *at, "backward"), column=0)
+    return Finding(
+        0.85,
+        "likely",  # that nobody calls it is seen; that somebody should is not
+        f"autograd never calls `{module.name}.backward`, which would give another gradient",
+        f"`{module.name}` is a `Module`. PyTorch differentiates its forward operation by operation, and a method of "
+        "the name `backward` is nothing to it. Only that of a `torch.autograd.Function` takes the place of a "
+        "derivative.",
+        (
+            span("cause", head, "nothing calls this method", program.sources),
+            *((span("created", module.apply, "the module runs here", program.sources),) if module.apply else ()),
+            *span_of("related", sign.other, "uses the derivative of its forward", program.sources),
+        ),
+        remedies=(_AS_FUNCTION,),
+        because=f"at {sign.count} steps it was called by itself, and gave {times(sign.facts['functions'][0])} the "
+        "gradient that autograd gives; the program never calls it",
+    )
+
+
+_AS_FUNCTION = Remedy(
+    "display",
+    "Make it a `torch.autograd.Function` with static `forward(ctx, x)` and `backward(ctx, grad)`",
+    "display",
+    "The module's forward then returns what the `apply` of that Function gives.",
+)
 _CHECKED = "the gradients are checked when this backward runs"
 Method = tuple[str, ast.FunctionDef]
 
