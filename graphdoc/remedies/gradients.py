@@ -342,7 +342,7 @@ def _opened(found: Returned, wanting: set[int]) -> tuple[Remedy, ...]:
     return to_finish(
         found.place,
         "pad_return",
-        f"return the gradient by {told} as well, which only you know",
+        f"return the gradient with respect to {told} as well, which only you know",
         "`None` in its place would end the error, and no gradient would reach it.",
         left,
         count=len(gradients),

@@ -33,8 +33,8 @@ def open_gradients(
         own = f"GRADIENT_OF_{name.upper()}" if name.isascii() else f"GRADIENT_{i + 1}"
         own = f"{own}_{i + 1}" if own in left else own
         values.append(own)
-        maybe = "" if i in tensors else ", or None if it has none"
-        left[own] = f"the gradient by `{name}`, a tensor of its shape{maybe}"
+        maybe = "" if i in tensors else ", or None"
+        left[own] = f"the gradient with respect to `{name}`, of its shape{maybe}"
     return values, left
 
 

@@ -150,7 +150,7 @@ def of_reason(sources: SourceTexts, frame: Frame | None, reason: Reason) -> tupl
         case Beside(made):
             if frame is None or frame.line != made.line:
                 return ()
-            note = "By the chain rule that is the derivative by those elements; no other gradient changes."
+            note = "By the chain rule that is the derivative with respect to those elements; no other gradient changes."
             title = "Ask for the gradient of the tensor that it is made of"
             return remedy_at(frame, "grad_of_whole", title, "safe", note)
         case TakenOut(cut, at):
@@ -180,7 +180,7 @@ def zeros(frame: Frame | None, told: str) -> tuple[Remedy, ...]:
         "set_keyword",
         "Ask for zeros where the output does not depend on an input",
         "unsafe",
-        f"The derivative by {told} is zero then; had it been left out by mistake, nothing would tell.",
+        f"The derivative with respect to {told} is zero then; had it been left out by mistake, nothing would tell.",
         name="materialize_grads",
         value="True",
     )

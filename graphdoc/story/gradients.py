@@ -179,7 +179,7 @@ def because(unset: Unset) -> str:
     last = where(innermost_user(unset.last.stack)) if unset.last is not None else ""
     if unset.why is Why.CLEARED:
         after = f", after the backward call at {last}" if last else ""
-        return f"zero_grad() at {clear} sets it to None{after}, and no backward call has come since"
+        return f"`zero_grad()` at {clear} sets it to None{after}, and no backward call has come since"
     if unset.why is not Why.LEFT_OUT:
         return ""
     told = folded(unset.beside, beside=(unset.parameter.name,)) if unset.proven else ""
@@ -188,7 +188,7 @@ def because(unset: Unset) -> str:
     calls = f"{'the backward calls' if many else 'the backward call'} since" if clear else "the backward calls"
     if not clear and not many:
         calls = "the only backward call"
-    parts = [f"zero_grad() at {clear} sets it to None" if clear and last else "", f"{calls} {reach}" if reach else ""]
+    parts = [f"`zero_grad()` at {clear} sets it to None" if clear and last else "", f"{calls} {reach}" if reach else ""]
     return ", and ".join(p for p in parts if p)
 
 

@@ -198,11 +198,12 @@ def facts_of(cuts: list[Cut], cut: Cut) -> tuple[str, ...]:
     """What was measured at the cut: the operation, and the parameters that now get no gradient, by it or its like."""
     facts: list[str] = []
     if cut.before_op:
-        facts.append(f"last operation with a graph: {cut.before_op}; first result without one: {cut.op}")
+        ending = as_called(cut.op).replace("`", "")
+        facts.append(f"the graph ends after {cut.before_op}: the result of {ending} has none")
     behind = list(dict.fromkeys(name for c in alike(cuts, cut) if c is cut or c.certain for name in c.behind))
     if behind:
         shown = ", ".join(behind[:6]) + (f" and {len(behind) - 6} more" if len(behind) > 6 else "")
-        facts.append(f"cut off, without gradient: {shown}")
+        facts.append(f"no gradient reaches {shown}")
     return tuple(facts)
 
 

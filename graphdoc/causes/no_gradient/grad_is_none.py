@@ -78,7 +78,7 @@ def _told(program: Program, unset: Unset) -> Finding:
         title(unset),
         explanation(unset),
         tuple(spans),
-        (f"{unset.parameter.name}: requires_grad is {unset.parameter.requires_grad}, grad is None",),
+        (f"it has requires_grad={unset.parameter.requires_grad} and grad=None",),
         remedies_for(program, unset),
         because=because(unset),
     )

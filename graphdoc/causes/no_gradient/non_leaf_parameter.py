@@ -119,7 +119,7 @@ def _converted(program: Program, frame: Frame, name: str) -> Finding | None:
             span("cause", whole, f"`{name}` is computed from the leaf that is made here", program.sources),
             *program.raised_span("its .grad is None"),
         ),
-        (f"{name}: is_leaf is False, made by {known.op}",),
+        (f"it is the result of {known.op}, not a leaf",),
         remedy_at(
             whole,
             "make_leaf",
@@ -162,7 +162,7 @@ def _refused(program: Program, frame: Frame | None) -> Finding:
     spans = [span("cause", whole, f"{what} is the result of an operation", program.sources)] if whole else []
     if frame:
         spans.append(span("cause", at or frame, "the optimizer is given a tensor that is no leaf", program.sources))
-    facts = (f"{what.strip('`')}: is_leaf is False, made by {op}",) if op else ()
+    facts = (f"it is the result of {op}, not a leaf",) if op else ()
     behind = [str(leaf.get("name")) for leaf in seen.get("leaves") or [] if isinstance(leaf, dict) and leaf.get("name")]
     if behind:
         facts = (

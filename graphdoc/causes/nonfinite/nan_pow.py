@@ -46,7 +46,7 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
         f"{'has no derivative' if birth.node else 'is infinite' if birth.shows == 'inf' else 'has no value'}",
         f"no {'finite ' if birth.shows == 'inf' else ''}value for this base"
         if not birth.node
-        else "its derivative by the exponent takes the logarithm of the base"
+        else "its derivative with respect to the exponent takes the logarithm of the base"
         if negative
         else "at zero the derivative is infinite",
         "; ".join(t for t in (counted, told) if t),

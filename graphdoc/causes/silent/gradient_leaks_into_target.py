@@ -63,7 +63,7 @@ loss = F.mse_loss(net(state).gather(1, action).squeeze(1), goal)""",
     fix_safety="""\
 Unsafe, because it decides what is a constant for the loss. Detach the goal, or compute it under `torch.no_grad()`.
 Where both names are one network, `copy.deepcopy` makes the second one. A copy of parameters that is detached keeps its
-values, and the penalty has the gradient by the parameters themselves.""",
+values, and the gradient of the penalty reaches the parameters themselves.""",
     not_this="""\
 - The goal's graph was freed by its own backward, and PyTorch raised an error: `undetached-target`.
 - The second network is meant to learn by the same loss, and nobody copies into it.""",
