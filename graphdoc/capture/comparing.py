@@ -110,6 +110,7 @@ class Compared(StepTrace):
                 self.ending.tell()
         if self.over:
             return
+        self._name_new()  # gradients may come from a compiled region, without a call
         super()._at_step(ended, optimizer, args, kwargs)
         elsewhere = next((p.device.type for p in parameters_of(optimizer) if p.device.type != "cpu"), "")
         if ended and elsewhere:

@@ -418,11 +418,7 @@ class StepTrace:
         value = sum(self._sum(t) for t in outputs if isinstance(t, self.torch.Tensor))
         if value - value == 0 or not self.witness.scaled():
             record["value"] = value  # a loss that a GradScaler has multiplied may overflow, and its gradients need not
-        for number, optimizer in self.optimizers.values():
-            self._register(optimizer, number)
-        if len(self.parameters) > self.named:
-            self.named = len(self.parameters)
-            self._write_names()
+        self._name_new()
         if kind == "grad":
             return record, {}
         loose = [(str(n), t) for n, t in enumerate(leaves) if id(t) not in self.parameters][:500]
@@ -523,6 +519,14 @@ class StepTrace:
     def _leads(self) -> bool:
         """Whether it is this process whose trace is read."""
         return self._rank() <= 0
+
+    def _name_new(self) -> None:
+        """Names of parameters that have come to the optimizers."""
+        for number, optimizer in self.optimizers.values():
+            self._register(optimizer, number)
+        if len(self.parameters) > self.named:
+            self.named = len(self.parameters)
+            self._write_names()
 
     def _write_names(self) -> None:
         census = Census(roots_of(user_frames(sys._getframe(1))), self.torch)

@@ -84,6 +84,7 @@ def place(parting: Parting) -> Span | None:
             "out": f"the first result{'' if region else f', of {name},'} that rounding does not explain",
             "received": f"another gradient arrives here{at}",
             "given": f"an equal gradient arrives here{at}, and another one leaves",
+            "within": "what arrives here and what comes out is equal, and the gradients of what it reads are not",
         }[parting.stage]
     )
     return Span("cause", file, line, column + 1, end_line, end_column + 1, label)

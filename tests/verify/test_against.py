@@ -229,6 +229,26 @@ for _ in range(4):
     opt.step()
 """
 )
+# A region that reads a parameter by itself, and one that gives the gradients of another: no call is the program's own.
+READS = """
+w, v = nn.Parameter(torch.randn(8)), nn.Parameter(torch.randn(8))
+@torch.compile(backend=backend)
+def fast(x):
+    return (x * w).tanh()
+@torch.compile(backend=other)
+def gradient(x, v):
+    return 2 * x.mean(0) * v
+opt = torch.optim.SGD([WHICH], 0.1)
+for _ in range(4):
+    x = torch.randn(16, 8)
+    if WHICH is w:
+        loss = fast(x).square().mean()  # the compiled call
+        opt.zero_grad()
+        loss.backward()
+    else:
+        v.grad = gradient(x, v.detach())  # the other compiled call
+    opt.step()
+"""
 SHARED = """
 net = nn.Linear(6, 1)
 @torch.compile(backend=backend)
@@ -260,7 +280,16 @@ HEALTHY = {
 }
 
 
-SLOW = {"transformer-float64", "transformer-eager", "compiled-eager", "function", "traced", "shared"}
+SLOW = {
+    "transformer-float64",
+    "transformer-eager",
+    "compiled-eager",
+    "function",
+    "traced",
+    "shared",
+    "reads",
+    "assigned",
+}
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in HEALTHY])
@@ -278,6 +307,13 @@ SICK = {
     "forward": (START + DROPPED + COMPILED, "eager", "out", "# the compiled call"),
     "function": (START + FUNCTION, "eager", "given", "# the compiled call"),
     "traced": (START + TRACED + COMPILED, "eager", "given", "# the compiled call"),
+    "reads": (
+        START + HALVED + "other = backend" + READS.replace("WHICH", "w"),
+        "eager",
+        "within",
+        "# the compiled call",
+    ),
+    "assigned": (START + DROPPED + "other = backend" + READS.replace("WHICH", "v"), "eager", "out", "# the other"),
     "shared": (START + DROPPED + SHARED, "eager", "out", "# the compiled call"),
 }
 
