@@ -151,16 +151,17 @@ def write_places(sources: SourceTexts, writer: Writer) -> list[Frame]:
 def clone_what_is_saved(nodes: list[Node], found: Overwrite) -> list[Remedy]:
     """Clone the result right where an operation has saved it, so that the writes go into the clone.
 
-    Of a call that saves and writes below itself, a clone of what it gives back comes too late.
+    Of a call that saves and writes below itself, a clone of what it gives back comes too late. Where another operation
+    has saved it as its input, the writes would reach that through the clone.
     """
     around = [f for w in found.writers for f in w.stack if f.user]
     edits = []
     shown = []
     for s in found.stales:
         frame = user_line(node_with(nodes, s.node))
-        if frame in around:
+        if frame in around or not s.output:
             return []
-        if s.output and frame is not None and frame.column:
+        if frame is not None and frame.column:
             edits.append({"kind": "clone_expression", "args": {"place": place(frame)}})
             shown.append(where(frame))
     return together(edits, f"clone the result that is saved, at {', '.join(dict.fromkeys(shown[:3]))}", "safe", EXACT)
