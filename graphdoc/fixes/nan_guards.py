@@ -6,10 +6,10 @@ import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, kind, place, required, statement
 from graphdoc.source.edits import Piece, copied, insert_before, rename, set_keyword, write, written
-from graphdoc.source.expressions import is_number, name_of, operand_of
+from graphdoc.source.expressions import factor_of, is_number, name_of, operand_of
 from graphdoc.source.layout import is_compound
 from graphdoc.source.module import Source, each, is_method_call, receiver_of
-from graphdoc.source.paths import key, last_word
+from graphdoc.source.paths import is_path, key, last_word
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, is_torchs, stands_for, torch_name
 
@@ -20,15 +20,20 @@ def guard_operand(sources: Sources, args: Args) -> list[Edit]:
 
     Args:
         place: the expression: a call, a division (its divisor is meant) or a power (its base).
-        guard: the method call to put behind the operand: ``clamp_min(1e-12)``. A ``clamp(a, b)`` of numbers that the
-            operand already ends in is exchanged for one that is given as ``clamp(…)``.
+        guard: the method call to put behind the operand: ``clamp_min(1e-12)``; ``{operand}`` in it is the operand once
+            more. A ``clamp(a, b)`` of numbers that the operand already ends in is exchanged for one that is given as
+            ``clamp(…)``.
         function: the function of PyTorch's that runs there, where its operand is a later argument.
+        side: of a product, the factor that is meant: 0 or 1.
     """
     source, node = expression(sources, required(args, "place"))
     guard = str(required(args, "guard"))
-    operand = operand_of(source, node, str(args.get("function", "")))
+    side = args.get("side")
+    operand = operand_of(source, node, str(args.get("function", ""))) if side is None else factor_of(node, int(side))
     if operand is None:
         raise CannotFix("what the function is given does not stand in its own words there")
+    if "{operand}" in guard and not is_path(operand):
+        raise CannotFix("what the function is given would be computed twice")
     inner = _clamped_by_numbers(source, operand) if guard.startswith("clamp(") else None
     if inner is not None:
         return [write(source, operand, f"{{inner}}.{guard}", inner=inner)]

@@ -15,7 +15,7 @@ from graphdoc.program.bindings import source_at
 from graphdoc.program.installed import Deed, deed_of
 from graphdoc.program.singular_points import POINT, Numbers, Singular, base, frame_of, number_of, singular_point
 from graphdoc.program.spans import code_at
-from graphdoc.source.expressions import name_of, operand_of, position_of
+from graphdoc.source.expressions import factor_of, name_of, operand_of, position_of
 from graphdoc.source.paths import parse_expression
 
 KIND = "nonfinite"
@@ -325,6 +325,11 @@ class Trouble:
         found = operand_of(source, node, birth.operation) if node is not None else None
         return " ".join(ast.unparse(found).split()) if found is not None else ""
 
+    def factor(self, birth: Birth, side: int) -> str:
+        """The source text of a product's left or right factor; empty where no product is written there."""
+        found = factor_of(parse_expression(self.code(birth)), side)
+        return " ".join(ast.unparse(found).split()) if found is not None else ""
+
     def name(self, birth: Birth) -> str:
         """The function's name as the program calls it, else the operator's."""
         return name_of(parse_expression(self.code(birth))) or birth.operation
@@ -490,8 +495,11 @@ def _of_gradients(born: Birth) -> bool:
 
 
 def _in_own_code(born: Birth) -> bool:
-    """Whether an optimizer of the program's own has computed it, in a function of the program's."""
-    return bool(born.stack) and born.stack[-1].user and not born.stack[-1].function.startswith("<")
+    """Whether an optimizer of the program's own has computed it, in a function of the program's that has not called
+    the step of a library's.
+    """
+    own = bool(born.stack) and born.stack[-1].user and not born.stack[-1].function.startswith("<")
+    return own and not any("/torch/optim/" in f.file.replace("\\", "/") for f in born.called)
 
 
 def _of_division(born: Birth) -> str:

@@ -57,6 +57,13 @@ def operand_of(source: Source, node: ast.expr, operation: str = "") -> ast.expr 
     return None if isinstance(first, ast.Starred) else first
 
 
+def factor_of(node: ast.expr | None, side: int) -> ast.expr | None:
+    """The left factor of a written product, or the right one (``side`` 1); None for anything else."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+        return None
+    return node.right if side else node.left
+
+
 def name_of(node: ast.expr | None) -> str:
     """The last name of the function that is called: ``log`` of ``torch.log(x)`` and ``x.log_()``."""
     function = node.func if isinstance(node, ast.Call) else None

@@ -33,6 +33,7 @@ REFUSED = [
     ),
     ("several", "y = «x.detach()»\n", {"edits": [{"kind": "detach_expression", "args": {"place": "@0"}}]}, "already"),
     ("several", "«f(x)»\n", {"edits": []}, "no edit"),
+    ("guard_operand", "y = «p * p.log()»\n", {"guard": "masked_fill({operand}.isneginf(), 0.0)", "side": 1}, "twice"),
     ("several", "«f(x)»\n", {"edits": [{"kind": "no_such", "args": {}}]}, "no kind of fix called 'no_such'"),
 ]
 
@@ -79,6 +80,12 @@ FIXED = [
         "import torch as th\ny = «th.acos(th.clamp(x, -1, 1))»\n",
         {"guard": "clamp(-0.9, 0.9)"},
         "import torch as th\ny = th.acos(x.clamp(-0.9, 0.9))\n",
+    ),
+    (
+        "guard_operand",
+        "h = -(«p * logs»).sum(-1)\n",
+        {"guard": "masked_fill({operand}.isneginf(), 0.0)", "side": 1},
+        "h = -(p * logs.masked_fill(logs.isneginf(), 0.0)).sum(-1)\n",
     ),
     (
         "where_twice",

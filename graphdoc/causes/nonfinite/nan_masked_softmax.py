@@ -10,7 +10,10 @@ from graphdoc.program.masks import Mask, mask_at
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import span
 from graphdoc.remedies.fix_places import remedy_at
-from graphdoc.story.first_bad_value import LONGEST, explained, function, tell
+from graphdoc.remedies.guarded_value import guarded
+from graphdoc.story.first_bad_value import LONGEST, amount, explained, function, tell
+
+_LOGARITHMS = ("_log_softmax", "log", "log1p", "log2", "log10")
 
 PAGE = Page(
     code="GD610",
@@ -21,7 +24,8 @@ A mask of `-inf` leaves positions out of a softmax. Where a whole row is masked 
 among: `exp(-inf)` sums to zero, and `0 / 0` is nan. Such rows are padded queries, empty sequences, a document without
 a candidate, a first position that may attend to nothing.
 
-A mask made by multiplying, `(1 - mask) * float("-inf")`, has the same fault everywhere: zero times infinity is nan.""",
+A mask made by multiplying, `(1 - mask) * float("-inf")`, has the same fault everywhere: zero times infinity is nan. So
+has an entropy, `(p * p.log()).sum()`, of what a mask has left out: its probability is zero, its logarithm `-inf`.""",
     why="""\
 `-inf - (-inf)` has no value. Leaving the row out of the loss afterwards does not help: its gradient is `0 * nan`.""",
     example='weights = torch.softmax(scores.masked_fill(~mask, float("-inf")), dim=-1)',
@@ -88,6 +92,10 @@ def _remedies(mask: Mask | None, filled: Frame | None) -> tuple[Remedy, ...]:
 
 
 def _multiplied(trouble: Trouble, turned: Birth) -> Finding:
+    """A product of zero and -inf: of a mask that is made so, or of a probability of zero and its logarithm."""
+    side = next((n for n, i in enumerate(turned.inputs[:2]) if i.count("minus_inf") and i.made_by(*_LOGARITHMS)), None)
+    if side is not None:
+        return _zero_times_logarithm(trouble, turned, side)
     return tell(
         trouble,
         turned,
@@ -96,6 +104,27 @@ def _multiplied(trouble: Trouble, turned: Birth) -> Finding:
         "",
         f"{function(trouble, turned)} has no value there.",
         confidence=Proof.BIRTH.confidence,  # the -inf is written in the program
+    )
+
+
+def _zero_times_logarithm(trouble: Trouble, turned: Birth, side: int) -> Finding:
+    factor = trouble.factor(turned, side)
+    name = f"`{factor}`" if factor and len(factor) <= LONGEST else "a logarithm"
+    return tell(
+        trouble,
+        turned,
+        f"{name} is -inf where it is multiplied by zero, and 0 * -inf is nan",
+        "zero times -inf",
+        amount(turned.inputs[side], "minus_inf", name),
+        f"{function(trouble, turned)} is nan for what a mask has left out: its probability is 0, its logarithm -inf.",
+        guarded(
+            trouble,
+            turned,
+            "masked_fill({operand}.isneginf(), 0.0)",
+            f"Let {name} count as zero where it is -inf",
+            "The product is zero there, as its limit is, and sends no gradient; every other one stays as it is.",
+            side=side,
+        ),
     )
 
 
