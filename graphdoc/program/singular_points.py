@@ -20,8 +20,8 @@ POINT = "nan-singular-point"
 @dataclass(frozen=True)
 class Singular:
     """``ends``: the points themselves (``0 or 1``); ``beyond``: where there is no value at all (``outside of 0 to 1``),
-    from ``low`` down and from ``high`` up. ``guard``: a method call that keeps an operand inside. ``safe``: a value
-    that the function and its derivative are finite at."""
+    from ``low`` down and from ``high`` up. ``guard``: a method call that keeps an operand inside, with ``{0}`` for the
+    margin. ``safe``: a value that the function and its derivative are finite at."""
 
     cause: str
     ends: str
@@ -31,10 +31,17 @@ class Singular:
     high: float | None = None
     safe: str = "1.0"
 
+    def guard_in(self, dtype: str) -> str:
+        """The call that keeps an operand of this type inside: ``clamp_min(-1.0 + 1e-2)`` in bfloat16."""
+        return self.guard.format({"float16": "1e-3", "bfloat16": "1e-2"}.get(dtype, "1e-6"))
+
     def leaves(self, smallest: float, largest: float) -> bool:
         """Whether numbers between these bounds reach beyond its ends."""
         return (self.low is not None and smallest < self.low) or (self.high is not None and largest > self.high)
 
+
+BELOW_ONE = {"float16": 0.9995, "bfloat16": 0.996}
+"""The largest number below 1 of a type in which the usual margins are rounded away: ``1 - 1e-6`` is 1 there."""
 
 _POLES = Singular(POINT, "0 or a negative whole number", guard="clamp_min(1e-6)", safe="2.0")
 _ABOVE_ZERO = Singular(POINT, "0", "below zero", "clamp_min(1e-6)", low=0.0)
@@ -43,9 +50,9 @@ _ROW = Singular(POINT, "equal numbers without eps")
 _UNIT = Singular(INVERSE, "-1 or 1", "outside of -1 to 1", "clamp(-1.0 + {0}, 1.0 - {0})", -1.0, 1.0, "0.0")
 
 FUNCTIONS: dict[str, Singular] = {
-    "log1p": Singular(LOG, "-1", "below -1", "clamp_min(-1.0 + 1e-6)", low=-1.0),
-    "xlog1py": Singular(LOG, "-1", "below -1", "clamp_min(-1.0 + 1e-6)", low=-1.0),
-    "logit": Singular(LOG, "0 or 1", "outside of 0 to 1", "clamp(1e-6, 1.0 - 1e-6)", 0.0, 1.0, "0.5"),
+    "log1p": Singular(LOG, "-1", "below -1", "clamp_min(-1.0 + {0})", low=-1.0),
+    "xlog1py": Singular(LOG, "-1", "below -1", "clamp_min(-1.0 + {0})", low=-1.0),
+    "logit": Singular(LOG, "0 or 1", "outside of 0 to 1", "clamp({0}, 1.0 - {0})", 0.0, 1.0, "0.5"),
     "entr": Singular(LOG, "0", "below zero", "clamp_min(1e-12)", low=0.0),
     "acos": _UNIT,
     "asin": _UNIT,

@@ -14,7 +14,7 @@ from graphdoc.program.bad_values import KIND, Birth, Trouble, kind_of
 from graphdoc.program.exception import raised_span
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.singular_points import Numbers, frame_of
+from graphdoc.program.singular_points import BELOW_ONE, Numbers, frame_of
 from graphdoc.program.spans import innermost_user, span, where
 
 STRENGTH = 0.94
@@ -64,6 +64,12 @@ def amount(numbers: Numbers | None, what: str, name: str = "") -> str:
     place = f", the first at {at}" if at and count > 1 else f", at {at}" if at else ""
     of = f" of {name}" if name else ""
     return f"{count} of {numbers.n} elements{of} {verb} {words.get(what, what)}{place}"
+
+
+def coarse(numbers: Numbers | None) -> str:
+    """That numbers of this type end far from 1, as the end of a sentence; empty for single and double precision."""
+    below = BELOW_ONE.get(numbers.dtype) if numbers is not None else None
+    return f"; in {numbers.dtype} no number lies between {below} and 1" if numbers is not None and below else ""
 
 
 def met(trouble: Trouble) -> str:

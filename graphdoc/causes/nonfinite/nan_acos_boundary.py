@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
-from graphdoc.program.bad_values import HALF, Birth, Trouble
+from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.singular_points import singular_point
 from graphdoc.remedies.guarded_value import guarded
-from graphdoc.story.first_bad_value import called, explained, function, tell
+from graphdoc.story.first_bad_value import called, coarse, explained, function, tell
 from graphdoc.story.wording import as_called
 
 PAGE = Page(
@@ -43,7 +43,6 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
     if bounds is not None and (not ones or not at_edge):
         counted = f"{operand} lies between {bounds[0]:.8g} and {bounds[1]:.8g}"
     name = birth.operation
-    margin = "1e-3" if birth.output.dtype in HALF else "1e-6"
     point = singular_point(name)
     return tell(
         trouble,
@@ -54,12 +53,12 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
         else "infinite at the edge of its domain"
         if at_edge
         else "outside of the domain",
-        counted,
+        counted + coarse(birth.output),
         f"{function(trouble, birth)} has no finite {'derivative' if birth.node else 'value'} there.",
         guarded(
             trouble,
             birth,
-            point.guard.format(margin),
+            point.guard_in(birth.output.dtype),
             f"Keep {operand} inside of the domain",
             "Within the margin the result is constant and no gradient flows.",
         )

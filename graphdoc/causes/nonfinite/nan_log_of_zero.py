@@ -9,7 +9,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.singular_points import Singular, singular_point
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.guarded_value import guarded
-from graphdoc.story.first_bad_value import amount, called, function, tell, trouble_with
+from graphdoc.story.first_bad_value import amount, called, coarse, function, tell, trouble_with
 
 _BOUND = {"float16": "1e-7"}
 """By the operand's type the bound that it can hold; as small as that, for what was finite is to stay as it is."""
@@ -99,7 +99,8 @@ def _given_logarithms(trouble: Trouble, birth: Birth) -> tuple[Remedy, ...]:
 def _shifted(trouble: Trouble, birth: Birth, point: Singular) -> Finding:
     operand = called(trouble, birth)
     edge, beyond, name = point.ends, point.beyond, birth.operation
-    bounds = birth.operand.bounds if birth.operand is not None else None
+    numbers = birth.operand
+    bounds = numbers.bounds if numbers is not None else None
     outside = not birth.node and bounds is not None and point.leaves(*bounds)
     return tell(
         trouble,
@@ -107,14 +108,14 @@ def _shifted(trouble: Trouble, birth: Birth, point: Singular) -> Finding:
         f"{operand} lies {beyond}, where `{name}` is {'nan' if birth.shows == 'nan' else 'infinite'}"
         if outside
         else f"{operand} reaches {edge}, and `{name}` "
-        "is not finite" + (" there" if not birth.node else " or has no finite derivative there"),
+        f"{'has no finite derivative' if birth.node else 'is not finite'} there",
         f"`{name}` has no value {beyond}" if outside else f"`{name}` ends at {edge}",
-        f"{operand} lies between {bounds[0]:.8g} and {bounds[1]:.8g}" if bounds is not None else "",
+        f"{operand} lies between {bounds[0]:.8g} and {bounds[1]:.8g}{coarse(numbers)}" if bounds is not None else "",
         f"{function(trouble, birth)} has no finite {'derivative' if birth.node else 'value'} there.",
         guarded(
             trouble,
             birth,
-            point.guard,
+            point.guard_in(numbers.dtype if numbers is not None else ""),
             f"Keep {operand} inside of the domain",
             "The result is bounded; an element at the bound sends no gradient.",
         ),

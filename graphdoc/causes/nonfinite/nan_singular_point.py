@@ -65,7 +65,7 @@ def _told(trouble: Trouble, birth: Birth, point: Singular) -> Finding:
         guarded(
             trouble,
             birth,
-            point.guard,
+            point.guard_in(numbers.dtype if numbers is not None else ""),
             f"Keep {operand} above zero",
             "Larger numbers stay as they are; at the bound no gradient flows.",
         )

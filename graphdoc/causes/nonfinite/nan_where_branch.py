@@ -6,8 +6,8 @@ from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.spans import span
-from graphdoc.remedies.fix_places import remedy_at
-from graphdoc.remedies.guarded_value import branches
+from graphdoc.remedies.fix_places import applies, remedy_at
+from graphdoc.remedies.guarded_value import bounded, branches
 from graphdoc.story.first_bad_value import called, explained, function, tell
 
 PAGE = Page(
@@ -51,23 +51,28 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
         if chosen
         else ()
     )
+    what = function(trouble, birth)
+    harmless = remedy_at(
+        chosen or birth.place,
+        "where_twice",
+        "Give the branch that is not taken a harmless input",
+        "unsafe",
+        "What is put in never reaches the result: the same `where` leaves it out again.",
+        branches=branches(trouble, birth),
+    )
+    masked = bool(chosen) or any(applies(trouble.sources, r) for r in harmless)
     return tell(
         trouble,
         birth,
-        f"{function(trouble, birth)} is masked where it has no value, but its gradient is not",
-        "has no value where the mask drops it",
+        f"{what} is masked where it has no value, but its gradient is not"
+        if masked
+        else f"{what} is not finite where the loss does not use it, and its gradient is nan",
+        "has no value where the mask drops it" if masked else "is not finite in some elements",
         f"the loss of that call is finite, the gradient of {operand} is not"
         if trouble.what != "loss"
         else f"the gradient of {operand} is not finite, and this loss is computed from it",
         "the forward pass drops the bad elements, backward multiplies their nan or inf derivative by zero.",
-        remedy_at(
-            chosen or birth.place,
-            "where_twice",
-            "Give the branch that is not taken a harmless input",
-            "unsafe",
-            "What is put in never reaches the result: the same `where` leaves it out again.",
-            branches=branches(trouble, birth),
-        ),
+        harmless if masked else bounded(trouble, birth),
         more=more,
     )
 
