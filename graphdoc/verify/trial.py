@@ -125,18 +125,20 @@ def outcome_of(
     before: Mapping[str, str],
     texts: Mapping[str, str],
     cwd: str,
+    traits: Traits = NO_TRAITS,
 ) -> Outcome:
     """What ended the patched program. An autograd error that it caught counts as well: the original has none.
 
     ``failed`` is the evidence that the patched run left, ``before`` and ``texts`` are the changed files before and
-    after the change.
+    after the change, ``traits`` what the fix says of itself.
     """
-    outcome = Outcome(ended.exit_status, ended.timed_out, ended.seconds, stopped=ended.stopped)
+    outcome = Outcome(ended.exit_status, ended.timed_out, ended.seconds, stopped=ended.stopped, traits=traits)
     outcome.refused, outcome.printed = ended.refused, last_line(ended.printed)
-    # Beside a crash, what is seen is a fault of its own.
-    outcome.still = failed is not None and original.went_on and same_signs(original.signs, failed.signs)
+    # Beside a crash, or what a bound is to keep finite, what is seen is a fault of its own.
+    meant = original.went_on and not traits.keeps_finite
+    outcome.still = failed is not None and meant and same_signs(original.signs, failed.signs)
     if failed is not None:
-        part = left_in_part(original.signs, failed.signs) if original.went_on else ""
+        part = left_in_part(original.signs, failed.signs) if meant else ""
         outcome.left = part or left_over(original.signs, failed.signs)
     if failed is None or failed.raised is None or failed.went_on:
         return outcome
@@ -300,8 +302,7 @@ class Trial:
         cuts = self.evidence.probe if not self._unfinite else ""
         if failed is not None and cuts and question(failed) == cuts:
             failed = self._looked_closer(failed, texts)  # one of several cuts may be gone
-        outcome = outcome_of(self.evidence, failed, ended, self._original_texts(texts), texts, self._cwd)
-        outcome.traits = traits
+        outcome = outcome_of(self.evidence, failed, ended, self._original_texts(texts), texts, self._cwd, traits)
         verdict = self._judged(outcome, read_trace(folder), texts, safe, traits.keeps_numbers)
         if traits.of_caller and verdict.verified is None and not verdict.equal:
             gap = verdict.data["max_relative_difference"]

@@ -733,6 +733,14 @@ def test_what_is_seen_beside_a_crash_is_a_fault_of_its_own(crashed):
     assert outcome_of(original, patched, Ended(0), {}, {}, "").still is not crashed
 
 
+@pytest.mark.parametrize("keeps_finite", [True, False])
+def test_what_is_seen_beside_a_nan_is_a_fault_of_its_own(keeps_finite):
+    original = Evidence(signs=[Sign("nonfinite"), Sign("update-rounded-away")])
+    patched = Evidence(signs=[Sign("update-rounded-away")])
+    outcome = outcome_of(original, patched, Ended(0), {}, {}, "", Traits(keeps_finite=keeps_finite))
+    assert outcome.still is not keeps_finite
+
+
 @pytest.mark.parametrize("power", [2, 1])
 def test_what_is_to_keep_the_loss_of_a_run_that_went_on_gives_the_first_one_as_it_was(power, tmp_path):
     head = CARRIED[: CARRIED.index("class Policy")] + "net = nn.Linear(3, 1)\n"
