@@ -52,8 +52,8 @@ def render(report: Report, *, width: int, color: bool) -> str:
     if report.diagnoses:
         body.append(_for_an_issue(report))
     first = report.diagnoses[0] if report.diagnoses else None
-    title = escape(flat(first.title) if first else "no diagnosis")
-    described = escape(flat(f"{first.code}: {story.lead(first)}") if first else story.verdict(report))
+    title = escape(flat(f"{first.code} {first.title}") if first else "no diagnosis")
+    described = escape(story.lead(first) if first else story.verdict(report))
     return (
         "<!doctype html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n"
         f'<meta http-equiv="Content-Security-Policy" content="{escape(_policy(style))}">\n'
