@@ -47,21 +47,22 @@ def origin_of(program: Program) -> Origin:
     written = _written(program.sources)
     near = _near(program.evidence.extras)
     # What the failing calls themselves read or write says most.
-    near.sort(key=lambda t: not _read_by_call(program.sources, program.raised, t))
+    near.sort(key=lambda t: -_read_by_call(program.sources, program.raised, t))
     for tensor in near:
+        name = tensor.path if _is_the_one(program, tensor, near) else ""
         for frame, value in _assigned(program.sources, program.raised, tensor):
             seen = any(f.file == frame.file and frame.line <= f.line <= frame.end_line for f in journal)
             inside = next((w for w in written if not w[1] and _covers(w[2], w[0].file, frame)), None)
             if inside is not None:
-                return Origin(inside[0], None, tensor.path, True)
+                return Origin(inside[0], None, name, True)
             called = {n.attr for n in each(value, ast.Attribute)}
             called |= plain_names(value)
             made = next((w for w in written if w[1] and w[3] in called), None)
             taken = frame_of(program.sources, frame.file, value, frame.function)
             if made is not None:
-                return Origin(made[0], taken, tensor.path, True)
+                return Origin(made[0], taken, name, True)
             if seen:
-                return Origin(_journalled(journal, written), taken, tensor.path, True)
+                return Origin(_journalled(journal, written), taken, name, True)
     switch = _journalled(journal, written)
     if switch is None and len(written) == 1:
         switch = written[0][0]
@@ -85,14 +86,21 @@ def _frame_of(raised: Raised | None, tensor: Reached) -> Frame | None:
     return next((f for f in reversed(stack) if f.user and f.function == tensor.function), None)
 
 
-def _read_by_call(sources: SourceTexts, raised: Raised | None, tensor: Reached) -> bool:
-    """Whether the statement with which the tensor's function led to the failure names it."""
+def _read_by_call(sources: SourceTexts, raised: Raised | None, tensor: Reached) -> int:
+    """Whether the statement with which the tensor's function led to the failure names what holds it (1), or it (2)."""
     frame = _frame_of(raised, tensor)
     root = tree(sources, frame.file) if frame is not None else None
+    here = [n for n in walked(root or ast.Module([], [])) if frame and getattr(n, "lineno", 0) == frame.line]
+    if any(isinstance(n, ast.expr) and ast.unparse(n) == tensor.path for n in here):
+        return 2
     name = tensor.path.partition("[")[0].partition(".")[0]
-    return frame is not None and any(
-        is_name(n, name) and n.lineno == frame.line for n in walked(root or ast.Module([], []))
-    )
+    return int(any(is_name(n, name) for n in here))
+
+
+def _is_the_one(program: Program, tensor: Reached, near: list[Reached]) -> bool:
+    """Whether it is this one of those that the failing statement reaches by the same name."""
+    read = _read_by_call(program.sources, program.raised, tensor)
+    return read > 1 or sum(_read_by_call(program.sources, program.raised, t) == read for t in near) == 1
 
 
 Written = tuple[Frame, bool, ast.AST, str]

@@ -70,8 +70,8 @@ def clip_beside(sources: SourceTexts, sign: Sign) -> Frame | None:
     through helpers of the program that do nothing else to them; else its innermost place."""
     inner, other = innermost_user(sign.stack), innermost_user(sign.other)
     level = level_of(sign.stack, sign.other, sign.other)
-    if inner is None or level is None or level[1] != other:
-        return inner
+    if inner is None or level is None or level[1] != other or other in sign.stack:
+        return inner  # one line of the program leads to both: a package calls them
     users = [f for f in sign.stack if f.user]
     helpers = [bindings.function_at(sources, f) for f in users[users.index(level[0]) + 1 :]]
     return level[0] if all(h is not None and not calls_method(h, *_UPDATES) for h in helpers) else inner

@@ -139,7 +139,7 @@ def _nothing_given(
 
 def _remedies(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, how: str) -> list[Remedy]:
     clip, other = clip_beside(sources, sign), innermost_user(sign.other)
-    if clip is None or other is None:
+    if clip is None or other is None or other in sign.stack:
         return []
     note = f"the bound holds for what {optimizer_of(optimizers, sign)} uses"
     if how == "before-unscale":
