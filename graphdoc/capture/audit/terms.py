@@ -22,6 +22,7 @@ from graphdoc.capture.cuts import CutWatch, is_draw
 from graphdoc.capture.facts import grad_fn_of, is_leaf
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.journal import leaves_behind
+from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.parts import constants, missed_by, parts_of
 from graphdoc.capture.summands import top_of
 
@@ -41,6 +42,7 @@ _ADDS = {"add", "__add__", "__radd__", "__iadd__", "add_", "sub", "__sub__", "__
 _MEANT = {"detach", "detach_"}
 """An author who writes ``detach`` says so, of a value that goes into a term; the other ways to lose a graph are
 nobody's wish in a term of a loss, and neither is a ``detach`` of the whole term that is then added."""
+_LOGARITHMS = {"log", "log_", "log1p", "log2"}
 _GAINS = _ADDS - {"sub", "__sub__", "__rsub__", "rsub"}
 """What is taken off a loss is a baseline, and has no gradient by right."""
 MOST_DETACHED = 200
@@ -68,6 +70,8 @@ class TermWatch(CutWatch):
         """Records of numbers that were added to what has the same leaves behind it."""
         self._left: dict[int, int] = {}
         """By the id of the record of a conversion: the sequence number of what was converted."""
+        self._surrogates: set[int] = set()
+        """Sequence numbers of values that had their own number taken off."""
         self._weights: dict[Any, list[float | None]] = {}
         """By the place of a draw: what its log-probability was multiplied with when it was first looked at."""
         self._taken_up: set[int] = set()
@@ -185,6 +189,17 @@ class TermWatch(CutWatch):
                     found.append((draw, frozenset(behind)))
         return found
 
+    def _is_surrogate(self, flat: list[Any], result: Any, gains: bool) -> bool:
+        """Whether a value has its own number taken off, ``x - x.item()``, or such a zero is added to the number that is
+        to be seen in its place: who writes that wants the gradient of the one and the value of the other."""
+        nodes = (grad_fn_of(v) for v in flat if isinstance(v, self._torch.Tensor))
+        numbers = {n._sequence_nr() for n in nodes if n is not None}
+        records = (self._of(v) for v in flat)
+        if not gains and any(r is not None and self._left.get(id(r)) in numbers for r in records):
+            self._surrogates.add(result.grad_fn._sequence_nr())
+            return True
+        return not numbers.isdisjoint(self._surrogates)
+
     def goes_on(self, record: Record) -> bool:
         """Whether what was converted has also gone on with its graph: then its number may be wanted as a number."""
         return self._left.get(id(record)) in self._taken_up
@@ -199,6 +214,8 @@ class TermWatch(CutWatch):
         tensors = [v for v in flat if isinstance(v, self._torch.Tensor)]
         if result.grad_fn is None or any(v.numel() != 1 for v in tensors):
             return
+        if self._is_surrogate(flat, result, gains):
+            return
         for value in (*tensors, *(v for v in flat if type(v) is float)):
             if type(value) is not float and (value.requires_grad or value.dtype.is_floating_point is False):
                 continue
@@ -212,6 +229,8 @@ class TermWatch(CutWatch):
                 record.leaves, record.event = record.leaves + cut.leaves, cut.event
                 cut = record
             if cut is None or (cut.op in _MEANT and not (gains and id(cut) in self._detached)):
+                continue
+            if _is_met(value, behind, cut):
                 continue
             whole = gains and cut.switch is not None and is_users(cut.switch)
             if (cut.recording or whole) and not self._is_earlier(cut):
@@ -305,6 +324,14 @@ class TermWatch(CutWatch):
         elsewhere = [r for n, r, _ in self.entered_values.latest if n not in self.terms]
         targets = {id(r) for r in records_behind(elsewhere, MOST_FOLLOWED)}
         return [(cuts, at) for cuts, at in kept if all(r.switch is None or id(r) not in targets for r in cuts)]
+
+
+def _is_met(value: Any, behind: list[Record], cut: Record) -> bool:
+    """Whether a term is the logarithm of a condition that holds everywhere: log(1), which a density adds for its
+    support and which is meant to have no gradient."""
+    if type(value) is float or (numbers := numbers_of(value)) is None or bool(numbers.any()):
+        return False
+    return any(r.op in _LOGARITHMS and cut in records_behind([r], MOST_FOLLOWED) for r in behind)
 
 
 def _given(args: Any) -> list[Any]:
