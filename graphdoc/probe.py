@@ -35,7 +35,14 @@ from graphdoc.program.custom_functions import read_besides
 from graphdoc.program.exception import INFERENCE, NO_GRAPH, SECOND_TIME, VERSION, message_of
 from graphdoc.program.proof import first_sign
 from graphdoc.program.spans import is_compiled
-from graphdoc.program.suspicions import goes_around, left_unrecorded, may_be_constant, suspicious, writes_through_data
+from graphdoc.program.suspicions import (
+    adds_from_arrays,
+    goes_around,
+    left_unrecorded,
+    may_be_constant,
+    suspicious,
+    writes_through_data,
+)
 from graphdoc.program.writers import plausible
 from graphdoc.second_run import add_later, take_over
 from graphdoc.source.paths import only
@@ -140,7 +147,7 @@ def _of_one_that_went_on(evidence: Evidence) -> str:
     elif measurable:
         mode = "probe:whatif"
     asked = first_sign(signs, GRADIENTS_ASKED) is not None
-    added = evidence.process.world_size <= 1 and first_sign(signs, "suspect-term") is not None
+    added = evidence.process.world_size <= 1 and adds_from_arrays(sources, signs)
     if not asked and (mode != "probe:cuts" or not (measurable or added)):
         return mode
     cuts = mode.removeprefix("probe") if mode.startswith("probe:cuts") else ""

@@ -43,6 +43,13 @@ def may_be_constant(sources: SourceTexts, signs: list[Sign]) -> bool:
     return "suspect-unreached" in kinds and any(_is_called(node, _ARRAYS) for node in _nodes(sources))
 
 
+def adds_from_arrays(sources: SourceTexts, signs: list[Sign]) -> bool:
+    """Whether a term of the loss may be computed by NumPy, whose operations are not seen: that is measured."""
+    kinds = {s.kind for s in signs}
+    added = "suspect-term" in kinds and "suspect-hungry" not in kinds
+    return added and any(_is_called(node, ("numpy",)) for node in _nodes(sources))
+
+
 def left_unrecorded(sources: SourceTexts, warnings: list[str], signs: list[Sign]) -> bool:
     """Whether parameters without gradient may stand in blocks that a reentrant checkpoint ran without recording: none
     of the inputs required gradients. PyTorch warns of that, and a filter may have swallowed the warning."""
