@@ -17,11 +17,47 @@ from graphdoc.capture.journal import Entry
 from graphdoc.capture.stacks import Stack
 from graphdoc.capture.summands import emptied
 from graphdoc.capture.walk import NO_SEQUENCE, Above, Found
-from graphdoc.capture.weights import weight_of
 from graphdoc.evidence import Evidence, Holder, OlderEdge, Tensor
 
 if TYPE_CHECKING:
     from graphdoc.capture.autopsy import Autopsy
+
+_PRODUCT = "MulBackward0"
+
+
+# Values that a loss takes in as weights alone: by which it multiplies what leads to other parameters.
+
+
+def weight_of(order: list[Found], upper: Above, bits: list[int], consumer: int, shared: int) -> str:
+    """Whether all that a graph makes of a value, above the node that takes it in, ends as a factor of a product.
+
+    ``alone`` where the other factor leads to parameters, and to none of those behind the value; ``beside`` where it
+    leads to some of these as well; empty where something else becomes of the value.
+
+    Args:
+        order: the nodes of the graph, as ``walk`` found them.
+        upper: the nodes that lead to each of them at once, of the whole graph.
+        bits: the leaves that each of them leads to, as bit sets.
+        consumer: the number of the node that takes the value in.
+        shared: the leaves behind the value.
+    """
+    seen = {consumer}
+    todo = [consumer]
+    how = "alone"
+    while todo:
+        n = todo.pop()
+        if bits[n] & ~shared:
+            beside = [bits[m] for m in order[n].following if bits[m] & ~shared]
+            if order[n].op != _PRODUCT:
+                return ""
+            how = "beside" if any(b & shared for b in beside) else how
+            continue
+        if not upper[n]:
+            return ""
+        new = set(upper[n]) - seen
+        seen |= new
+        todo += new
+    return how
 
 
 # Who holds the output of a node of the graph, or what was made in its place since.
@@ -125,7 +161,7 @@ _PASSES = (
     *("MulBackward", "DivBackward", "StackBackward", "CatBackward", "TBackward", "TransposeBackward"),
 )
 """Through these a difference stays one."""
-_PRODUCT, _LOG_OF_DISTRIBUTION = "MulBackward0", "LogSoftmaxBackward0"
+_LOG_OF_DISTRIBUTION = "LogSoftmaxBackward0"
 """A cross entropy of two distributions, of which ``F.kl_div`` makes a part, is the one times the logarithm of the
 other."""
 

@@ -13,7 +13,7 @@ from graphdoc.evidence import Frame, Package, Raised, Sign, SourceTexts
 from graphdoc.growth import grew_steadily
 from graphdoc.program.bindings import source_at
 from graphdoc.program.installed import Deed, deed_of
-from graphdoc.program.singular_points import POINT, Numbers, Singular, base, frame_of, number_of, singular_point
+from graphdoc.program.number_limits import POINT, Numbers, Singular, base, frame_of, number_of, singular_point
 from graphdoc.program.spans import code_at
 from graphdoc.source.expressions import factor_of, name_of, operand_of, position_of
 from graphdoc.source.paths import parse_expression

@@ -11,8 +11,8 @@ from graphdoc.finding import Remedy, together
 from graphdoc.program import bindings
 from graphdoc.program.bad_values import Trouble
 from graphdoc.program.bindings import source_at
+from graphdoc.program.number_limits import frame_of
 from graphdoc.program.observed import Program
-from graphdoc.program.singular_points import frame_of
 from graphdoc.program.spans import code_at, innermost_user, level_of, place, user_line
 from graphdoc.source.effects import calls_method
 from graphdoc.source.module import each, is_method_call

@@ -7,7 +7,7 @@ from typing import Any
 from graphdoc.finding import Remedy
 from graphdoc.model import Safety
 from graphdoc.program.bad_values import Birth, Trouble, divisor_of
-from graphdoc.program.singular_points import singular_point
+from graphdoc.program.number_limits import singular_point
 from graphdoc.program.spans import place
 from graphdoc.source.expressions import position_of
 

@@ -12,9 +12,9 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Confidence, Span
 from graphdoc.program.bad_values import KIND, Birth, Trouble, kind_of
 from graphdoc.program.exception import raised_span
+from graphdoc.program.number_limits import BELOW_ONE, Numbers, frame_of
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.singular_points import BELOW_ONE, Numbers, frame_of
 from graphdoc.program.spans import innermost_user, span, where
 
 STRENGTH = 0.94

@@ -14,10 +14,10 @@ from graphdoc.program import bindings
 from graphdoc.program.asked_gradients import Beside, FlaggedLate, OfAnother, Reason, TakenOut, Unset, Why
 from graphdoc.program.carried_names import bound_names
 from graphdoc.program.inner_gradient import Entered, entered
+from graphdoc.program.number_limits import frame_of
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import is_counted
 from graphdoc.program.proof import Proof, name_of
-from graphdoc.program.singular_points import frame_of
 from graphdoc.program.spans import code_at, innermost_user, place, short_code, span, span_of, where
 from graphdoc.source.paths import parse_expression
 from graphdoc.story.wording import as_called, folded, listing, optimizer_of

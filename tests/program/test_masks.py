@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphdoc.evidence import Frame
-from graphdoc.program.masks import mask_at
+from graphdoc.program.number_limits import mask_at
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from made import Program
 
-from graphdoc.program.unwrapped import wrapper_past
+from graphdoc.program.library_calls import wrapper_past
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Sign
 from graphdoc.finding import Finding, Remedy
+from graphdoc.program.library_calls import module_called, wrapper_past
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import code_at, innermost, short_code, span, span_of
-from graphdoc.program.unwrapped import module_called, wrapper_past
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.wording import folded, optimizer_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
 from graphdoc.program.bad_values import Birth, Trouble
-from graphdoc.program.singular_points import singular_point
+from graphdoc.program.number_limits import singular_point
 from graphdoc.remedies.guarded_value import guarded
 from graphdoc.story.first_bad_value import called, coarse, explained, function, tell
 from graphdoc.story.wording import as_called

@@ -5,8 +5,8 @@ from __future__ import annotations
 from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
 from graphdoc.program.bad_values import Birth, Trouble, divisor_of
+from graphdoc.program.number_limits import Numbers
 from graphdoc.program.observed import Program
-from graphdoc.program.singular_points import Numbers
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.guarded_value import counts, guarded
 from graphdoc.story.first_bad_value import amount, called, function, tell, trouble_with

@@ -6,9 +6,9 @@ from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.bad_values import Birth, Trouble
+from graphdoc.program.number_limits import frame_of
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.singular_points import frame_of
 from graphdoc.program.spans import span
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.first_bad_value import amount, function, tell, trouble_with

@@ -5,8 +5,8 @@ from __future__ import annotations
 from graphdoc.causes.base import Page
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.bad_values import Birth, Trouble
+from graphdoc.program.number_limits import Singular, singular_point
 from graphdoc.program.observed import Program
-from graphdoc.program.singular_points import Singular, singular_point
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.guarded_value import guarded
 from graphdoc.story.first_bad_value import amount, called, coarse, function, tell, trouble_with

@@ -6,7 +6,7 @@ from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.bad_values import Birth, Trouble
-from graphdoc.program.masks import Mask, mask_at
+from graphdoc.program.number_limits import Mask, mask_at
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import span
 from graphdoc.remedies.fix_places import remedy_at

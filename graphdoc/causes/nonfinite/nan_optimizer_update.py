@@ -6,8 +6,8 @@ from graphdoc.causes.base import Page
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.library_calls import library_calls
+from graphdoc.program.number_limits import Numbers
 from graphdoc.program.proof import Proof
-from graphdoc.program.singular_points import Numbers
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.first_bad_value import amount, explained, tell
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
 from graphdoc.program.bad_values import Birth, Trouble
+from graphdoc.program.number_limits import Singular
 from graphdoc.program.observed import Program
-from graphdoc.program.singular_points import Singular
 from graphdoc.remedies.guarded_value import guarded
 from graphdoc.story.first_bad_value import amount, called, function, tell, trouble_with, what_went_in
 

@@ -6,9 +6,9 @@ from graphdoc.causes.base import Page
 from graphdoc.evidence import Sign, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.program.bad_values import Trouble, kind_of
+from graphdoc.program.number_limits import frame_of
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
-from graphdoc.program.singular_points import frame_of
 from graphdoc.program.spans import span
 from graphdoc.story.first_bad_value import starved
 

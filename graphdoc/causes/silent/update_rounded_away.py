@@ -6,7 +6,7 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Sign
 from graphdoc.finding import Finding, Remedy
-from graphdoc.program.number_formats import shortened
+from graphdoc.program.number_limits import shortened
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import span, span_of

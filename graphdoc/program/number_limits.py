@@ -1,16 +1,18 @@
-"""PyTorch's functions without a finite value or derivative at a point, and numbers measured of what went into them.
-
-Data alone. What ends in a zero below a root, a norm or a quotient is known by the group of its operator, see
-``graphdoc.program.bad_values``; here stand the functions of which the reader has to be told where they end.
-"""
+"""The limits of numbers: functions without a finite value or derivative, what is masked with -inf, fewer bits."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ast
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from graphdoc.evidence import Frame
+from graphdoc.evidence import Frame, SourceTexts
+from graphdoc.program import bindings
+from graphdoc.program.bindings import expression_at, source_at
+from graphdoc.source.module import Source, is_method_call, values_of
+from graphdoc.source.paths import last_word, only
+from graphdoc.source.scopes import is_torchs
 
 LOG = "nan-log-of-zero"
 INVERSE = "nan-acos-boundary"
@@ -171,3 +173,112 @@ def frame_of(stack: Any) -> Frame | None:
 
 def number_of(value: object) -> float:
     return float(value) if isinstance(value, int | float) else -1.0
+
+
+# What a program masks with: the expression that says which elements are left out, where -inf is written for them.
+
+
+_FILLS = ("masked_fill", "masked_fill_")
+
+
+@dataclass(frozen=True)
+class Mask:
+    """``text`` as the program writes it, at ``frame``. ``handed``: to a layer, as its ``key_padding_mask`` or the like,
+    which writes the -inf itself."""
+
+    text: str
+    frame: Frame
+    handed: bool = False
+
+
+def mask_at(sources: SourceTexts, frame: Frame | None) -> Mask | None:
+    """The mask of ``x.masked_fill(mask, v)``, ``torch.where(mask, x, v)``, ``x[mask] = v`` or ``layer(x, mask=m)``.
+
+    None where the expression at this place takes none, or several.
+    """
+    node = expression_at(sources, frame)
+    if frame is None or node is None:
+        return None
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+        return _mask(sources, frame, node.slice)
+    if not isinstance(node, ast.Call):
+        return None
+    name = last_word(node.func)
+    if name in _FILLS or name == "where":
+        source = source_at(sources, frame)
+        first = [a for a in node.args if not _holds_filled(source, node, a)]
+        return _mask(sources, frame, first[0]) if first else None
+    given = [k.value for k in node.keywords if k.arg is not None and k.arg.endswith("mask")]
+    given = [v for v in given if not isinstance(v, ast.Constant)]
+    return _mask(sources, frame, given[0], handed=True) if len(given) == 1 else None
+
+
+def _holds_filled(source: Source, node: ast.Call, argument: ast.expr) -> bool:
+    """Whether it is what ``torch.masked_fill(x, mask, v)`` fills: its first argument."""
+    of_torch = is_method_call(node) and is_torchs(source, node.func.value)
+    return of_torch and last_word(node.func) in _FILLS and argument is node.args[0]
+
+
+def _mask(sources: SourceTexts, frame: Frame, node: ast.expr, handed: bool = False) -> Mask:
+    return Mask(bindings.text_of(node), bindings.frame_of(sources, frame.file, node), handed)
+
+
+# Where the source gives numbers fewer bits: a model that is turned into 16 bits.
+
+
+SHORT = frozenset({"bfloat16", "float16", "half"})
+_TURNS = frozenset({"to", "type", "bfloat16", "half"})
+
+
+def shortened(sources: SourceTexts, names: Iterable[str]) -> Frame | None:
+    """The one call that turns what holds these parameters into 16 bits: ``model.to(torch.bfloat16)``, ``Net().half()``,
+    ``Net(dtype=torch.bfloat16)``; None where there is none or there are several."""
+    holders = {part for name in names for part in name.split(".")[:-1]}
+    found = [
+        bindings.frame_of(sources, file, call)
+        for file, statement in bindings.everywhere(sources, ast.Assign, ast.Expr)
+        if isinstance(statement.value, ast.Call)
+        for call in _turning(sources, file, statement.value)
+        if not holders.isdisjoint(_bound(statement) | _receiver(call))
+    ]
+    return only(found)
+
+
+def _turning(sources: SourceTexts, file: str, value: ast.Call) -> list[ast.Call]:
+    """The calls of a chain, ``Net().to(device).half()``, that say 16 bits; the first of them alone."""
+    out: list[ast.Call] = []
+    call: ast.expr = value
+    while isinstance(call, ast.Call):
+        given = [*call.args, *(k.value for k in call.keywords)]
+        name = call.func.attr if is_method_call(call) else ""
+        asked = name in SHORT and name in _TURNS
+        named = [k.value for k in call.keywords if k.arg is not None and k.arg.endswith("dtype")]
+        if asked or any(_says(sources, file, a) for a in (given if name in _TURNS else named)):
+            out = [call]
+        call = call.func.value if is_method_call(call) else call.func
+    return out
+
+
+def _says(sources: SourceTexts, file: str, given: ast.expr) -> bool:
+    """Whether an argument is a format of 16 bits, a name that is bound to nothing else, or called a ``dtype``: what
+    was turned has 16 bits."""
+    name = bindings.dotted(given)
+    last = name.rpartition(".")[2]
+    if last in SHORT or last.endswith("dtype"):
+        return True
+    root = bindings.tree(sources, file)
+    if root is None or not isinstance(given, ast.Name):
+        return False
+    bound = values_of(root, name)
+    return bool(bound) and all(bindings.dotted(v).rpartition(".")[2] in SHORT for v in bound)
+
+
+def _bound(statement: ast.Assign | ast.Expr) -> set[str]:
+    """The last part of each name that the statement binds."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return {bindings.text_of(t).rpartition(".")[2] for t in targets}
+
+
+def _receiver(call: ast.Call) -> set[str]:
+    """The last part of the name that a method is called on."""
+    return {bindings.dotted(call.func.value).rpartition(".")[2]} if is_method_call(call) else set()
