@@ -13,10 +13,11 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.moved import print_of
-from graphdoc.capture.facts import parameters_of
+from graphdoc.capture.facts import grad_fn_of, parameters_of
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.in_threads import watch_each_thread
 from graphdoc.capture.number_facts import has_memory
+from graphdoc.capture.summands import sums_without_graph
 from graphdoc.capture.whatif.answers import Answers
 from graphdoc.capture.whatif.cut_places import CutLook
 from graphdoc.capture.whatif.dying import Dying
@@ -68,6 +69,8 @@ class WhatIf:
         self._over = False
         self.hooked = False
         """The program has hung a hook of its own on a tensor, which may give another gradient on purpose."""
+        self.adds = False
+        """A loss was a sum with a term that has no graph."""
         self._ends: tuple[Target, Dying] | None = None
         """Where no fork can be made: the gradient of these parameters is followed in the run itself."""
         self._closing: Any = None
@@ -140,7 +143,9 @@ class WhatIf:
         window = self._window if not self._depth else None
         if window is not None:
             self._guard(self._quietly, window.began, outputs, args, kwargs)
-        elif self._ends is not None and not self._depth:
+        elif not self._depth and not self.adds and not self._over:
+            self._guard(self._quietly, self._note_sums, outputs)
+        if window is None and self._ends is not None and not self._depth:
             self._guard(self._quietly, self._ends[1].began, outputs)
         self._depth += 1
         try:
@@ -153,6 +158,9 @@ class WhatIf:
             optimizer, self._closing = self._closing, None
             self._guard(self._look, optimizer, self._steps.get(id(optimizer), 0), 0.0, True)
         return result
+
+    def _note_sums(self, outputs: Any) -> None:
+        self.adds = bool(sums_without_graph([grad_fn_of(t) for t in outputs if isinstance(t, self.torch.Tensor)]))
 
     def _quietly(self, function: Any, *args: Any) -> None:
         with self.witness.modes.left(), self.witness.quiet(), self.torch.no_grad():

@@ -76,7 +76,7 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
     elif missing:
         places, why = yield from locate(target, missing, result, probe.look)
         answers.cut(target, look, missing, places, why)
-    if any(a.answer == AGREES and a.held for a in result.answers):
+    if probe.adds and any(a.answer == AGREES and a.held for a in result.answers):
         found = yield from added(target, result, probe.look, probe.witness.cwd)
         if found is not None:
             answers.added(*found)
