@@ -60,7 +60,7 @@ def train(folder: Path, text: str) -> tuple[str, Steps]:
 
 def _train() -> int:
     """Run ``train.py`` in this process; leave who stepped at each step, how many gradients there were, and the sizes of
-    weights and gradients."""
+    these and of their weights."""
     steps: Steps = []
     ids: dict[int, tuple[int, object]] = {}
 
@@ -70,8 +70,9 @@ def _train() -> int:
     def note(optimizer: torch.optim.Optimizer, *_: object) -> None:
         kept = ids.setdefault(id(optimizer), (len(ids), optimizer))
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        gradients = [p.grad for p in parameters if p.grad is not None]
-        steps.append([kept[0], len(gradients), total(parameters), total(gradients)])
+        trained = [p for p in parameters if p.grad is not None]
+        gradients = [p.grad for p in trained if p.grad is not None]
+        steps.append([kept[0], len(gradients), total(trained), total(gradients)])
 
     torch.manual_seed(0)
     numpy.random.seed(0)

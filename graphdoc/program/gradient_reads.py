@@ -97,15 +97,30 @@ def gradients_are_read(sources: Mapping[str, str]) -> bool:
     return any(isinstance(n.ctx, ast.Load) for n in read)
 
 
-def gradients_are_given(sources: Mapping[str, str]) -> bool:
+_SWITCHES = ("no_grad", "zero_grad", "enable_grad", "set_grad_enabled", "requires_grad_", "retain_grad")
+
+
+def gradients_between(sources: SourceTexts, backward: Frame, clear: Frame) -> bool:
+    """Whether a function whose name speaks of gradients, ``clip_grad_norm_``, is called below the one call and above
+    the other; in the whole function where the second stands above the first, or in another function."""
+    scope = bindings.scope_at(sources, backward)
+    together = scope is not None and backward.function == clear.function and backward.line < clear.line
+    last = clear.line if together else 1 << 62
+    first = backward.line if together else 0
+    calls = (n for n in each(scope, ast.Call) if first < n.lineno < last)
+    names = (bindings.dotted(n.func).lower() for n in calls)
+    return any("grad" in name and not name.endswith(_SWITCHES) for name in names)
+
+
+def gradients_are_given(sources: Mapping[str, str], in_place: bool = False) -> bool:
     """Whether the program puts gradients of its own in the place of those that backward gives: ``p.grad = g``,
-    ``p.grad.copy_(g)``, not ``p.grad = None``."""
+    ``p.grad.copy_(g)``, not ``p.grad = None``; ``in_place``: only the second, by which it stays the same tensor."""
     for name, text in sources.items():
         source = Source(name, text)
         for node in _gradients(source.tree):
             above = source.parents.get(node)
             if isinstance(above, ast.Assign) and node in above.targets:
-                if not isinstance(above.value, ast.Constant):
+                if not in_place and not isinstance(above.value, ast.Constant):
                     return True
             elif use_of(source, node) is Use.GIVEN:
                 return True

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.anew import MadeAnew
 from graphdoc.capture.audit.baselines import Baselines
-from graphdoc.capture.audit.clearing import Aliases, Clearing, Collecting
+from graphdoc.capture.audit.clearing import Aliases, Clearing, Collecting, Wasted
 from graphdoc.capture.audit.clips import Clips
 from graphdoc.capture.audit.deadends import DeadEnds
 from graphdoc.capture.audit.dropped import Dropped
@@ -99,13 +99,14 @@ class Audit:
         self.at_rest = AtRest(self)
         self.streams = Streams(self)
         self.restored = Restored(self)
+        self.wasted = Wasted(self)
         self.watches: list[Any] = [
             *(self.losses, self.unstepped, self.aliases, self.stale, self.targets, self.unheld, self.clearing),
             *(self.growing, self.clips, self.deadends, self.refrozen, self.moved, self.unused, self.flagged),
             *(self.inner, self.products, self.references, self.baselines, self.collecting, self.misspelled),
             *(self.starved, self.unreduced, self.rounded, self.flattened, self.zero_loss),
             *(self.undone, self.at_rest, self.made_anew, self.dropped, self.streams),
-            self.restored,
+            *(self.restored, self.wasted),
         ]
 
     @classmethod
@@ -209,6 +210,7 @@ class Audit:
         if closely:
             self.inner.stepped(optimizer, seen)
             self.collecting.stepped(seen)
+            self.wasted.stepped(optimizer, seen)
             self.misspelled.stepped(optimizer, seen)
         self.references.stepped(seen)
         if seen.id not in self.starved.fed:

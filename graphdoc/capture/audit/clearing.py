@@ -67,7 +67,8 @@ class _Followed:
 class Clearing(Watch):
     """``never-cleared``: each step uses the gradients of all backward calls so far. ``stack`` is the first backward
     call of an iteration, ``other`` the step; ``facts["closure"]`` tells that the step calls it, ``facts["between"]``
-    that another optimizer's loss reaches the parameters between two steps. ``cleared-early``: each step finds no
+    that another optimizer's loss reaches the parameters between two steps, ``facts["own"]`` that nothing but the
+    parameters keeps those that are followed. ``cleared-early``: each step finds no
     gradient. ``stack`` is the call of ``zero_grad`` between backward and step, ``other`` the backward call,
     ``facts["first"]`` the step where the first one came before any backward call. ``added-twice``: two backward
     calls on one loss, ``other`` and ``stack``, and a step that uses the sum. ``left-over``: each step but the first
@@ -226,6 +227,9 @@ class Clearing(Watch):
                 other.used = True
 
     def _judge(self, followed: _Followed, seen: Seen, mine: list[Any], every: list[Any]) -> None:
+        for p in mine:  # what the program puts there itself, and no call reaches, tells nothing of the others
+            if id(p) in followed.left.keys() - followed.reached and id(p.grad) != followed.left[id(p)][1]:
+                del followed.left[id(p)]
         left = followed.left
         if any(id(p) in left and id(p.grad) != left[id(p)][1] for p in mine):
             # Another tensor than the one that the step before has left: backward adds into that one.
@@ -296,7 +300,7 @@ class Clearing(Watch):
             return
         audit.snapshot()
         sign = Sign("never-cleared", self._frames(own[0].raw), self._frames(since[-1].raw))
-        sign.parameters = audit.named(map(id, mine))
+        sign.parameters = audit.named(i for i in ids if _reaches(own[0], {i}))
         sign.optimizer, sign.event, sign.count = seen.id, own[0].index, ENOUGH
         places = {e.place for e in own}
         sign.facts = {
@@ -304,6 +308,7 @@ class Clearing(Watch):
             "between": any(
                 e.kind == "backward" and e.place not in places and _reaches(e, ids) for e in audit.journal.entries()
             ),
+            "own": all(_is_alone(p, audit.torch) for p in mine if id(p) in followed.left),
         }
         self._report(sign)
 
@@ -425,6 +430,13 @@ def _references(parameter: Any) -> tuple[int, int]:
     return sys.getrefcount(grad), int(memory)
 
 
+def _is_alone(parameter: Any, torch: Any) -> bool:
+    try:
+        return _references(parameter) == _references(_alone(torch))
+    except (AttributeError, RuntimeError, TypeError, NotImplementedError):
+        return False  # a gradient that is no plain tensor
+
+
 def _alone(torch: Any) -> Any:
     parameter = torch.zeros(1, requires_grad=True)
     parameter.grad = torch.zeros(1)
@@ -494,3 +506,45 @@ def _without_ends(entries: list[Any]) -> list[Any]:
     """Without the steps of others before the first call and behind the last one."""
     calls = [n for n, e in enumerate(entries) if e.kind != "step"]
     return entries[calls[0] : calls[-1] + 1] if calls else []
+
+
+# Backward calls for one optimizer whose gradients are cleared each time before it steps, by those of another call.
+
+ROUNDS = 6
+"""The step of an optimizer at which the calls before it are judged."""
+
+
+class Wasted(Watch):
+    """``thrown-away``: ``stack`` clears ``optimizer`` before any step could use what ``other`` has computed for it
+    alone, ``count`` times and each time that it was called, once a step or more. An optimizer of a package may use the
+    gradients outside of its step, and so does a hook."""
+
+    def stepped(self, optimizer: Any, seen: Seen) -> None:
+        """An optimizer has stepped."""
+        audit = self._audit
+        if seen.steps != ROUNDS or not type(optimizer).__module__.startswith("torch.optim") or audit.witness.scaled():
+            return
+        every = parameters_of(optimizer)
+        if any(p._backward_hooks or p._post_accumulate_grad_hooks for p in every):
+            return
+        mine = {id(p) for p in every}
+        fates: dict[Any, list[tuple[Entry, Entry | None, int]]] = {}
+        waiting: list[Entry] = []
+        rounds = 0
+        for e in audit.journal.entries():
+            if e.kind == "backward" and e.reaches and e.reaches <= mine:
+                waiting.append(e)
+            elif e.kind == "step" or (e.kind == "zero_grad" and e.optimizer == seen.id):
+                for call in waiting:
+                    fates.setdefault(call.place, []).append((call, e if e.kind == "zero_grad" else None, rounds))
+                waiting, rounds = [], rounds + (e.kind == "step" and e.optimizer == seen.id)
+        for fate in fates.values():
+            call, clear, _ = fate[-1]
+            if clear is None or any(other is None for _, other, _ in fate) or optimizer_functions(call.raw):
+                continue
+            if len({r for _, _, r in fate}) >= ENOUGH:
+                audit.snapshot()
+                cleared, called = self._frames(clear.raw), self._frames(call.raw)
+                names = audit.named(mine)
+                self._report(Sign("thrown-away", cleared, called, None, names, seen.id, call.index, len(fate)))
+                return

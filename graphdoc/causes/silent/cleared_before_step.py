@@ -6,11 +6,12 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
+from graphdoc.program.gradient_reads import gradients_are_read, gradients_between
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign, signs
 from graphdoc.program.spans import innermost_user, place, span, span_of
 from graphdoc.story.gradients import thrown_away
-from graphdoc.story.wording import folded, optimizer_of
+from graphdoc.story.wording import first_told, folded, optimizer_of
 
 PAGE = Page(
     code="GD710",
@@ -21,7 +22,8 @@ PAGE = Page(
 parameter as it is. The loss is computed, printed and never falls.
 
 Where gradients are collected over several batches, and a step is made every fourth time, `zero_grad()` before each
-`backward()` does the same to all batches but the last one.""",
+`backward()` does the same to all batches but the last one. Where one optimizer steps by two losses, it does the same to
+the first loss when it stands between their `backward()` calls.""",
     why="""\
 An optimizer's step uses what `.grad` holds at that moment, and leaves out parameters whose `.grad` is None. PyTorch
 cannot know that there has been a gradient.""",
@@ -45,13 +47,36 @@ where a step uses several backward calls, behind the step.""",
 
 def recognise(program: Program) -> Finding | None:
     """Each step from the first on found no gradient, because the optimizer had been cleared behind the backward; or
-    found that of one backward call of several, because it was cleared before each."""
+    found that of one backward call of several, because it was cleared before each, or always behind another."""
     sources, optimizers = program.sources, program.optimizers
     sign = first_sign(program.signs, "cleared-early")
     if sign is not None:
         return _told(sources, optimizers, sign)
     collecting = signs(program.signs, "cleared-while-collecting")
-    return thrown_away(sources, optimizers, collecting) if collecting else None
+    told = thrown_away(sources, optimizers, collecting) if collecting else None
+    return told or first_told(program.signs, ("thrown-away", lambda s: _one_of_several(program, s)))
+
+
+def _one_of_several(program: Program, sign: Sign) -> Finding | None:
+    """The step uses another call's gradients; those of this one are cleared each time."""
+    sources, clear, backward = program.sources, innermost_user(sign.stack), innermost_user(sign.other)
+    if clear is None or backward is None or gradients_are_read(sources) or gradients_between(sources, backward, clear):
+        return None
+    name = optimizer_of(program.optimizers, sign)
+    args = {"place": place(clear), "before": place(backward)}
+    note = f"{name} updates {folded(sign.parameters)} by the gradients of this loss, too"
+    return Finding(
+        0.93,
+        Proof.STEPS.where(False),  # that none is used is seen; that this loss was meant to train is not
+        f"no step of {name} uses the gradients of this backward call",
+        f"It gives gradients to what {name} trains, and to nothing else. They are cleared before each step.",
+        (
+            *span_of("cause", sign.stack, "throws away the gradients of that call", sources),
+            *span_of("related", sign.other, "computes them", sources),
+        ),
+        remedies=(Remedy("move_statement", "clear the gradients before that call", "unsafe", note, args),),
+        because=f"it was called {sign.count} times, and each time `zero_grad()` came before the next step",
+    )
 
 
 def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:

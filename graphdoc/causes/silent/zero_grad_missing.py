@@ -10,7 +10,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program.gradient_reads import gradients_are_given
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import spelled
-from graphdoc.program.proof import Proof, name_of
+from graphdoc.program.proof import Proof, name_of, signs
 from graphdoc.program.scaler_calls import is_guarded
 from graphdoc.program.spans import innermost_user, place, shared_levels, span_of
 from graphdoc.story.wording import first_told, folded, opening, optimizer_of
@@ -61,8 +61,10 @@ def recognise(program: Program) -> Finding | None:
         ("never-cleared", lambda s: _told(program, s)),
         ("left-over", lambda s: _left_over(program, s)),
     )
-    # Where gradients are given, a step uses what was put there, whatever backward has added before.
-    return None if told is None or gradients_are_given(program.sources) else told
+    # Where gradients are given, a step uses what was put there, whatever backward has added before; but not in a tensor
+    # that was the same all the time, and that nothing else keeps.
+    own = any(s.facts.get("own") for s in signs(program.signs, "never-cleared"))
+    return None if told is None or gradients_are_given(program.sources, in_place=own) else told
 
 
 def _told(program: Program, sign: Sign) -> Finding:
