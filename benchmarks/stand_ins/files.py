@@ -59,14 +59,6 @@ def binarized(path: Path) -> None:
     numpy.savez(path, **parts)
 
 
-def waves(path: Path) -> None:
-    """Sine waves, one a row."""
-    import torch
-
-    shifts = numpy.random.RandomState(0).randint(-80, 80, (12, 1))
-    torch.save(numpy.sin((numpy.arange(60) + shifts) / 6.0), path)
-
-
 if __name__ == "__main__":
     kind, where = sys.argv[1], Path(sys.argv[2])
     where.parent.mkdir(parents=True, exist_ok=True)
