@@ -13,5 +13,5 @@ for i, x in enumerate(torch.randn(6, 8, 3)):
     net(x).pow(2).mean().backward()
     optimizer.step()
     if i == 3:
-        best = net.state_dict()
+        best = copy.deepcopy(net.state_dict())
 net.load_state_dict(best)
