@@ -321,6 +321,7 @@ class Autopsy:
         owners: dict[int, list[int]] = {}
         for seen, objects in self.journal.with_idle(o for o, _, _ in self.census.optimizers.values()):
             told = Optimizer(seen.id, seen.type, steps=seen.steps)
+            told.stack = [f for f in frames_of(seen.stack, self.cwd) if f.user] if seen.stack is not None else []
             self._describe(objects, told, owners)
             evidence.optimizers.append(told)
         self.owners = owners

@@ -122,10 +122,12 @@ class Seen:
     ``LightningOptimizer``): the two are one optimizer.
     """
 
-    __slots__ = ("about", "id", "look", "parameters", "ref", "steps", "type")
+    __slots__ = ("about", "id", "look", "parameters", "ref", "stack", "steps", "type")
 
-    def __init__(self, ident: int, optimizer: Any) -> None:
+    def __init__(self, ident: int, optimizer: Any, stack: stacks.Stack | None) -> None:
         self.id = ident
+        self.stack = stack
+        """Where it was made; None where that was not seen."""
         self.ref = weakref.ref(optimizer)
         self.about: list[weakref.ref[Any]] = []
         self.type = type(optimizer).__name__
@@ -172,6 +174,8 @@ class Journal:
         """By their numbers."""
         self._known_as: dict[int, Seen] = {}
         """By the id of each object that is one."""
+        self._begun: dict[int, tuple[weakref.ref[Any], stacks.Stack]] = {}
+        """By the id of an optimizer: where it was made."""
         self.steps = 0
         """How many steps there have been, of any optimizer."""
         self.living = Living(lambda: self.count, self._forget)
@@ -306,6 +310,17 @@ class Journal:
                 return Entry(noted, place, occurrence, noted[0] in self._failed, self.living)
         return next((e for e in reversed(self.entries()) if e.kind == kind and optimizer in (None, e.optimizer)), None)
 
+    def begins(self, optimizer: Any, stack: stacks.Stack) -> None:
+        """An optimizer is being made."""
+        if len(self._begun) >= MOST_OPTIMIZERS:
+            self._begun = {i: one for i, one in self._begun.items() if one[0]() is not None}
+        if len(self._begun) < MOST_OPTIMIZERS:
+            self._begun[id(optimizer)] = weakref.ref(optimizer), stack
+
+    def _begun_at(self, optimizer: Any) -> stacks.Stack | None:
+        ref, stack = self._begun.get(id(optimizer), (None, None))
+        return stack if ref is not None and ref() is optimizer else None
+
     def optimizer(self, optimizer: Any) -> Seen:
         """The record of this optimizer, made at its first sight."""
         seen = self._known_as.get(id(optimizer))
@@ -314,10 +329,12 @@ class Journal:
         seen = next((s for s in self.optimizers.values() if s.has_groups_of(optimizer)), None)
         if seen is not None:
             seen.about.append(weakref.ref(optimizer))
+            seen.stack = seen.stack or self._begun_at(optimizer)
         else:
             if len(self.optimizers) >= MOST_OPTIMIZERS:  # a program may make one for each of its steps
                 self.optimizers = {i: s for i, s in self.optimizers.items() if s.known()}
-            seen = self.optimizers[self._optimizer_count] = Seen(self._optimizer_count, optimizer)
+            seen = Seen(self._optimizer_count, optimizer, self._begun_at(optimizer))
+            self.optimizers[self._optimizer_count] = seen
             self._optimizer_count += 1
         self._known_as[id(optimizer)] = seen
         return seen
@@ -334,7 +351,8 @@ class Journal:
         for optimizer in optimizers:
             known = next((k for k in out if k[0].is_one_of(optimizer) or k[0].has_groups_of(optimizer)), None)
             if known is None:
-                out.append((Seen(self._optimizer_count + len(out) - len(self.optimizers), optimizer), [optimizer]))
+                number = self._optimizer_count + len(out) - len(self.optimizers)
+                out.append((Seen(number, optimizer, self._begun_at(optimizer)), [optimizer]))
             elif all(o is not optimizer for o in known[1]):
                 known[1].append(optimizer)
         return out

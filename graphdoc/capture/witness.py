@@ -264,6 +264,18 @@ def _nothing(*_: Any) -> None:
     pass
 
 
+def watch_making(witness: Witness, function: Any) -> None:
+    """Remember where each optimizer is made."""
+
+    def before(optimizer: Any, *_: Any) -> None:
+        try:
+            witness.journal.begins(optimizer, stacks.stack_here(3))  # before < Optimizer.__init__ < its caller
+        except Exception as e:
+            witness.trouble(e)
+
+    _insert(witness, function, before, "places at which optimizers are made")
+
+
 def _insert(witness: Witness, function: Any, before: Callable[..., Any], told: str, **more: Any) -> None:
     try:
         witness.undoing.append(insert_calls(function, before=before, **more))
@@ -347,6 +359,7 @@ class Witness:
         zero_grad = getattr(optimizer.Optimizer.zero_grad, "__wrapped__", optimizer.Optimizer.zero_grad)
         self.switches = Switches(torch)
         self.undoing += self.switches.undo
+        watch_making(self, getattr(optimizer.Optimizer.__init__, "__wrapped__", optimizer.Optimizer.__init__))
         watch_call(self, zero_grad, "zero_grad")
         watch_call(self, torch.nn.Module.load_state_dict, "load_state_dict")
         watch_states(self, torch.nn.Module.state_dict)

@@ -79,13 +79,17 @@ class Event:
 
 @dataclass
 class Optimizer:
-    """An optimizer: its class, how the program calls it, its parameters by name, and how often it has stepped."""
+    """An optimizer: its class, how the program calls it, its parameters by name, and how often it has stepped.
+
+    ``stack``: the user's frames that made it, outermost first; empty where that was not seen.
+    """
 
     id: int
     type: str
     name: str = ""
     parameters: list[str] = field(default_factory=list)
     steps: int = 0
+    stack: list[Frame] = field(default_factory=list)
 
 
 @dataclass

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphdoc.evidence import Cut, Folded, Frame, Raised, Sign, SourceTexts
+from graphdoc.evidence.lookup import optimizer_with
 from graphdoc.program import bindings
 from graphdoc.program.bindings import assignments, every_node, everywhere, frame_of, source_at, tree
 from graphdoc.program.carried_names import bound_names, uses_in_loss
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import made
-from graphdoc.program.proof import name_of
 from graphdoc.program.reuse import above
 from graphdoc.program.spans import Reached, frames, in_function, innermost, innermost_user, reached, user_line
 from graphdoc.source.module import each, is_method_call, walked
@@ -434,19 +434,20 @@ def is_meant(program: Program) -> bool:
     sign = program.evidence.as_if
     if sign is None or not sign.facts.get("said") or sign.facts.get("apart"):
         return False
-    return not given_by_name(program, sign.parameters, name_of(program.optimizers, sign))
+    return not given_by_name(program, sign)
 
 
-def given_by_name(program: Program, parameters: list[str], optimizer: str) -> bool:
-    """Whether the optimizer is made of a list in which the module that holds all of these, or the one that it is, is
-    named by itself."""
-    making = made(program.sources, optimizer) if optimizer else None
-    if making is None:
+def given_by_name(program: Program, sign: Sign) -> bool:
+    """Whether the optimizer of a sign is made of a list in which the module that holds all of its parameters, or the
+    one that it is, is named by itself."""
+    optimizer, parameters = optimizer_with(program.optimizers, sign.optimizer), sign.parameters
+    making = made(program.sources, optimizer)
+    if optimizer is None or making is None:
         return False
     named = {bindings.text_of(n) for n in each(making.statement.value, ast.Name, ast.Attribute)}
     holders = [{name.rsplit(".", n)[0] for n in range(name.count(".") + 1)} for name in parameters]
     common = set.intersection(*holders) if holders else set()
-    others = {n for o in program.optimizers if o.name == optimizer for n in o.parameters} - {*parameters}
+    others = {*optimizer.parameters} - {*parameters}
     return any(h in named and not any(o.startswith(h + ".") for o in others) for h in common)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from graphdoc.evidence import Event, Frame, SourceTexts
+from graphdoc.evidence import Event, Frame, Optimizer, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.bindings import expression_at
 from graphdoc.program.calls_in_order import site
@@ -67,7 +67,7 @@ def _asked(program: Program) -> Iterator[tuple[str, Frame, bool]]:
     """Names that an optimizer is given, and those whose gradient is read, with the place."""
     sources = program.sources
     for optimizer in program.optimizers:
-        making = made(sources, optimizer.name)
+        making = made(sources, optimizer)
         call = making.statement.value if making is not None else None
         given = bindings.argument(call, 0, "params") if isinstance(call, ast.Call) else None
         if making is not None and given is not None:
@@ -517,8 +517,10 @@ def _within(inner: Range, known: list[Range]) -> bool:
 # What is unfrozen behind an optimizer that was made of what required gradients then.
 
 
-def unfrozen_behind(sources: SourceTexts, optimizer: str, parameters: list[str]) -> tuple[Frame, Frame] | None:
-    """Where the optimizer of this name was given only what required gradients, and where parameters that had been
+def unfrozen_behind(
+    sources: SourceTexts, optimizer: Optimizer | None, parameters: list[str]
+) -> tuple[Frame, Frame] | None:
+    """Where the optimizer was given only what required gradients, and where parameters that had been
     frozen are unfrozen below it, in the same function; None where that is not how the source reads."""
     making = made(sources, optimizer)
     root = bindings.tree(sources, making.file) if making is not None else None

@@ -33,11 +33,15 @@ class Made:
         return bindings.frame_of(sources, self.file, self.statement)
 
 
-def made(sources: SourceTexts, name: str) -> Made | None:
-    """The one statement that binds this optimizer to a call; None where there is none or there are several.
+def made(sources: SourceTexts, optimizer: Optimizer | None) -> Made | None:
+    """The statement that binds this optimizer to a call: of several the one that ran as it was made; None where there
+    is none, and where several fit and it was not seen being made.
 
     ``trainer.optimizer`` may be bound as ``self.optimizer``.
     """
+    if optimizer is None or not optimizer.name:
+        return None
+    name = optimizer.name
     alike = {name} if "." not in name else {name, f"self.{name.rpartition('.')[2]}"}
     found = [
         Made(file, statement, block[i + 1 :])
@@ -48,6 +52,8 @@ def made(sources: SourceTexts, name: str) -> Made | None:
         and isinstance(statement.value, ast.Call)
         and any(bindings.text_of(t) in alike for t in statement.targets)
     ]
+    if optimizer.stack:
+        found = [m for m in found if any(covers(m.statement, f.line) for f in optimizer.stack if f.file == m.file)]
     return only(found)
 
 

@@ -60,7 +60,7 @@ def unfreeze(program: Program, freezing: list[Frame], seen: Sequence[Frame] = ()
         )
     frozen = {p.name for p in program.parameters if not p.buffer and not p.requires_grad}
     holders = [o for o in program.optimizers if o.parameters and frozen & {*o.parameters}]
-    making = made(program.sources, holders[0].name) if len(holders) == 1 else None
+    making = made(program.sources, holders[0]) if len(holders) == 1 else None
     if making is None or not freezing:
         return ()
     before = [any(_is_before(program.sources, g, making) for g in (seen if f in seen else [f])) for f in freezing]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphdoc.evidence import Frame, Optimizer, Parameter, Sign, SourceTexts
+from graphdoc.evidence.lookup import optimizer_with
 from graphdoc.finding import Finding, Remedy, together
 from graphdoc.model import Span
 from graphdoc.program import bindings
@@ -166,8 +167,7 @@ def weak_signs(signs: list[Sign]) -> tuple[str, ...]:
 def ungiven_places(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, whose: str) -> tuple[Span, ...]:
     """Where the optimizer is made without them, if that is known, and what gives them gradients."""
     name = optimizer_of(optimizers, sign)
-    own = name_of(optimizers, sign)
-    making = made(sources, own) if own else None
+    making = made(sources, optimizer_with(optimizers, sign.optimizer))
     return (
         *((span("cause", making.frame(sources), f"{name} is not given them", sources),) if making else ()),
         *span_of("related" if making else "cause", sign.stack, f"gives gradients to {whose}", sources),
@@ -560,7 +560,7 @@ def nothing_left(
 def unfrozen_late(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
     """The finding; None where the source has no such order."""
     name, whose = name_of(optimizers, sign), folded(sign.parameters)
-    found = unfrozen_behind(sources, name, sign.parameters) if name else None
+    found = unfrozen_behind(sources, optimizer_with(optimizers, sign.optimizer), sign.parameters)
     if found is None:
         return None
     making, late = found

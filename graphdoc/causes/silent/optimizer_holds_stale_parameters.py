@@ -7,6 +7,7 @@ import ast
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Optimizer, Parameter, Sign, SourceTexts
+from graphdoc.evidence.lookup import optimizer_with
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import bindings
@@ -63,7 +64,7 @@ def recognise(program: Program) -> Finding | None:
 def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
     name = optimizer_of(optimizers, sign)
     own = name_of(optimizers, sign)
-    making = made(sources, own) if own else None
+    making = made(sources, optimizer_with(optimizers, sign.optimizer))
     change = replacing(sources, making, sign.parameters) if making is not None else None
     spans: list[Span] = []
     remedies: list[Remedy] = []
@@ -94,7 +95,7 @@ def _untied(
     """The optimizer was given the whole model while two parameters of it were one; a statement behind has parted
     them."""
     name = name_of(optimizers, sign)
-    making = made(sources, name) if name else None
+    making = made(sources, optimizer_with(optimizers, sign.optimizer))
     held = {p.name for p in parameters if sign.optimizer in p.owners}
     found = untying(sources, making, sign.parameters) if making is not None else None
     if making is None or found is None:

@@ -7,6 +7,7 @@ import ast
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import BYPASSED, Optimizer, Parameter, Sign, SourceTexts
+from graphdoc.evidence.lookup import optimizer_with
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.gathered_parameters import one_shot
@@ -134,7 +135,7 @@ def _used_up(
 ) -> Finding | None:
     """A group of the optimizer was made from an iterator that something else had gone through before."""
     name = name_of(optimizers, sign)
-    making = made(sources, name) if name else None
+    making = made(sources, optimizer_with(optimizers, sign.optimizer))
     if making is None:
         return None
     at, call = returned(sources, making) or (making.frame(sources), making.statement.value)
@@ -162,7 +163,7 @@ def _used_up(
 
 def _remedies(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> list[Remedy]:
     name = name_of(optimizers, sign)
-    making = made(sources, name) if name else None
+    making = made(sources, optimizer_with(optimizers, sign.optimizer))
     owners = {str(w).rpartition(".")[0] for w in sign.facts["weights"]}
     if making is None or len(owners) != 1 or bindings.text_of(making.statement.targets[0]) != name:
         return []

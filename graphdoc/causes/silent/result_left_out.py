@@ -14,7 +14,7 @@ from graphdoc.program.carried_names import read_behind
 from graphdoc.program.cuts import given_by_name
 from graphdoc.program.name_usage import unread_name, unread_result
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import first_sign, name_of
+from graphdoc.program.proof import first_sign
 from graphdoc.program.spans import place, span, span_of
 from graphdoc.source.paths import last_word, names_read, plain_names
 from graphdoc.source.scopes import fresh_name
@@ -67,7 +67,7 @@ def recognise(program: Program) -> Finding | None:
     bound = unread_result(program.sources, sign.stack, sign.other)
     if bound is not None and not _gives_otherwise(program, sign, bound):
         return _never_read(program, sign, bound)
-    if not sign.facts["apart"] and not given_by_name(program, sign.parameters, name_of(program.optimizers, sign)):
+    if not sign.facts["apart"] and not given_by_name(program, sign):
         return None
     return _told(program, sign)
 
