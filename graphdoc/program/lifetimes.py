@@ -495,9 +495,13 @@ class OlderValues(EarlierTerms):
 
     @cached_property
     def made_before_all(self) -> bool:
-        """Whether the values were made before the first backward call of the run."""
+        """Whether the values were made before the first backward call of the run, or the first from the failing one's
+        line: an earlier training has nothing to do with them."""
         makers = [self._evidence.node(c.producer) for c in self._crossing]
-        return bool(makers) and all(n is not None and n.epoch == 0 for n in makers)
+        here = site(self.failing.stack) if self.failing is not None else None
+        calls = (e for e in self._evidence.events if e.kind in ("backward", "grad") and site(e.stack) == here)
+        began = next((e.sequence for e in calls if e.occurrence == 0), 0)
+        return bool(makers) and all(n is not None and (n.epoch == 0 or 0 <= n.sequence < began) for n in makers)
 
     @cached_property
     def _is_term(self) -> bool:
