@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 LOOKS = (5, 12, 100, 1000)
 """Steps of an optimizer after which the running functions' values are looked at."""
-MOST_SEARCHES = 6
+MOST_SEARCHES, RARELY = 6, 100
+"""So many looks, and one more for so many steps of any optimizer: others may have been made and stepped before."""
 MOST_VALUES = 3000
 MOST_NODES = 3000
 """Nodes behind one value."""
@@ -51,7 +52,8 @@ class Growing(Watch):
 
     def stepped(self, seen: Seen) -> None:
         """An optimizer has stepped."""
-        if seen.steps not in LOOKS or self._looks >= MOST_SEARCHES or any(not s.weak for s in self._found):
+        most = MOST_SEARCHES + self._audit.journal.steps // RARELY
+        if seen.steps not in LOOKS or self._looks >= most or any(not s.weak for s in self._found):
             return
         self._looks += 1
         self._found = []
