@@ -72,8 +72,6 @@ _MISSING_GRAPH = (
 """Messages (ids) of a graph that ends where it should not."""
 _MEASURED = ("suspect-unreached", "suspect-zero", "suspect-function", "suspect-undone")
 """Kinds of signs that nothing but a measure tells from what is meant."""
-ASKED_ALL = "ungiven"
-"""The weak sign that is noted only where the user asks for weak findings."""
 UNCOMPILED = ":uncompiled"
 """Of a mode: `torch.compile` compiles nothing, so that each operation is seen."""
 RECORD = "probe:record"
@@ -94,7 +92,7 @@ _LOOKED_FOR = {
 def question(evidence: Evidence) -> str:
     """The mode of a second run that would tell more: ``probe:record``, ``probe:writes[:uncompiled]``,
     ``probe:compiled:uncompiled``, ``probe:hidden``, ``probe:cuts`` (``:around`` where only what is detached in
-    straight-through sums may be told), ``probe:product``, ``probe:whatif[:all]``,
+    straight-through sums may be told), ``probe:product``, ``probe:whatif[:all][:OPTIMIZER...]``,
     ``probe:nonfinite:START[:only|:all]``, or empty for none.
     """
     if needs_record(evidence):
@@ -145,13 +143,19 @@ def _of_one_that_went_on(evidence: Evidence) -> str:
     elif first_sign(signs, "suspect-product") is not None:
         mode = "probe:product"
     elif measurable:
-        mode = "probe:whatif"
+        mode = _measuring("", False, signs)
     asked = first_sign(signs, GRADIENTS_ASKED) is not None
     added = evidence.process.world_size <= 1 and adds_from_arrays(sources, signs)
     if not asked and (mode != "probe:cuts" or not (measurable or added)):
         return mode
+    return _measuring(mode, asked, signs)
+
+
+def _measuring(mode: str, asked: bool, signs: list[Sign]) -> str:
+    """The mode in which gradients are measured, of the optimizers too that signs speak of, whenever they step."""
     cuts = mode.removeprefix("probe") if mode.startswith("probe:cuts") else ""
-    return f"probe:whatif{':all' if asked else ''}{cuts}"
+    numbers = sorted({s.optimizer for s in signs if s.kind in _MEASURED and s.optimizer >= 0})
+    return f"probe:whatif{':all' if asked else ''}{cuts}{''.join(f':{n}' for n in numbers)}"
 
 
 def deepen(kept: Kept, evidence: Evidence, announce: Announce | None = None) -> Evidence | None:
@@ -190,7 +194,7 @@ def _look(kept: Kept, evidence: Evidence, companion: Path, announce: Announce | 
     mode = question(evidence)
     if not mode or not kept.folder.is_dir() or not kept.cwd.is_dir() or changed_sources(evidence):
         return None
-    if mode == "probe:whatif" and _agreed_before(kept, evidence):
+    if mode == _measuring("", False, evidence.signs) and _agreed_before(kept, evidence):
         return None
     if not kept.may_run:
         _tell_why(evidence.extras, "the first was not run here")
@@ -284,8 +288,7 @@ def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop, 
         return evidence
     if second is not None and evidence.raised is None and _tells_more(second.as_if, second.signs):
         second.exit_status, second.seconds = evidence.exit_status, evidence.seconds
-        told = [s for s in evidence.signs if not s.weak or s.kind == ASKED_ALL]
-        second.signs += [s for s in told if s.kind != THINNED]
+        second.signs += [s for s in evidence.signs if s.kind != THINNED]
         add_later(evidence, second)
         return second
     if mode.endswith(UNCOMPILED):

@@ -73,7 +73,7 @@ class DefaultProbe:
 
 def attach(witness: Witness, kind: str) -> None:
     """Add a probe to a witness that is already installed: ``standing``, ``audit``, ``writes``, ``hidden``, ``cuts``,
-    ``product``, ``whatif[:all]``, ``nonfinite[:START[:only|:all]]``, ``verify`` or ``compare``.
+    ``product``, ``whatif[:all][:OPTIMIZER...]``, ``nonfinite[:START[:only|:all]]``, ``verify`` or ``compare``.
     """
     kind, _, detail = kind.partition(":")
     if kind == "audit":

@@ -67,6 +67,8 @@ class WhatIf:
         self._before: dict[int, list[int]] = {}
         """By optimizer: what its parameters held before the step behind which it is looked at (``print_of``)."""
         self._over = False
+        self.awaited: set[int] = set()
+        """Numbers of optimizers that an earlier run has asked about: one may be made after others have trained."""
         self.hooked = False
         """The program has hung a hook of its own on a tensor, which may give another gradient on purpose."""
         self.adds = False
@@ -78,11 +80,13 @@ class WhatIf:
 
     @classmethod
     def start(cls, witness: Witness, detail: str) -> WhatIf:
-        """From ``probe:whatif[:all]``, or ``probe:whatif:trial:STEPS``, of the patched program: how many steps the
-        original's optimizers had made before it failed, at most."""
+        """From ``probe:whatif[:all][:OPTIMIZER...]``, the numbers of optimizers that are waited for, or
+        ``probe:whatif:trial:STEPS``, of the patched program: how many steps the original's optimizers had made before
+        it failed, at most."""
         words = detail.split(":")
         if words[0] != "trial":
             probe = cls(witness)
+            probe.awaited = {int(w) for w in words if w.isdecimal()}
         else:
             witness.torch.set_num_threads(1)
             probe = cls(witness, (1, int(words[1]) + BEHIND), trial=True)
@@ -195,7 +199,7 @@ class WhatIf:
             self._look(optimizer, steps, took)
         if self._window is None:
             self._started[id(optimizer)] = time.monotonic()
-            self.look.on = not self._over
+            self.look.on = not self._over and any(n < self.at[-1] for n in self._steps.values())
             self._end_if_done()
 
     def _look(self, optimizer: Any, steps: int, took: float, within: bool = False) -> None:
@@ -279,8 +283,9 @@ class WhatIf:
         self.forking.tell(f"the program {how} before the step")
 
     def _end_if_done(self) -> None:
-        done = [n for n in self._steps.values() if n >= self.at[-1]]
+        done = [i for i, n in self._steps.items() if n >= self.at[-1]]
         waits = len(done) < len(self._steps) and max(self._steps.values()) < self.at[-1] + ENOUGH_STEPS
+        waits = waits or not self.awaited <= {self.witness.journal.optimizer(self._optimizers[i]).id for i in done}
         if done and not waits and self.answers.undecided and self.at[-1] + LATER <= LAST and not self.trial:
             self.at = (*self.at, self.at[-1] + LATER)
         else:
