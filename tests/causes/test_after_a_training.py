@@ -1,0 +1,63 @@
+"""What a process has trained before does not change what is told of the program that comes after it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from examples import Example, healthy, sick
+from seen import observe
+
+from graphdoc.causes import all_causes
+from graphdoc.causes.base import Cause
+
+BEFORE = """
+import torch
+from torch import nn
+
+
+def train(model, steps):
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(steps):
+        loss = model(torch.randn(8, 4)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+with torch.random.fork_rng():
+    train(nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1)), 12)
+    net = model = nn.Linear(4, 2)
+    train(net, 5)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for step in range(12):
+        loss = net(torch.randn(8, 4)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+BOTH = """
+import runpy
+
+import before
+
+runpy.run_path("train.py", run_name="__main__")
+"""
+EACH = 5
+"""Of so many examples one is run: the others differ from it in what no earlier training touches."""
+SICK = [pytest.param(c, e, id=f"{c.slug}-{e.name}") for c in all_causes() for e in sick(c)[::EACH]]
+HEALTHY = [pytest.param(c, e, id=f"{c.slug}-{e.name}") for c in all_causes() for e in healthy(c)[::EACH]]
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize(("cause", "example"), SICK)
+def test_a_sick_example_is_told_as_its_cause(cause: Cause, example: Example, tmp_path: Path) -> None:
+    seen = observe(tmp_path, BOTH, "main.py", before=BEFORE, train=example.code)
+    assert cause.slug in seen.slugs[:1], seen.slugs
+
+
+@pytest.mark.parametrize(("cause", "example"), HEALTHY)
+def test_a_healthy_example_is_left_alone(cause: Cause, example: Example, tmp_path: Path) -> None:
+    seen = observe(tmp_path, BOTH, "main.py", before=BEFORE, train=example.code)
+    assert seen.mended, (seen.slugs, seen.said)
