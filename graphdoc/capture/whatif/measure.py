@@ -18,6 +18,8 @@ CLOSE = 0.05
 """How far a measured slope and that of the gradient may lie apart and be called the same: kinks and curves."""
 CLEAR = 20.0
 """A difference counts from so many roundings of the loss on."""
+TINY = (1e-3, 2e-3)
+"""Parts of the smallest step, by which nothing but rounding moves: what a loss of large terms that cancel does then."""
 MOST_OWNERS = 10
 """Modules of one optimizer that are looked at one by one."""
 EPS = 1.2e-7
@@ -142,18 +144,23 @@ class _Look:
         mine = [chosen for o in owners if (chosen := silent.intersection(o))][:MOST_OWNERS]
         for chosen in mine:
             directions = [d if i in chosen else None for i, d in enumerate(whole)]
-            slopes = [first] if chosen == silent else [(yield from self._slope(directions, far))]
+            slopes = {far: first if chosen == silent else (yield from self._slope(directions, far))}
             yield from self._one_by_one(chosen, directions, slopes, calls)
 
     def _one_by_one(
-        self, chosen: set[int], directions: list[Any], slopes: list[Any], calls: list[int]
+        self, chosen: set[int], directions: list[Any], by_step: dict[float, Any], calls: list[int]
     ) -> Generator[Move, Any, None]:
         """The answers for one module, of which the slopes by the widest step are known."""
-        if slopes[0] is None or any(slopes[0][i][0] for i in calls):
+        first = next(iter(by_step.values()))
+        if first is None or any(first[i][0] for i in calls):
             for step in (*self._steps[:2], *FAR):  # the last two for a loss that moves in steps
-                slopes.append((yield from self._slope(directions, step)))
-                if all(_steady(slopes, i) is not None for i in calls):
+                by_step[step] = yield from self._slope(directions, step)
+                if all(_steady([*by_step.values()], i) is not None for i in calls):
                     break
+        slopes, least = [*by_step.values()], {}
+        if any(_clear(s, i) for s in slopes for i in calls):
+            for step in (min(self._steps) * part for part in TINY):
+                least[step] = yield from self._slope(directions, step)
         known = {i for c in self._base["calls"] for i in c["had"]}
         for i in calls:
             call = self._base["calls"][i]
@@ -161,7 +168,7 @@ class _Look:
             self._told.answers.append(answer)
             steady = _steady(slopes, i)
             clear = [s[i][0] for s in slopes if _clear(s, i)]
-            if clear:
+            if clear and _widest(by_step, i) > CLEAR * _widest(least, i):
                 answer.slope = clear[-1] if steady is None else steady
                 answer.jumps = steady is None or any(s is not None and s[i][0] == 0.0 for s in slopes)
                 answer.answer = ZEROS if chosen & known else MISSING
@@ -273,6 +280,11 @@ def _alike(slope: float, other: float, rounding: float) -> bool:
 def _clear(slopes: Any, call: int) -> bool:
     """Whether a loss has moved clear of rounding; what is rounded to whole steps moves unevenly."""
     return slopes is not None and abs(slopes[call][0]) > CLEAR * slopes[call][1]
+
+
+def _widest(by_step: dict[float, Any], call: int) -> float:
+    """How far a loss has moved, at most."""
+    return max((abs(s[call][2]) * step for step, s in by_step.items() if s is not None), default=0.0)
 
 
 def _steady(slopes: list[Any], call: int, other: float = 0.0) -> float | None:
