@@ -53,8 +53,8 @@ def clone_forward(program: Program, found: Overwrite) -> list[Remedy]:
         edits,
         f"run the forward at {', '.join(dict.fromkeys(shown[:3]))} on clones of the parameters",
         "unsafe",
-        "The gradient is that of the weights with which the forward ran, and flows through the clones into the "
-        "parameters and everything below. It costs a copy of them.",
+        "The gradient is that of the weights of the forward, and flows through the clones into the parameters and "
+        "everything below. It costs a copy of them.",
     )
 
 

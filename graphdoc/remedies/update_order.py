@@ -69,8 +69,8 @@ def _behind_gradient(program: Program, writers: list[Event], failing: Event) -> 
         "move_statement",
         f"step at {where(step)} after the autograd.grad call at {where(call)}",
         "safe",
-        "The gradient that is asked for is that of the weights of its own forward pass, and adds nothing to those that "
-        "the step takes.",
+        "The call computes the gradient of the weights of its own forward pass, and adds nothing to the gradients of "
+        "the step.",
         {"place": place(step), "after": place(call)},
     )
     return [remedy] if applies(program.sources, remedy) else []

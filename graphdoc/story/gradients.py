@@ -307,8 +307,8 @@ def _scale_alone(sources: SourceTexts, sign: Sign, code: str, whose: str, scale:
         0.93,
         Proof.NODE.where(zeros >= MOSTLY),
         f"`{code}` stops the gradient of each element of {whose}",
-        "Rounding and signs are flat between their jumps, so PyTorch defines their derivative as zero. A value that "
-        "is scaled by a number made of itself still gets the gradient of that number. A straight-through estimator "
+        "Rounding and signs are flat between their jumps, so PyTorch defines their derivative as zero. Where a number "
+        "made of the value scales it, the value still gets the gradient of that number. A straight-through estimator "
         "sends the gradient past the rounding: `x + (torch.round(x) - x).detach()`.",
         tuple(spans),
         remedies=_straight_through(sign, code, whose),

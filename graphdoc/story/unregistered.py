@@ -45,8 +45,8 @@ def bypassed(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> F
         0.9,
         "likely",
         f"no gradient reaches {whose}: only its detached value is in the loss",
-        f"The sum has the value of {value} and passes the gradient to the other side. A loss that is computed from the "
-        f"sum trains nothing that {value} was made of: such a term has to be computed from {value} itself.",
+        f"The sum has the value of {value} and passes the gradient to the other side. A loss computed from the sum "
+        f"does not train what {value} was made of: such a term has to be computed from {value} itself.",
         (
             *span_of("cause", sign.stack, f"the gradient goes around {value}, and so around {whose}", sources),
             *span_of("related", sign.other, f"reaches the other parameters of this loss, not {whose}", sources),

@@ -19,6 +19,8 @@ LIST = HERE / "too_long.txt"
 MOST_WORDS = 25
 MOST_CHARACTERS = 80
 """Of a title, with ten for each name: how long a name is, its program says."""
+NESTED = re.compile(r"\b(?:that|which|whose|who|whom)\b[^,;:()]*\b(?:that|which|whose|who|whom)\b")
+"""A relative clause within another one: the reader holds two things before the verb of the first comes."""
 NAME = "`…`"
 NAMES = re.compile(rf"{NAME}(?: \(N \w+\))?(?:(?:, | and |, and ){NAME}(?: \(N \w+\))?)*")
 
@@ -66,8 +68,15 @@ def test_no_sentence_is_too_long_but_those_that_were() -> None:
     assert not known - found, "these are mended: take them out (GRAPHDOC_BLESS=1 does)"
 
 
+def test_no_relative_clause_stands_in_another() -> None:
+    said = {kind(one) for report in reports() for text in texts(report) for one in sentences(text)}
+    assert not [one for one in said if NESTED.search(one)]
+
+
 def test_bounds_are_seen() -> None:
     long = "the loss " * 13
+    assert NESTED.search("a step that uses what the call that failed has freed")
+    assert not NESTED.search("a step that uses the sum, which the call has freed")
     assert len(kind(long).split()) > MOST_WORDS
     assert kind("`a`, `b` and `net.*` (4 parameters) at version 20") == f"{NAME} at version N"
     assert sentences("One. Two; three: `x` is 1.5 long") == ["One.", "Two", "three:", "`x` is 1.5 long"]

@@ -188,8 +188,8 @@ def _why(program: Program, idle: Idle | None, cut: list[Frame]) -> tuple[tuple[S
     if cut:
         label = "a write through `.data` takes the numbers without the graph"
         return tuple(span("cause", f, label, program.sources) for f in cut), (
-            f"What is computed from it is stored through `.data` at {where(cut[0])}. Autograd does not record that, so "
-            "the tensors that get the numbers have no graph that leads back."
+            f"What is computed from it is stored through `.data` at {where(cut[0])}. Autograd does not record that: "
+            "no graph leads back from the tensors with its numbers."
         )
     step = step_between(program)
     frame = innermost_user(step.stack) if step else None

@@ -232,7 +232,7 @@ def _remedies(
         out.append(_clone_of_callers(handed, target.path))
     elif target.path and not update and not target.whole:  # what a bare statement writes into a clone is lost
         operand = {"place": at, "operands": [target.path]}
-        note = "The write goes into the clone, which has a graph that leads to the leaf; the leaf keeps its numbers."
+        note = "The write goes into the clone, whose graph leads to the leaf; the leaf keeps its numbers."
         out.append(Remedy("clone_expression", f"use a clone of {target.path} at {where(frame)}", "safe", note, operand))
     if update:
         return (no_grad, anew, *out)

@@ -121,8 +121,8 @@ def _words(found: Overwrite) -> tuple[str, str]:
     if part := found.shares_memory:
         return (
             f"`{part}` is changed in place, and {saver}'s backward needs its memory",
-            f"`{part}`, which shares its memory with a tensor that {saver} had saved for backward. A write to any part "
-            "of it counts for all.",
+            f"`{part}`, which shares the memory of a tensor saved for backward by {saver}. A write to any part of it "
+            "counts for all.",
         )
     return (
         f"{quoted(found)} is changed in place, but {saver}'s backward needs it",

@@ -179,7 +179,7 @@ def _explain(found: Overwrite, at: Scene | None) -> str:
     if at is not None and at.order == "late":
         return text + " Several steps lie between: give each forward clones of the weights."
     if found.failing is not None and found.failing.kind == "grad":
-        return text + " Step after the call, which adds nothing to the gradients that the step takes."
+        return text + " Step after the call: it adds nothing to the gradients of the step."
     return text + " Run the forward again after the step, or give it clones of the weights."
 
 

@@ -174,8 +174,8 @@ def _same(sources: SourceTexts, sign: Sign) -> Finding | None:
         0.95,
         "likely",  # whom the loss trains is seen; what was meant as a goal is not
         f"`{name}` and `{source}` are one network: the loss trains its own target",
-        "Loading the network's own state changes nothing. The value that should be a constant goal has the graph of "
-        "the network that is trained.",
+        "Loading the network's own state changes nothing. The goal should be a constant, and has the graph of the "
+        "trained network.",
         (
             *(span("cause", f, label, sources) for f in bound[:1]),
             *span_of("related" if bound else "cause", sign.stack, "copies the network into itself", sources),
@@ -203,8 +203,8 @@ def _became(sources: SourceTexts, sign: Sign) -> Finding | None:
         0.95,
         "likely",  # whom the loss trains is seen; what was meant as a goal is not
         f"`{name}` becomes `{source}` itself, no copy: the loss trains its own target",
-        "An assignment gives one object a second name. The value that should be a constant goal has the graph of the "
-        "network that is trained.",
+        "An assignment gives one object a second name. The goal should be a constant, and has the graph of the "
+        "trained network.",
         (
             span("cause", found[0], f"from here on `{name}` and `{source}` are one network", sources),
             *span_of("related", sign.stack, "trains it by both of its values", sources),

@@ -97,9 +97,9 @@ def _left_over(program: Program, sign: Sign) -> Finding | None:
     return Finding(
         0.95,
         "likely",  # what each step uses is seen; that the other loss is not to train them is not
-        f"{name} steps by gradients that another optimizer's loss has left",
-        f"{opening(name)} is cleared too early: a loss that another optimizer steps by reaches its parameters "
-        "after that, and `backward()` adds to what is there.",
+        f"{name} also uses the gradients of another optimizer's loss",
+        f"{opening(name)} is cleared too early: another optimizer's loss reaches its parameters after that, and "
+        "`backward()` adds to what is there.",
         (
             *span_of("cause", sign.stack, f"adds to what the other loss has left in {name}", program.sources),
             *span_of("related", clear, f"clears {name}", program.sources),
