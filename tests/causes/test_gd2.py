@@ -46,14 +46,10 @@ def test_reader_is_sent_to_the_line(seen, cause: Cause, example: Example) -> Non
     assert example.line in seen(cause, example).lines("cause")
 
 
-BY_HAND = {"average-kept-outside"}
-"""Examples for which no patch can be written: what changes a signature is shown only."""
-
-
 @each
 def test_some_fix_ends_the_error(seen, cause: Cause, example: Example, tmp_path: Path) -> None:
     told = seen(cause, example)
-    assert bool(_first_that_runs(told, tmp_path)) is (example.name not in BY_HAND)
+    assert _first_that_runs(told, tmp_path)
 
 
 def _first_that_runs(told: Seen, folder: Path) -> str:
