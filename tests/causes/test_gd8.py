@@ -69,9 +69,18 @@ def test_the_numbers_of_the_message_count_in_the_order_of_the_wrapper() -> None:
     evidence.extras["wrapped"] = [[stage.name, head.name]]
     assert only(GD8, evidence)[1].title.startswith("`body.stage` took no part in the loss")
     stage.requires_grad = False
-    assert only(GD8, evidence)[1].title.startswith("`body.stage` is frozen since DDP wrapped it")
+    assert only(GD8, evidence)[1].title.startswith("`body.stage` was frozen after DDP wrapped it")
     evidence.extras["wrapped"] = [[]]  # which of them were counted is not known
     assert "head" not in only(GD8, evidence)[1].title
+
+
+def test_a_name_that_may_be_of_either_wrapper_is_not_called_frozen() -> None:
+    program = Program("a = DDP(net)\nb = DDP(other)\nb(x)\n")
+    weight, head = Parameter("a.module.weight", grad="present"), Parameter("b.module.head", grad="none")
+    message = UNFINISHED + "Parameters which did not receive grad for rank 0: head\n"
+    evidence = program.evidence(message, program.at("b(x)"), parameters=[weight, head])
+    evidence.extras["wrapped"] = [[weight.name], [head.name]]
+    assert only(GD8, evidence)[1].title.startswith("`head` took no part in the loss")
 
 
 def test_two_wrappings_are_not_chosen_between() -> None:

@@ -144,15 +144,14 @@ def _title(idle: list[str], frozen: bool) -> str:
     """The parameters by name, where they are known."""
     if not idle:
         return PAGE.title
-    how = "frozen since DDP wrapped it" if len(idle) == 1 else "frozen since DDP wrapped them"
-    what = f"{'is' if len(idle) == 1 else 'are'} {how}, and it" if frozen else "took no part in the loss, and DDP"
+    since = "was frozen after DDP wrapped it" if len(idle) == 1 else "were frozen after DDP wrapped them"
+    what = f"{since}, and it" if frozen else "took no part in the loss, and DDP"
     return f"{_shown(idle)} {what} waits for {_gradients(idle)}"
 
 
 def _frozen(program: Program, idle: list[str]) -> bool:
     """Whether all of these have lost ``requires_grad`` since the wrapper has counted them."""
-    still = {p.name for p in program.parameters if p.requires_grad}
-    return bool(program.evidence.extras.get("wrapped") and idle) and still.isdisjoint(idle)
+    return bool(idle) and {p.name for p in program.parameters if not p.requires_grad}.issuperset(idle)
 
 
 def _idle(program: Program) -> tuple[list[str], list[str]]:
