@@ -73,6 +73,10 @@ def test_no_relative_clause_stands_in_another() -> None:
     assert not [one for one in said if NESTED.search(one)]
 
 
+def test_no_report_tells_of_a_fault_of_graphdoc() -> None:
+    assert not [note for report in reports() for note in report["notes"] if note.startswith("the recogniser of")]
+
+
 def test_bounds_are_seen() -> None:
     long = "the loss " * 13
     assert NESTED.search("a step that uses what the call that failed has freed")
