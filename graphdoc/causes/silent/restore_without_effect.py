@@ -83,6 +83,6 @@ def _told(program: Program, sign: Sign) -> Finding | None:
                 {"place": place(taken)},
             ),
         ),
-        because=f"each tensor that was loaded lies where the parameter lies, and {by} since it was taken "
+        because=f"each loaded tensor shares its memory with its parameter, and {by} since this state was taken "
         f"({folded(sign.parameters)})",
     )
