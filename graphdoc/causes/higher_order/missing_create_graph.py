@@ -94,8 +94,7 @@ def recognise(program: Program) -> Finding | None:
     event, sure = _event(program, cut)
     if (event is not None and event.create_graph) or (cut is None and not _is_alone(program, event)):
         return None
-    at = user_line(event)
-    at = at or (user_line(cut))
+    at = user_line(event) or user_line(cut)
     proven = cut is not None
     return _finding(program, at, cut, 0.97 if proven else 0.65, proven and sure)
 

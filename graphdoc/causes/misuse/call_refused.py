@@ -15,6 +15,7 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.spans import moment, short_code, span, user_line
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.open_derivatives import registered
+from graphdoc.source.paths import only
 
 PAGE = Page(
     code="GD509",
@@ -96,10 +97,9 @@ def _in_parts(program: Program) -> tuple[Remedy, ...]:
     if program.raised is None or program.raised.type.rpartition(".")[2] != "Unsupported":
         return ()
     compiled = library_calls(program.sources, "compile")
-    whole = [f for f in compiled if _is_true(argument(call_at(program.sources, f), 1, "fullgraph"))]
+    whole = only([f for f in compiled if _is_true(argument(call_at(program.sources, f), 1, "fullgraph"))])
     note = "This line then runs in Python between two compiled parts. The numbers are the same."
-    at = whole[0] if len(whole) == 1 else None
-    return remedy_at(at, "drop_keyword", "leave out `fullgraph=True`", "safe", note, name="fullgraph")
+    return remedy_at(whole, "drop_keyword", "leave out `fullgraph=True`", "safe", note, name="fullgraph")
 
 
 def _is_true(node: ast.expr | None) -> bool:
