@@ -177,7 +177,7 @@ def as_text(told: Sequence[Told], fmt: str, width: int, color: bool) -> str:
         where += [f"{failure.count} times"] if failure.count > 1 else []
         if place is not None:
             code = failure.code.get((place.file, place.line), "")
-            what = "warned of" if failure.match is not None and failure.match.kind == "warning" else "raised"
+            what = "warned" if failure.match is not None and failure.match.kind == "warning" else "raised"
             where.append(f"{what} at {_at(place)}" + (f": {code}" if code else ""))
         if failure.report:
             where.append("graphdoc's own report stands in the log")

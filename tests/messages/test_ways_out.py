@@ -90,5 +90,5 @@ def test_a_pasted_message_gets_its_way_out(capsys) -> None:
 def test_a_pasted_warning_gets_its_place_and_its_way_out(capsys) -> None:
     assert explain("train.py:7: UserWarning: `parameters` is an empty generator, no gradient clipping will occur.") == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "warned of at train.py:7" in told
+    assert "warned at train.py:7" in told
     assert "Pass a list of the parameters, or call `parameters()` anew for each use." in told
