@@ -25,7 +25,7 @@ class Certain(str):
 class Proof(Enum):
     """A fact of the observed run that leaves no other explanation; the value says it to a reader."""
 
-    RAISED = "PyTorch raises this message for this fault alone"
+    RAISED = "this message has no other cause"
     CALLS = "seen in the calls that the run made on the scaler"
     GRAPH_END = "the graph was followed to this line, and it ends there"
     NODE = "read off the tensors and the graph of the failing call"
