@@ -23,7 +23,7 @@ POINT = "nan-singular-point"
 class Singular:
     """``ends``: the points themselves (``0 or 1``); ``beyond``: where there is no value at all (``outside of 0 to 1``),
     from ``low`` down and from ``high`` up. ``guard``: a method call that keeps an operand inside, with ``{0}`` for the
-    margin. ``safe``: a value that the function and its derivative are finite at."""
+    margin, ``{1}`` for the least above zero. ``safe``: a value that the function and its derivative are finite at."""
 
     cause: str
     ends: str
@@ -35,7 +35,8 @@ class Singular:
 
     def guard_in(self, dtype: str) -> str:
         """The call that keeps an operand of this type inside: ``clamp_min(-1.0 + 1e-2)`` in bfloat16."""
-        return self.guard.format({"float16": "1e-3", "bfloat16": "1e-2"}.get(dtype, "1e-6"))
+        margin = {"float16": "1e-3", "bfloat16": "1e-2"}.get(dtype, "1e-6")
+        return self.guard.format(margin, _LEAST["log"][dtype == "float16"])
 
     def leaves(self, smallest: float, largest: float) -> bool:
         """Whether numbers between these bounds reach beyond its ends."""
@@ -44,6 +45,16 @@ class Singular:
 
 BELOW_ONE = {"float16": 0.9995, "bfloat16": 0.996}
 """The largest number below 1 of a type in which the usual margins are rounded away: ``1 - 1e-6`` is 1 there."""
+
+_LEAST = {
+    "log": ("1e-12", "1e-7"),
+    "sqrt": ("1e-12", "1e-7"),
+    "norm": ("1e-12", "1e-4"),
+    "division": ("1e-8", "1e-4"),
+    "pow": ("1e-6", "1e-6"),
+}
+"""By the group of a function the bound below which it has no finite value or derivative worth having, and the one in
+half precision, which holds no smaller one, or not one over it; as small as that, for what was finite is to stay."""
 
 _POLES = Singular(POINT, "0 or a negative whole number", guard="clamp_min(1e-6)", safe="2.0")
 _ABOVE_ZERO = Singular(POINT, "0", "below zero", "clamp_min(1e-6)", low=0.0)
@@ -55,7 +66,7 @@ FUNCTIONS: dict[str, Singular] = {
     "log1p": Singular(LOG, "-1", "below -1", "clamp_min(-1.0 + {0})", low=-1.0),
     "xlog1py": Singular(LOG, "-1", "below -1", "clamp_min(-1.0 + {0})", low=-1.0),
     "logit": Singular(LOG, "0 or 1", "outside of 0 to 1", "clamp({0}, 1.0 - {0})", 0.0, 1.0, "0.5"),
-    "entr": Singular(LOG, "0", "below zero", "clamp_min(1e-12)", low=0.0),
+    "entr": Singular(LOG, "0", "below zero", "clamp_min({1})", low=0.0),
     "acos": _UNIT,
     "asin": _UNIT,
     "atanh": _UNIT,
@@ -93,6 +104,12 @@ FUNCTIONS: dict[str, Singular] = {
     "choleskyinverse": _MATRIX,
 }
 """By the name that the dispatcher or the graph node gives the function, without ``special`` and underscores."""
+
+
+def above_zero(group: str, numbers: Numbers | None) -> str:
+    """The call that keeps what a function of this group is given above zero, in its type; empty for other groups."""
+    least = _LEAST.get(group)
+    return f"clamp_min({least[numbers is not None and numbers.dtype == 'float16']})" if least is not None else ""
 
 
 def singular_point(operation: str) -> Singular | None:

@@ -7,7 +7,7 @@ from typing import Any
 from graphdoc.finding import Remedy
 from graphdoc.model import Safety
 from graphdoc.program.bad_values import Birth, Trouble, divisor_of
-from graphdoc.program.number_limits import singular_point
+from graphdoc.program.number_limits import above_zero, singular_point
 from graphdoc.program.spans import place
 from graphdoc.source.expressions import position_of
 
@@ -39,21 +39,12 @@ def _alike(a: Birth, b: Birth) -> bool:
     return a.group == b.group and bool(a.group) and b.kind == "birth" and a.node == b.node
 
 
-_USUAL = {
-    "log": "clamp_min(1e-12)",
-    "sqrt": "clamp_min(1e-12)",
-    "division": "clamp_min(1e-8)",
-    "pow": "clamp_min(1e-6)",
-}
-"""By the group of a function the bound below which it has no finite value or derivative worth having."""
-
-
 def bounded(trouble: Trouble, birth: Birth) -> tuple[Remedy, ...]:
     """The operand kept where this function has a value, for results that the program leaves out or bounds afterwards;
     none where the operand has values on both sides of zero that count."""
     point, operand = singular_point(birth.operation), birth.operand
     guard = point.guard_in(operand.dtype if operand is not None else "") if point is not None else ""
-    guard = guard or _USUAL.get(birth.group, "")
+    guard = guard or above_zero(birth.group, operand)
     signed = birth.group in ("division", "pow") and (operand is None or operand.count("negative"))
     if not guard or signed:
         return ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
 from graphdoc.program.bad_values import Birth, Trouble, divisor_of
-from graphdoc.program.number_limits import Numbers
+from graphdoc.program.number_limits import Numbers, above_zero
 from graphdoc.program.observed import Program
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.guarded_value import counts, guarded
@@ -57,7 +57,7 @@ def _is_mean(birth: Birth) -> bool:
 
 def _by_zero(trouble: Trouble, birth: Birth) -> Finding:
     operand, numbers = called(trouble, birth, "the divisor"), divisor_of(birth)
-    guard = "clamp_min(1)" if counts(birth) else "clamp_min(1e-8)"
+    guard = "clamp_min(1)" if counts(birth) else above_zero("division", numbers)
     positive = numbers is not None and not numbers.count("negative")
     remedies = guarded(
         trouble,
@@ -98,7 +98,7 @@ def _by_little(trouble: Trouble, birth: Birth) -> Finding:
         guarded(
             trouble,
             birth,
-            "clamp_min(1e-8)",
+            above_zero("division", birth.operand),
             f"Keep {operand} away from zero",
             "Nothing changes where the divisor is above the bound.",
         )

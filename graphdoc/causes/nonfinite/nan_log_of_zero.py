@@ -5,14 +5,11 @@ from __future__ import annotations
 from graphdoc.causes.base import Page
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.bad_values import Birth, Trouble
-from graphdoc.program.number_limits import Singular, singular_point
+from graphdoc.program.number_limits import Singular, above_zero, singular_point
 from graphdoc.program.observed import Program
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.guarded_value import guarded
 from graphdoc.story.first_bad_value import amount, called, coarse, function, tell, trouble_with
-
-_BOUND = {"float16": "1e-7"}
-"""By the operand's type the bound that it can hold; as small as that, for what was finite is to stay as it is."""
 
 PAGE = Page(
     code="GD601",
@@ -73,7 +70,7 @@ def _at_zero(trouble: Trouble, birth: Birth) -> Finding:
         or guarded(
             trouble,
             birth,
-            f"clamp_min({_BOUND.get(numbers.dtype if numbers is not None else '', '1e-12')})",
+            above_zero("log", numbers),
             f"Keep {operand} above zero",
             "The logarithm is bounded; an element at the bound sends no gradient.",
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
 from graphdoc.program.bad_values import Birth, Trouble, divisor_of
+from graphdoc.program.number_limits import above_zero
 from graphdoc.remedies.guarded_value import guarded
 from graphdoc.story.first_bad_value import amount, called, explained, function, tell
 
@@ -42,7 +43,7 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
     remedies = guarded(
         trouble,
         birth,
-        "clamp_min(1e-12)",
+        above_zero("norm", numbers),
         f"Keep {operand} away from zero",
         "A zero vector stays zero, as in `F.normalize`; every other one stays as it is.",
     )

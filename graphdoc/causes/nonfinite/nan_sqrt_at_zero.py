@@ -5,6 +5,7 @@ from __future__ import annotations
 from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
 from graphdoc.program.bad_values import Birth, Trouble
+from graphdoc.program.number_limits import above_zero
 from graphdoc.remedies.guarded_value import guarded
 from graphdoc.story.first_bad_value import amount, called, explained, function, tell
 
@@ -64,7 +65,7 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
         guarded(
             trouble,
             birth,
-            "clamp_min(1e-12)",
+            above_zero("sqrt", numbers),
             "Keep what is under the root above zero",
             "Roots of larger numbers stay as they are; at the bound no gradient flows.",
         ),
