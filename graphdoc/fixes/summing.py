@@ -19,7 +19,7 @@ from graphdoc.source.edits import (
     written,
 )
 from graphdoc.source.effects import READS_GRADIENTS, method_of
-from graphdoc.source.module import Source, each, is_method_call
+from graphdoc.source.module import MethodCall, Source, each, is_method_call
 from graphdoc.source.paths import bare_call, is_name, is_path, key, last_word, plain_names, same, targets_of
 from graphdoc.source.places import Edit, Text
 from graphdoc.source.scopes import fresh_name, own_nodes, scope_of
@@ -30,7 +30,7 @@ _ONCE = frozenset({"iter", "map", "filter", "zip", "enumerate", "reversed", "ite
 
 
 def sum_over_loop(
-    source: Source, loop: ast.For, node: ast.Call, owner: ast.stmt, kept: dict[str, ast.expr], move_steps: bool
+    source: Source, loop: ast.For, node: MethodCall, owner: ast.stmt, kept: dict[str, ast.expr], move_steps: bool
 ) -> list[Edit]:
     """``for …: loss = …; loss.backward()`` → a sum that starts before the loop and is differentiated behind it.
 
@@ -40,7 +40,7 @@ def sum_over_loop(
         CannotFix: the loop may end early, reads gradients, or steps in a way that cannot be taken out of it.
     """
     _check(loop, owner)
-    loss = node.func.value  # type: ignore[attr-defined]
+    loss = node.func.value
     steps = _steps(loop, owner)
     if not move_steps:
         called = {n.attr for n in each(loop, ast.Attribute)}
@@ -82,13 +82,13 @@ def _steps(loop: ast.For, owner: ast.stmt) -> list[ast.stmt]:
         if not names & {"step", "zero_grad", "update"}:
             continue
         value = bare_call(statement)
-        plain = is_method_call(value) and not value.args
-        method = value.func.attr if plain else ""  # type: ignore[union-attr]
+        plain = value if is_method_call(value) and not value.args else None
+        method = plain.func.attr if plain is not None else ""
         if i < at:
             if "step" in names:
                 raise CannotFix("an optimizer steps before the backward call of the loop")
             continue
-        if method not in ("step", "zero_grad") or (value.keywords and method == "step"):  # type: ignore[union-attr]
+        if plain is None or method not in ("step", "zero_grad") or (plain.keywords and method == "step"):
             if "step" in names or ("update" in names and stepping):
                 raise CannotFix("a step hides in a statement of the loop")
             continue
@@ -189,7 +189,7 @@ def merge_backward(sources: Sources, args: Args) -> list[Edit]:
     return _merge(source, pairs, between, args)
 
 
-def _backward(sources: Sources, at: object) -> tuple[Source, ast.Call, ast.stmt]:
+def _backward(sources: Sources, at: object) -> tuple[Source, MethodCall, ast.stmt]:
     source, node = call(sources, at)
     owner = source.node_owner(node)
     if not is_method_call(node, "backward"):
@@ -202,9 +202,9 @@ def _backward(sources: Sources, at: object) -> tuple[Source, ast.Call, ast.stmt]
     return source, node, owner
 
 
-def _merge(source: Source, pairs: list[tuple[ast.Call, ast.stmt]], between: list[ast.stmt], args: Args) -> list[Edit]:
+def _merge(source: Source, pairs: list[tuple[MethodCall, ast.stmt]], between: list[ast.stmt], args: Args) -> list[Edit]:
     last_call, last = pairs[-1]
-    losses = [node.func.value for node, _ in pairs if is_method_call(node)]
+    losses = [node.func.value for node, _ in pairs]
     same_name = len({key(loss) for loss in losses}) == 1
     used = set() if same_name else {n for loss in losses[:-1] for n in reads(loss)}
     edits: list[Edit] = []
@@ -232,7 +232,7 @@ def _merge(source: Source, pairs: list[tuple[ast.Call, ast.stmt]], between: list
 
 
 def _accumulate(
-    source: Source, pairs: list[tuple[ast.Call, ast.stmt]], between: list[ast.stmt], loss: ast.expr
+    source: Source, pairs: list[tuple[MethodCall, ast.stmt]], between: list[ast.stmt], loss: ast.expr
 ) -> list[Edit]:
     """One name for every loss: each later ``loss = value`` becomes ``loss = loss + value``."""
     name = key(loss)
@@ -254,9 +254,9 @@ def _accumulate(
     return edits
 
 
-def _merge_loop(source: Source, node: ast.Call, owner: ast.stmt, move_steps: bool) -> list[Edit]:
+def _merge_loop(source: Source, node: MethodCall, owner: ast.stmt, move_steps: bool) -> list[Edit]:
     loop = source.parents.get(owner)
-    loss = node.func.value  # type: ignore[attr-defined]
+    loss = node.func.value
     kept = {str(k.arg): k.value for k in node.keywords if k.arg in _KEPT}
     if not isinstance(loop, ast.For):
         raise CannotFix("only one backward call was named, and it is not the body of a loop over losses")

@@ -157,7 +157,6 @@ class Journal:
         scope = function_around(root, frame.line) or root
         calls = [n for n in each(scope, ast.Call) if is_method_call(n) and n.lineno > frame.line]
         for found in sorted(calls, key=lambda n: (n.lineno, n.col_offset)):
-            assert is_method_call(found)
             method = found.func.attr
             if method == "backward":
                 return method

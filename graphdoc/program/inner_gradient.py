@@ -108,9 +108,8 @@ class _Flow:
                 self._mark(statement.target)
         elif isinstance(statement, ast.Expr):
             call = statement.value
-            filling = is_method_call(call) and call.func.attr in _FILLING
-            if filling and any(map(self._reads, call.args)):  # type: ignore[attr-defined]
-                self._mark(call.func.value)  # type: ignore[attr-defined]
+            if is_method_call(call, *_FILLING) and any(map(self._reads, call.args)):
+                self._mark(call.func.value)
         elif isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign) and statement.value is not None:
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
             for target in targets:

@@ -195,8 +195,7 @@ def _makes_leaf(node: ast.AST) -> bool:
 
 def _draws(node: ast.AST) -> bool:
     """``distribution.sample()``, which gives numbers without a graph; a memory is told how many to draw."""
-    called = is_method_call(node, "sample")
-    return called and not node.args and not node.keywords  # type: ignore[attr-defined]
+    return is_method_call(node, "sample") and not node.args and not node.keywords
 
 
 def _draws_with_a_path(sources: SourceTexts) -> bool:

@@ -194,7 +194,7 @@ def _is_anothers(
 def last_line(printed: str) -> str:
     """The last one, or that of an exception which says a few more."""
     lines = [line.rstrip() for line in printed.splitlines() if line.strip()]
-    return next(iter([*filter(raised_in, lines[:-6:-1]), *lines[-1:]]), "").strip()[:300]
+    return next(filter(raised_in, lines[:-6:-1]), lines[-1] if lines else "").strip()[:300]
 
 
 # Whether a program does the same twice: numbers of two runs can be compared only then.
