@@ -11,6 +11,7 @@ from graphdoc.program.gradient_reads import written_through
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import innermost_user, place, span_of
+from graphdoc.source.module import is_method_call
 from graphdoc.source.paths import without_subscripts
 from graphdoc.story.wording import first_told, folded, optimizer_of
 
@@ -59,9 +60,10 @@ def recognise(program: Program) -> Finding | None:
 def _told(program: Program, sign: Sign) -> Finding | None:
     sources, at, taken = program.sources, innermost_user(sign.stack), innermost_user(sign.other)
     call = bindings.call_at(sources, at)
-    state = bindings.argument(call, 0, "state_dict")
-    kept = bindings.text_of(without_subscripts(state)) if state is not None else ""
-    if at is None or taken is None or call is None or written_through(sources, at.file, kept, at.line):
+    state = bindings.argument(call, 0, "state_dict") if is_method_call(call, "load_state_dict") else None
+    if at is None or taken is None or state is None:
+        return None  # a function of another package loads it: under which name it is kept is not known
+    if written_through(sources, at.file, bindings.text_of(without_subscripts(state)), at.line):
         return None
     stepped = sign.facts["by"] == "step"
     by = f"{optimizer_of(program.optimizers, sign)} has stepped" if stepped else "another state was loaded"
