@@ -517,15 +517,25 @@ ROUNDS = 6
 class Wasted(Watch):
     """``thrown-away``: ``stack`` clears ``optimizer`` before any step could use what ``other`` has computed for it
     alone, ``count`` times and each time that it was called, once a step or more. An optimizer of a package may use the
-    gradients outside of its step, and so does a hook."""
+    gradients outside of its step, and so does a hook: one of a parameter, or one that is hung in each pass, as those of
+    other tensors are and those that a module has for its backward."""
+
+    def __init__(self, audit: Audit) -> None:
+        super().__init__(audit)
+        self._hooks: dict[int, int] = {}
+        """By optimizer: how many hooks had been hung, of any kind, at its first step."""
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
         audit = self._audit
+        hooks = audit.torch.utils.hooks.RemovableHandle.next_id
+        if seen.steps == 1:
+            self._hooks[seen.id] = hooks
         if seen.steps != ROUNDS or not type(optimizer).__module__.startswith("torch.optim") or audit.witness.scaled():
             return
         every = parameters_of(optimizer)
-        if any(p._backward_hooks or p._post_accumulate_grad_hooks for p in every):
+        hung = hooks - self._hooks.get(seen.id, 0) >= ENOUGH - 1
+        if hung or any(p._backward_hooks or p._post_accumulate_grad_hooks for p in every):
             return
         mine = {id(p) for p in every}
         fates: dict[Any, list[tuple[Entry, Entry | None, int]]] = {}

@@ -6,6 +6,7 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
+from graphdoc.program import bindings
 from graphdoc.program.gradient_reads import gradients_are_read, gradients_between
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign, signs
@@ -62,6 +63,9 @@ def _one_of_several(program: Program, sign: Sign) -> Finding | None:
     sources, clear, backward = program.sources, innermost_user(sign.stack), innermost_user(sign.other)
     if clear is None or backward is None or gradients_are_read(sources) or gradients_between(sources, backward, clear):
         return None
+    call = bindings.call_at(sources, backward)
+    if call is not None and not bindings.text_of(call.func).endswith("backward"):
+        return None  # a library calls backward within, and knows what for
     name = optimizer_of(program.optimizers, sign)
     args = {"place": place(clear), "before": place(backward)}
     note = f"{name} updates {folded(sign.parameters)} by the gradients of this loss, too"
