@@ -12,7 +12,7 @@ from graphdoc.capture import event_stacks, stacks
 from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.code_places import shown_file
 from graphdoc.capture.facts import has_gradient, parameters_of, storage_of, user_frames
-from graphdoc.capture.frames import optimizer_functions, site_of
+from graphdoc.capture.frames import optimizer_functions, site_of, users_line
 from graphdoc.capture.living import Ref
 from graphdoc.capture.names import Census
 from graphdoc.capture.number_facts import numbers_of
@@ -407,12 +407,11 @@ class Aliases(Watch):
         if not kept:
             return
         audit.snapshot()
-        raw = event_stacks.stack_of_seen(noted[3])
         for (name, function, file), at in kept.items():
             sign = self._kept.get((name, function, file))
             if sign is None:
                 sign = self._kept[(name, function, file)] = Sign(
-                    "grad-aliased", self._frames(raw), parameters=sorted(at["parameters"])
+                    "grad-aliased", self._call(noted), parameters=sorted(at["parameters"])
                 )
                 sign.facts = {"name": name, "function": function, "file": file, "line": at["line"]}
             sign.count += 1
@@ -475,8 +474,7 @@ class Collecting(Watch):
         audit.snapshot()
         sign = Sign("cleared-while-collecting", self._frames(zeros[-1].raw), self._frames(calls[-1].raw))
         sign.optimizer, sign.event, sign.count, sign.weak = seen.id, calls[-1].index, AT - 1, True
-        step = [f for f in self._frames(steps[-1].raw) if f.user][-1:]
-        sign.facts = {"calls": len(kinds[0]) // 2, "step": [vars(f) for f in step]}
+        sign.facts = {"calls": len(kinds[0]) // 2, "step": users_line(self._frames(steps[-1].raw))}
         self._found.append(sign)
 
     def _rounds(self, seen: Seen) -> tuple[list[list[Entry]], list[Entry]]:

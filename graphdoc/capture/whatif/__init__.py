@@ -13,10 +13,11 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.moved import print_of
-from graphdoc.capture.facts import grad_fn_of, parameters_of
+from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.in_threads import watch_each_thread
 from graphdoc.capture.number_facts import has_memory
+from graphdoc.capture.roots import tensor_roots
 from graphdoc.capture.summands import sums_without_graph
 from graphdoc.capture.whatif.answers import Answers
 from graphdoc.capture.whatif.cut_places import CutLook
@@ -164,7 +165,7 @@ class WhatIf:
         return result
 
     def _note_sums(self, outputs: Any) -> None:
-        self.adds = bool(sums_without_graph([grad_fn_of(t) for t in outputs if isinstance(t, self.torch.Tensor)]))
+        self.adds = bool(sums_without_graph(tensor_roots(outputs)))
 
     def _quietly(self, function: Any, *args: Any) -> None:
         with self.witness.modes.left(), self.witness.quiet(), self.torch.no_grad():

@@ -21,9 +21,9 @@ from graphdoc.capture import node_stacks, stacks
 from graphdoc.capture.cut_recorder import CutRecorder
 from graphdoc.capture.cut_records import Record
 from graphdoc.capture.cuts import CutWatch
-from graphdoc.capture.facts import grad_fn_of
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.number_facts import numbers_of
+from graphdoc.capture.roots import tensor_roots
 from graphdoc.capture.summands import sums_without_graph
 from graphdoc.capture.whatif.moves import FAR, anywhere, steps_for
 from graphdoc.capture.whatif.window import Move, Target
@@ -183,12 +183,12 @@ class Added(Held):
 
     def began(self, outputs: Any) -> None:
         """A backward call begins."""
-        sums = sums_without_graph([grad_fn_of(t) for t in outputs if isinstance(t, torch.Tensor)])
-        self._sums += [node_stacks.kept_in(n) for n in sums if type(n).__name__ == "AddBackward0"]
+        sums = sums_without_graph(tensor_roots(outputs))
+        self._sums += [node_stacks.stack_of(n) for n in sums if type(n).__name__ == "AddBackward0"]
 
     def told(self) -> Any:
         """The first such sum, as frames."""
-        raw: Any = next((r for r in self._sums if isinstance(r, stacks.Stack)), [])
+        raw: Any = next((r for r in self._sums if r is not None), [])
         return [dict(vars(f)) for f in frames_of(raw, self._cwd)]
 
 
