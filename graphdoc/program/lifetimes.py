@@ -20,7 +20,7 @@ from graphdoc.program.rounds import (
     made_each_round,
     roots_of,
 )
-from graphdoc.program.spans import user_line
+from graphdoc.program.spans import innermost_user, user_line
 from graphdoc.program.writers import without_step
 
 _Answer = TypeVar("_Answer")
@@ -498,9 +498,9 @@ class OlderValues(EarlierTerms):
         """Whether the values were made before the first backward call of the run, or the first from the failing one's
         line: an earlier training has nothing to do with them."""
         makers = [self._evidence.node(c.producer) for c in self._crossing]
-        here = site(self.failing.stack) if self.failing is not None else None
-        calls = (e for e in self._evidence.events if e.kind in ("backward", "grad") and site(e.stack) == here)
-        began = next((e.sequence for e in calls if e.occurrence == 0), 0)
+        here = innermost_user(self.failing.stack) if self.failing is not None else None
+        calls = (e for e in self._evidence.events if e.kind in ("backward", "grad"))
+        began = next((e.sequence for e in calls if here is not None and innermost_user(e.stack) == here), 0)
         return bool(makers) and all(n is not None and (n.epoch == 0 or 0 <= n.sequence < began) for n in makers)
 
     @cached_property

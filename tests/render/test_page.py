@@ -7,6 +7,7 @@ import hashlib
 import importlib.util
 import re
 from dataclasses import replace
+from html import escape
 from html.parser import HTMLParser
 from typing import Any
 from xml.etree import ElementTree
@@ -19,6 +20,7 @@ from graphdoc.render import render
 from graphdoc.render.page import layout
 from graphdoc.render.page.layout import MISSING, lay_out
 from graphdoc.render.page.syntax import coloured, words
+from graphdoc.render.story import lead
 from graphdoc.shapes import Arrow, Box, Curve, Moment, Picture
 
 EVIL = "</title></svg></style><script>alert(1)</script>\" onload='x' x=\x1b[31m\ufffe`<img src=x>"
@@ -292,7 +294,8 @@ def test_the_graph_alone_is_one_picture_that_loads_nothing_and_leads_nowhere(mon
 
 def test_the_page_tells_who_shares_it_what_it_is_and_has_the_text_of_an_issue() -> None:
     text = page(PAGES["ppo"])
-    lead, graph, run = (text.index(part) for part in ("class=error", "<section id=graph", "<footer>"))
-    assert lead < text.index("help: ") < graph < run
-    assert '<meta name=description content="GD103: ' in text and '<meta property=og:title content="graphdoc: ' in text
+    first, graph, run = (text.index(part) for part in ("class=error", "<section id=graph", "<footer>"))
+    assert first < text.index("help: ") < graph < run
+    assert '<meta property=og:title content="graphdoc: GD103 ' in text
+    assert f'<meta name=description content="{escape(lead(PPO.diagnoses[0]))}"' in text
     assert "<summary>Text for an issue</summary><pre tabindex=0>### error GD103: " in text
