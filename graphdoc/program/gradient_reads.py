@@ -15,7 +15,7 @@ from graphdoc.source.expressions import Use, use_of
 from graphdoc.source.module import Source, each, parsed, walked
 from graphdoc.source.paths import is_name, without_subscripts
 from graphdoc.source.places import Place
-from graphdoc.source.scopes import own_nodes
+from graphdoc.source.scopes import iterated, own_nodes
 
 _MODULES = ("autograd", "func", "torch")
 """``torch.autograd.grad`` is a function, not a gradient."""
@@ -234,8 +234,9 @@ def written_through(sources: SourceTexts, file: str, name: str, line: int) -> bo
     scope = ((None if "." in name else bindings.function_around(root, line)) or root) if root is not None else None
     elements: set[str] = set()
     for loop in each(scope, ast.For):
-        if any(bindings.text_of(n) == name for n in walked(loop.iter)):
-            elements.update(n.id for n in each(loop.target, ast.Name))
+        for own in each(loop.target, ast.Name):
+            over = iterated(loop.target, loop.iter, own.id) or loop.iter
+            elements.update({own.id} if any(bindings.text_of(n) == name for n in walked(over)) else ())
     written: list[tuple[ast.expr, str]] = [(n.target, "") for n in each(scope, ast.AugAssign)]
     for call in each(scope, ast.Call):
         function = call.func
