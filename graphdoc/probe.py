@@ -154,7 +154,8 @@ def _of_one_that_went_on(evidence: Evidence) -> str:
 def _measuring(mode: str, asked: bool, signs: list[Sign]) -> str:
     """The mode in which gradients are measured, of the optimizers too that signs speak of, whenever they step."""
     cuts = mode.removeprefix("probe") if mode.startswith("probe:cuts") else ""
-    numbers = sorted({s.optimizer for s in signs if s.kind in _MEASURED and s.optimizer >= 0})
+    measured = [s for s in signs if s.kind in _MEASURED]
+    numbers = sorted({n for s in measured for n in s.facts.get("optimizers", [s.optimizer]) if n >= 0})
     return f"probe:whatif{':all' if asked else ''}{cuts}{''.join(f':{n}' for n in numbers)}"
 
 

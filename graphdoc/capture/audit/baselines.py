@@ -54,12 +54,11 @@ class Baselines(Watch):
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
-        self._looks = 0
         self._counts: dict[Any, int] = {}
 
     def called(self, noted: Noted, outputs: Any) -> None:
         """A backward call that is looked at is about to run."""
-        if self._found or self._looks >= MOST_LOOKS:
+        if self._found or self._has_looked(MOST_LOOKS):
             return
         self._looks += 1
         audit = self._audit

@@ -182,7 +182,6 @@ class DeadEnds(Watch):
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
-        self._looks = 0
         self._refs: dict[int, Any] = {}
         self._sign: Sign | None = None
         self._zeros = 0
@@ -196,7 +195,7 @@ class DeadEnds(Watch):
     def called(self, noted: Noted, outputs: Any) -> None:
         """A backward call that is looked at is about to run."""
         audit = self._audit
-        if self._sign is not None or self._looks >= MOST_LOOKS:
+        if self._sign is not None or self._has_looked(MOST_LOOKS):
             return
         self._looks += 1
         with Unseen(audit.torch, audit.witness.anomaly, None):

@@ -50,7 +50,6 @@ class Dropped(Watch):
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
-        self._looks = 0
         self._drops: dict[int, list[Drop]] = {}
         """By the id of the code, which the drop or this table keeps."""
         self._codes: list[CodeType] = []
@@ -59,7 +58,7 @@ class Dropped(Watch):
     def called(self, noted: Noted, outputs: Any) -> None:
         """A backward call that is looked at is about to run."""
         some = any(self._drops.values())
-        if self._found or self._looks >= (MOST_LOSSES if some else MOST_LOOKS):
+        if self._found or self._has_looked(MOST_LOSSES if some else MOST_LOOKS):
             return
         self._looks += 1
         audit = self._audit

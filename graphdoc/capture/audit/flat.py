@@ -51,7 +51,6 @@ class Flattened(Watch):
         self._zeros: dict[int, set[int]] = {}
         """By optimizer: ids of the parameters that have been given zeros alone."""
         self._steps: dict[int, int] = {}
-        self._looks = 0
         self._met: tuple[Sign, set[int], list[Ref]] | None = None
         """The operation, and the parameters behind it: their ids, which are theirs while they live."""
         self._alone = False
@@ -61,7 +60,7 @@ class Flattened(Watch):
 
     def called(self, noted: Noted, outputs: Any) -> None:
         """A backward call that is looked at is about to run."""
-        if not self._zeros or self._met is not None or self._looks >= MOST_LOOKS:
+        if not self._zeros or self._met is not None or self._has_looked(MOST_LOOKS):
             return
         self._looks += 1
         audit = self._audit

@@ -21,14 +21,12 @@ from graphdoc.capture.search_roots import roots_of
 from graphdoc.evidence import Frame, Sign
 
 if TYPE_CHECKING:
-    from graphdoc.capture.audit import Audit
     from graphdoc.capture.journal import Seen
 
 
 LOOKS = (5, 12, 100, 1000)
 """Steps of an optimizer after which the running functions' values are looked at."""
-MOST_SEARCHES, RARELY = 6, 100
-"""So many looks, and one more for so many steps of any optimizer: others may have been made and stepped before."""
+MOST_SEARCHES = 6
 MOST_VALUES = 3000
 MOST_NODES = 3000
 """Nodes behind one value."""
@@ -46,14 +44,9 @@ class Growing(Watch):
     With ``facts["list"]`` it is a list whose elements keep them; it has no ``stack``. ``facts["nodes"]``: how many are
     kept alive. Of values that one line makes (several layers) one is told."""
 
-    def __init__(self, audit: Audit) -> None:
-        super().__init__(audit)
-        self._looks = 0
-
     def stepped(self, seen: Seen) -> None:
         """An optimizer has stepped."""
-        most = MOST_SEARCHES + self._audit.journal.steps // RARELY
-        if seen.steps not in LOOKS or self._looks >= most or any(not s.weak for s in self._found):
+        if seen.steps not in LOOKS or self._has_looked(MOST_SEARCHES) or any(not s.weak for s in self._found):
             return
         self._looks += 1
         self._found = []

@@ -216,6 +216,8 @@ class Losses(Watch):
     def stepped(self, optimizer: Any, seen: Seen, reached: dict[int, int]) -> None:
         """An optimizer has stepped; ``reached`` counts in how many looked-at calls each leaf was reached."""
         self._stepped += 1
+        if seen.steps == 1 and self.watch is not None:
+            self.watch.look_again()  # what an optimizer trains that was made when others had trained is not seen yet
         if seen.steps <= OFTEN or self._evidence is not None:
             return
         hungry = self._without(optimizer, seen)
@@ -438,5 +440,7 @@ class Losses(Watch):
             every = functions.subclasses(self._audit.torch.autograd.Function)
             own = any(cls not in self._older and functions.backward_code(cls) is not None for cls in every)
             if own or with_backward(self._audit.torch):
-                suspects.append(Sign("suspect-function", weak=True, facts={"sources": users_files()}))
+                stepped = [seen.id for seen in self._audit.journal.optimizers.values() if seen.steps > LATER]
+                facts = {"sources": users_files(), "optimizers": stepped}
+                suspects.append(Sign("suspect-function", weak=True, facts=facts))
         return [*self._bypassed.found, *(s for s in suspects if s.kind != "suspect-zero" or not known)]

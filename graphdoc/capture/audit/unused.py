@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import event_stacks
 from graphdoc.capture.audit.terms import TermWatch
+from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.number_facts import numbers_of
@@ -51,13 +52,13 @@ class _Waiting:
         self.key = (seen.id, site_of(event_stacks.stack_of_seen(noted[3])), term.position)
 
 
-class Unused:
+class Unused(Watch):
     """``suspect-unused`` asks for a second run, which tells ``cut-off`` (the whole loss passes by its optimizer, whose
     parameters have never had a gradient) or ``cut-term`` (a term of it does) by ``Losses.tell_cut``."""
 
     def __init__(self, audit: Audit, watch: TermWatch | None) -> None:
-        self._audit, self._watch = audit, watch
-        self._looks = 0
+        super().__init__(audit)
+        self._watch = watch
         self._calls: list[tuple[Noted, list[Term]]] = []
         """The looked-at calls since the latest step."""
         self._waiting: list[_Waiting] = []
@@ -65,13 +66,12 @@ class Unused:
         """Ids of the parameters of optimizers that have stepped."""
         self._counts: dict[Any, int] = {}
         self._used: set[Any] = set()
-        self._found: list[Sign] = []
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         """A backward call is about to run."""
         self._settle(leaves)
         terms: list[Term] = []
-        if self._looks < MOST_LOOKS:
+        if not self._has_looked(MOST_LOOKS):
             self._looks += 1
             terms = self._terms(tensor_roots(outputs))
         self._calls.append((noted, terms))
@@ -147,6 +147,3 @@ class Unused:
             kind = "cut-off" if one.whole else "cut-term"
             behind = frozenset().union(*(r.behind for r in one.term.cuts)) & one.mine
             self._audit.losses.tell_cut(one.noted, kind, record, behind)
-
-    def signs(self) -> list[Sign]:
-        return self._found

@@ -13,12 +13,21 @@ if TYPE_CHECKING:
     from graphdoc.capture.journal import Noted, Seen
 
 
+MOST_TRAININGS = 8
+"""Optimizers for which a look is counted anew."""
+
+
 class Watch:
     """One question to a run that goes on. What it found stays found, where ``signs`` does not say otherwise."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
         self._found: list[Sign] = []
+        self._looks = 0
+
+    def _has_looked(self, most: int) -> bool:
+        """Whether it has looked so often for each optimizer: another one may be made when the first has trained."""
+        return self._looks >= most * min(max(len(self._audit.journal.optimizers), 1), MOST_TRAININGS)
 
     def _frames(self, raw: Any) -> list[Frame]:
         """A stack as the evidence has it."""
