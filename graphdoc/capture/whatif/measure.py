@@ -158,7 +158,9 @@ class _Look:
                 if all(_steady([*by_step.values()], i) is not None for i in calls):
                     break
         slopes, least = [*by_step.values()], {}
-        if any(_clear(s, i) for s in slopes for i in calls):
+        ends = self._told.ends if isinstance(self._told.ends, dict) else {"ends": ()}
+        opposite = any(e.get("equal") for e in ends["ends"])  # says by itself that a gradient is lost
+        if not opposite and any(_clear(s, i) for s in slopes for i in calls):
             for step in (min(self._steps) * part for part in TINY):
                 least[step] = yield from self._slope(directions, step)
         known = {i for c in self._base["calls"] for i in c["had"]}
