@@ -113,9 +113,10 @@ def recognise(program: Program) -> Finding | None:
 def _seen(program: Program) -> Finding | None:
     """What a run that went on has shown: whether a parameter learns is not as it was meant."""
     sources, optimizers = program.sources, program.optimizers
+    replaced = {s.optimizer for s in program.signs if s.kind == "held-stale"}  # GD707 says why it is so
     return first_told(
         program.signs,
-        ("frozen-throughout", lambda s: None if s.weak else _nothing_learns(program, s)),
+        ("frozen-throughout", lambda s: None if s.weak or s.optimizer in replaced else _nothing_learns(program, s)),
         ("frozen-again", lambda s: frozen_again(sources, optimizers, s)),
         ("frozen-throughout", lambda s: frozen_throughout(sources, optimizers, s)),
         ("misspelled-flag", lambda s: misspelled_flag(sources, optimizers, s)),
