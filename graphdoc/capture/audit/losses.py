@@ -7,7 +7,7 @@ import weakref
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import event_stacks, functions, node_stacks, stacks
+from graphdoc.capture import functions, node_stacks, stacks
 from graphdoc.capture.audit.hidden import inside
 from graphdoc.capture.audit.terms import TermWatch
 from graphdoc.capture.audit.watch import Watch
@@ -191,7 +191,7 @@ class Losses(Watch):
             parts = parts_of(roots)
             missed = {i for part in parts for i in missed_by(part, parts, held)}
             if missed:
-                stack = frames_of(event_stacks.stack_of_seen(noted[3]), self._witness.cwd)
+                stack = self._call(noted)
                 sign = Sign("suspect-part", stack, event=noted[0], count=OFTEN, weak=True)
                 sign.facts = {"forwards": forwards_of(self._audit.torch, missed, self._witness.cwd)}
                 self._suspects.setdefault("part", sign)
@@ -398,7 +398,7 @@ class Losses(Watch):
             evidence = witness.failures.begin(RuntimeError(NO_GRAPH))
             assert evidence.raised is not None
             evidence.raised.uncaught = False
-            evidence.raised.stack = frames_of(event_stacks.stack_of_seen(noted[3]), witness.cwd)
+            evidence.raised.stack = self._call(noted)
             autopsy = Autopsy(self._audit.torch, self._audit.journal, witness.cwd, user_frames(frame))
             autopsy.fill_program(evidence)
             evidence.failing_event = noted[0]

@@ -13,7 +13,7 @@ from graphdoc.capture import event_stacks
 from graphdoc.capture.audit.terms import TermWatch
 from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.facts import parameters_of
-from graphdoc.capture.frames import frames_of, site_of
+from graphdoc.capture.frames import site_of
 from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.parts import Part
 from graphdoc.capture.quiet import Unseen
@@ -137,7 +137,7 @@ class Unused(Watch):
             return
         if self._watch is None:
             if not self._found:
-                stack = frames_of(event_stacks.stack_of_seen(one.noted[3]), self._audit.witness.cwd)
+                stack = self._call(one.noted)
                 sign = Sign("suspect-unused", stack, event=one.noted[0], optimizer=one.optimizer, weak=True)
                 sign.count = ENOUGH
                 self._found.append(sign)
