@@ -250,7 +250,7 @@ def _calls_for_tensor(sources: SourceTexts, file: str, value: ast.Call, depth: i
     if name in _PLAIN:
         return False
     root = tree(sources, file)
-    if depth >= _DEEPEST or root is None or not isinstance(value.func, ast.Name):
+    if depth >= _DEEPEST or not isinstance(value.func, ast.Name):
         return True
     called = [n for n in each(root, ast.FunctionDef) if n.name == name]
     return len(called) != 1 or returns_tensor(sources, file, called[0], depth + 1)
@@ -282,8 +282,7 @@ def calls_into(sources: SourceTexts, frames: Sequence[Frame], function: str) -> 
     """Whether the functions of these frames call, by name, the function with this (qualified) name."""
     name = function.rpartition(".")[2]
     for f in frames:
-        scope = function_at(sources, f)
-        for n in each(scope, ast.Call):
+        for n in each(function_at(sources, f), ast.Call):
             if name in (getattr(n.func, "attr", ""), getattr(n.func, "id", "")):
                 return True
     return False
@@ -408,8 +407,6 @@ def behind_the_step(sources: SourceTexts, events: list[Event], frame: Frame) -> 
     inside a branch.
     """
     scope = scope_at(sources, frame)
-    if scope is None:
-        return frame, frame
     lines = {
         f.line
         for e in events
@@ -437,7 +434,7 @@ def started_again(sources: SourceTexts, frame: Frame, anchor: Frame, path: str) 
     """
     scope = scope_at(sources, frame)
     last = anchor.end_line or anchor.line
-    for s in statements(scope) if scope is not None else ():
+    for s in statements(scope):
         if not frame.line < s.lineno <= last:
             continue
         for target, value in pairs(s):

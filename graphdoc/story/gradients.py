@@ -19,6 +19,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import is_counted
 from graphdoc.program.proof import Proof, name_of
 from graphdoc.program.spans import code_at, innermost_user, place, short_code, span, span_of, where
+from graphdoc.source.module import each
 from graphdoc.source.paths import parse_expression
 from graphdoc.story.wording import as_called, folded, listing, optimizer_of
 
@@ -522,7 +523,7 @@ def trained_baseline(sources: SourceTexts, sign: Sign) -> Finding | None:
     whose = folded(sign.parameters) or "the value network"
     known = [f for f in factors if f is not None]
     frames = known or [Frame(**p["frame"][0]) for p in products]
-    code = code_at(sources, known[0]) if known else "the factor of the log-probability"
+    code = code_at(sources, known[0]) if known else "a factor of the log-probability"
     named = f"`{code}`" if known else code
     label = "multiplies a log-probability, and still carries the graph of the value"
     calls = [Frame(**f) for f in sign.facts.get("backward", ())]
@@ -538,16 +539,16 @@ def trained_baseline(sources: SourceTexts, sign: Sign) -> Finding | None:
             *(span("consumed", f, "both gradients are added up here", sources) for f in calls),
         ),
         remedies=_remedies(sources, known, whose) if len(known) == len(factors) else (),
-        because=f"the value that the same loss fits is subtracted in {named}; in {sign.count} of {sign.count} "
-        f"such calls both terms lead to {whose}",
+        because=f"the factor of the log-probability is a difference from the value that the same loss fits; in "
+        f"{sign.count} of {sign.count} such calls both lead to {whose}",
     )
 
 
 def _factor(sources: SourceTexts, product: dict[str, Any]) -> Frame | None:
     """The factor with the value's graph, as it is written in the product."""
     frame = Frame(**product["frame"][0])
-    for node in bindings.every_node(sources, frame.file):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+    for node in each(bindings.tree(sources, frame.file), ast.BinOp):
+        if isinstance(node.op, ast.Mult):
             at = bindings.frame_of(sources, frame.file, node, frame.function)
             if (at.line, at.column, at.end_line, at.end_column) == (
                 frame.line,
@@ -561,7 +562,7 @@ def _factor(sources: SourceTexts, product: dict[str, Any]) -> Frame | None:
 
 
 def _remedies(sources: SourceTexts, factors: list[Frame], whose: str) -> tuple[Remedy, ...]:
-    note = f"the policy loss no longer trains {whose}; the loss that fits the value still does"
+    note = f"the loss of the log-probability sends no gradient into {whose}; what fits the value still does"
     args = [{"place": place(f)} for f in factors]
     code = code_at(sources, factors[0])
     if len(args) == 1:

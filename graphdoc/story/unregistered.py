@@ -62,9 +62,8 @@ def bypassed(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> F
 def flagged_buffer(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
     """The finding for a ``flagged-buffer`` sign; None where its registration is not found, or its gradient is read."""
     file, cls, names = str(sign.facts["file"]), str(sign.facts["class"]), [str(n) for n in sign.facts["buffers"]]
-    root = bindings.tree(sources, file)
-    owner = bindings.class_around(root, int(sign.facts["line"])) if root is not None else None
-    if root is None or owner is None or any(_is_read(sources, name) for name in names):
+    owner = bindings.class_around(bindings.tree(sources, file), int(sign.facts["line"]))
+    if owner is None or any(_is_read(sources, name) for name in names):
         return None
     found = [(call, made) for call in _registering(owner, names) if (made := _made(owner, call)) is not None]
     if not found:
