@@ -157,7 +157,7 @@ def of_reason(sources: SourceTexts, frame: Frame | None, reason: Reason) -> tupl
         case TakenOut(cut, at):
             if cut.reason not in ("detach", "conversion"):
                 return ()
-            note = "The output then depends on it, and so do the gradients of everything that it was computed from."
+            note = "Gradients then flow into it, and into everything that it was computed from."
             found = remedy_at(at, "drop_call", f"Keep the graph: drop {as_called(cut.op)}", "unsafe", note)
             return tuple(replace(r, open=open_at_draw(sources, at)) for r in found)
         case FlaggedLate(flagged, taken):

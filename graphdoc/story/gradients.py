@@ -523,7 +523,7 @@ def trained_baseline(sources: SourceTexts, sign: Sign) -> Finding | None:
     whose = folded(sign.parameters) or "the value network"
     known = [f for f in factors if f is not None]
     frames = known or [Frame(**p["frame"][0]) for p in products]
-    code = code_at(sources, known[0]) if known else "a factor of the log-probability"
+    code = code_at(sources, known[0]) if known else "the factor of the log-probability"
     named = f"`{code}`" if known else code
     label = "multiplies a log-probability, and still carries the graph of the value"
     calls = [Frame(**f) for f in sign.facts.get("backward", ())]
@@ -539,8 +539,8 @@ def trained_baseline(sources: SourceTexts, sign: Sign) -> Finding | None:
             *(span("consumed", f, "both gradients are added up here", sources) for f in calls),
         ),
         remedies=_remedies(sources, known, whose) if len(known) == len(factors) else (),
-        because=f"the factor of the log-probability is a difference from the value that the same loss fits; in "
-        f"{sign.count} of {sign.count} such calls both lead to {whose}",
+        because=f"the value that the same loss fits is subtracted in {named}; in {sign.count} of {sign.count} "
+        f"such calls both terms lead to {whose}",
     )
 
 
@@ -562,7 +562,7 @@ def _factor(sources: SourceTexts, product: dict[str, Any]) -> Frame | None:
 
 
 def _remedies(sources: SourceTexts, factors: list[Frame], whose: str) -> tuple[Remedy, ...]:
-    note = f"the loss of the log-probability sends no gradient into {whose}; what fits the value still does"
+    note = f"the policy loss no longer trains {whose}; the loss that fits the value still does"
     args = [{"place": place(f)} for f in factors]
     code = code_at(sources, factors[0])
     if len(args) == 1:
