@@ -65,7 +65,8 @@ def _of_one(evidence: Evidence, sign: Sign) -> list[str]:
     out = []
     every = [a for k in good for a in k["answers"]]
     agrees = {n for a in every if a["answer"] == "agrees" for n in a["parameters"]}
-    differs = {n for a in every if a["answer"] not in ("agrees", "independent", "noise") for n in a["parameters"]}
+    nothing = ("agrees", "independent", "cancels", "noise")
+    differs = {n for a in every if a["answer"] not in nothing for n in a["parameters"]}
     if agrees - differs:
         held = any(a.get("held") for a in every) and not any(a["answer"] == "another" for a in every)
         so = ", with what the program itself cuts off held" if held else ""
@@ -98,6 +99,8 @@ def _differences(looks: Iterable[Look]) -> Iterable[str]:
             )
         elif kind == "independent":
             yield f"the loss does not depend on {whose}"
+        elif kind == "cancels":
+            yield f"{whose} are given what rounding leaves of gradients that cancel"
         elif kind == "noise":
             yield f"what {whose} do to the loss is not clear of rounding or jumps, so nothing is said of them"
 
@@ -221,6 +224,8 @@ def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
         over, why = _over_one(op, sign.facts["single"])
         exactly = exactly if "Softmax" in op else "zero but for rounding"
         cause = span_of("cause", sign.stack, f"{over}: constant for every input", sources)
+    if "rounding" in sign.facts:
+        return _rounding(sources, sign, code, whose)
     if "term" in sign.facts:
         return Finding(
             0.92,
@@ -241,6 +246,27 @@ def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
         remedies=_straight_through(sign, code, whose),
         because=f"every path from the loss to {whose} leads through it, and in {sign.count} steps their gradients were "
         f"{exactly}",
+    )
+
+
+def _rounding(sources: SourceTexts, sign: Sign, code: str, whose: str) -> Finding:
+    """What the loss uses of a value is the same for all of its values: measured, as no operation says it by itself."""
+    cancels = sign.facts["rounding"] == "cancels"
+    what = "the gradients that come back to it cancel" if cancels else "the gradient that it passes on is zero"
+    how = "in jumps" if sign.facts["jumps"] else "by rounding"
+    return Finding(
+        0.9,
+        "likely",  # that there is no gradient is measured; that there should be one is not
+        f"`{code}` cancels the gradient: only rounding reaches {whose}",
+        "The loss uses this where it is the same for every input: the squares of a normalised vector add up to 1, so "
+        "do the shares of a softmax, and a single weight divided by itself is 1. Adam divides each gradient by its "
+        "size: its steps are then as large as any, in random directions.",
+        (
+            *span_of("cause", sign.stack, f"{what}, but for rounding", sources),
+            *span_of("related", sign.other, f"sends rounding alone to {whose}", sources),
+        ),
+        because=f"at two steps a move by the whole size of {whose} moved the loss {how} alone, and after a small move "
+        "the gradient was an unrelated one",
     )
 
 
