@@ -334,9 +334,9 @@ def _scale_alone(sources: SourceTexts, sign: Sign, code: str, whose: str, scale:
         0.93,
         Proof.NODE.where(zeros >= MOSTLY),
         f"`{code}` stops the gradient of each element of {whose}",
-        "Rounding and signs are flat between their jumps, so PyTorch defines their derivative as zero. Where a number "
-        "made of the value scales it, the value still gets the gradient of that number. A straight-through estimator "
-        "sends the gradient past the rounding: `x + (torch.round(x) - x).detach()`.",
+        "Rounding and signs are flat between their jumps, so PyTorch defines their derivative as zero. A scale "
+        "computed from the value still passes a gradient to it. A straight-through estimator sends the gradient past "
+        "the rounding: `x + (torch.round(x) - x).detach()`.",
         tuple(spans),
         remedies=_straight_through(sign, code, whose),
         because=f"every path from an element to the loss leads through it, except through `{code_at(sources, scale)}`"
@@ -392,8 +392,9 @@ def told_of(sources: SourceTexts, name: str, reason: Reason) -> Told:
                     span("cause", flagged, f"{name} requires gradients from here on", sources),
                     span("related", taken, f"{name} goes into the output here, and requires none yet", sources),
                 ),
-                f"It went into the output at {where(taken)}, and was let require gradients at {where(flagged)}, after "
-                "that. What is computed from a tensor has an edge to it only if it required gradients then.",
+                f"It went into the output at {where(taken)}, and was set to require gradients after that, at "
+                f"{where(flagged)}. What is computed from a tensor has an edge to it only if it required gradients "
+                "then.",
                 "the flag was set after the tensor had gone into the output",
             )
 

@@ -37,7 +37,7 @@ from graphdoc.source.paths import covers
 from graphdoc.story.wording import all_told, folded, gathered, listing, of_entries, told
 
 MOST_PLACES = 6
-STEPPED = "a step has changed the weights that its backward needs"
+STEPPED = "a step has changed weights that this graph needs"
 
 
 def name_of(carry: OlderEdge) -> str:

@@ -44,15 +44,15 @@ def bypassed(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> F
     return Finding(
         0.9,
         "likely",
-        f"no gradient reaches {whose}: only its detached value is in the loss",
+        f"no gradient reaches {whose}: only the detached value is in the loss",
         f"The sum has the value of {value} and passes the gradient to the other side. A loss computed from the sum "
         f"does not train what {value} was made of: such a term has to be computed from {value} itself.",
         (
             *span_of("cause", sign.stack, f"the gradient goes around {value}, and so around {whose}", sources),
             *span_of("related", sign.other, f"reaches the other parameters of this loss, not {whose}", sources),
         ),
-        because=f"{optimizer_of(optimizers, sign)} holds {whose}; no backward call has reached it, "
-        "and nothing else has changed its values",
+        because=f"{optimizer_of(optimizers, sign)} holds {whose}, which no backward call has "
+        "reached and nothing else has changed",
     )
 
 
