@@ -53,7 +53,8 @@ def made(sources: SourceTexts, optimizer: Optimizer | None) -> Made | None:
         and any(bindings.text_of(t) in alike for t in statement.targets)
     ]
     if optimizer.stack:
-        found = [m for m in found if any(covers(m.statement, f.line) for f in optimizer.stack if f.file == m.file)]
+        ran = [[m for m in found if f.file == m.file and covers(m.statement, f.line)] for f in optimizer.stack]
+        found = next((at for at in ran if at), [])  # a function that makes and returns it may call it the same
     return only(found)
 
 
