@@ -289,9 +289,9 @@ def _read_elsewhere(source: Source, node: ast.stmt, owner: ast.stmt, gone: list[
         scope = next((a for a in source.node_ancestors(owner) if isinstance(a, ast.ClassDef)), source.tree)
     begin, end = source.span(node)[1], source.span(owner)[0]
     for other in each(scope, ast.Name, ast.Attribute):
-        if id(other) in skipped or key(other) not in bound:
+        if not isinstance(other.ctx, ast.Load) or id(other) in skipped or key(other) not in bound:
             continue
-        if isinstance(other.ctx, ast.Load) and (isinstance(owner, Function) or begin <= source.span(other)[0] < end):
+        if isinstance(owner, Function) or begin <= source.span(other)[0] < end:
             return True
     return False
 

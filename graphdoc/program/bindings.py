@@ -11,7 +11,7 @@ from typing import TypeVar, overload
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.source.module import Function, Loop, Source, each, parsed, walked
-from graphdoc.source.paths import covers, is_name, only, plain_names, targets_of
+from graphdoc.source.paths import covers, is_name, last_word, only, plain_names, targets_of
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import own_nodes, parameters
 
@@ -240,7 +240,7 @@ def calls_named(sources: SourceTexts, *names: str) -> list[Frame]:
     """Every call in the sources of the run whose function is one of these names or ends in ``.name``."""
     found: list[Frame] = []
     for file, node in everywhere(sources, ast.Call):
-        if text_of(node.func).rsplit(".", 1)[-1] in names:
+        if last_word(node.func) in names:
             found.append(frame_of(sources, file, node))
     return found
 

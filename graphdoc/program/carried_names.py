@@ -507,7 +507,7 @@ def _head(statement: ast.stmt) -> list[ast.AST]:
 def _loaded(node: ast.AST) -> set[str]:
     """The names that a statement or expression reads; what it adds to counts."""
     added = [n.target.id for n in each(node, ast.AugAssign) if isinstance(n.target, ast.Name)]
-    return plain_names(node, ast.Load) | set(added)
+    return {n.id for n in each(node, ast.Name) if isinstance(n.ctx, ast.Load)} | set(added)
 
 
 def _renewed(carry: OlderEdge, made: Frame, used: Frame) -> bool:

@@ -133,8 +133,7 @@ def _next_use(statements: list[ast.stmt], name: str, apart: Collection[ast.AST] 
 
 def fresh_name(source: Source, *wanted: str) -> str:
     """The first of the wanted names that the file does not use; the last with a number where all are taken."""
-    used = plain_names(source.tree)
-    used |= {n.arg for n in ast.walk(source.tree) if isinstance(n, ast.arg)}
+    used = {n.id if isinstance(n, ast.Name) else n.arg for n in each(source.tree, ast.Name, ast.arg)}
     for name in wanted:
         if name not in used:
             return name
