@@ -76,8 +76,8 @@ def redact(text: str, values: Iterable[str] = ()) -> str:
     return _QUOTED.sub(MASK, text)
 
 
-def redact_document(data: Any, environment: Mapping[str, str]) -> Any:
-    """A document of the capture, as plain data, without secrets; sources, hashes and places stay as they are."""
+def redact_document(evidence: Any, environment: Mapping[str, str]) -> Any:
+    """An ``Evidence`` as plain data, without secrets; sources, hashes and places stay as they are."""
     values = secrets_of(environment)
     told = {v for v in environment.values() if len(v) >= 8 and "/" not in v}
     known: dict[str, str] = {}
@@ -88,19 +88,21 @@ def redact_document(data: Any, environment: Mapping[str, str]) -> Any:
         return known[value]
 
     def walk(value: Any) -> Any:
-        if type(value) is str:
+        if isinstance(value, str):
             return text(value) if len(value) >= 6 else value
-        if type(value) is list:
-            return [walk(v) for v in value]
-        if type(value) is not dict:
+        if value is None or isinstance(value, int | float):
             return value
+        if isinstance(value, list | tuple):
+            return [walk(v) for v in value]
+        if not isinstance(value, dict):
+            value = vars(value)
         if "steps" in value and "path" in value:
             value = _without_keys(value, told)
         return {k: v if k in _AS_THEY_ARE else walk(v) for k, v in value.items()}
 
-    made = walk(data)
-    made["process"]["argv"] = redact_words(data["process"]["argv"])
-    made["command"] = redact_words(data["command"])
+    made = walk(evidence)
+    made["process"]["argv"] = redact_words(evidence.process.argv)
+    made["command"] = redact_words(evidence.command)
     return made
 
 
@@ -120,6 +122,7 @@ def _without_keys(holder: dict[str, Any], told: set[str]) -> dict[str, Any]:
     found = dict(holder)
     steps = []
     for step in holder["steps"]:
+        step = step if isinstance(step, dict) else vars(step)
         plain = step.get("key", "")[1:-1] if step.get("key", "")[:1] in "\"'" else step.get("key", "")
         if step.get("kind") == "key" and plain in told:
             step = {**step, "key": MASK}

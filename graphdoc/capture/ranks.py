@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from typing import Any
 
 from graphdoc.capture.marks import process_name
 from graphdoc.evidence import Evidence
@@ -51,9 +50,9 @@ def told_by(out: str, evidence: Evidence, ending: bool) -> str:
     return teller or "another"
 
 
-def brief(evidence: Evidence, teller: str) -> dict[str, Any]:
-    """The document of a process whose failure ``teller`` tells: who it is, what it met and where, nothing else."""
-    short = Evidence(
+def brief(evidence: Evidence, teller: str) -> Evidence:
+    """What is written of a process whose failure ``teller`` tells: who it is, what it met and where, nothing else."""
+    return Evidence(
         process=evidence.process,
         command=evidence.command,
         capture=evidence.capture,
@@ -63,7 +62,6 @@ def brief(evidence: Evidence, teller: str) -> dict[str, Any]:
         events=evidence.events[-LAST_EVENTS:],
         extras={"told_by": teller},
     )
-    return short.to_json()
 
 
 def _read(claim: str) -> str:

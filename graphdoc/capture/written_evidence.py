@@ -73,7 +73,7 @@ def write_document(witness: Witness, evidence: Evidence, ending: bool = True) ->
         _add_sources(evidence, not witness.mode.startswith("verify"))  # a trial runs another text on purpose
         add_packages(evidence)
     name = f"evidence-{process_name()}.json"
-    data = redact_document(brief(evidence, teller) if teller else evidence.to_json(), os.environ)
+    data = redact_document(brief(evidence, teller) if teller else evidence, os.environ)
     try:
         try:
             evidence.write(os.path.join(witness.out, name), data)

@@ -138,7 +138,7 @@ class Evidence:
         handle, temporary = tempfile.mkstemp(prefix=".evidence-", dir=folder)
         try:
             with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as f:
-                json.dump(self.to_json() if data is None else data, f, ensure_ascii=True, separators=(",", ":"))
+                f.write(json.dumps(self.to_json() if data is None else data, separators=(",", ":")))
             os.replace(temporary, path)
         except BaseException:
             try:

@@ -214,9 +214,11 @@ def _scope(source: Source, node: ast.AST, path: str) -> ast.AST:
     if len(rest) > 1 or (rest and first != "self"):
         raise CannotFix(f"{path} is not this class's own")
     above = next((a for a in source.node_ancestors(node) if isinstance(a, kind)), None)
-    if above is None and (rest or not source.parses):
+    if above is None and (rest or source.tree is None):
         raise CannotFix(f"the class of {path} is not known")
-    return above if above is not None else source.tree
+    scope: ast.AST | None = above if above is not None else source.tree
+    assert scope is not None
+    return scope
 
 
 def _refuse_elsewhere(sources: Iterable[Source], scope: ast.AST, name: str) -> None:

@@ -243,14 +243,9 @@ def badge(fix: Fix) -> str:
         return "to fill in" if fix.diff and fix.placeholders else "by hand"
     if not fix.diff and fix.verified is None:
         return f"{fix.how_safe}, no patch"
-    return f"{fix.how_safe}, {trial(fix)}"
-
-
-def trial(fix: Fix) -> str:
-    """What became of the trial of a fix."""
-    if fix.verified is not None:
-        return "verified" if fix.verified else "tried, does not work"
-    return "tried, not verified" if fix.verification.get("tried", bool(fix.verification)) else "not tried"
+    open_ = "tried, not verified" if fix.verification.get("tried", bool(fix.verification)) else "not tried"
+    trial = {True: "verified", False: "tried, does not work", None: open_}[fix.verified]
+    return f"{fix.how_safe}, {trial}"
 
 
 def to_fill_in(fix: Fix) -> str:

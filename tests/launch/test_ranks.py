@@ -100,12 +100,12 @@ def test_one_that_was_ended_before_it_could_write_is_told_by_another(tmp_path: P
 
 def test_the_whole_account_is_read_in_the_place_of_a_brief_one(tmp_path: Path) -> None:
     whole, other = asdict(failed(5, written=9.0)), failed(2, written=1.0)
-    assert read_processes(kept(tmp_path, brief(other, "5"), whole)).first == Evidence.from_json(whole)
+    assert read_processes(kept(tmp_path, brief(other, "5").to_json(), whole)).first == Evidence.from_json(whole)
     # What another file says is no reason to tell of another failure.
     strange = asdict(failed(5, "something else", written=9.0))
-    found = read_processes(kept(tmp_path, brief(other, "5"), strange)).first
+    found = read_processes(kept(tmp_path, brief(other, "5").to_json(), strange)).first
     assert found is not None and found.process.rank == 2
-    found = read_processes(kept(tmp_path, brief(other, "../../etc/passwd"), whole)).first
+    found = read_processes(kept(tmp_path, brief(other, "../../etc/passwd").to_json(), whole)).first
     assert found is not None and found.process.rank == 2
 
 
