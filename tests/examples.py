@@ -8,9 +8,13 @@ crashes). A healthy one has neither, and is left alone.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from graphdoc.causes.base import Cause
 
@@ -50,6 +54,17 @@ def healthy(cause: Cause) -> list[Example]:
     return [e for e in examples(cause.slug) if not e.line]
 
 
-def named(pairs: list[tuple[Cause, Example]]) -> list[str]:
-    """The ids of parametrised tests."""
-    return [f"{cause.slug}-{example.name}" for cause, example in pairs]
+def at_every_save(pairs: Sequence[tuple[Cause, Example]]) -> list[Any]:
+    """The pairs as parameters of a test: the shortest example of each cause is run at every save, all of them in CI."""
+    shortest = {cause.slug: example for cause, example in sorted(pairs, key=lambda pair: -len(pair[1].code))}
+    return [
+        pytest.param(c, e, id=f"{c.slug}-{e.name}", marks=() if shortest[c.slug] is e else pytest.mark.slow)
+        for c, e in pairs
+    ]
+
+
+def last_exception(stderr: str) -> str:
+    """The exception of a traceback: its type and message, without the frames."""
+    lines = stderr.splitlines()
+    start = max((i for i, line in enumerate(lines) if re.match(r"[A-Za-z_][\w.]*(Error|Exception): ", line)), default=0)
+    return "\n".join(lines[start:])

@@ -77,6 +77,10 @@ def _prepare() -> None:
     capture = importlib.import_module("graphdoc.capture")
     for found in pkgutil.walk_packages(capture.__path__, "graphdoc.capture."):
         importlib.import_module(found.name)
+    # What an installed capture makes of torch's functions is made once.
+    with tempfile.TemporaryDirectory() as out:
+        capture.begin(out).undo()
+        capture.forget()
     # A collection in a child writes to every object that it looks at, and so would copy nearly all of this memory.
     gc.collect()
     gc.freeze()

@@ -39,11 +39,11 @@ def test_a_second_run_for_a_backward_of_its_own(tmp_path: Path) -> None:
 
     def second_runs(source: str, number: int) -> int:
         script.write_text(source)
-        report, said = told_in_forks.run(tmp_path, number)
-        assert bool(report.diagnoses) == ("return x * grad" in source)
-        return len(said)
+        told = told_in_forks.run(tmp_path, number)
+        assert bool(told.report.diagnoses) == ("return x * grad" in source)
+        return len(told.said)
 
     assert second_runs(PROGRAM, 1) == 1
-    assert told_in_forks.run(tmp_path, 2)[1] == []
+    assert told_in_forks.run(tmp_path, 2).said == []
     wrong = PROGRAM.replace("return 2 * x * grad", "return x * grad")
     assert second_runs(wrong, 3) == second_runs(wrong, 4) == 1

@@ -10,7 +10,7 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import chdir
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest.mock import patch
 
@@ -18,31 +18,59 @@ from forked import run_forked
 
 from graphdoc.cli.running import with_patches
 from graphdoc.diagnose import report_for
+from graphdoc.evidence import Evidence
 from graphdoc.launch import Ended, Request
 from graphdoc.launch.isolation import Stop
 from graphdoc.launch.keep import Kept, keep, last_run
 from graphdoc.model import Report
+from graphdoc.probe import deepened
+from graphdoc.processes import read_processes
+
+STDERR = "stderr"
+"""The file of a run's folder with what the program itself wrote there."""
 
 
-def run(folder: Path, number: int = 1, *, mode: str = "observe", rerun: bool = True) -> tuple[Report, list[str]]:
-    """Run ``train.py`` in ``folder`` and keep the run there; its report, and the lines that are said before it."""
+@dataclass(frozen=True)
+class Told:
+    """A kept run, its report, and the lines that are said before it."""
+
+    kept: Kept
+    report: Report
+    said: list[str]
+
+    @property
+    def stderr(self) -> str:
+        """What the program itself wrote."""
+        return (self.kept.folder / STDERR).read_text()
+
+    @property
+    def evidence(self) -> Evidence:
+        """What the process that failed first has left; of a second run, where there was one."""
+        first = read_processes(self.kept).first
+        assert first is not None
+        return deepened(self.kept, first.process) or first
+
+
+def run(folder: Path, number: int = 1, *, mode: str = "observe", rerun: bool = True) -> Told:
+    """Run ``train.py`` in ``folder``, and keep the run there."""
     out = folder / ".graphdoc" / f"20000101T000000.000000-{number}"
     out.mkdir(parents=True)
     request = Request(["train.py"], cwd=str(folder), mode=mode)
     kept = keep(out, request, _launch(request, out), rerun=rerun)
     kept.save()
-    return _report(kept)
+    return _told(kept)
 
 
-def tell(folder: Path) -> Report:
+def tell(folder: Path) -> Told:
     """What is told today of the run that was kept there. Nothing is run."""
-    return _report(replace(last_run(folder), rerun=False))[0]
+    return _told(replace(last_run(folder), rerun=False))
 
 
-def _report(kept: Kept) -> tuple[Report, list[str]]:
+def _told(kept: Kept) -> Told:
     said: list[str] = []
     with chdir(kept.cwd), patch("graphdoc.probe.launch_apart", _launch):
-        return with_patches(kept, report_for(kept, announce=lambda line, *_: said.append(line))), said
+        report = with_patches(kept, report_for(kept, announce=lambda line, *_: said.append(line)))
+    return Told(kept, report, said)
 
 
 def _launch(request: Request, out: Path, _: Stop | None = None, *, enough: Callable[[], bool] | None = None) -> Ended:
@@ -59,7 +87,9 @@ def _launch(request: Request, out: Path, _: Stop | None = None, *, enough: Calla
     try:
         script, *words = request.command
         limit = request.timeout or 300.0
-        status = run_forked(script, words, request.cwd, install, timeout=limit, enough=enough).status
+        result = run_forked(script, words, request.cwd, install, timeout=limit, enough=enough)
+        (out / STDERR).write_text(result.stderr)
+        status = result.status
         ended.exit_status, ended.signal = (128 - status, -status) if status < 0 else (status, None)
         ended.stopped = enough is not None and status == -signal.SIGKILL
     except TimeoutError:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from forked import Result, run_forked
 
 from graphdoc.diagnose import Found, findings_for
 from graphdoc.evidence import Evidence
+from graphdoc.finding import Remedy
 from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.fixes.kinds import build
 from graphdoc.probe import question
@@ -63,14 +67,27 @@ class Seen:
     def patches(self) -> list[tuple[str, dict[str, str]]]:
         """Kind and new texts of every remedy of the first finding that can be built, best first."""
         assert self.evidence is not None
-        sources = {f: Source(f, t) for f, t in self.evidence.sources.items()}
-        out = []
-        for remedy in self.found[0].finding.remedies if self.found else ():
-            try:
-                out.append((remedy.kind, build(remedy.kind, sources, remedy.args)))
-            except CannotFix:
-                continue
-        return out
+        return built(self.found[0].finding.remedies if self.found else (), self.evidence.sources)
+
+
+def built(remedies: Iterable[Remedy], texts: Mapping[str, str]) -> list[tuple[str, dict[str, str]]]:
+    """Kind and new texts of every remedy that can be built on these sources."""
+    sources = {f: Source(f, t) for f, t in texts.items()}
+    out = []
+    for remedy in remedies:
+        try:
+            out.append((remedy.kind, build(remedy.kind, sources, remedy.args)))
+        except CannotFix:
+            continue
+    return out
+
+
+def failing_line(traceback: str) -> str:
+    """The innermost line of the program in a traceback."""
+    places = [
+        code for at, code in pairwise(traceback.splitlines()) if re.match(r'  File ".*/(patched_\d+|train)\.py"', at)
+    ]
+    return places[-1].strip() if places else ""
 
 
 def observe(folder: Path, code: str, name: str = "train.py", **others: str) -> Seen:

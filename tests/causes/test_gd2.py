@@ -2,54 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from examples import Example, healthy, sick
 from forked import run_forked
-from seen import Seen, observe
-
-from graphdoc.causes import all_causes
-from graphdoc.causes.base import Cause
-
-HEALTHY = [e for c in all_causes() if c.code.startswith("GD2") for e in healthy(c)]
-GD2 = [(c, e) for c in all_causes() if c.code.startswith("GD2") for e in sick(c)]
-
-
-@pytest.fixture(scope="module")
-def seen(tmp_path_factory: pytest.TempPathFactory):
-    known: dict[str, Seen] = {}
-
-    def once(cause: Cause, example: Example) -> Seen:
-        key = f"{cause.slug}-{example.name}"
-        if key not in known:
-            known[key] = observe(tmp_path_factory.mktemp("gd2"), example.code)
-        return known[key]
-
-    return once
-
-
-each = pytest.mark.parametrize(("cause", "example"), GD2, ids=[f"{c.slug}-{e.name}" for c, e in GD2])
-
-
-@each
-def test_sick_example_is_recognised_as_this_cause(seen, cause: Cause, example: Example) -> None:
-    told = seen(cause, example)
-    assert example.fails in told.result.stderr
-    assert told.slugs[:1] == [cause.slug]
-
-
-@each
-def test_reader_is_sent_to_the_line(seen, cause: Cause, example: Example) -> None:
-    assert example.line in seen(cause, example).lines("cause")
-
-
-@each
-def test_some_fix_ends_the_error(seen, cause: Cause, example: Example, tmp_path: Path) -> None:
-    told = seen(cause, example)
-    assert _first_that_runs(told, tmp_path)
+from seen import Seen, failing_line, observe
 
 
 def _first_that_runs(told: Seen, folder: Path) -> str:
@@ -62,17 +19,9 @@ def _first_that_runs(told: Seen, folder: Path) -> str:
         assert list(texts) == ["train.py"]
         script.write_text(texts["train.py"])
         done = run_forked(script)
-        if done.status == 0 or _failing_line(done.stderr) != _failing_line(told.result.stderr):
+        if done.status == 0 or failing_line(done.stderr) != failing_line(told.result.stderr):
             return kind
     return ""
-
-
-def _failing_line(traceback: str) -> str:
-    """The innermost line of the program in a traceback."""
-    places = [
-        code for at, code in pairwise(traceback.splitlines()) if re.match(r'  File ".*/(patched_\d+|train)\.py"', at)
-    ]
-    return places[-1].strip() if places else ""
 
 
 # Programs that sit between two causes: what is told, the line, and the first fix with which the program runs (if any).
@@ -629,15 +578,6 @@ def test_what_the_flag_covers_is_told_once_and_never_kept_on_clones(between, nam
     assert told.found[0].finding.remedies
     for remedy in told.found[0].finding.remedies:
         assert "clone_parameters" not in {remedy.kind, *(e["kind"] for e in remedy.args.get("edits", ()))}
-
-
-@pytest.mark.parametrize(
-    "example", [e for c in all_causes() if c.code.startswith("GD2") for e in healthy(c)], ids=lambda e: e.name
-)
-def test_healthy_look_alike_is_left_alone(example: Example, tmp_path: Path) -> None:
-    told = observe(tmp_path, example.code)
-    assert told.result.status == 0
-    assert told.found == []
 
 
 def test_a_call_that_saves_and_writes_below_itself_gets_no_clone_of_its_result(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def _no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 def told(folder: Path, source: str, mode: str, *, rerun: bool = True) -> Report:
     folder.mkdir()
     (folder / "train.py").write_text(source)
-    return run(folder, mode=mode, rerun=rerun)[0]
+    return run(folder, mode=mode, rerun=rerun).report
 
 
 @pytest.mark.slow
