@@ -113,7 +113,7 @@ MOST_RECORDS, DEEPEST = 400_000, 400
 # a record chain ends where a graph begins.
 
 CONVERSIONS = {"item", "tolist", "numpy", "__float__", "__int__", "__bool__", "__array__", "__index__", "__complex__"}
-DETACHES = {"detach", "detach_", "data", cut_records.NAME}
+DETACHES = {"detach", "detach_", "data", *cut_records.NAMES}
 COPIES = "tensor"
 """``torch.tensor``: what it is given are numbers, and its result is a leaf."""
 LIKE = {"zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like"}
@@ -174,9 +174,12 @@ class CutRecorder(TorchFunctionMode):
 
     @classmethod
     def start(cls, witness: Witness) -> Self:
-        recorder = cls(witness)
-        witness.undoing.append(cut_records.watch_variables(witness.torch, recorder.noted))
-        return watch_each_thread(recorder, witness)
+        return cls(witness).begun()
+
+    def begun(self) -> Self:
+        """Record from now on, in every thread."""
+        self._witness.undoing.append(cut_records.watch_wrapped(self._torch, self.noted))
+        return watch_each_thread(self, self._witness)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -239,7 +242,7 @@ class CutRecorder(TorchFunctionMode):
         result = args[0] if name == "__setitem__" else result
         outputs = result if isinstance(result, tuple | list) else (result,)
         # A leaf, also where it is let require gradients: ``torch.tensor(losses, requires_grad=True)`` copies numbers.
-        wrapped = name == cut_records.NAME or (name == COPIES and isinstance(result, torch.Tensor))
+        wrapped = name in cut_records.NAMES or (name == COPIES and isinstance(result, torch.Tensor))
         if isinstance(result, torch.Tensor) and result.requires_grad and not wrapped:
             self.entered_values.note((*args, *kwargs.values()), result)
             return

@@ -19,26 +19,38 @@ from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
 from graphdoc.capture.living import Ref
 from graphdoc.evidence import Frame
 
-# ``Variable(t)``: a detached ``t`` since tensors are variables themselves, made where no mode sees it.
+# ``Variable(t)`` and ``nn.Parameter(t)``: a detached ``t``, made where no mode sees it.
 
-NAME = "Variable"
+NAMES = frozenset({"Variable", "Parameter"})
 
 
-def watch_variables(torch: Any, note: Callable[[str, Any, Any, Any], None]) -> Callable[[], None]:
-    """Call ``note(name, args, kwargs, result)`` for each; returns what ends that. For second runs alone.
+def watch_wrapped(torch: Any, note: Callable[[str, Any, Any, Any], Any]) -> Callable[[], None]:
+    """Call ``note(name, args, kwargs, result)`` for each, of parameters for those that are made of what requires
+    gradients; what it returns, if anything, is the result. Returns what ends that. For second runs alone.
 
     What is called is a class, so the hook stands in that class's own class.
     """
-    variable = torch.autograd.Variable
+    kinds = (torch.autograd.Variable, False), (torch.nn.Parameter, True)
+    undoing = [_watch_made(kind, learned, note) for kind, learned in kinds]
+
+    def undo() -> None:
+        for each in undoing:
+            each()
+
+    return undo
+
+
+def _watch_made(kind: Any, learned: bool, note: Callable[[str, Any, Any, Any], Any]) -> Callable[[], None]:
     make = type.__call__
 
     def called(cls: Any, *args: Any, **kwargs: Any) -> Any:
         result = make(cls, *args, **kwargs)
-        if cls is variable:
-            note(NAME, args, kwargs, result)
-        return result
+        if cls is not kind or (learned and not (args and args[0].requires_grad and result.requires_grad)):
+            return result
+        other = note(kind.__name__, args, kwargs, result)
+        return result if other is None else other
 
-    return hook_in(type(variable), "__call__", called)
+    return hook_in(type(kind), "__call__", called)
 
 
 # Where grad mode was switched off: the ``with`` line or the decorator line, not the place inside torch.
@@ -369,4 +381,4 @@ def counted_out(chain: list[Record], record: Record) -> Record | None:
 
 def is_nothing(name: str, args: Any, result: Any) -> bool:
     """Whether an operation has given back what it was given, unwritten: ``x.to(device)`` of what is there."""
-    return bool(args) and result is args[0] and not name.endswith("_") and name != NAME
+    return bool(args) and result is args[0] and not name.endswith("_") and name not in NAMES

@@ -34,7 +34,7 @@ _ALONG = frozenset({"detach", "cpu", "numpy", "data", "item", "tolist"})
 @kind("drop_call")
 def drop_call(sources: Sources, args: Args) -> list[Edit]:
     """Take out what cuts the chain: ``.item()``, ``.detach()``, ``.data``, ``.cpu().numpy()``, ``float(x)``,
-    ``Variable``.
+    ``Variable``, ``nn.Parameter``.
 
     A conversion that only makes sense with the other goes along (``torch.tensor(x.item())`` → ``x``,
     ``torch.tensor([x.item() for x in xs])`` → ``torch.stack([x for x in xs])``), and what NumPy computes between the
@@ -55,6 +55,8 @@ def drop_call(sources: Sources, args: Args) -> list[Edit]:
     core = _inside(node) if node is not None else None
     if node is None or core is None:
         raise CannotFix("no call that can be dropped stands exactly there")
+    if last_name(node) == "Parameter" and any(isinstance(t, ast.Attribute) for t in getattr(owner, "targets", ())):
+        raise CannotFix("a module has a parameter of this name, and takes no other tensor in its place")
     top = node
     while (deeper := _inside(core)) is not None and last_name(core) in _ALONG:
         core = deeper
@@ -174,7 +176,7 @@ def _inside(node: ast.expr) -> ast.expr | None:
     if isinstance(node, ast.Call):
         if is_method_call(node) and node.func.attr in _METHODS:
             return node.func.value
-        if last_name(node) in _WRAPPERS and node.args and not isinstance(node.args[0], ast.Starred):
+        if last_name(node) in {*_WRAPPERS, "Parameter"} and node.args and not isinstance(node.args[0], ast.Starred):
             return node.args[0]
         return None
     return node.value if isinstance(node, ast.Attribute) and node.attr == "data" else None

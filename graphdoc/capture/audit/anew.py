@@ -31,6 +31,8 @@ class MadeAnew(Watch):
         super().__init__(audit)
         self._latest: list[Ref] = []
         self._shapes: list[list[int]] = []
+        self._owners: list[Ref] = []
+        """The modules that had the new ones of the call before the one that is judged."""
         self._times = 0
         self._wanted: set[tuple[int, ...]] = set()
         """Shapes of parameters whose gradients the program has asked for itself."""
@@ -54,15 +56,23 @@ class MadeAnew(Watch):
         again = bool(new) and not known and shapes == self._shapes
         self._times = self._times + 1 if again else 0
         self._latest, self._shapes = [Ref(p) for p in new], shapes
-        if self._times < ENOUGH or not self._wanted.isdisjoint(map(tuple, shapes)):
+        if self._times < ENOUGH - 1 or not self._wanted.isdisjoint(map(tuple, shapes)):
             return
-        self._times = 0
         with Unseen(audit.torch, audit.witness.anomaly, None):
-            self._judge(noted, outputs, {id(p) for p in new}, held)
+            given, owners = alive(audit.torch)
+            own = [owners[id(p)] for p in new if id(p) in owners]
+            before = {id(m) for ref in self._owners if (m := ref()) is not None}
+            self._owners = [Ref(m) for m in own]
+            if self._times == ENOUGH:
+                self._times = 0
+                # A module that was there before is not made anew: it is given another parameter.
+                if before.isdisjoint(map(id, own)):
+                    self._judge(noted, outputs, {id(p) for p in new}, held, given, owners)
 
-    def _judge(self, noted: Noted, outputs: Any, new: set[int], held: set[int]) -> None:
+    def _judge(
+        self, noted: Noted, outputs: Any, new: set[int], held: set[int], given: set[int], owners: dict[int, Any]
+    ) -> None:
         audit = self._audit
-        given, owners = alive(audit.torch)
         module = audit.torch.nn.Module
         # A copy that a loop keeps and adapts is no part of what is trained; one that is gone was made by a forward.
         if new & given or any(i in owners and not held_beside([owners[i]], held, module) for i in new):

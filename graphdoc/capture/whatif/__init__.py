@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture.audit.moved import print_of
 from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.frames import frames_of
-from graphdoc.capture.in_threads import watch_each_thread
 from graphdoc.capture.number_facts import has_memory
 from graphdoc.capture.roots import tensor_roots
 from graphdoc.capture.summands import sums_without_graph
@@ -132,7 +131,7 @@ class WhatIf:
         self.torch.Tensor.register_hook = register_hook
         optimizer.register_optimizer_step_pre_hook(lambda *step: self._guard(self._stepping, *step))
         optimizer.register_optimizer_step_post_hook(lambda *step: self._guard(self._stepped, *step))
-        watch_each_thread(self.look, self.witness)
+        self.look.begun()
         self.look.on = True
         self.witness.audits.append(self)
 

@@ -19,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 
 from graphdoc.capture import node_stacks, stacks
 from graphdoc.capture.cut_recorder import CutRecorder
-from graphdoc.capture.cut_records import Record
+from graphdoc.capture.cut_records import NAMES, Record, watch_wrapped
 from graphdoc.capture.cuts import CutWatch
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.number_facts import numbers_of
@@ -100,16 +100,29 @@ class Held(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        if self._within or self._look._name(func) not in self._names:
+        return self._meet(self._look._name(func), args, kwargs, result)
+
+    def __enter__(self) -> Any:
+        if not self._names.isdisjoint(NAMES):
+            watch_wrapped(torch, self._meet)
+        return super().__enter__()  # type: ignore[no-untyped-call]
+
+    def _meet(self, name: str, args: Any, _kwargs: Any, result: Any) -> Any:
+        """What stands for the result of an operation; for its caller's caller."""
+        if self._within or name not in self._names:
             return result
+        given = result.detach() if name in NAMES else result
         self._within = True
         try:
-            return self._met(self._look._name(func), args, result)
+            held = self._met(name, args, given)
         finally:
             self._within = False
+        if held is given:
+            return result
+        return torch.nn.Parameter(held) if name == "Parameter" else held
 
     def _met(self, name: str, args: Any, result: Any) -> Any:
-        number = self._places.get((name, site_of(stacks.stack_here(3))))
+        number = self._places.get((name, site_of(stacks.stack_here(4))))
         if number is None:
             return result
         count = self._counts.get(number, 0)

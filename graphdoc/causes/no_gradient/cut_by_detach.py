@@ -31,8 +31,8 @@ PAGE = Page(
     title="The value that the loss is built from was detached from the graph",
     families=("no-graph", "legacy"),
     what_happened="""\
-Between the network and the loss stands `.detach()`, `.detach_()`, `.data` or `Variable(…)`. It gives the same numbers
-without their history. If that is the only way from the parameters to the loss, the loss has no `grad_fn` and
+Between the network and the loss stands `.detach()`, `.data`, `Variable(…)` or `nn.Parameter(…)`. It gives the same
+numbers without their history. If that is the only way from the parameters to the loss, the loss has no `grad_fn` and
 `backward()` fails; if other ways remain, nothing fails and the part before the cut silently does not learn.
 
 The usual places: a module that detaches what it returns because somebody once plotted it; a value that was detached
