@@ -13,7 +13,7 @@ from graphdoc.program.exception import events_before_failure
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.expressions import Use, use_of
 from graphdoc.source.module import Source, each, parsed, walked
-from graphdoc.source.paths import is_name, without_subscripts
+from graphdoc.source.paths import is_name, last_word, pairs, without_subscripts
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import iterated, own_nodes
 
@@ -200,10 +200,63 @@ class KeptGradients:
 def read_on(sources: SourceTexts, sign: Sign) -> KeptGradients | None:
     """What a backward call has added to, if the program reads it afterwards and never writes through it."""
     file, name, line = str(sign.facts["file"]), str(sign.facts["name"]), int(sign.facts["line"])
+    if "class" in sign.facts:
+        return _read_in_class(sources, file, str(sign.facts["class"]), name)
     read, places = _read_next(sources, file, name, line), _kept(sources, file, name, line)
     if read is None or not places or written_through(sources, file, name, line):
         return None
     return KeptGradients(name, places, read)
+
+
+def _read_in_class(sources: SourceTexts, file: str, cls: str, name: str) -> KeptGradients | None:
+    """What a class keeps of a gradient under an attribute or a key, ``state["last"] = grad``, and reads at the next
+    call: above that line, or in another of its functions."""
+    root = bindings.tree(sources, file)
+    source = Source(file, sources.get(file, ""))
+    within = next((n for n in each(root, ast.ClassDef) if n.name == cls), None)
+    uses = [n for n in each(within, ast.Subscript, ast.Attribute) if _last_text(n) == name]
+    given = [pair for n in each(within, ast.Assign) for pair in pairs(n)]
+    stores = [(t, v) for t, v in given if name in map(_last_text, (t, without_subscripts(t))) and _is_plain(v)]
+    if root is None or not stores:
+        return None
+    keeping = bindings.function_around(root, stores[0][1].lineno)
+    called = {last_word(n.func) for n in each(keeping, ast.Call)}
+    reads = []
+    for use in uses:
+        around = bindings.function_around(root, use.lineno)
+        earlier = use.lineno < stores[0][1].lineno if around is keeping else getattr(around, "name", "") not in called
+        bound = [bindings.text_of(t) for t, v in given if v is use]
+        if _writes(source, use) or any(written_through(sources, file, b, use.lineno) for b in bound):
+            return None
+        if earlier and isinstance(use.ctx, ast.Load):
+            reads.append(use)
+    if not reads:
+        return None
+    places = [bindings.frame_of(sources, file, v) for _, v in stores]
+    return KeptGradients(bindings.text_of(stores[0][0]), places, bindings.frame_of(sources, file, reads[0]))
+
+
+def _writes(source: Source, node: ast.expr) -> bool:
+    """Whether this, or an entry of it, is written in place."""
+    above = source.parents.get(node)
+    while isinstance(above, ast.Subscript) and above.value is node:
+        node, above = above, source.parents.get(above)
+    in_place = isinstance(above, ast.Attribute) and above.attr.endswith("_") and not above.attr.endswith("__")
+    return in_place or (isinstance(above, ast.AugAssign) and above.target is node)
+
+
+def _last_text(node: ast.expr) -> str:
+    """The attribute, or the text in brackets, by which something is reached; empty where it is by neither."""
+    index = node.slice if isinstance(node, ast.Subscript) else None
+    text = index.value if isinstance(index, ast.Constant) else ""
+    return node.attr if isinstance(node, ast.Attribute) else text if isinstance(text, str) else ""
+
+
+def _is_plain(value: ast.expr) -> bool:
+    """Whether a value is taken as it is: ``grad``, ``p.grad.data``, ``p.grad.detach()``."""
+    if isinstance(value, ast.Call) and last_word(value.func) == "detach" and isinstance(value.func, ast.Attribute):
+        value = value.func.value
+    return bool(bindings.dotted(value))
 
 
 def _read_next(sources: SourceTexts, file: str, name: str, line: int) -> Frame | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import torch._C as torch_c
 
 from graphdoc.capture import event_stacks, stacks
 from graphdoc.capture.audit.watch import Watch
-from graphdoc.capture.code_places import shown_file
+from graphdoc.capture.code_places import is_user_file, shown_file
 from graphdoc.capture.facts import has_gradient, parameters_of, storage_of, user_frames
 from graphdoc.capture.frames import optimizer_functions, site_of, users_line
 from graphdoc.capture.living import Ref
@@ -351,11 +352,13 @@ def _reaches(entry: Entry, ids: set[int]) -> bool:
 # Gradients that the program keeps while they are the parameter's own: what clears or adds to one changes both.
 
 MOST_SEARCHES = 6
+DEEPEST, MOST_ITEMS = 5, 2_000
+"""Of what optimizers keep."""
 
 
 class Aliases(Watch):
-    """``grad-aliased``: ``stack`` is the backward call that is about to add to what is kept; ``facts["kept"]`` says
-    under which names, in which functions and lines."""
+    """``grad-aliased``: ``stack`` is the backward call that is about to add to what is kept; ``facts`` say under which
+    name, in which function and line, or in an optimizer of which ``facts["class"]`` of the program's own."""
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
@@ -404,6 +407,9 @@ class Aliases(Watch):
                     name = census.parameter_names.get(id(parameter))
                     if name and name not in at["parameters"]:
                         at["parameters"].append(name)
+            for cls, file, name, parameter in self._within_optimizers(shared):
+                at = kept.setdefault((name, "", file), {"line": 0, "parameters": [], "class": cls})
+                at["parameters"].append(census.parameter_names.get(id(parameter), ""))
         if not kept:
             return
         audit.snapshot()
@@ -411,15 +417,39 @@ class Aliases(Watch):
             sign = self._kept.get((name, function, file))
             if sign is None:
                 sign = self._kept[(name, function, file)] = Sign(
-                    "grad-aliased", self._call(noted), parameters=sorted(at["parameters"])
+                    "grad-aliased", self._call(noted), parameters=sorted({*at["parameters"]} - {""})
                 )
                 sign.facts = {"name": name, "function": function, "file": file, "line": at["line"]}
+                sign.facts |= {"class": at["class"]} if "class" in at else {}
             sign.count += 1
             sign.event = noted[0]
         audit.tell_early()
 
+    def _within_optimizers(self, shared: dict[Any, Any]) -> Iterator[tuple[str, str, str, Any]]:
+        """The class of each optimizer of the program's own that keeps a shared gradient, its file, the attribute or the
+        key of its state, and the parameter."""
+        for seen in self._audit.journal.optimizers.values():
+            for optimizer in seen.known():
+                file = getattr(sys.modules.get(type(optimizer).__module__), "__file__", None)
+                if not isinstance(file, str) or not is_user_file(file):
+                    continue
+                state = {k: v for k, v in vars(optimizer).items() if k != "param_groups"}
+                for name, tensor in _named_within(state, "", self._audit.torch.Tensor):
+                    if (parameter := shared.get(storage_of(tensor))) is not None:
+                        yield type(optimizer).__name__, shown_file(file, self._audit.witness.cwd), name, parameter
+
     def signs(self) -> list[Sign]:
         return list(self._kept.values())
+
+
+def _named_within(value: Any, name: str, tensor: type, depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """The tensors in dicts and lists, with the last text among the keys that lead to each."""
+    if isinstance(value, tensor):
+        yield name, value
+    elif isinstance(value, dict | list | tuple) and depth < DEEPEST:
+        inner = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in list(inner)[:MOST_ITEMS]:
+            yield from _named_within(item, key if isinstance(key, str) else name, tensor, depth + 1)
 
 
 def _references(parameter: Any) -> tuple[int, int]:

@@ -18,7 +18,10 @@ PAGE = Page(
     what_happened="""\
 The program keeps the gradients of one loss (`g = [p.grad for p in net.parameters()]`), clears them, computes those of
 another loss and combines the two. But `g` holds the tensors of `p.grad` themselves. Clearing them in place clears
-`g`, and the second `backward()` adds its gradients to `g` as well. Both lists hold the same numbers from then on.""",
+`g`, and the second `backward()` adds its gradients to `g` as well. Both lists hold the same numbers from then on.
+
+An optimizer of one's own that keeps the latest gradient in its state (`state["last"] = p.grad`) compares each gradient
+with itself.""",
     why="""\
 `p.grad` is an attribute that refers to a tensor, and keeping it keeps a reference. `.data` and `.detach()` are new
 tensors over the same memory. `backward()` accumulates in place where `.grad` is there already, and
