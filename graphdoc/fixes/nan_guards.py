@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, kind, place, required, statement
-from graphdoc.source.edits import Piece, copied, insert_before, rename, set_keyword, write, written
+from graphdoc.source.edits import Piece, copied, insert_after, insert_before, rename, set_keyword, write, written
 from graphdoc.source.expressions import factor_of, is_number, name_of, operand_of
 from graphdoc.source.layout import is_compound
-from graphdoc.source.module import Source, each, is_method_call, receiver_of
-from graphdoc.source.paths import is_path, key, last_word
+from graphdoc.source.module import Function, Source, each, is_method_call, receiver_of
+from graphdoc.source.paths import is_path, key, last_word, targets_of
 from graphdoc.source.places import Edit
-from graphdoc.source.scopes import fresh_name, is_torchs, stands_for, torch_name
+from graphdoc.source.scopes import fresh_name, is_torchs, parameters, reads, scope_of, stands_for, torch_name
 
 
 @kind("guard_operand", keeps_finite=True)
@@ -38,6 +38,31 @@ def guard_operand(sources: Sources, args: Args) -> list[Edit]:
     if inner is not None:
         return [write(source, operand, f"{{inner}}.{guard}", inner=inner)]
     return [write(source, operand, f"{{operand}}.{guard}", operand=operand)]
+
+
+@kind("bound_name", keeps_finite=True)
+def bound_name(sources: Sources, args: Args) -> list[Edit]:
+    """Keep a value inside of a bound for all that is computed from it: ``a = a.clamp_max(20.0)`` before its first use.
+
+    Args:
+        place: the expression that is not finite without.
+        name: the value's name in the function around it, where it is given to the function or bound once.
+        guard: the method call that bounds it.
+    """
+    source, node = expression(sources, required(args, "place"))
+    name, scope = str(required(args, "name")), scope_of(source, node)
+    body = scope.body if isinstance(scope, Function | ast.Module) else []
+    line = f"{name} = {name}.{required(args, 'guard')}"
+    found = [s for s in (n for b in body for n in each(b, ast.stmt)) if any(_binds(t, name) for t in targets_of(s))]
+    if isinstance(scope, Function) and name in parameters(scope) and not found:
+        return insert_before(source, next(s for s in body if reads(s, name)), [line])
+    if len(found) != 1 or not isinstance(found[0], ast.Assign) or reads(found[0], name):
+        raise CannotFix("the value is not bound in one place")
+    return insert_after(source, found[0], [line])
+
+
+def _binds(target: ast.expr, name: str) -> bool:
+    return any(n.id == name for n in each(target, ast.Name))
 
 
 def _clamped_by_numbers(source: Source, node: ast.expr) -> ast.expr | None:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import ast
+from itertools import takewhile
 from typing import Any
 
+from graphdoc.evidence import Frame
 from graphdoc.finding import Remedy
 from graphdoc.model import Safety
 from graphdoc.program.bad_values import Birth, Trouble, divisor_of
-from graphdoc.program.number_limits import above_zero, singular_point
+from graphdoc.program.bindings import scope_at
+from graphdoc.program.number_limits import above_zero, largest_exponent, least_above_zero, singular_point
 from graphdoc.program.spans import place
-from graphdoc.source.expressions import position_of
+from graphdoc.remedies.fix_places import applies
+from graphdoc.source.expressions import name_of, position_of
+from graphdoc.source.module import each
+from graphdoc.source.paths import is_name, parse_expression
 
 
 def guarded(
@@ -35,6 +42,75 @@ def guarded(
     )
 
 
+def for_every_use(trouble: Trouble, birth: Birth, bound: float, upper: bool, title: str) -> tuple[Remedy, ...]:
+    """The value under its name kept below a bound (``upper``) or above it, for all that its function computes from it.
+
+    What explodes at one use is held back there by its own growth. If only that use is bounded, the others decide alone
+    from then on, and drive the value further out: ``exp(-a) * e + a``. None where it has no name of its own, no other
+    use, or a ``where`` among them, which may take it beyond the bound.
+    """
+    name, factor = _scaled(parse_expression(trouble.operand(birth)))
+    scope = scope_at(trouble.sources, birth.place)
+    uses = [n for n in each(scope, ast.Name) if n.id == name and isinstance(n.ctx, ast.Load)]
+    own = parse_expression(trouble.code(birth))
+    chosen = (c for c in each(scope, ast.Call) if name_of(c) == "where")
+    if birth.place is None or not factor or any(any(is_name(n, name) for n in ast.walk(c)) for c in chosen):
+        return ()
+    if len(uses) <= sum(n.id == name for n in each(own, ast.Name)):
+        return ()
+    most, least = f"clamp_max({bound / factor})", f"clamp_min({bound / factor})"
+    args = {"place": place(birth.place), "name": name, "guard": most if upper == (factor > 0) else least}
+    note = f"Beyond the bound no gradient reaches `{name}` from any of its uses."
+    remedy = Remedy("bound_name", title, "unsafe", note, args)
+    return (remedy,) if applies(trouble.sources, remedy) else ()
+
+
+def kept_above_zero(trouble: Trouble, birth: Birth, alone: bool = False) -> tuple[Remedy, ...]:
+    """One bound above zero for this function and for others of the iteration that fail by the very same value, or by a
+    power of it; none where there are no others, unless it grows without bound ``alone``."""
+    maker, needed = _made(birth)
+    others = [(b, *_made(b)) for b in (*trouble.chain, *trouble.others) if b.kind == "birth" and b.place != birth.place]
+    same = [(b, bound) for b, at, bound in others if maker is not None and at == maker and bound]
+    for one in (birth, *(b for b, _ in same)) if needed and (same or alone) else ():
+        title = f"Keep `{trouble.operand(one)}` above zero for all that is computed from it"
+        found = for_every_use(trouble, one, max([needed, *(bound for _, bound in same)]), False, title)
+        if found:
+            return found
+    return ()
+
+
+def _made(birth: Birth) -> tuple[Frame | None, float]:
+    """What made a function's operand, powers left out, and the bound that it needs above zero."""
+    numbers = divisor_of(birth) or birth.operand
+    makers = numbers.makers if numbers is not None else []
+    powers = len(list(takewhile(lambda made: made[0] in ("pow", "square"), makers)))
+    at = makers[powers][1] if len(makers) > powers else None
+    return at, least_above_zero(birth.group, numbers) ** (0.5**powers)
+
+
+def _scaled(node: ast.expr | None) -> tuple[str, float]:
+    """The name and the factor of ``x``, ``-x``, ``0.5 * x`` and ``x / 2``; a factor of zero for anything else."""
+    if isinstance(node, ast.Name):
+        return node.id, 1.0
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        name, factor = _scaled(node.operand)
+        return name, -factor
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult | ast.Div):
+        return "", 0.0
+    parts = [(node.left, node.right)]
+    if isinstance(node.op, ast.Mult):
+        parts += [(node.right, node.left)]
+    for part, number in parts:
+        name, factor = _scaled(part)
+        try:
+            by = float(ast.literal_eval(number))
+        except (ValueError, TypeError):
+            continue
+        if factor and by:
+            return name, factor / by if isinstance(node.op, ast.Div) else factor * by
+    return "", 0.0
+
+
 def _alike(a: Birth, b: Birth) -> bool:
     return a.group == b.group and bool(a.group) and b.kind == "birth" and a.node == b.node
 
@@ -44,7 +120,7 @@ def bounded(trouble: Trouble, birth: Birth) -> tuple[Remedy, ...]:
     none where the operand has values on both sides of zero that count."""
     point, operand = singular_point(birth.operation), birth.operand
     guard = point.guard_in(operand.dtype if operand is not None else "") if point is not None else ""
-    guard = guard or above_zero(birth.group, operand)
+    guard = guard or above_zero(birth.group, operand) or largest_exponent(birth.operation, birth.output.dtype)
     signed = birth.group in ("division", "pow") and (operand is None or operand.count("negative"))
     if not guard or signed:
         return ()

@@ -33,6 +33,15 @@ REFUSED = [
     ),
     ("several", "y = «x.detach()»\n", {"edits": [{"kind": "detach_expression", "args": {"place": "@0"}}]}, "already"),
     ("several", "«f(x)»\n", {"edits": []}, "no edit"),
+    *(
+        ("bound_name", source, {"name": "a", "guard": "clamp_max(20.0)"}, "not bound in one place")
+        for source in (
+            "def f(x, big):\n    a = x\n    if big:\n        a = 2 * x\n    return «a.exp()» - a\n",
+            "def f(a):\n    a = 2 * a\n    return «a.exp()» - a\n",
+            "def f(xs):\n    for a in xs:\n        total = «a.exp()» - a\n    return total\n",
+            "f = lambda a: «a.exp()» - a\n",
+        )
+    ),
     ("guard_operand", "y = «p * p.log()»\n", {"guard": "masked_fill({operand}.isneginf(), 0.0)", "side": 1}, "twice"),
     ("several", "«f(x)»\n", {"edits": [{"kind": "no_such", "args": {}}]}, "no kind of fix called 'no_such'"),
 ]
@@ -86,6 +95,18 @@ FIXED = [
         "h = -(«p * logs»).sum(-1)\n",
         {"guard": "masked_fill({operand}.isneginf(), 0.0)", "side": 1},
         "h = -(p * logs.masked_fill(logs.isneginf(), 0.0)).sum(-1)\n",
+    ),
+    (
+        "bound_name",
+        'def f(x, a):\n    """A loss."""\n    y = x + a\n    return «(-a).exp()» * y + a\n',
+        {"name": "a", "guard": "clamp_min(-20.0)"},
+        'def f(x, a):\n    """A loss."""\n    a = a.clamp_min(-20.0)\n    y = x + a\n    return (-a).exp() * y + a\n',
+    ),
+    (
+        "bound_name",
+        "for x in xs:\n    m, a = net(x).chunk(2)\n    loss = (m * «a.exp()» - a).mean()\n",
+        {"name": "a", "guard": "clamp_max(20.0)"},
+        "for x in xs:\n    m, a = net(x).chunk(2)\n    a = a.clamp_max(20.0)\n    loss = (m * a.exp() - a).mean()\n",
     ),
     (
         "where_twice",

@@ -699,7 +699,7 @@ CASES += [
 
 
 OF_VALUES = {
-    *("ctc_zero_infinity", "finite_fill", "guard_operand", "log_sum_exp", "mean_of_some", "select_known"),
+    *("bound_name", "ctc_zero_infinity", "finite_fill", "guard_operand", "log_sum_exp", "mean_of_some", "select_known"),
     *("spare_empty_rows", "spread_diagonal", "where_twice", "zeros_for_empty"),
 }
 """They end a nan, which nothing can be trained with: tests/causes/test_gd6.py runs what they make of each program."""

@@ -8,7 +8,7 @@ from graphdoc.program.bad_values import Birth, Trouble, divisor_of
 from graphdoc.program.number_limits import Numbers, above_zero
 from graphdoc.program.observed import Program
 from graphdoc.remedies.fix_places import remedy_at
-from graphdoc.remedies.guarded_value import counts, guarded
+from graphdoc.remedies.guarded_value import counts, guarded, kept_above_zero
 from graphdoc.story.first_bad_value import amount, called, function, tell, trouble_with
 
 PAGE = Page(
@@ -59,11 +59,12 @@ def _by_zero(trouble: Trouble, birth: Birth) -> Finding:
     operand, numbers = called(trouble, birth, "the divisor"), divisor_of(birth)
     guard = "clamp_min(1)" if counts(birth) else above_zero("division", numbers)
     positive = numbers is not None and not numbers.count("negative")
-    remedies = guarded(
+    whole = counts(birth)
+    remedies = kept_above_zero(trouble, birth, alone=birth.shows == "inf" and not whole) or guarded(
         trouble,
         birth,
         guard,
-        f"Divide by at least {'one' if counts(birth) else 'a little'}: bound {operand}",
+        f"Divide by at least {'one' if whole else 'a little'}: bound {operand}",
         "Nothing changes where the divisor is above the bound.",
     )
     inside = " in the backward of a function of its own" if birth.inner else ""

@@ -11,7 +11,7 @@ from graphdoc.program.bindings import scope_at
 from graphdoc.program.carried_names import bound_names
 from graphdoc.program.spans import innermost_user
 from graphdoc.remedies.fix_places import remedy_at
-from graphdoc.remedies.guarded_value import guarded
+from graphdoc.remedies.guarded_value import for_every_use, guarded
 from graphdoc.source.module import walked
 from graphdoc.source.paths import plain_names
 from graphdoc.story.first_bad_value import called, explained, function, tell
@@ -82,7 +82,8 @@ def _bounded(trouble: Trouble, birth: Birth, operand: str) -> tuple[Remedy, ...]
         return ()
     most = "5.0" if birth.output.dtype in HALF else "20.0"
     note = f"{operand} gets no gradient where it is larger than {most}."
-    return guarded(trouble, birth, f"clamp_max({most})", f"bound {operand}", note)
+    everywhere = for_every_use(trouble, birth, float(most), True, f"bound {operand} for all that is computed from it")
+    return everywhere or guarded(trouble, birth, f"clamp_max({most})", f"bound {operand}", note)
 
 
 def _is_share(trouble: Trouble, birth: Birth) -> bool:

@@ -8,7 +8,7 @@ from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.number_limits import Singular, above_zero, singular_point
 from graphdoc.program.observed import Program
 from graphdoc.remedies.fix_places import remedy_at
-from graphdoc.remedies.guarded_value import guarded
+from graphdoc.remedies.guarded_value import guarded, kept_above_zero
 from graphdoc.story.first_bad_value import amount, called, coarse, function, tell, trouble_with
 
 PAGE = Page(
@@ -67,6 +67,7 @@ def _at_zero(trouble: Trouble, birth: Birth) -> Finding:
         amount(numbers, kind, operand),
         f"{function(trouble, birth)} has no finite value there.",
         _given_logarithms(trouble, birth)
+        or kept_above_zero(trouble, birth)
         or guarded(
             trouble,
             birth,
