@@ -19,7 +19,7 @@ from graphdoc.evidence import (
     Sign,
 )
 from graphdoc.launch import Ended
-from graphdoc.launch.isolation import CannotIsolate, Stop, check_ways, launch_apart, stoppable
+from graphdoc.launch.isolation import CannotIsolate, Stop, check_ways, launch_apart, patience, stoppable
 from graphdoc.launch.keep import Kept
 from graphdoc.launch.scratch import scratch
 from graphdoc.processes import (
@@ -268,10 +268,11 @@ def _announce(announce: Announce, kept: Kept, evidence: Evidence, mode: str, lim
 
 def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop, announce: Announce | None) -> Evidence:
     with scratch() as out:
+        longer = patience(limit)
         if announce is not None:
-            _announce(announce, kept, evidence, mode, limit, out)
+            _announce(announce, kept, evidence, mode, limit + longer, out)
         asked = full_mode(kept.request.mode, mode) if mode == RECORD else mode
-        request = replace(kept.request, cwd=str(kept.cwd), mode=asked, timeout=limit)
+        request = replace(kept.request, cwd=str(kept.cwd), mode=asked, timeout=limit, patience=longer)
         request.one_thread = mode.startswith("probe:whatif")
         seen = _SeenAgain if mode.startswith("probe:nonfinite") else _FailedAgain
         ended = launch_apart(request, out, stop, enough=seen(out, evidence))

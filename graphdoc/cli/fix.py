@@ -87,11 +87,13 @@ def command(
     if result.diagnoses:
         import libcst  # noqa: F401  (without it each fix would fail by itself; the command says it once)
 
+        from graphdoc.launch.isolation import patience
         from graphdoc.proposals.propose import propose
         from graphdoc.proposals.trying import Trying
 
-        waiting = Waiting(verify_time)
-        trying = Trying(verify_time, bool(verify), say, waiting.tell)
+        longer = patience(verify_time)
+        waiting = Waiting(verify_time + longer)
+        trying = Trying(verify_time, bool(verify), say, waiting.tell, longer=longer)
         if choose is not None and not list_:
             # The number is one of the list as it stands before anything is tried, and that one is tried alone.
             standing = propose(kept, result, verify=False, trying=trying)

@@ -83,6 +83,8 @@ class Request:
     quiet: bool = False
     one_thread: bool = False
     """PyTorch is to use one thread from its start on: a fork of a program with more would wait for ever."""
+    patience: float = 0.0
+    """How many seconds a run that is kept apart may wait for a processor on top of ``timeout``."""
 
 
 @dataclass
@@ -91,7 +93,8 @@ class Ended:
 
     ``troubles`` are lines about what could not be observed; ``evidence`` the files that its processes left. Of runs
     that graphdoc starts by itself: ``stopped`` when the program had shown enough, ``printed`` is the end of its output,
-    ``refused`` what it did that could not be kept from the user's files, ``open`` when it had these and the network.
+    ``refused`` what it did that could not be kept from the user's files, ``open`` when it had these and the network,
+    ``waited`` the seconds for which it was ready and had no processor.
     """
 
     exit_status: int
@@ -104,6 +107,7 @@ class Ended:
     printed: str = ""
     refused: str = ""
     open: bool = False
+    waited: float = 0.0
 
 
 def launch(request: Request, out: Path | None) -> Ended:

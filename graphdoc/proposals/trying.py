@@ -32,10 +32,11 @@ SECONDS = 60.0
 class Trying:
     """How a user wants fixes to be tried, and what became of it.
 
-    ``seconds`` for all of them together. ``asked``: also where nothing keeps the program from the user's files.
-    ``announce`` is told in one line what will be run, before the first trial; ``progress`` which fix is tried, with
-    what tells how far its trial has come, and an empty line at the end. ``only`` is the one fix to be tried, where the
-    user has chosen it. ``interrupted`` is the number of the signal that ended it, 0 where none did.
+    ``seconds`` for all of them together, and ``longer`` at most where they wait for a processor. ``asked``: also where
+    nothing keeps the program from the user's files. ``announce`` is told in one line what will be run, before the first
+    trial; ``progress`` which fix is tried, with what tells how far its trial has come, and an empty line at the end.
+    ``only`` is the one fix to be tried, where the user has chosen it. ``interrupted`` is the number of the signal that
+    ended it, 0 where none did.
     """
 
     seconds: float = SECONDS
@@ -44,6 +45,7 @@ class Trying:
     progress: Callable[..., None] | None = None
     only: Fix | None = None
     interrupted: int = 0
+    longer: float = 0.0
 
     def is_meant(self, fix: Fix) -> bool:
         """Whether this fix is to be tried; its safety is another one afterwards."""
@@ -114,7 +116,7 @@ def try_out(
             if not trying.asked:
                 check_ways(kept.request)
             if trying.announce is not None:
-                trying.announce(_announcement(kept, len(tried), trying.seconds))
+                trying.announce(_announcement(kept, len(tried), trying.seconds + trying.longer))
             _try(kept, evidence, _Queue(tried, waiting, further, composer), trying, stop)
         stop.check()
     except CannotStart as e:
@@ -181,9 +183,9 @@ def _announcement(kept: Kept, count: int, seconds: float) -> str:
 def _try(kept: Kept, evidence: Evidence, queue: _Queue, trying: Trying, stop: Stop) -> None:
     results = Results(kept.folder)
     deadline = time.monotonic() + trying.seconds
-    with Trial(kept, evidence, stop, trying.asked) as trial:
+    with Trial(kept, evidence, stop, trying.asked, trying.longer) as trial:
         while queue.waiting:
-            rest = deadline - time.monotonic()
+            rest = deadline + trial.waited - time.monotonic()
             if rest < LEAST:
                 why = f"the {trying.seconds:.0f} s of --verify-time were over"
                 for candidate in queue.waiting:

@@ -242,13 +242,16 @@ class Trial:
 
     Use as a context manager: what the runs leave is thrown away at its end. They share the import of torch where that
     makes no difference (see ``graphdoc.launch.isolation.forks``). ``stop`` ends a run that is going on;
-    ``asked`` says that the user wants the trial even where it cannot be kept from his files.
+    ``asked`` says that the user wants the trial even where it cannot be kept from his files, ``patience`` is how long
+    all of it may wait for a processor besides.
 
     Raises:
         CannotIsolate, Interrupted: from the methods that run something. See ``graphdoc.launch.isolation``.
     """
 
-    def __init__(self, kept: Kept, evidence: Evidence, stop: Stop | None = None, asked: bool = False) -> None:
+    def __init__(
+        self, kept: Kept, evidence: Evidence, stop: Stop | None = None, asked: bool = False, patience: float = 0.0
+    ) -> None:
         self.kept = kept
         self.evidence = evidence
         self.stop = stop or Stop()
@@ -256,6 +259,9 @@ class Trial:
         self.failing = failing_index(evidence)
         self.point = point_of_failure(evidence.events, evidence.signs if evidence.went_on else [], self.failing)
         self.limit = max(SHORTEST, 4 * kept.seconds + 10)
+        self._patience = patience
+        self.waited = 0.0
+        """Seconds for which its runs had no processor: they are not counted."""
         self._until = 0.0
         self._baseline: Baseline | None = None
         self._why_none, self._is_late, self._was_killed = "", False, False
@@ -546,6 +552,7 @@ class Trial:
             mode=mode if whole else f"{mode}:{self.failing}:{self.point}",
             patches=patches,
             timeout=max(LEAST, min(limit, self._rest)),
+            patience=self._patience - self.waited,
             one_thread=mode.startswith(MEASURE),
         )
         if threading.current_thread() is threading.main_thread():
@@ -555,6 +562,9 @@ class Trial:
         ended = launch_apart(
             request, out, self._beside, enough=enough, asked=self.asked, forks=self._forks, started=started
         )
+        if threading.current_thread() is threading.main_thread():  # one beside it waited at the same time
+            self.waited += ended.waited
+            self._until += ended.waited
         return out, ended
 
     def _standing_in(self, out: Path, mode: str, patches: Mapping[str, str] | None) -> Standing:

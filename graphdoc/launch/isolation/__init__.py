@@ -12,5 +12,6 @@ Three ways, the first that holds is taken:
 from graphdoc.launch.isolation.apart import CannotIsolate, CannotStart, check_ways, launch_apart
 from graphdoc.launch.isolation.forks import Forks
 from graphdoc.launch.isolation.stopping import Stop, stoppable
+from graphdoc.launch.isolation.waits import patience
 
-__all__ = ["CannotIsolate", "CannotStart", "Forks", "Stop", "check_ways", "launch_apart", "stoppable"]
+__all__ = ["CannotIsolate", "CannotStart", "Forks", "Stop", "check_ways", "launch_apart", "patience", "stoppable"]

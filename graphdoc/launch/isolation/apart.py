@@ -20,6 +20,7 @@ from graphdoc.launch.interpreter import hook_works, options
 from graphdoc.launch.isolation.forks import Fork, Forks
 from graphdoc.launch.isolation.keeper import UNAVAILABLE
 from graphdoc.launch.isolation.stopping import Stop
+from graphdoc.launch.isolation.waits import Waits
 from graphdoc.launch.scratch import make_scratch, remove_scratch
 
 # Switches by which the known experiment trackers and hubs keep quiet, each by its own documented variable.
@@ -213,8 +214,10 @@ def _run(
         try:
             if started is not None:
                 started()
+            waits = Waits(keeper.pid, request.patience)
             end = None if request.timeout is None else began + request.timeout
-            ended = _watch(keeper, out, end, stop, enough)
+            ended = _watch(keeper, out, end, waits, stop, enough)
+            ended.waited = waits.seconds
         finally:
             _end(keeper)
         ended.seconds = time.monotonic() - began
@@ -234,10 +237,12 @@ def _watch(
     keeper: subprocess.Popen[bytes] | Fork,
     out: Path,
     end: float | None,
+    waits: Waits,
     stop: Stop,
     enough: Callable[[], bool] | None,
 ) -> Ended:
-    """Wait for the program's end, its time (``end``), a signal to us or what was waited for; drain what it prints."""
+    """Wait for the program's end, a signal to us, what was waited for, or its time: ``end``, and as long after as
+    it had no processor. Drain what it prints."""
     assert keeper.stdout is not None
     stream = keeper.stdout.fileno()
     printed = b""
@@ -264,7 +269,7 @@ def _watch(
         if enough is not None and enough():
             ended.stopped = True
             break
-        if end is not None and time.monotonic() > end:
+        if end is not None and time.monotonic() > end + waits.look():
             ended.timed_out = True
             ended.exit_status, ended.signal = 137, 9
             break
