@@ -10,9 +10,7 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-import textwrap
-from collections.abc import Callable
-from copy import deepcopy
+from collections.abc import Callable, Iterable
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -77,12 +75,14 @@ def _new_code(function: FunctionType, guarding: bool, giving: bool) -> CodeType:
     try:
         first = function.__code__.co_firstlineno
         lines = inspect.getblock(lines_of(function.__code__.co_filename)[first - 1 :])
-        tree = ast.parse(textwrap.dedent("".join(lines)))
-        definition = tree.body[0]
+        # Parsed at its place in the file, a method in a block of its own: each line and column is what it was.
+        indented = lines[0][:1].isspace()
+        above = "\n" * (first - 2) + "if 1:\n" if indented else "\n" * (first - 1)
+        definition: Any = ast.parse(above + "".join(lines)).body[0]
+        definition = definition.body[0] if indented else definition
         if not isinstance(definition, ast.FunctionDef):
             raise CannotInsert(f"{function.__qualname__} is not a plain function")
-        indent = len(lines[0]) - len(lines[0].lstrip())
-        return _compile(definition, function, first, indent, guarding, giving)
+        return _compile(definition, function, guarding, giving)
     except (OSError, TypeError, SyntaxError, ValueError, IndexError) as e:
         raise CannotInsert(str(e)) from e
 
@@ -97,9 +97,7 @@ def _key(function: FunctionType) -> str:
     return _PREFIX + "".join(c if c.isalnum() else "_" for c in function.__qualname__)
 
 
-def _compile(
-    definition: ast.FunctionDef, function: FunctionType, first: int, indent: int, guarding: bool, giving: bool
-) -> CodeType:
+def _compile(definition: ast.FunctionDef, function: FunctionType, guarding: bool, giving: bool) -> CodeType:
     key = _key(function)
     if definition.decorator_list:
         # A function begins at its first decorator, and the line table counts from there.
@@ -142,29 +140,16 @@ def _compile(
     start = inserted(ast.Assign([ast.Name(token, ast.Store())], call("_before", values)), none)
     alone = inserted(ast.Expr(call("_before", values)))
     definition.body = [*head, start, guarded] if guarding else [*head, alone, *body]
-    anchor = body[0]
-    for new in (start, alone, guarded, handler, *guarded.finalbody):
-        for node in ast.walk(new):
-            if not hasattr(node, "lineno") and isinstance(node, ast.stmt | ast.expr | ast.excepthandler):
-                ast.copy_location(node, anchor)
+    _put(definition.body, body[0])
     free = function.__code__.co_freevars
     if free:
         # Inside a function that has these names, the definition closes over them as it did.
         names: list[ast.stmt] = [ast.Assign([ast.Name(n, ast.Store()) for n in free], ast.Constant(None), lineno=1)]
         empty = ast.arguments([], [], None, [], [], None, [])
         outer = ast.FunctionDef(key + "_outer", empty, [*names, definition], [], lineno=1, col_offset=0)
-        module = ast.Module([outer], [])
+        module = ast.fix_missing_locations(ast.Module([outer], []))
     else:
         module = ast.Module([definition], [])
-    ast.fix_missing_locations(module)
-    # getsourcelines counts from the first decorator; dedent removed the indentation, which tracebacks do not show,
-    # but columns must be put back for the carets to stand where they stood.
-    ast.increment_lineno(module, first - 1)
-    if indent:
-        for node in ast.walk(module):
-            if isinstance(node, ast.stmt | ast.expr | ast.excepthandler | ast.arg | ast.keyword | ast.alias):
-                node.col_offset += indent
-                node.end_col_offset = (node.end_col_offset or 0) + indent
     # The compiler must see the future imports of the function's own module and no others.
     flags = function.__code__.co_flags & 0x1FF0000
     compiled = compile(module, function.__code__.co_filename, "exec", flags=flags, dont_inherit=True)
@@ -183,7 +168,7 @@ def _if_there_is_room(traced: ast.expr, statement: ast.stmt, otherwise: ast.stmt
     """
     instead = otherwise or ast.Pass()
     spent = ast.ExceptHandler(ast.Name("RecursionError", ast.Load()), None, [instead])
-    return ast.Try([ast.If(traced, [deepcopy(instead)], [statement])], [spent], [], [])
+    return ast.Try([ast.If(traced, [instead], [statement])], [spent], [], [])
 
 
 class _Giving(ast.NodeTransformer):
@@ -202,11 +187,19 @@ class _Giving(ast.NodeTransformer):
             self._handed(kept, result),
             ast.Return(result),
         ]
-        for statement in new:
-            for node in ast.walk(statement):
-                if not hasattr(node, "lineno") and isinstance(node, ast.stmt | ast.expr | ast.excepthandler):
-                    ast.copy_location(node, given.value)
+        _put(new, given.value)
         return new
+
+
+def _put(nodes: Iterable[ast.AST], place: ast.AST) -> None:
+    """Give what is new among these nodes a place; below one that has its own nothing is new."""
+    todo = list(nodes)
+    while todo:
+        node = todo.pop()
+        if not hasattr(node, "lineno"):
+            if isinstance(node, ast.stmt | ast.expr | ast.excepthandler):
+                ast.copy_location(node, place)
+            todo += ast.iter_child_nodes(node)
 
 
 def _find(code: CodeType, name: str) -> CodeType | None:

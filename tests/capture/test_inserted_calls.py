@@ -61,6 +61,8 @@ def test_what_a_function_gives_back_is_seen_and_goes_on_its_way(tmp_path: Path) 
     )
     assert module.Door().__enter__() == "door"
     assert seen == [("token", "door")]
+    # What was inserted stands at the statement that it belongs to.
+    assert {place[0] for place in module.Door.__enter__.__code__.co_positions()} <= {None, 2, 3}
     undo()
     assert module.Door().__enter__() == "door"
     assert len(seen) == 1 and not any(name.startswith("_graphdoc") for name in vars(module))
