@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import heapq
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -14,7 +15,7 @@ from graphdoc.capture.frames import frames_of, outside_compiled, site_of
 from graphdoc.capture.given_out import GivenOut
 from graphdoc.capture.journal import Entry, Journal, on_one_scale
 from graphdoc.capture.names import Census
-from graphdoc.capture.node_stacks import kept_in
+from graphdoc.capture.node_stacks import is_known, kept_in
 from graphdoc.capture.older_edges import OlderEdges
 from graphdoc.capture.saved_contents import stale_contents
 from graphdoc.capture.search_roots import roots_of
@@ -236,9 +237,11 @@ class Made:
     that: two nodes of one module call are not the same expression.
     """
 
-    def __init__(self, order: list[walk.Found]) -> None:
+    def __init__(self, order: walk.Graph) -> None:
         self.kept: list[Any] = []
         """See ``graphdoc.capture.node_stacks.kept_in``."""
+        self.unknown: list[int] = []
+        """The nodes of which it tells nothing."""
         self.kind: list[int] = []
         """The number of its site, its operation, and whether its stack is one of ours."""
         self.kinds: list[tuple[int, str, bool]] = []
@@ -246,11 +249,12 @@ class Made:
         sites: dict[tuple[int, ...], int] = {}
         kinds: dict[tuple[int, str, bool], int] = {}
         known: dict[tuple[int, int, str], int] = {}
-        for found in order:
-            node = found.node
+        for node in order.nodes:
             kept = kept_in(node)
-            self.kept.append(kept)
             ours = isinstance(kept, Stack)
+            if not ours and not is_known(kept):
+                self.unknown.append(len(self.kept))
+            self.kept.append(kept)
             # What one running function has made there is worked out once.
             key = (id(kept.chain), kept.lasti, op_of(node)) if ours else (id(kept), -1, op_of(node))
             kind = known.get(key)
@@ -305,10 +309,10 @@ class Autopsy:
         self.which = journal.numbers()
         self.thread = journal.here.number if thread is None else thread
         on_one_scale(self.entries, self.thread)
-        self.order: list[walk.Found] = []
-        self.made = Made([])
+        self.order = walk.Graph()
+        self.made = Made(self.order)
         self.same_place: list[Entry] = []
-        self.suspect: Callable[[list[walk.Found]], None] | None = None
+        self.suspect: Callable[[walk.Graph], None] | None = None
         """Marks nodes as stale that no version counter tells."""
         self.missed: Any = None
         """The input of a ``grad`` call that the graph does not lead to, where the failure is about one."""
@@ -397,7 +401,7 @@ class Autopsy:
         self.failing = self._failing(failing, name) if failing is not None else -1
         # What the engine met before the failing node was in order, and is released by now: that is all of a part which
         # was walked in its order and ends before that node.
-        limit = order[self.failing].sequence if self.failing >= 0 else walk.NO_SEQUENCE
+        limit = order.sequences[self.failing] if self.failing >= 0 else walk.NO_SEQUENCE
         if self.failing < 0 and failing is not None and self.limit < walk.DEEP and self.limit <= len(order):
             limit = -1
         inferred = walk.examine_all(order, limit)
@@ -407,15 +411,14 @@ class Autopsy:
             evidence.degraded.append(f"{inferred} released nodes deep in the graph were inferred, not looked at")
         if failing is None:
             self.failing = self._failing(None, name)
-            limit = order[self.failing].sequence if self.failing >= 0 else limit
+            limit = order.sequences[self.failing] if self.failing >= 0 else limit
         second_time = walk.of_released(evidence.message)
         if second_time and failing is not None and self.failing >= 0:
             self._release_unseen(order[self.failing])
         # The failing call has itself released what it ran before it failed, highest sequence number first
         # (the engine's ready queue): only released nodes at or below the failing one were dead before.
-        released = {f.number for f in order if f.released and f.sequence <= limit} if second_time else set()
-        stale = {f.number for f in order if f.stale}
-        self.dead = released if second_time else stale
+        stale = set(order.stale)
+        self.dead = {n for n in order.released_ones() if order.sequences[n] <= limit} if second_time else stale
         self.upward = walk.upward(order)
         self.bits, self.touched, self.leaves = walk.below(order, self.dead, self.upward)
         evidence.root = self.tell(evidence, 0)
@@ -423,12 +426,12 @@ class Autopsy:
         evidence.failing_event = entry.index
         evidence.reaches = self.names(self.bits[0] if len(roots) == 1 else self._union(roots))
         mismatches = Mismatches(self)
-        for number in sorted(stale, key=lambda n: -order[n].sequence)[:MOST_PER_KIND]:
+        for number in sorted(stale, key=lambda n: -order.sequences[n])[:MOST_PER_KIND]:
             mismatches.fill(evidence, order[number])
         if stale and not evidence.stale:
             evidence.degraded.append("the tensor that was overwritten cannot be had: who wrote to it is unknown")
         OlderEdges(self).fill(evidence, entry)
-        for number in sorted(self.dead, key=lambda n: -order[n].sequence)[: MOST_PER_KIND * 2]:
+        for number in heapq.nsmallest(MOST_PER_KIND * 2, self.dead, key=lambda n: -order.sequences[n]):
             self.tell(evidence, number)
         evidence.folded = Folding(self).fold(evidence)
 
@@ -439,9 +442,9 @@ class Autopsy:
         if met.released or "CopySlices" not in met.op:
             return
         alike = self.made.kind[met.number]
-        for found, kind in zip(self.order, self.made.kind, strict=True):
-            if kind == alike and found.sequence <= met.sequence:
-                found.released = found.saves = True
+        for number, kind in enumerate(self.made.kind):
+            if kind == alike and self.order.sequences[number] <= met.sequence:
+                self.order.released[number] = 1
 
     @property
     def numbers(self) -> dict[int, int]:
@@ -449,11 +452,10 @@ class Autopsy:
         return self._numbers
 
     def _union(self, roots: list[Any]) -> int:
-        nodes = {f.node: f.number for f in self.order}
         value = 0
         for r in roots:
             if r is not None:
-                value |= self.bits[nodes[r]]
+                value |= self.bits[self.order.numbers[r]]
         return value
 
     def _failing(self, failing: Stack | None, name: str = "") -> int:
@@ -464,10 +466,11 @@ class Autopsy:
             shared = [f for f in shared if f.op == name] or [f for f in shared if f.sequence < walk.NO_SEQUENCE]
             if shared:
                 return max(shared, key=lambda f: f.sequence).number
+            return -1
         # Without the engine's word: the first node that it would have met, highest number first.
-        hit = [f for f in self.order if f.released or f.stale]
+        hit = [self.order[n] for n in sorted({*self.order.released_ones(), *self.order.stale})]
         hit = [f for f in hit if f.op == name] or hit
-        return max(hit, key=lambda f: f.sequence).number if hit and failing is None else -1
+        return max(hit, key=lambda f: f.sequence).number if hit else -1
 
     def names(self, bits: int) -> list[str]:
         out = []

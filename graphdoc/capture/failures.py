@@ -21,7 +21,6 @@ from graphdoc.capture.facts import frames_of_traceback, grad_fn_of, user_frames
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.journal import DEPTH
 from graphdoc.capture.local_tensors import locals_of, parameters_within, wrapped
-from graphdoc.capture.node_stacks import is_known
 from graphdoc.capture.ours import chain_of, is_ours, text_of
 from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.roots import roots_of_call
@@ -203,8 +202,8 @@ class Failures:
             roots = roots_of_call(outputs)
             autopsy.fill_graph(evidence, roots, glimpse.failing, glimpse.name, entry)
             # Another thread's nodes are numbered from 0 as well; what was made since the look began has its stack.
-            unknown = (n for n, kept in enumerate(autopsy.made.kept) if not is_known(kept))
-            if autopsy.thread == witness.thread and any(autopsy.order[n].sequence < witness.began for n in unknown):
+            early = any(autopsy.order.sequences[n] < witness.began for n in autopsy.made.unknown)
+            if autopsy.thread == witness.thread and early:
                 evidence.degraded.append("part of this graph was made before it was observed: where is not known")
             self.fill_extras(evidence, autopsy, glimpse)
             inputs = args[3] if len(args) > 3 else None

@@ -56,9 +56,7 @@ class Folding:
         if depth == 0:
             self._add_lines(folded, part_of)
         many = len(places)
-        edges = Counter(
-            [a * many + part_of[m] for found, a in zip(order, part_of, strict=True) for m in found.following]
-        )
+        edges = Counter([a * many + part_of[m] for ways, a in zip(order.following, part_of, strict=True) for m in ways])
         folded.edges = [[*divmod(edge, many), n] for edge, n in edges.most_common(MOST_EDGES)]
         folded.homes = [-1] * len(evidence.nodes)
         for number, ident in self._seen.numbers.items():
@@ -67,16 +65,14 @@ class Folding:
 
     def _parts(self, depth: int, places: dict[Key, int]) -> list[int]:
         """The number of each node's part. The nodes of one kind, old and new ones apart, share theirs."""
-        latest, made = self._latest, self._seen.made
+        latest, order = self._latest, self._seen.order
         known: dict[int, int] = {}
         part_of = []
-        for found, kind in zip(self._seen.order, made.kind, strict=True):
-            alike = 2 * kind + (found.sequence >= latest)
-            part = known.get(alike) if found.leaf is None else None
+        for number, (sequence, kind) in enumerate(zip(order.sequences, self._seen.made.kind, strict=True)):
+            alike = 2 * kind + (sequence >= latest) if number not in order.leaves else -1 - number
+            part = known.get(alike)
             if part is None:
-                part = places.setdefault(self._key(found, depth), len(places))
-                if found.leaf is None:
-                    known[alike] = part
+                part = known[alike] = places.setdefault(self._key(order[number], depth), len(places))
             part_of.append(part)
         return part_of
 
@@ -120,34 +116,33 @@ class Folding:
         seen = self._seen
         many = len(folded.parts)
         low, high = [NO_SEQUENCE] * many, [-1] * many
-        first: list[Found] = []  # of each part, as parts are numbered in the order in which they were met
-        for found, number in zip(seen.order, part_of, strict=True):
-            sequence = found.sequence
-            if number == len(first):
-                first.append(found)
-            if found.stale:
-                folded.parts[number].stale += 1
-            if found.leaf is not None:
-                self._name(folded.parts[number], found.leaf)
-            elif sequence < NO_SEQUENCE:
-                if sequence < low[number]:
-                    low[number] = sequence
-                if sequence > high[number]:
-                    high[number] = sequence
+        first: list[int] = []  # of each part, as parts are numbered in the order in which they were met
+        for number, (part_number, sequence) in enumerate(zip(part_of, seen.order.sequences, strict=True)):
+            if part_number == len(first):
+                first.append(number)
+            if sequence < low[part_number]:
+                low[part_number] = sequence
+            if high[part_number] < sequence < NO_SEQUENCE:
+                high[part_number] = sequence
+        for number in seen.order.stale:
+            folded.parts[part_of[number]].stale += 1
+        for number, leaf in sorted(seen.order.leaves.items()):
+            self._name(folded.parts[part_of[number]], leaf)
         for part, oldest, newest in zip(folded.parts, low, high, strict=True):
             if newest >= 0:
                 part.first, part.last = seen.iteration(oldest), seen.iteration(newest)
-        for (number, kind), count in Counter(zip(part_of, seen.made.kind, strict=True)).items():
+        for pair, count in Counter([a * many + n for n, a in zip(part_of, seen.made.kind, strict=True)]).items():
+            kind, number = divmod(pair, many)
             part, op = folded.parts[number], seen.made.kinds[kind][1]
             part.nodes += count
             part.ops[op] = part.ops.get(op, 0) + count
-        for part, found in zip(folded.parts, first, strict=True):
+        for part, found in zip(folded.parts, map(seen.order.__getitem__, first), strict=True):
             if found.leaf is None:
                 frames = [f for f in frames_of(seen.raw_stack(found.node), seen.cwd) if f.user]
                 part.stack = frames[-PART_FRAMES:]
                 part.older = found.sequence < self._latest
         for n in seen.dead:
-            folded.parts[part_of[n]].released += seen.order[n].released and not seen.order[n].stale
+            folded.parts[part_of[n]].released += seen.order.released[n] and n not in seen.order.stale
 
     def _add_lines(self, folded: Folded, part_of: list[int]) -> None:
         for found, number in zip(self._seen.order, part_of, strict=True):

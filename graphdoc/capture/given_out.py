@@ -8,14 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphdoc.capture.frames import site_of
-from graphdoc.capture.walk import Found
-
-if TYPE_CHECKING:
-    pass
-
+from graphdoc.capture.walk import Graph
 
 MOST_LOOKED_AT = 20_000
 """Nodes that are looked at for all questions about one graph together; beyond, what lies behind a call is not known."""
@@ -30,7 +26,7 @@ class GivenOut:
         stack: reads the stack of a node, innermost first.
     """
 
-    def __init__(self, order: Sequence[Found], bits: Sequence[int], stack: Callable[[Any], list[Any]]) -> None:
+    def __init__(self, order: Graph, bits: Sequence[int], stack: Callable[[Any], list[Any]]) -> None:
         self._order, self._bits, self._stack = order, bits, stack
         self._users: list[list[int]] | None = None
         self._sites: dict[int, tuple[int, ...]] = {}
@@ -65,16 +61,16 @@ class GivenOut:
         """The nodes that take in the result of each."""
         if self._users is None:
             self._users = [[] for _ in self._order]
-            for node in self._order:
-                for taken in node.following:
-                    self._users[taken].append(node.number)
+            for number, following in enumerate(self._order.following):
+                for taken in following:
+                    self._users[taken].append(number)
         return self._users
 
     def _site(self, number: int) -> tuple[int, ...]:
         """The program's calls under way when the node was made, outermost first."""
         site = self._sites.get(number)
         if site is None:
-            site = self._sites[number] = site_of(self._stack(self._order[number].node))[::-1]
+            site = self._sites[number] = site_of(self._stack(self._order.nodes[number]))[::-1]
         return site
 
 

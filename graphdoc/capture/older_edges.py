@@ -16,7 +16,7 @@ from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.journal import Entry
 from graphdoc.capture.stacks import Stack
 from graphdoc.capture.summands import emptied
-from graphdoc.capture.walk import NO_SEQUENCE, Above, Found
+from graphdoc.capture.walk import NO_SEQUENCE, Above, Graph
 from graphdoc.evidence import Evidence, Holder, OlderEdge, Tensor
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _PRODUCT = "MulBackward0"
 # Values that a loss takes in as weights alone: by which it multiplies what leads to other parameters.
 
 
-def weight_of(order: list[Found], upper: Above, bits: list[int], consumer: int, shared: int) -> str:
+def weight_of(order: Graph, upper: Above, bits: list[int], consumer: int, shared: int) -> str:
     """Whether all that a graph makes of a value, above the node that takes it in, ends as a factor of a product.
 
     ``alone`` where the other factor leads to parameters, and to none of those behind the value; ``beside`` where it
@@ -41,14 +41,16 @@ def weight_of(order: list[Found], upper: Above, bits: list[int], consumer: int, 
         consumer: the number of the node that takes the value in.
         shared: the leaves behind the value.
     """
+    if not any(bits[n] & ~shared for n in order.leaves):
+        return ""
     seen = {consumer}
     todo = [consumer]
     how = "alone"
     while todo:
         n = todo.pop()
         if bits[n] & ~shared:
-            beside = [bits[m] for m in order[n].following if bits[m] & ~shared]
-            if order[n].op != _PRODUCT:
+            beside = [bits[m] for m in order.following[n] if bits[m] & ~shared]
+            if order.op(n) != _PRODUCT:
                 return ""
             how = "beside" if any(b & shared for b in beside) else how
             continue
@@ -167,7 +169,7 @@ other."""
 
 
 def compared_edges(
-    order: list[Found], upper: Above, bits: list[int], numbers: list[int], edges: list[tuple[int, int]]
+    order: Graph, upper: Above, bits: list[int], numbers: list[int], edges: list[tuple[int, int]]
 ) -> dict[tuple[int, int], str]:
     """Those of the edges whose value, on every way up, is set against something that reaches all the same parameters
     without such an edge, before anything else is mixed with it: as a ``ratio`` (of probabilities), or a ``distance``;
@@ -188,10 +190,10 @@ def compared_edges(
     old, takers, older = set(edges), {n for n, _ in edges}, {m for _, m in edges}
     fresh = [0] * len(order)
     mixed = bytearray(len(order))
+    following = order.following
     for n in numbers:
-        found = order[n]
-        value = bits[n] if found.leaf is not None else 0
-        for m in found.following:
+        value = bits[n] if n in order.leaves else 0
+        for m in following[n]:
             if n not in takers or (n, m) not in old:
                 value |= fresh[m]
             if mixed[m] or m in older:
@@ -205,7 +207,7 @@ def compared_edges(
 
 
 def _compared(
-    order: list[Found],
+    order: Graph,
     upper: Above,
     fresh: list[int],
     mixed: bytearray,
@@ -220,15 +222,15 @@ def _compared(
     weak: set[str] = set()
     while todo:
         n = todo.pop()
-        op = order[n].op
-        others = [m for m in order[n].following if m != producer and m not in older]
+        op = order.op(n)
+        others = [m for m in order.following[n] if m != producer and m not in older]
         # A parameter itself was not computed: what is divided by its size is only scaled.
-        against = [m for m in others if fresh[m] & shared and order[m].leaf is None]
+        against = [m for m in others if fresh[m] & shared and m not in order.leaves]
         whole = whole and (not against or any(fresh[m] & shared == shared for m in against))
         if against and op.startswith(COMPARING):
             turned = _turned(order, upper, n) if op.startswith(_DIFFERENCE) else ""
             # Of a divergence, the term that has both in it. What is times a number is a term of any loss.
-            cross = any(order[m].op == _PRODUCT and mixed[m] for m in against)
+            cross = any(order.op(m) == _PRODUCT and mixed[m] for m in against)
             if op.startswith(_DIFFERENCE) and not turned and not cross:
                 how = _LINEAR
                 continue
@@ -236,11 +238,11 @@ def _compared(
             how = how if ratio or how == _LINEAR else "distance"
             continue
         if op == _PRODUCT and against:
-            if not any(order[m].op == _LOG_OF_DISTRIBUTION for m in against):
+            if not any(order.op(m) == _LOG_OF_DISTRIBUTION for m in against):
                 weak.add(_WEIGHED)
             continue
         beside = [m for m in others if fresh[m] and m not in way]
-        computed = bool(beside) and all(order[m].leaf is None for m in beside)
+        computed = bool(beside) and order.leaves.keys().isdisjoint(beside)
         if computed and op.startswith(COMPARING) and (not op.startswith(_DIFFERENCE) or _turned(order, upper, n)):
             weak.add(_ASIDE)
             continue
@@ -254,13 +256,13 @@ def _compared(
     return how if whole or how == _LINEAR else "part"
 
 
-def _turned(order: list[Found], upper: Above, start: int) -> str:
+def _turned(order: Graph, upper: Above, start: int) -> str:
     """What a difference is first made into, of ``_TURNS``, through what leaves it one; or nothing."""
     todo, seen = [start], {start}
     while todo:
         for n in upper[todo.pop()]:
-            op = order[n].op
-            if op.startswith(_TURNS) or (op == _PRODUCT and len(set(order[n].following)) < len(order[n].following)):
+            op, taken = order.op(n), order.following[n]
+            if op.startswith(_TURNS) or (op == _PRODUCT and len(set(taken)) < len(taken)):
                 return op
             if op.startswith(_PASSES) and n not in seen:
                 seen.add(n)
@@ -289,32 +291,32 @@ class OlderEdges:
         backwards = [e for e in self.seen.entries if e.kind in ("backward", "grad") and e.index < entry.index]
         freed_by = self._freed(backwards, entry)
         edges = self._crossing(freed_by)
-        if not edges and any(order[n].released for n in self.seen.dead):
+        if not edges and any(order.released[n] for n in self.seen.dead):
             edges, shared = self._shared(backwards, entry)
             evidence.extras["shared_with"] = shared
         marks = {e.index: e.sequence for e in freed_by.values() if e is not None}
         empty = emptied(order, edges)
         compared = compared_edges(order, self._above, self.seen.bits, self.seen.upward, edges)
         # The newest first: what the failing iteration itself carried over says most.
-        for consumer, producer in sorted(edges, key=lambda e: -order[e[0]].sequence)[: MOST_TOLD * 3]:
+        for consumer, producer in sorted(edges, key=lambda e: -order.sequences[e[0]])[: MOST_TOLD * 3]:
             used = consumer in self.seen.dead  # the root: an earlier call started from another output of it
             freeing = self._freed_below(consumer if used else producer, freed_by)
             carry = OlderEdge(
                 self.seen.tell(evidence, consumer),
                 self.seen.tell(evidence, producer),
-                self._carried(order[producer].node, order[consumer].node),
+                self._carried(order.nodes[producer], order.nodes[consumer]),
                 self.seen.names(self.seen.bits[producer]),
                 freeing,
                 used or bool(self.seen.touched[producer]),
             )
-            taken = order[consumer].node.next_functions
-            carry.outputs = sorted({n for other, n in taken if other is order[producer].node})
+            taken = order.nodes[consumer].next_functions
+            carry.outputs = sorted({n for other, n in taken if other is order.nodes[producer]})
             mark = max(marks.values(), default=-1)
             carry.recurrent, carry.remade = self._again(consumer, producer, mark)
-            carry.renewed = bool(marks) and self._holders.renewed(order[producer].node, carry.tensor.holders, mark)
+            carry.renewed = bool(marks) and self._holders.renewed(order.nodes[producer], carry.tensor.holders, mark)
             carry.term, carry.compared = (consumer, producer) in empty, compared.get((consumer, producer), "")
             carry.factor = weight_of(order, self._above, self.seen.bits, consumer, self.seen.bits[producer])
-            carry.apart = any(self._of_other_thread(order[n].node, entry) for n in (consumer, producer))
+            carry.apart = any(self._of_other_thread(order.nodes[n], entry) for n in (consumer, producer))
             evidence.older_edges.append(carry)
         self._fill_clearing(evidence)
         shared_event = (evidence.extras.get("shared_with") or {}).get("event", -1)
@@ -326,7 +328,7 @@ class OlderEdges:
             self._fill_lingering(evidence, max(marks.values()))
             self._fill_recorded(evidence, entry, max(marks.values()))
         if freed_by:
-            first = freed_by[max(freed_by, key=lambda n: order[n].sequence)]
+            first = freed_by[max(freed_by, key=order.sequences.__getitem__)]
             evidence.extras["freed_by"] = first.index if first is not None else -1
         evidence.extras["dead"] = len(self.seen.dead)
 
@@ -348,9 +350,9 @@ class OlderEdges:
         this graph, and how many older ones are."""
         order = self.seen.order
         if len(order) < self.seen.limit and not any(e.apart for e in evidence.older_edges):
-            nodes = [f for f in order if f.sequence < NO_SEQUENCE]
-            fresh = sum(f.sequence >= mark for f in nodes)
-            evidence.extras["recorded"] = [entry.sequence - mark, fresh, len(nodes) - fresh]
+            recorded = [s for s in order.sequences if s < NO_SEQUENCE]
+            fresh = sum(s >= mark for s in recorded)
+            evidence.extras["recorded"] = [entry.sequence - mark, fresh, len(recorded) - fresh]
 
     def _of_other_thread(self, node: Any, entry: Entry) -> bool:
         """Whether a node was made in a thread that the program has started, and the call does not run in one."""
@@ -366,22 +368,15 @@ class OlderEdges:
             return []
         mark = max(marks.values(), default=-1)
         takers, makers = {n for n, _ in edges}, {m for _, m in edges}
-        taking, making = self._alike(takers, makers)
+        kind, sequences = self.seen.made.kind, self.seen.order.sequences
+        taking, making = ({kind[n] for n in some} for some in (takers, makers))
         out = []
-        for f in self.seen.order:
-            new = f.sequence >= mark
-            for m in f.following if new and f.leaf is None else ():
-                if m in making or f.number in takers:
-                    old = self.seen.order[m].sequence < mark and self.seen.order[m].leaf is None
-                    if old or (m in making and f.number in taking):
-                        out.append((f.number, m))
+        for n, following in enumerate(self.seen.order.following):
+            for m in following if sequences[n] >= mark else ():
+                makes = kind[m] in making
+                if (makes or n in takers) and (sequences[m] < mark or (makes and kind[n] in taking)):
+                    out.append((n, m))
         return out
-
-    def _alike(self, takers: set[int], makers: set[int]) -> tuple[set[int], set[int]]:
-        """The nodes that the same expressions made as these, and as those."""
-        kind = self.seen.made.kind
-        of_takers, of_makers = ({kind[n] for n in some} for some in (takers, makers))
-        return {n for n, k in enumerate(kind) if k in of_takers}, {n for n, k in enumerate(kind) if k in of_makers}
 
     def _fill_lingering(self, evidence: Evidence, mark: int) -> None:
         """What else is kept with an old graph: the next thing to fail once the first is mended."""
@@ -406,9 +401,9 @@ class OlderEdges:
         """The highest number of a node by the expression that made it, and by that and its operation."""
         made = self.seen.made
         latest = [-1] * len(made.kinds)
-        for found, kind in zip(self.seen.order, made.kind, strict=True):
-            if found.sequence > latest[kind]:
-                latest[kind] = found.sequence
+        for sequence, kind in zip(self.seen.order.sequences, made.kind, strict=True):
+            if sequence > latest[kind]:
+                latest[kind] = sequence
         out: dict[tuple[int, str], int] = {}
         for (site, op, ours), number in zip(made.kinds, latest, strict=True):
             if ours:
@@ -420,13 +415,13 @@ class OlderEdges:
         """Whether the call that made the producer was made again since the last backward; and feeds on the producer."""
         order, made = self.seen.order, self.seen.made
         site = made.site(producer)
-        if not self._latest.get((site, ""), -1) >= mark > order[producer].sequence:
+        if not self._latest.get((site, ""), -1) >= mark > order.sequences[producer]:
             return False, False
-        remade = self._latest.get((site, order[producer].op), -1) >= mark
+        remade = self._latest.get((site, order.op(producer)), -1) >= mark
         seen, todo = {consumer}, [consumer]
         while todo and len(seen) < 50_000:
             n = todo.pop()
-            if order[n].sequence >= mark and made.site(n) == site and isinstance(made.kept[n], Stack):
+            if order.sequences[n] >= mark and made.site(n) == site and isinstance(made.kept[n], Stack):
                 return True, True
             for m in self._above[n]:
                 if m not in seen:
@@ -440,11 +435,10 @@ class OlderEdges:
         known: dict[tuple[int, int, int], Entry | None] = {}
         out: dict[int, Entry | None] = {}
         for n in self.seen.dead:
-            found = self.seen.order[n]
-            number = found.sequence
+            number = self.seen.order.sequences[n]
             key = bisect.bisect_right(made, number), bisect.bisect_left(roots, number), self.seen.bits[n]
             if key not in known:
-                known[key] = self._freeing(found, backwards, failing)
+                known[key] = self._freeing(self.seen.order[n], backwards, failing)
             out[n] = known[key]
         return out
 
@@ -475,7 +469,7 @@ class OlderEdges:
             if n in freed_by:
                 e = freed_by[n]
                 return e.index if e is not None else -1
-            for m in self.seen.order[n].following:
+            for m in self.seen.order.following[n]:
                 if m not in seen and self.seen.touched[m]:
                     seen.add(m)
                     todo.append(m)
@@ -489,11 +483,12 @@ class OlderEdges:
         place = {mark: i for i, mark in enumerate(marks)}
         own = {n: 1 << place[e.sequence] for n, e in freed_by.items() if e is not None}
         masks = walk.gather(self.seen.order, own, self.seen.upward)
-        after = [bisect.bisect_right(marks, found.sequence) for found in self.seen.order]
+        order = self.seen.order
+        after = [bisect.bisect_right(marks, sequence) for sequence in order.sequences]
         out = []
-        for n, (found, high) in enumerate(zip(self.seen.order, after, strict=True)):
+        for n, high in enumerate(after):
             # Nothing that was made before every one of these calls has one below it.
-            for m in found.following if high and found.sequence < NO_SEQUENCE else ():
+            for m in order.following[n] if high and order.sequences[n] < NO_SEQUENCE else ():
                 low = after[m]
                 # Marks with v.sequence < mark <= u.sequence, as a range of bits.
                 if high > low and masks[m] >> low & ((1 << (high - low)) - 1):
@@ -504,14 +499,15 @@ class OlderEdges:
         """Edges into the part shared with an earlier backward call of the same forward pass."""
         used: set[int] = set()
         told: dict[str, Any] = {}
-        numbers = {f.node: f.number for f in self.seen.order}
+        order = self.seen.order
         for e in reversed(backwards):
             root = self._live_root(e)
             if root is None:
                 continue
-            used = {numbers[f.node] for f in walk.walk([root], self.seen.limit) if f.node in numbers and f.leaf is None}
+            other = walk.walk([root], self.seen.limit)
+            used = {order.numbers[f.node] for f in other if f.node in order.numbers and f.leaf is None}
             if used & self.seen.dead:
-                one_node = self.seen.order[0].node is root
+                one_node = order.nodes[0] is root
                 same = one_node and (e.root_output, e.other_roots) == (entry.root_output, entry.other_roots)
                 told = {"event": e.index, "exact": True, "same_root": same}
                 if one_node and not same:
@@ -520,20 +516,20 @@ class OlderEdges:
             used = set()
         if not used:
             used = set(self.seen.dead)
-        out = {(f.number, m) for f in self.seen.order if f.number not in used for m in f.following if m in used}
+        out = {(n, m) for n, ways in enumerate(order.following) if n not in used for m in ways if m in used}
         return [edge for edge in sorted(out) if self.seen.touched[edge[1]]], told
 
     def _taken_by_root(self) -> list[tuple[int, int]]:
         """The edges out of the root, where an earlier call has started from another output of its node."""
-        following = sorted(set(self.seen.order[0].following))
+        following = sorted(set(self.seen.order.following[0]))
         return [(0, m) for m in following if self.seen.touched[m]] or [(0, m) for m in following]
 
     def _fill_siblings(self, evidence: Evidence, entry: Entry) -> None:
         """The edges by which an earlier call, whose loss still lives, enters what it shares with the failing one."""
         root = self._live_root(entry)
-        if root is None or root is self.seen.order[0].node:
+        numbers = self.seen.order.numbers
+        if root is None or numbers.get(root) == 0:
             return
-        numbers = {f.node: f.number for f in self.seen.order}
         other = walk.walk([root], self.seen.limit)
         bits, _, _ = walk.below(other, set(), walk.upward(other))
         upper = walk.Above(other)
@@ -566,17 +562,16 @@ class OlderEdges:
 
     def _reach_without(self, edges: list[tuple[int, int]]) -> int:
         """The leaves that the root reaches without crossing the given edges."""
-        blocked = set(edges)
+        order, blocked = self.seen.order, set(edges)
         seen = {0}
         todo = [0]
         value = 0
         position = {id(leaf): p for p, leaf in self.seen.leaves.items()}
         while todo:
             n = todo.pop()
-            found = self.seen.order[n]
-            if found.leaf is not None:
-                value |= 1 << position[id(found.leaf)]
-            for m in found.following:
+            if n in order.leaves:
+                value |= 1 << position[id(order.leaves[n])]
+            for m in order.following[n]:
                 if m not in seen and (n, m) not in blocked:
                     seen.add(m)
                     todo.append(m)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from graphdoc.capture.walk import Found
+    from graphdoc.capture.walk import Graph
 
 MOST_TOP = 200
 """Nodes of the sum at the top of a loss that are looked at."""
@@ -76,24 +76,23 @@ def is_number(node: Any) -> bool:
         return True
 
 
-def emptied(order: list[Found], edges: list[tuple[int, int]]) -> set[tuple[int, int]]:
+def emptied(order: Graph, edges: list[tuple[int, int]]) -> set[tuple[int, int]]:
     """Those of some edges of a graph below a term of the loss that reaches no leaf but through such edges: with
     constants in their place the term is one. ``order`` is a walk of the graph from the loss."""
-    cut, root = set(edges), order[0].node
-    numbers = {f.node: f.number for f in order}
+    cut, root = set(edges), order.nodes[0]
     top = set(top_of([root])) if cut else set()
-    found = {(n, m) for n, m in cut if order[n].node in top and order[m].node in summands(order[n].node)}
+    found = {(n, m) for n, m in cut if order.nodes[n] in top and order.nodes[m] in summands(order.nodes[n])}
     for term in terms_of([root]) if cut else ():
-        start = numbers.get(term, 0)
+        start = order.numbers.get(term, 0)
         todo, seen = [start] if start else [], {start}
         met: set[tuple[int, int]] = set()
         while todo:
             n = todo.pop()
-            if order[n].leaf is not None:
+            if n in order.leaves:
                 met.clear()
                 break
-            met |= {(n, m) for m in order[n].following if (n, m) in cut}
-            below = {m for m in order[n].following if (n, m) not in cut} - seen
+            met |= {(n, m) for m in order.following[n] if (n, m) in cut}
+            below = {m for m in order.following[n] if (n, m) not in cut} - seen
             seen |= below
             todo += below
         found |= met

@@ -6,9 +6,10 @@ import ctypes
 import re
 import sys
 from array import array
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
+from functools import cached_property
 from heapq import heappop, heappush
-from operator import attrgetter
+from itertools import compress
 from typing import Any
 
 from graphdoc.capture import saved
@@ -22,10 +23,6 @@ VIEWS = {"ViewBackward0", "UnsafeViewBackward0", "ReshapeAliasBackward0", "Alias
 VIEWS |= {"PermuteBackward0", "TransposeBackward0", "SqueezeBackward0", "SqueezeBackward1", "UnsqueezeBackward0"}
 VIEWS |= {"SliceBackward0", "SelectBackward0", "ExpandBackward0"}
 """Nodes of operations that copy nothing."""
-
-
-_NOTHING: Any = ()
-"""Stands for the lists of the many nodes that have nothing in them."""
 
 
 _operations: dict[type, str] = {}
@@ -42,24 +39,81 @@ def op_of(node: Any) -> str:
     return known
 
 
+class Graph:
+    """The nodes of a walk, in the order met: what is known of each stands in lists, by its number. As a sequence it
+    gives a ``Found`` for each."""
+
+    __slots__ = ("following", "leaves", "nodes", "numbers", "released", "sequences", "stale")
+
+    def __init__(self) -> None:
+        self.nodes: list[Any] = []
+        self.numbers: dict[Any, int] = {}
+        self.sequences: list[int] = []
+        self.following: list[Sequence[int]] = []
+        """The numbers of the nodes that each leads to."""
+        self.leaves: dict[int, Any] = {}
+        """The tensor of each node that is a leaf."""
+        self.released = bytearray()
+        self.stale: dict[int, list[tuple[str, int, int]]] = {}
+        """(attribute, expected version, current version) of the stale tensors of a node."""
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __getitem__(self, number: int) -> Found:
+        return Found(self, number if number >= 0 else len(self.nodes) + number)
+
+    def __iter__(self) -> Iterator[Found]:
+        return (Found(self, number) for number in range(len(self.nodes)))
+
+    def op(self, number: int) -> str:
+        return op_of(self.nodes[number])
+
+    def released_ones(self) -> Iterator[int]:
+        """The numbers of the nodes that are released."""
+        return compress(range(len(self.nodes)), self.released)
+
+    def newest_first(self) -> list[int]:
+        """The numbers of all nodes, those with the highest sequence number first."""
+        return sorted(range(len(self.nodes)), key=self.sequences.__getitem__, reverse=True)
+
+
 class Found:
-    """One node of the walk. ``stale`` holds (attribute, expected version, current version) of its stale tensors."""
+    """One node of the walk."""
 
-    __slots__ = ("following", "leaf", "node", "number", "released", "saves", "sequence", "stale")
+    __slots__ = ("_graph", "number")
 
-    def __init__(self, number: int, node: Any, sequence: int) -> None:
+    def __init__(self, graph: Graph, number: int) -> None:
+        self._graph = graph
         self.number = number
-        self.node = node
-        self.sequence = sequence
-        self.following: list[int] = _NOTHING
-        self.released = False
-        self.saves = False
-        self.stale: list[tuple[str, int, int]] = _NOTHING
-        self.leaf: Any = None
+
+    @property
+    def node(self) -> Any:
+        return self._graph.nodes[self.number]
+
+    @property
+    def sequence(self) -> int:
+        return self._graph.sequences[self.number]
+
+    @property
+    def following(self) -> Sequence[int]:
+        return self._graph.following[self.number]
+
+    @property
+    def leaf(self) -> Any:
+        return self._graph.leaves.get(self.number)
+
+    @property
+    def released(self) -> bool:
+        return bool(self._graph.released[self.number])
+
+    @property
+    def stale(self) -> list[tuple[str, int, int]]:
+        return self._graph.stale.get(self.number, [])
 
     @property
     def op(self) -> str:
-        return op_of(self.node)
+        return self._graph.op(self.number)
 
 
 NO_SEQUENCE = 1 << 62
@@ -118,16 +172,17 @@ def nodes_behind(roots: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
                 todo.append(n)
 
 
-def walk(roots: Iterable[Any], limit: int = MOST_NODES) -> list[Found]:
-    """Every node reachable from ``roots``, in the order met. ``following`` are positions in the returned list.
+def walk(roots: Iterable[Any], limit: int = MOST_NODES) -> Graph:
+    """Every node reachable from ``roots``, in the order met.
 
     Args:
         roots: graph nodes (``tensor.grad_fn``).
         limit: stop after this many nodes; less than ``DEEP``, while the program may go on.
     """
-    order: list[Found] = []
-    known: dict[Any, int] = {}
-    todo: list[Found] = []
+    graph = Graph()
+    nodes, known, sequences, ways = graph.nodes, graph.numbers, graph.sequences, graph.following
+    todo: list[int] = []
+    count = 0
     # Of a part the engine's own order, so that what it had run before it failed is in it.
     heap: list[tuple[int, int]] | None = [] if limit < DEEP else None
 
@@ -137,28 +192,32 @@ def walk(roots: Iterable[Any], limit: int = MOST_NODES) -> list[Found]:
         for node, _ in following:
             if node is None:
                 continue
-            number = known.get(node)
-            if number is None:
-                number = known[node] = len(order)
+            number = known.setdefault(node, count)
+            if number == count:
+                count += 1
+                nodes.append(node)
                 sequence = node._sequence_nr()
-                found = Found(number, node, sequence if sequence < NO_SEQUENCE else NO_SEQUENCE)
-                order.append(found)
+                if sequence > NO_SEQUENCE:
+                    sequence = NO_SEQUENCE
+                sequences.append(sequence)
+                ways.append(())
                 if heap is None:
-                    todo.append(found)
+                    todo.append(number)
                 else:
-                    heappush(heap, (-found.sequence, number))
+                    heappush(heap, (-sequence, number))
             numbers.append(number)
-        if not (todo or heap) or len(order) >= limit:
+        if not (todo or heap) or count >= limit:
             break
-        found = order[heappop(heap)[1]] if heap else todo.pop()
-        following = found.node.next_functions
+        number = heappop(heap)[1] if heap else todo.pop()
+        following = nodes[number].next_functions
         if following:
-            numbers = found.following = []
-        else:
-            found.leaf = getattr(found.node, "variable", None)
-    if limit > DEEP and len(order) > DEEP:
-        _keep_for_good([f.node for f in order])
-    return order
+            numbers = ways[number] = []
+        elif (leaf := getattr(nodes[number], "variable", None)) is not None:
+            graph.leaves[number] = leaf
+    graph.released = bytearray(len(nodes))
+    if limit > DEEP and len(nodes) > DEEP:
+        _keep_for_good(nodes)
+    return graph
 
 
 def _keep_for_good(nodes: list[Any]) -> None:
@@ -170,7 +229,7 @@ def _keep_for_good(nodes: list[Any]) -> None:
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(nodes))
 
 
-def examine_all(order: list[Found], limit: int = NO_SEQUENCE) -> int:
+def examine_all(order: Graph, limit: int = NO_SEQUENCE) -> int:
     """Examine every node up to the sequence number ``limit``, and return how many released ones were only inferred.
 
     Asking a released node costs an exception. After ``MOST_RAISED`` of them a node below a released one that holds
@@ -180,27 +239,30 @@ def examine_all(order: list[Found], limit: int = NO_SEQUENCE) -> int:
     asked = inferred = 0
     below = bytearray(len(order))
     known: set[type] = set()
-    for found in sorted(order, key=attrgetter("sequence"), reverse=True):
-        if found.sequence > limit:
+    nodes, sequences, released = order.nodes, order.sequences, order.released
+    for number in order.newest_first():
+        if sequences[number] > limit:
             continue
-        cls = type(found.node)
+        node = nodes[number]
+        cls = type(node)
         names = _saved_names.get(cls)
         if names is None:
             names = attributes(cls)
-        deep = below[found.number] and asked >= MOST_RAISED
+        deep = below[number] and asked >= MOST_RAISED
         if deep and asked >= MOST_ASKED:
-            found.released = found.saves = bool(names)
-            inferred += found.released
-        elif deep and cls in known and _is_empty(found.node, names):
-            found.released = found.saves = True
+            if names:
+                released[number] = 1
+                inferred += 1
+        elif deep and cls in known and _is_empty(node, names):
+            released[number] = 1
             asked += 1
         elif names or hasattr(cls, "saved_tensors"):
-            examine(found)
-            if found.released:
+            examine(order, number)
+            if released[number]:
                 asked += 1
                 known.add(cls)
-        if found.released or below[found.number]:
-            for m in found.following:
+        if released[number] or below[number]:
+            for m in order.following[number]:
                 below[m] = 1
     return inferred
 
@@ -216,55 +278,40 @@ def _is_empty(node: Any, names: tuple[str, ...]) -> bool:
     )
 
 
-def examine(found: Found) -> None:
+def examine(order: Graph, number: int) -> None:
     """Fill in whether the node's saved tensors were released or written to since.
 
     Reading ``_saved_x`` raises the very errors that backward raises, without side effects. A tensor packed by saved
     tensor hooks is left alone (see ``graphdoc.capture.saved``); what is released has lost its hooks.
     """
-    node = found.node
+    node = order.nodes[number]
     cls = type(node)
     names = attributes(cls)
     if names:
         for name in names:
-            _examine_one(found, name)
-            if found.released:
-                break
+            try:
+                raw = getattr(node, "_raw" + name)
+                if raw is not None and not saved.may_be_hooked(raw):
+                    getattr(node, name)
+            except RuntimeError as e:
+                _note(order, number, name, str(e))
+                if order.released[number]:
+                    break
     elif hasattr(cls, "saved_tensors"):
-        found.saves = True
         try:
             # Released ones are told by the raw attribute already; what reading the other one does, its Function says.
             hooked = saved.may_be_hooked(getattr(node, "_raw_saved_tensors", None))
             if not hooked and not saved.forgets(cls):
                 node.saved_tensors  # noqa: B018
         except RuntimeError as e:
-            _note(found, "saved_tensors", str(e))
+            _note(order, number, "saved_tensors", str(e))
 
 
-def _examine_one(found: Found, name: str) -> None:
-    node = found.node
-    try:
-        raw = getattr(node, "_raw" + name)
-    except RuntimeError as e:
-        _note(found, name, str(e))
-        return
-    if raw is None:
-        return
-    found.saves = True
-    try:
-        if saved.may_be_hooked(raw):
-            return
-        getattr(node, name)
-    except RuntimeError as e:
-        _note(found, name, str(e))
-
-
-def _note(found: Found, name: str, message: str) -> None:
-    found.saves = True
+def _note(order: Graph, number: int, name: str, message: str) -> None:
     if of_released(message):
-        found.released = True
+        order.released[number] = 1
     elif versions := _VERSIONS.search(message):
-        found.stale = [*found.stale, (name, int(versions[2]), int(versions[1]))]
+        order.stale.setdefault(number, []).append((name, int(versions[2]), int(versions[1])))
 
 
 def of_released(message: str) -> bool:
@@ -275,9 +322,10 @@ def of_released(message: str) -> bool:
     return any(text in message for text in _RELEASED)
 
 
-def upward(order: list[Found]) -> list[int]:
+def upward(order: Graph) -> list[int]:
     """The numbers of all nodes, each behind those that it leads to; linear, no recursion."""
     out: list[int] = []
+    following = order.following
     state = bytearray(len(order))
     for start in range(len(order)):
         todo = [start] if not state[start] else []
@@ -285,7 +333,7 @@ def upward(order: list[Found]) -> list[int]:
             n = todo[-1]
             if state[n] == 0:
                 state[n] = 1
-                for m in order[n].following:
+                for m in following[n]:
                     if not state[m]:
                         todo.append(m)
                 continue
@@ -297,45 +345,51 @@ def upward(order: list[Found]) -> list[int]:
 
 
 class Above:
-    """The nodes that lead to each node at once, by number: those of all nodes stand in one array, one after another."""
+    """The nodes that lead to each node at once, by number; worked out at the first question."""
 
-    def __init__(self, order: list[Found]) -> None:
-        first = [0] * (len(order) + 1)
-        for found in order:
-            for m in found.following:
-                first[m] += 1
-        total = 0
-        for n, count in enumerate(first):
-            total += count
-            first[n] = total  # where those of the next begin; filled from behind
-        self._of = array("l", bytes(total * array("l").itemsize))
-        for found in reversed(order):
-            for m in reversed(found.following):
-                first[m] -= 1
-                self._of[first[m]] = found.number
-        self._first = array("l", first)
+    def __init__(self, order: Graph) -> None:
+        self._order = order
 
-    def __getitem__(self, number: int) -> array[int]:
-        return self._of[self._first[number] : self._first[number + 1]]
+    @cached_property
+    def _edges(self) -> tuple[list[int], array[int], array[int]]:
+        """The first edge to each node (0: none); where each edge comes from; the next one to the same node."""
+        following = self._order.following
+        first, comes_from, after = [0] * len(following), array("l", [0]), array("l", [0])
+        for number in range(len(following) - 1, -1, -1):
+            for m in reversed(following[number]):
+                after.append(first[m])
+                first[m] = len(comes_from)
+                comes_from.append(number)
+        return first, comes_from, after
+
+    def __getitem__(self, number: int) -> list[int]:
+        first, comes_from, after = self._edges
+        out = []
+        edge = first[number]
+        while edge:
+            out.append(comes_from[edge])
+            edge = after[edge]
+        return out
 
 
-def gather(order: list[Found], own: dict[int, int], numbers: list[int] | None = None) -> list[int]:
+def gather(order: Graph, own: dict[int, int], numbers: list[int] | None = None) -> list[int]:
     """For every node the union (bitwise or) of its own bits and those of everything below it.
 
     ``numbers`` is what ``upward`` says of this graph, where that is known already.
     """
+    following = order.following
     out = [0] * len(order)
     for n, value in own.items():
         out[n] = value
     for n in upward(order) if numbers is None else numbers:
         value = out[n]
-        for m in order[n].following:
+        for m in following[n]:
             value |= out[m]
         out[n] = value
     return out
 
 
-def below(order: list[Found], dead: set[int], numbers: list[int]) -> tuple[list[int], list[int], dict[int, Any]]:
+def below(order: Graph, dead: set[int], numbers: list[int]) -> tuple[list[int], list[int], dict[int, Any]]:
     """For every node: the leaves it leads to (a bit set), and whether anything dead lies at or below it.
 
     Args:
@@ -349,9 +403,8 @@ def below(order: list[Found], dead: set[int], numbers: list[int]) -> tuple[list[
     leaves: dict[int, Any] = {}
     bit_of: dict[int, int] = {}
     own: dict[int, int] = {}
-    for found in order:
-        if found.leaf is not None:
-            position = bit_of.setdefault(id(found.leaf), len(bit_of))
-            leaves[position] = found.leaf
-            own[found.number] = 1 << position
+    for number, leaf in sorted(order.leaves.items()):
+        position = bit_of.setdefault(id(leaf), len(bit_of))
+        leaves[position] = leaf
+        own[number] = 1 << position
     return gather(order, own, numbers), gather(order, dict.fromkeys(dead, 1), numbers), leaves

@@ -125,12 +125,11 @@ def command(
         _refuse_changed({os.path.join(base, file.path) for file in parse(fix.diff)}, _changed_files(kept, root), root)
         contents = patched(fix.diff, base)
         if choose is None:
-            for line in _passed_over(fix, fixes, told):
-                say(line)
+            _say_each(_passed_over(fix, fixes, told))
         if diff:
             patch = diff_bytes(fix.diff, base)
         elif why_not := _why_not_applied(fix, kept.trusted, unsafe):
-            say(why_not)
+            _say_each(why_not)
             raise typer.Exit(1)
         else:
             _apply(fix, contents, base, root)
@@ -141,21 +140,24 @@ def command(
         raise typer.Exit(0 if fix.verified else NOT_VERIFIED)
 
 
+def _say_each(lines: Sequence[str]) -> None:
+    for line in lines:
+        say(line)
+
+
 def _tried(fix: Fix) -> str:
     """One line on what the patch is and what its trial has measured, or that there was none."""
-    summary = _summary(fix)
-    from graphdoc.render.story import to_fill_in
+    from graphdoc.render.story import badge, to_fill_in
 
+    summary = _summary(fix)
     left = f"; fill in {to_fill_in(fix)}" if to_fill_in(fix) else ""
-    return f"{fix.title} [{fix.how_safe}, {_state(fix)}]{f': {summary}' if summary else ''}{left}"
+    return f"{fix.title} [{badge(fix)}]{f': {summary}' if summary else ''}{left}"
 
 
 def _state(fix: Fix) -> str:
-    if fix.verified is not None:
-        return "verified" if fix.verified else "tried, does not work"
-    if fix.placeholders:
-        return "to fill in"
-    return "tried, not verified" if fix.verification.get("tried", bool(fix.verification)) else "not tried"
+    from graphdoc.render.story import trial
+
+    return "to fill in" if fix.verified is None and fix.placeholders else trial(fix)
 
 
 def _summary(fix: Fix) -> str:
@@ -247,18 +249,20 @@ def _best(fixes: list[Fix]) -> Fix | None:
     return next((f for f in fixes if f.is_complete and f.verified is not False), None)
 
 
-def _why_not_applied(fix: Fix, trusted: bool, unsafe: bool) -> str:
-    """One line on why a fix is only to be printed; empty where it may be applied."""
+def _why_not_applied(fix: Fix, trusted: bool, unsafe: bool) -> list[str]:
+    """Why a fix is only to be printed, a line each: the reason, the fix, its effect, and what to do; none where it may
+    be applied."""
     if fix.safety == "display":
-        return f"this fix is only shown, never applied: {fix.title} (--diff prints it)"
-    if fix.safety == "placeholders" and not unsafe:
-        return f"not applied, because it is to be filled in: {fix.title}. --diff prints it, --unsafe writes it as it is"
-    if not trusted:
-        return f"not applied, because the run was not recorded here: {fix.title}. --diff prints it for you to judge"
-    if fix.safety == "unsafe" and not unsafe:
-        note = f" {fix.note}" if fix.note else ""
-        return f"not applied, because {_why_unsafe(fix)}: {fix.title}.{note} --unsafe applies it."
-    return ""
+        why, way = "this fix is only shown", "--diff prints it"
+    elif fix.safety == "placeholders" and not unsafe:
+        why, way = "it is to be filled in", "--diff prints it; --unsafe writes it as it is"
+    elif not trusted:
+        why, way = "the run was not recorded here", "--diff prints it for you to judge"
+    elif fix.safety == "unsafe" and not unsafe:
+        why, way = _why_unsafe(fix), "--diff prints it; --unsafe applies it"
+    else:
+        return []
+    return [f"not applied: {why}", _tried(fix), *([fix.note] if fix.note else []), way]
 
 
 def _why_unsafe(fix: Fix) -> str:
@@ -267,11 +271,11 @@ def _why_unsafe(fix: Fix) -> str:
 
     told = fix.verification
     if told.get("unmeasured"):
-        return f"its gradients could not be measured ({told.get('summary')})"
+        return "its gradients could not be measured"
     if told.get("without_reference"):
-        return f"there was nothing to compare its gradients with ({told.get('summary')})"
+        return "there was nothing to compare its gradients with"
     if told.get("max_relative_difference", 0.0) > TOLERANCE:
-        return f"its gradients are not those of the program as it is written ({told.get('summary')})"
+        return "its gradients are not those of the program as it is written"
     if fix.called == "safe":
         return "its gradients cannot be compared with those of the program as it is written"
     return "it decides what the gradients mean"
@@ -301,15 +305,12 @@ def _why_none(result: Report) -> str:
 
 
 def _listing(fixes: list[Fix], left_out: Sequence[str]) -> str:
-    from graphdoc.render.story import to_fill_in
+    from graphdoc.render.story import badge, to_fill_in
     from graphdoc.render.text import flat, statement
 
     lines = [] if fixes else ["There are no fixes for this run.\n"]
     for number, fix in enumerate(fixes, 1):
-        state = {True: "verified", False: "failed when tried", None: _state(fix)}[fix.verified]
-        if not fix.diff:
-            state = "no patch"
-        lines.append(f"{number}. {flat(fix.title)} [{fix.how_safe}, {state}]\n")
+        lines.append(f"{number}. {flat(fix.title)} [{badge(fix)}]\n")
         if fix.note:
             lines.append(f"   {statement(fix.note)}\n")
         if to_fill_in(fix):

@@ -106,12 +106,22 @@ def _check(file: Path, table: dict[str, Any]) -> None:
             raise UsageError(f"{file}: {key} is one of {', '.join(_CHOICES[key])}, not {shown}")
         if isinstance(value, list) and not all(isinstance(one, str) for one in value):
             raise UsageError(f"{file}: {key} cannot be {shown}")
-        if isinstance(value, list) and key == "ignore" and not all(re.fullmatch(r"GD\d{3}", one) for one in value):
-            raise UsageError(f"{file}: ignore takes codes such as GD705, not {shown}")
+        if isinstance(value, list) and key == "ignore":
+            _check_codes(file, value)
         if isinstance(value, int | float) and key == "verify-time" and not value >= 1:
             raise UsageError(f"{file}: {key} is at least 1, not {shown}")
         if isinstance(value, str) and key in ("root", "baseline"):
             _check_place(file, key, value)
+
+
+def _check_codes(file: Path, codes: Sequence[str]) -> None:
+    from graphdoc.causes import entry
+
+    for code in codes:
+        if not re.fullmatch(r"GD\d{3}", code):
+            raise UsageError(f"{file}: ignore takes codes such as GD705, not {reprlib.repr(code)}")
+        if entry(code) is None:
+            raise UsageError(f"{file}: there is no code {code} to ignore; `graphdoc causes` lists them all")
 
 
 def _check_place(file: Path, key: str, place: str) -> None:

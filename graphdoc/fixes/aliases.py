@@ -72,7 +72,7 @@ def view_binding(source: Source, at: ast.stmt, name: str) -> Binding | None:
     best: ast.stmt | None = None
     scope = scope_of(source, at)
     around = list(source.node_ancestors(at))
-    for node in ast.walk(scope) if scope is not None else ():
+    for node in ast.walk(scope):
         if not isinstance(node, ast.Assign | ast.AnnAssign | ast.For | ast.AsyncFor):
             continue
         if isinstance(node, ast.For | ast.AsyncFor) and node not in around:

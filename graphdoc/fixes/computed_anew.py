@@ -156,7 +156,7 @@ def _leaf_within(plan: _Plan, node: ast.Assign | ast.AnnAssign) -> ast.Call | No
         many = "parameters are made" if what == "parameter" else "numbers are drawn"
         raise CannotFix(f"several {many} within the statement")
     name = f"{attributes[0]}_{what}"
-    if any(isinstance(n, ast.Attribute) and n.attr == name for n in ast.walk(plan.owner)):
+    if any(n.attr == name for n in each(plan.owner, ast.Attribute)):
         raise CannotFix(f"the class has an attribute {name} already")
     plan.leaves[node] = (found[0], name)
     return found[0]
@@ -261,7 +261,7 @@ def _read_elsewhere(plan: _Plan, sources: Sources, node: ast.stmt, readers: list
             return True
     own = {id(n) for n in ast.walk(plan.owner)}
     for source in sources.values():
-        for n in ast.walk(source.tree) if source.tree is not None and attributes else ():
+        for n in ast.walk(source.tree) if attributes else ():
             if isinstance(n, ast.Attribute) and n.attr in attributes and id(n) not in own:
                 return True
     return False

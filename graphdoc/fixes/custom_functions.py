@@ -334,7 +334,7 @@ def uses_of(sources: Sources, function: ast.ClassDef) -> Iterator[tuple[Source, 
     """Where the name of a class is read outside of it, by itself or as an attribute of a module."""
     own = {id(n) for n in ast.walk(function)}
     for source in sources.values():
-        for node in ast.walk(source.tree) if source.tree is not None else ():
+        for node in ast.walk(source.tree):
             name = is_name(node, function.name) and isinstance(node.ctx, ast.Load)
             attribute = isinstance(node, ast.Attribute) and node.attr == function.name
             if isinstance(node, ast.Name | ast.Attribute) and (name or attribute) and id(node) not in own:
@@ -400,10 +400,7 @@ def static_function_kept(sources: Sources, args: Args) -> list[Edit]:
             raise CannotFix("the object is given something that nothing in sight keeps")
         return edits + [write(source, node, f"{name}.apply") for node in built]
     state = f"{name}State"
-    if any(
-        isinstance(n, ast.Name | ast.ClassDef) and state in (getattr(n, "id", ""), getattr(n, "name", ""))
-        for n in ast.walk(source.tree or ast.Module([], []))
-    ):
+    if any(state in (getattr(n, "id", ""), getattr(n, "name", "")) for n in each(source.tree, ast.Name, ast.ClassDef)):
         raise CannotFix(f"{state} means something else there")
     edits += add_members(source, forward, ["kept"])
     edits += insert_before(source, first_statement(forward), ["ctx.kept = kept"])

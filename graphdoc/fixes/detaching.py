@@ -364,7 +364,7 @@ def _refuse(name: str) -> list[Edit]:
 def _is_sequence(source: Source, at: ast.stmt, name: str) -> bool:
     """Whether all that a function binds to a name is a list or tuple."""
     scope = scope_of(source, at)
-    nodes = own_nodes(scope) if scope is not None else []
+    nodes = own_nodes(scope)
     bound = [n for n in nodes if isinstance(n, ast.stmt) and any(key(t) == name for t in targets_of(n))]
     values = [n.value for n in bound if isinstance(n, ast.Assign | ast.AnnAssign) and n.value is not None]
     return bool(bound) and len(values) == len(bound) and all(_is_list(source, v) for v in values)

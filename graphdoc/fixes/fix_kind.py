@@ -82,7 +82,7 @@ def source_of(sources: Sources, at: Place) -> Source:
     source = sources.get(at.file)
     if source is None:
         raise CannotFix(f"the source of {at.file} is not at hand")
-    if source.tree is None:
+    if not source.parses:
         raise CannotFix(f"{at.file} cannot be parsed")
     return source
 

@@ -30,7 +30,7 @@ from graphdoc.source.edits import (
     written,
 )
 from graphdoc.source.layout import is_compound
-from graphdoc.source.module import Function, Source
+from graphdoc.source.module import Function, Source, has, is_within
 from graphdoc.source.paths import SYMBOLS, same
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for
@@ -57,7 +57,7 @@ def switch_at(
             found += above.decorator_list
         elif isinstance(above, With):
             found += above.items
-        exactly = [n for n in found if exact is not None and any(e is exact for e in ast.walk(_switch(n)))]
+        exactly = [n for n in found if exact is not None and is_within(exact, _switch(n))]
         named = [n for n in found if last_name(_switch(n)) in ((name,) if name else SWITCHES)]
         if isinstance(above, Function | With) and (exactly or named):
             return source, above, (exactly or named)[0]
@@ -124,7 +124,7 @@ def no_grad_decorator(sources: Sources, args: Args) -> list[Edit]:
         raise CannotFix("no function stands around that place")
     if any("no_grad" in ast.unparse(d) for d in function.decorator_list):
         raise CannotFix(f"{function.name} already runs without gradients")
-    if any(isinstance(n, ast.Yield | ast.YieldFrom) for n in ast.walk(function)):
+    if has(function, ast.Yield, ast.YieldFrom):
         raise CannotFix(f"{function.name} is a generator")
     name = name_for(source, "torch.no_grad", function, "import torch")
     return [*decorate(source, function, f"{name.text}()"), *name.edits]

@@ -96,7 +96,7 @@ def apply(sources: Sources, wanted: Iterable[Edit]) -> dict[str, str]:
             raise CannotFix("the source is too deeply nested there") from e
         if text == source.text:
             continue
-        if Source(file, text).tree is None:
+        if not Source(file, text).parses:
             raise CannotFix(f"the change would leave {file} unparsable")
         changed[file] = text
     if not changed:

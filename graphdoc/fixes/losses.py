@@ -175,7 +175,7 @@ def _values(source: Source, terms: ast.expr, loss: ast.expr) -> list[ast.expr]:
     for value in values:
         for name in plain_names(value) - seen:
             seen.add(name)
-            for s in own_nodes(scope) if scope is not None else ():
+            for s in own_nodes(scope):
                 given = getattr(s, "value", None)
                 binds = any(is_name(t, name) for t in targets_of(s))
                 if isinstance(given, ast.expr) and binds and getattr(s, "lineno", 0) <= loss.lineno:

@@ -24,7 +24,7 @@ from graphdoc.source.layout import first_statement
 from graphdoc.source.module import Function, Loop, Source, each, is_method_call
 from graphdoc.source.paths import is_name, is_path, key, names_read, plain_names, targets_of
 from graphdoc.source.places import Edit
-from graphdoc.source.scopes import bound_names, fresh_name, parameters
+from graphdoc.source.scopes import bound_names, fresh_name, parameters, scope_of
 
 
 @kind("move_into_loop")
@@ -149,7 +149,7 @@ def _carried(source: Source, chosen: list[ast.stmt], loop: ast.stmt) -> dict[ast
     out: dict[ast.stmt, set[str]] = {}
     for node in chosen:
         if taken := binds(node) & anew:
-            apart = unbound(source, node, taken) and source.tree is not None and not translates(source.tree)
+            apart = unbound(source, node, taken) and not translates(source.tree)
             if binds(node) <= taken or not apart:
                 raise CannotFix(f"the loop carries {min(taken)} on")
             out[node] = taken
@@ -267,7 +267,7 @@ def _check_names(source: Source, node: ast.stmt, owner: ast.stmt) -> None:
             raise CannotFix(f"{hidden[0]} is another variable in {owner.name}")
         return
     mine, its = parameters(origin)[:1] if origin else [], parameters(owner)[:1]
-    known = set(dir(builtins)) | (bound_names(source.tree) if source.tree else set())
+    known = set(dir(builtins)) | bound_names(source.tree)
     if mine == its:
         known |= set(mine)
     local = bound_names(origin) if origin else set()
@@ -281,7 +281,7 @@ def _read_elsewhere(source: Source, node: ast.stmt, owner: ast.stmt, gone: list[
     """Whether what the statement assigns is read where the moved statement no longer serves."""
     bound = {key(t) for t in targets_of(node)}
     skipped = {id(n) for s in (owner, *gone) for n in ast.walk(s)}
-    scope: ast.AST | None = source.node_function(owner) or source.tree
+    scope: ast.AST = scope_of(source, owner)
     origin = source.node_function(node)
     if origin is not None and origin in source.node_ancestors(owner):
         scope = origin
@@ -289,9 +289,9 @@ def _read_elsewhere(source: Source, node: ast.stmt, owner: ast.stmt, gone: list[
         scope = next((a for a in source.node_ancestors(owner) if isinstance(a, ast.ClassDef)), source.tree)
     begin, end = source.span(node)[1], source.span(owner)[0]
     for other in each(scope, ast.Name, ast.Attribute):
-        if id(other) in skipped or key(other) not in bound:
+        if not isinstance(other.ctx, ast.Load) or id(other) in skipped or key(other) not in bound:
             continue
-        if isinstance(other.ctx, ast.Load) and (isinstance(owner, Function) or begin <= source.span(other)[0] < end):
+        if isinstance(owner, Function) or begin <= source.span(other)[0] < end:
             return True
     return False
 
@@ -365,7 +365,7 @@ def _handed_in(source: Source, node: ast.Assign, name: str, value: ast.Call, fun
 def _only_call(source: Source, function: Function) -> ast.Call:
     named = [
         n
-        for n in ast.walk(source.tree or ast.Module([], []))
+        for n in ast.walk(source.tree)
         if is_name(n, function.name) or (isinstance(n, ast.Attribute) and n.attr == function.name)
     ]
     call = source.parents.get(named[0]) if len(named) == 1 else None

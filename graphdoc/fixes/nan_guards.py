@@ -8,7 +8,7 @@ from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, 
 from graphdoc.source.edits import Piece, copied, insert_after, insert_before, rename, set_keyword, write, written
 from graphdoc.source.expressions import factor_of, is_number, name_of, operand_of
 from graphdoc.source.layout import is_compound
-from graphdoc.source.module import Function, Source, each, is_method_call, receiver_of
+from graphdoc.source.module import Function, Source, each, is_method_call, is_within, receiver_of
 from graphdoc.source.paths import is_path, key, last_word, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, is_torchs, parameters, reads, scope_of, stands_for, torch_name
@@ -94,7 +94,7 @@ def where_twice(sources: Sources, args: Args) -> list[Edit]:
             raise CannotFix("what the branch is given does not stand in its own words there")
         where, taken = _choice(source, node)
         condition = where.args[0]
-        if any(isinstance(n, ast.Call) and ast.dump(n) == ast.dump(where) for n in ast.walk(operand)):
+        if any(ast.dump(n) == ast.dump(where) for n in each(operand, ast.Call)):
             raise CannotFix("the branch has a choice of its own")
         chosen = f"{'{condition}' if taken else '~{condition}'}, {{operand}}, {branch['safe']}"
         template = f"{ast.unparse(where.func)}({chosen})"
@@ -119,7 +119,7 @@ def _by_input(sources: Sources, branches: list[Args]) -> list[Edit]:
         condition, argument = where.args[0], where.args[1 if taken else 2]
         owner = source.node_owner(node)
         safe = _satisfying(condition, taken)
-        region: ast.AST = argument if any(n is node for n in ast.walk(argument)) else getattr(owner, "value", node)
+        region: ast.AST = argument if is_within(node, argument) else getattr(owner, "value", node)
         if owner is None or not safe or not isinstance(condition, ast.Compare):
             return []
         name = ast.unparse(condition.left)
@@ -150,7 +150,7 @@ def _own_name(name: str, argument: ast.expr, value: str, lines: dict[str, ast.AS
 
 
 def _overlap(one: ast.AST, other: ast.AST) -> bool:
-    return any(n is other for n in ast.walk(one)) or any(n is one for n in ast.walk(other))
+    return is_within(other, one) or is_within(one, other)
 
 
 def _satisfying(condition: ast.expr, taken: bool) -> str:
@@ -183,7 +183,7 @@ def _choice(source: Source, node: ast.expr) -> tuple[ast.Call, bool]:
         if stands_for(source, chosen.func) != "torch.where" or len(chosen.args) != 3:
             continue
         for number, argument in enumerate(chosen.args[1:]):
-            if any(n is node for n in ast.walk(argument)):
+            if is_within(node, argument):
                 around.append((chosen, number == 0))
             elif isinstance(argument, ast.Name) and argument.id in bound and chosen.lineno >= node.lineno:
                 named.append((chosen, number == 0))
@@ -253,7 +253,7 @@ def log_sum_exp(sources: Sources, args: Args) -> list[Edit]:
     if not isinstance(outer, ast.Assign) or len(outer.targets) != 1 or not isinstance(outer.targets[0], ast.Name):
         raise CannotFix("the logarithm of the sum is not taken where it can be seen")
     name = outer.targets[0].id
-    function = source.node_function(outer) or source.tree
+    function = scope_of(source, outer)
     uses = [n for n in each(function or outer, ast.Name) if n.id == name and n is not outer.targets[0]]
     logs = [_logarithm(source, n) for n in uses]
     if not uses or any(log is None for log in logs):

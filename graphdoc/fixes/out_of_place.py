@@ -259,7 +259,7 @@ def refuse_for_caller(source: Source, at: ast.stmt, target: ast.expr) -> None:
     function = source.node_function(at)
     if function is None or not isinstance(target, ast.Name) or target.id not in parameters(function):
         return
-    if not any(isinstance(n, ast.Return | ast.Yield) and n.value is not None for n in ast.walk(function)):
+    if not any(n.value is not None for n in each(function, ast.Return, ast.Yield)):
         raise CannotFix(f"{function.name} is called for what it writes into {target.id}: a copy would be lost")
 
 

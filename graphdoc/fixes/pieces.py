@@ -214,11 +214,9 @@ def _scope(source: Source, node: ast.AST, path: str) -> ast.AST:
     if len(rest) > 1 or (rest and first != "self"):
         raise CannotFix(f"{path} is not this class's own")
     above = next((a for a in source.node_ancestors(node) if isinstance(a, kind)), None)
-    if above is None and (rest or source.tree is None):
+    if above is None and (rest or not source.parses):
         raise CannotFix(f"the class of {path} is not known")
-    scope: ast.AST | None = above if above is not None else source.tree
-    assert scope is not None
-    return scope
+    return above if above is not None else source.tree
 
 
 def _refuse_elsewhere(sources: Iterable[Source], scope: ast.AST, name: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
-from graphdoc.source.module import Function, Loop, Source, each, is_method_call
+from graphdoc.source.module import Function, Loop, Source, each, is_method_call, is_within
 from graphdoc.source.paths import key, last_word, targets_of
 
 
@@ -184,7 +184,7 @@ def needed(following: list[ast.stmt], backward: ast.stmt | None) -> tuple[list[a
     if backward is None:
         return following, False
     for i, s in enumerate(following):
-        if s is backward or any(n is backward for n in ast.walk(s)):
+        if s is backward or is_within(backward, s):
             return following[: i + 1], True
     return following, False
 

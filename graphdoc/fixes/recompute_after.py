@@ -10,10 +10,10 @@ from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, place, requi
 from graphdoc.fixes.program_slices import Stretch, binds, changes, reads, seeds_of, stretch, wanted_behind
 from graphdoc.fixes.run_again import kept_as_drawn, opened, regrouped, taken_away, translates, unbound
 from graphdoc.source.edits import Piece, copied, insert_after, write
-from graphdoc.source.module import Function, Source, each, values_of
+from graphdoc.source.module import Function, Source, each, is_within, values_of
 from graphdoc.source.paths import key, last_word, parse_expression, plain_names
 from graphdoc.source.places import Edit
-from graphdoc.source.scopes import is_readable, stands_for
+from graphdoc.source.scopes import is_readable, scope_of, stands_for
 
 _ASKING = frozenset({"len", "print", "type", "isinstance", "id"})
 
@@ -39,8 +39,8 @@ def recompute_entries(sources: Sources, args: Args) -> list[Edit]:
         if source_of(sources, place(read)) is not source:
             raise CannotFix("the store is filled in one file and read in another")
         _, node = statement(sources, read)
-        scope = source.node_function(node) or source.tree
-        if scope is None or any(scope is d for d in done):
+        scope = scope_of(source, node)
+        if any(scope is d for d in done):
             continue
         done.append(scope)
         one = _Reads(source, scope, stored, args)
@@ -184,7 +184,7 @@ class _Reads:
 
     def _of_store(self, origin: ast.expr, many: bool) -> bool:
         """Whether an expression gives the entries of the store: its name is in it, or in what was bound to its name."""
-        if many != any(isinstance(n, ast.Call) and key(n.func) == "zip" for n in ast.walk(origin)):
+        if many != any(key(n.func) == "zip" for n in each(origin, ast.Call)):
             return False
         known = {*self.containers}
         names = {last_word(n) for n in ast.walk(origin)} - {""}
@@ -344,7 +344,7 @@ def _chosen(found: Stretch, backward: ast.stmt | None, kept: Set[int] = frozense
 def _taken(step: ast.stmt, anchor: ast.stmt) -> set[str]:
     """What the step itself reads: in its own statement, and what the loops around it go over."""
     loops = (n for n in each(anchor, ast.For, ast.AsyncFor))
-    around = [n.iter for n in loops if any(m is step for m in ast.walk(n))]
+    around = [n.iter for n in loops if is_within(step, n)]
     return set().union(*(reads(n) for n in (step, *around)))
 
 
@@ -371,7 +371,7 @@ def _check(found: Stretch, chosen: list[int], taken: set[str]) -> None:
 
 def _spared(source: Source, found: Stretch, chosen: list[int], backward: ast.stmt | None) -> dict[int, set[str]]:
     """For each statement that is copied, the names that keep their value: nothing that runs again needs a new one."""
-    if source.tree is None or translates(source.tree):
+    if not source.parses or translates(source.tree):
         return {}
     live = wanted_behind(found.following, backward, {n for i in chosen for n in changes(found.block[i])})
     spared: dict[int, set[str]] = {}

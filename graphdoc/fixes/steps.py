@@ -18,7 +18,7 @@ from graphdoc.source.effects import (
     method_of,
     opaque_calls,
 )
-from graphdoc.source.module import Source, each, is_method_call
+from graphdoc.source.module import Source, each, is_method_call, is_within
 from graphdoc.source.paths import bare_call, is_name, is_path, key, last_word, targets_of
 from graphdoc.source.places import Edit, Text
 
@@ -279,7 +279,7 @@ class _Crossing:
     def _unknown(self, source: Source, top: ast.stmt, roots: frozenset[str], leads: ast.stmt | None) -> ast.AST | None:
         """The first expression of a statement that may read or change what the step writes."""
         free = leads.value if isinstance(leads, ast.Expr) and leads is top else None
-        objects = built_objects(source.tree) if source.tree is not None else frozenset()
+        objects = built_objects(source.tree)
         opaque = next((c for c in opaque_calls(top, roots, _OF_UPDATES, objects) if c is not free), None)
         if self.touching is None:
             return opaque
@@ -332,7 +332,7 @@ def stepping_loop(sources: Sources, args: Args) -> tuple[Source, ast.For, ast.st
         raise CannotFix("the step is part of a larger statement")
     if not isinstance(loop, ast.For) or loop.orelse or other is not source or loop not in source.node_ancestors(node):
         raise CannotFix("the step and the backward call do not stand in one loop")
-    own = next((s for s in loop.body if any(n is node for n in ast.walk(s))), None)
+    own = next((s for s in loop.body if is_within(node, s)), None)
     if own is None or source.node_loop(node) is not loop or loop.body.index(own) >= loop.body.index(step):
         raise CannotFix("the step does not stand after the backward call in the body of the loop")
     return source, loop, step, optimizer, node, own
@@ -416,7 +416,7 @@ def _check_rounds(
     """Nothing that stays in the loop acts on what the steps of earlier rounds use or change."""
     staying = [s for s in loop.body if s is not step]
     check_passed(staying, {*targets, key(optimizer)}, gradients=READS_GRADIENTS - CLIPS)
-    objects = built_objects(source.tree) if source.tree is not None else frozenset()
+    objects = built_objects(source.tree)
     roots = keepers | targets
     for top in staying:
         method, on = method_of(top)

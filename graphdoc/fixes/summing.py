@@ -133,7 +133,7 @@ def repeatable(source: Source, loop: ast.For, node: ast.expr) -> bool:
         return all(repeatable(source, loop, e) for e in node.elts)
     if isinstance(node, ast.Name):
         scope = scope_of(source, loop)
-        bound = [n for n in own_nodes(scope) if isinstance(n, ast.Assign)] if scope is not None else []
+        bound = [n for n in own_nodes(scope) if isinstance(n, ast.Assign)]
         values = [n.value for n in bound if any(key(t) == node.id for t in targets_of(n))]
         return not any(isinstance(v, ast.GeneratorExp) or _called(v) in _ONCE for v in values)
     if isinstance(node, ast.Attribute | ast.Subscript):

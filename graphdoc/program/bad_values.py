@@ -321,8 +321,7 @@ class Trouble:
     def operand(self, birth: Birth) -> str:
         """The source text of what the function was given: ``1 - p`` of ``torch.log(1 - p)``; empty if not plain."""
         node = parse_expression(self.code(birth))
-        source = source_at(self.sources, birth.place)
-        found = operand_of(source, node, birth.operation) if node is not None else None
+        found = operand_of(source_at(self.sources, birth.place), node, birth.operation) if node is not None else None
         return " ".join(ast.unparse(found).split()) if found is not None else ""
 
     def factor(self, birth: Birth, side: int) -> str:

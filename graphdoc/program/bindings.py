@@ -11,7 +11,7 @@ from typing import TypeVar, overload
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.source.module import Function, Loop, Source, each, parsed, walked
-from graphdoc.source.paths import covers, is_name, only, plain_names, targets_of
+from graphdoc.source.paths import covers, is_name, last_word, only, plain_names, targets_of
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import own_nodes, parameters
 
@@ -21,16 +21,24 @@ _Two = TypeVar("_Two", bound=ast.AST)
 _Three = TypeVar("_Three", bound=ast.AST)
 
 
-def tree(sources: SourceTexts, file: str) -> ast.Module | None:
-    """The syntax tree of a file of the run, or None where its source is missing or does not parse."""
-    text = sources.get(file)
-    return parsed(text) if text else None
+def tree(sources: SourceTexts, file: str) -> ast.Module:
+    """The syntax tree of a file of the run; an empty one where its source is missing or does not parse."""
+    return parsed(sources.get(file, ""))
+
+
+def tree_at(sources: SourceTexts, frame: Frame | None) -> ast.Module:
+    """The syntax tree of the file of a place; an empty one where there is no place."""
+    return tree(sources, frame.file if frame is not None else "")
+
+
+def trees(sources: SourceTexts) -> list[ast.Module]:
+    """The syntax trees of all files of the run."""
+    return [tree(sources, file) for file in sources]
 
 
 def every_node(sources: SourceTexts, file: str) -> tuple[ast.AST, ...]:
-    """All nodes of a file of the run, as ``ast.walk`` gives them; none where it is missing or does not parse."""
-    root = tree(sources, file)
-    return walked(root) if root is not None else ()
+    """All nodes of a file of the run, as ``ast.walk`` gives them; only an empty module where it does not parse."""
+    return walked(tree(sources, file))
 
 
 @overload
@@ -71,6 +79,11 @@ def function_around(root: ast.AST, line: int) -> ast.FunctionDef | ast.AsyncFunc
     return found
 
 
+def scope_around(root: ast.Module, line: int) -> Function | ast.Module:
+    """The innermost ``def`` that contains the line, or the module."""
+    return function_around(root, line) or root
+
+
 def source_at(sources: SourceTexts, frame: Frame | None) -> Source:
     """The file of a place; an empty one where there is no place, or its source is missing."""
     return Source(frame.file, sources.get(frame.file, "")) if frame is not None else Source("", "")
@@ -88,13 +101,12 @@ def expression_at(sources: SourceTexts, frame: Frame | None) -> ast.expr | None:
 
 def function_at(sources: SourceTexts, frame: Frame | None) -> Function | None:
     """The innermost ``def`` around a place; None outside of functions, and where there is no place or no source."""
-    root = tree(sources, frame.file) if frame is not None else None
-    return function_around(root, frame.line) if frame is not None and root is not None else None
+    return function_around(tree(sources, frame.file), frame.line) if frame is not None else None
 
 
-def scope_at(sources: SourceTexts, frame: Frame | None) -> Function | ast.Module | None:
-    """The innermost ``def`` around a place, outside of functions the module; None without a place or its source."""
-    return function_at(sources, frame) or (tree(sources, frame.file) if frame is not None else None)
+def scope_at(sources: SourceTexts, frame: Frame | None) -> Function | ast.Module:
+    """The innermost ``def`` around a place, outside of functions the module; an empty one without a place."""
+    return function_at(sources, frame) or tree_at(sources, frame)
 
 
 @lru_cache(maxsize=256)
@@ -117,8 +129,8 @@ def first_line(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 def call_at(sources: SourceTexts, frame: Frame | None) -> ast.Call | None:
     """The outermost call that begins on the frame's line, or exactly at its columns where they are known."""
-    root = tree(sources, frame.file) if frame else None
-    if root is None or frame is None:
+    root = tree_at(sources, frame)
+    if frame is None:
         return None
     calls = [n for n in each(root, ast.Call) if covers(n, frame.line)]
     if frame.column > 0:
@@ -175,7 +187,7 @@ def assignments(sources: SourceTexts, frame: Frame, name: str) -> list[tuple[Fra
     (``self.state``) is looked for in the whole file. The frame is the whole statement's place.
     """
     root = tree(sources, frame.file)
-    if root is None or not name:
+    if not name:
         return []
     inside = function_around(root, frame.line)
     if "." in name:
@@ -228,7 +240,7 @@ def calls_named(sources: SourceTexts, *names: str) -> list[Frame]:
     """Every call in the sources of the run whose function is one of these names or ends in ``.name``."""
     found: list[Frame] = []
     for file, node in everywhere(sources, ast.Call):
-        if text_of(node.func).rsplit(".", 1)[-1] in names:
+        if last_word(node.func) in names:
             found.append(frame_of(sources, file, node))
     return found
 
@@ -317,7 +329,7 @@ class Flow(Enum):
 def flow(sources: SourceTexts, source: Frame, sink: Frame) -> Flow:
     """Whether what is computed at ``source`` enters what is computed at ``sink``, further down in the same function."""
     root = tree(sources, source.file)
-    if root is None or source.file != sink.file:
+    if source.file != sink.file:
         return Flow.UNKNOWN
     if (source.line, source.column) == (sink.line, sink.column):
         return Flow.UNKNOWN  # only by a loop, or by a call of the same function
@@ -525,18 +537,18 @@ def is_one_container(sources: SourceTexts, file: str, path: str) -> bool:
     return not late and any(_is(v, name) for root in roots for v in _handed_on(root))
 
 
-def _handed_on(root: ast.AST | None) -> Iterator[ast.expr]:
+def _handed_on(root: ast.AST) -> Iterator[ast.expr]:
     """What is given to a function or class of the program as it is, or to another name."""
-    for node in walked(root) if root is not None else ():
+    for node in walked(root):
         if isinstance(node, ast.Call) and text_of(node.func).partition(".")[0] not in _READING:
             yield from (*node.args, *(k.value for k in node.keywords))
         elif isinstance(node, ast.Assign):
             yield node.value
 
 
-def _bound_late(root: ast.AST | None) -> Iterator[ast.expr]:
+def _bound_late(root: ast.AST) -> Iterator[ast.expr]:
     """What is bound in loops, and in functions other than ``__init__``."""
-    for node in walked(root) if root is not None else ():
+    for node in walked(root):
         late = isinstance(node, ast.For | ast.While | ast.FunctionDef | ast.AsyncFunctionDef)
         if late and getattr(node, "name", "") != "__init__":
             for n in walked(node):

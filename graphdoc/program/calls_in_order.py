@@ -16,13 +16,12 @@ from graphdoc.program.bindings import (
     everywhere,
     flow_into,
     frame_of,
-    function_around,
+    scope_at,
     text_of,
-    tree,
 )
 from graphdoc.program.optimizer_places import Owners
 from graphdoc.program.spans import innermost_user, user_line
-from graphdoc.source.module import Source, each, is_method_call, parsed
+from graphdoc.source.module import Source, each, is_method_call
 from graphdoc.source.paths import covers, words
 
 Site = tuple[tuple[str, int, int], ...]
@@ -150,11 +149,10 @@ class Journal:
         them."""
         frame = innermost_user(call.stack)
         optimizer = next((o for o in self.owners.optimizers if o.id == owner), None)
-        root = parsed(self._sources.get(frame.file, "")) if frame is not None else None
-        if frame is None or root is None or optimizer is None or not optimizer.name:
+        if frame is None or optimizer is None or not optimizer.name:
             return ""
         names = {optimizer.name, optimizer.name.rsplit(".", 1)[-1]}
-        scope = function_around(root, frame.line) or root
+        scope = scope_at(self._sources, frame)
         calls = [n for n in each(scope, ast.Call) if is_method_call(n) and n.lineno > frame.line]
         for found in sorted(calls, key=lambda n: (n.lineno, n.col_offset)):
             method = found.func.attr
@@ -287,11 +285,8 @@ def _argument_of(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> t
     node = node_with(nodes, carry.consumer)
     names = {h.path for h in carry.tensor.holders} | {h.base for h in carry.tensor.holders}
     for frame in reversed(node.stack if node is not None else []):
-        root = tree(sources, frame.file) if frame.user else None
-        if root is None:
-            continue
-        scope: ast.AST = function_around(root, frame.line) or root
-        for call in _losses(sources, scope):
+        scope = scope_at(sources, frame)
+        for call in _losses(sources, scope) if frame.user else ():
             target = argument(call, 1, "target")
             given = argument(call, 0, "input")
             if target is None or given is None:

@@ -19,10 +19,11 @@ from graphdoc.program.bindings import (
     statement_at,
     text_of,
     tree,
+    trees,
 )
 from graphdoc.program.container_entries import kept_at, statements, statements_at, user_frames
 from graphdoc.program.spans import innermost_user, node_loop_of
-from graphdoc.source.module import Loop, each, is_method_call, walked
+from graphdoc.source.module import Loop, each, has, is_method_call, walked
 from graphdoc.source.paths import covers, key, last_word, pairs, parse_expression, plain_names, spelled, targets_of
 
 # Where a value that was made is taken up and read on: where two passes meet, its names, the losses that use it.
@@ -117,7 +118,7 @@ def name_bound(sources: SourceTexts, frame: Frame) -> list[str]:
     the one that stands for this part, and none where they are given out by what was made (``q, k = f(x)``)."""
     names = bound_names(sources, frame)
     root = tree(sources, frame.file)
-    if len(names) < 2 or root is None:
+    if len(names) < 2:
         return names
     found = [n for n in each(root, ast.Assign) if covers(n, frame.line)]
     for target, value in (pair for n in found for pair in pairs(n)):
@@ -170,7 +171,7 @@ def attributes_of_one_object(sources: SourceTexts, frame: Frame, holders: Iterab
     """The paths by which the methods of one class reach a tensor that an attribute of their object holds, where the
     place lies in a method of that class: ``self`` means the same in all of them."""
     cls = next(
-        (n for n in every_node(sources, frame.file) if isinstance(n, ast.ClassDef) and covers(n, frame.line)),
+        (n for n in each(tree(sources, frame.file), ast.ClassDef) if covers(n, frame.line)),
         None,
     )
     methods = {m.name: m for m in (cls.body if cls is not None else ()) if isinstance(m, ast.FunctionDef)}
@@ -193,7 +194,7 @@ def uses_in_loss(sources: SourceTexts, call: Frame, names: Sequence[str], depth:
     ways: an expression that reads it is followed by what else it reads.
     """
     scope = scope_at(sources, call)
-    if scope is None or not names:
+    if not names:
         return []
     start = [s for s in statements(scope) if covers(s, call.line) and isinstance(s, ast.Expr)]
     # Of several on one line, the one that the call stands in.
@@ -222,7 +223,7 @@ def read_behind(sources: SourceTexts, frame: Frame, path: str) -> bool:
         and isinstance(n.ctx, ast.Load)
         and n.lineno > last
         and spelled(ast.unparse(n)) == spelled(path)
-        for s in (statements(scope) if scope is not None else ())
+        for s in statements(scope)
         if (s.end_lineno or s.lineno) > last
         for n in walked(s)
     )
@@ -327,12 +328,12 @@ def _above(loop: Loop, frame: Frame) -> list[ast.stmt]:
 
 def yields(loop: ast.AST) -> bool:
     """Whether a loop is one of a generator, which hands out a value in each of its rounds."""
-    return any(isinstance(n, ast.Yield | ast.YieldFrom) for n in walked(loop))
+    return has(loop, ast.Yield, ast.YieldFrom)
 
 
 def _runs_backward(sources: SourceTexts, within: ast.AST) -> bool:
     """Whether code runs backward, itself or in a function of the program that it calls by its name."""
-    roots = [root for f in sources if (root := tree(sources, f)) is not None]
+    roots = trees(sources)
     functions = [n for root in roots for n in each(root, ast.FunctionDef)]
     looked_at: set[str] = set()
     code = [within]
@@ -372,7 +373,7 @@ def stored_on(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tupl
     consumers = user_frames(consumer.stack) if consumer is not None else []
     scope = scope_at(sources, made)
     names = bound_names(sources, made)
-    for s in reversed(list(statements(scope))) if scope is not None else ():
+    for s in reversed(list(statements(scope))):
         for target, value in pairs(s):
             path = ast.unparse(target)
             if ast.unparse(value) in names and path not in names and _takes_up(sources, consumers, used, path):
@@ -487,8 +488,7 @@ def _at(nodes: list[Node], carry: OlderEdge, places: Callable[[Node, Node], Plac
 
 def _reads(sources: SourceTexts, frame: Frame, name: str) -> bool:
     """Whether the statement around a place reads a name, or one that is bound to what that name held."""
-    scope = scope_at(sources, frame)
-    every = list(statements(scope)) if scope is not None else []
+    every = list(statements(scope_at(sources, frame)))
     around = [s for s in every if covers(s, frame.line)]
     if not around:
         return False
@@ -507,7 +507,7 @@ def _head(statement: ast.stmt) -> list[ast.AST]:
 def _loaded(node: ast.AST) -> set[str]:
     """The names that a statement or expression reads; what it adds to counts."""
     added = [n.target.id for n in each(node, ast.AugAssign) if isinstance(n.target, ast.Name)]
-    return plain_names(node, ast.Load) | set(added)
+    return {n.id for n in each(node, ast.Name) if isinstance(n.ctx, ast.Load)} | set(added)
 
 
 def _renewed(carry: OlderEdge, made: Frame, used: Frame) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from graphdoc.evidence import Frame, Holder, Node, Raised, SourceTexts, Step
-from graphdoc.program.bindings import every_node, everywhere, frame_of, function_at, scope_at, tree
+from graphdoc.program.bindings import everywhere, frame_of, function_at, scope_at, tree
 from graphdoc.source.module import each, is_method_call, walked
 from graphdoc.source.paths import bare_call, covers, is_name, last_word, only, targets_of, without_subscripts
 
@@ -33,8 +33,7 @@ def statements(scope: ast.AST) -> tuple[ast.stmt, ...]:
 
 def statements_at(sources: SourceTexts, frame: Frame) -> list[ast.stmt]:
     """The statements on the line of a place, of the function around it (or of the file), the outermost first."""
-    scope = scope_at(sources, frame)
-    return [s for s in statements(scope) if covers(s, frame.line)] if scope is not None else []
+    return [s for s in statements(scope_at(sources, frame)) if covers(s, frame.line)]
 
 
 @dataclass(frozen=True)
@@ -76,12 +75,12 @@ def putting(sources: SourceTexts, frames: Sequence[Frame], entry: Entry) -> list
     """The statements of the innermost function on a stack that puts such entries in, the last first."""
     for frame in frames:
         scope = scope_at(sources, frame)
-        every = list(statements(scope)) if scope is not None else []
+        every = list(statements(scope))
         hits = [s for s in every if _puts(s, entry)] or _only(s for s in every if _puts_like(s, entry))
         if hits:
-            hits = [_built(scope, s, entry) or s for s in reversed(hits[-MOST_PUTS:])] if scope is not None else []
+            hits = [_built(scope, s, entry) or s for s in reversed(hits[-MOST_PUTS:])]
             return [(frame_of(sources, frame.file, s, frame.function), s) for s in hits]
-        if scope is not None and entry.field is not None and entry.field.kind in ("attribute", "field"):
+        if entry.field is not None and entry.field.kind in ("attribute", "field"):
             # The object in the container keeps it itself: `self.state = …` in one of its methods.
             for s in statements(scope):
                 if any(isinstance(t, ast.Attribute) and t.attr == entry.field.key for t in targets_of(s)):
@@ -108,16 +107,14 @@ def handed_over(
     """
     fillers: dict[str, list[tuple[ast.FunctionDef, ast.stmt]]] = {}
     for file in sources:
-        root = tree(sources, file)
-        for owner in walked(root) if root is not None else ():
+        for owner in walked(tree(sources, file)):
             for m in owner.body if isinstance(owner, ast.ClassDef) else ():
                 if isinstance(m, ast.FunctionDef):
                     puts = [s for s in statements(m) if _puts(s, entry) and not _keeps_a_place(s)]
                     fillers.setdefault(m.name, []).extend((m, s) for s in puts)
     found: list[tuple[Frame, ast.stmt, ast.Call, ast.FunctionDef, ast.stmt]] = []
     for frame in frames:
-        scope = scope_at(sources, frame)
-        for s in statements(scope) if scope is not None else ():
+        for s in statements(scope_at(sources, frame)):
             call = bare_call(s)
             if call is not None and len(ways := fillers.get(last_word(call.func), [])) == 1:
                 found.append((frame_of(sources, frame.file, s, frame.function), s, call, *ways[0]))
@@ -417,8 +414,6 @@ def _stores(
     name = kept_name(holder)
     for frame in frames:
         scope = scope_at(sources, frame)
-        if scope is None:
-            continue
         hits = [s for s in statements(scope) if keeps(s, name, plain) and not (entries and is_local(s, holder))]
         # What is bound again and again is kept by the binding that takes it out of a computation, not by its start.
         hits = [s for s in hits if not is_start(s)] or hits
@@ -460,8 +455,6 @@ def alias_of(sources: SourceTexts, frame: Frame) -> Frame | None:
     ``row = table.data[i]`` gives a view: what is written into ``row`` stays in the table.
     """
     scope = scope_at(sources, frame)
-    if scope is None:
-        return None
     name = ""
     for s in statements(scope):
         if covers(s, frame.line) and isinstance(s, ast.Assign | ast.AugAssign):
@@ -494,8 +487,8 @@ def dropped_detaches(sources: SourceTexts, files: Iterable[str]) -> list[Frame]:
     """Lines such as ``t.detach()`` whose result is thrown away: their author believes that the graph is cut there."""
     out = []
     for file in files:
-        for node in every_node(sources, file):
-            if isinstance(node, ast.Expr) and is_method_call(node.value, "detach") and not node.value.args:
+        for node in each(tree(sources, file), ast.Expr):
+            if is_method_call(node.value, "detach") and not node.value.args:
                 out.append(frame_of(sources, file, node))
     return out
 

@@ -76,16 +76,16 @@ def only_applied(extras: dict[str, Any]) -> list[Frame]:
 
 def backward_of(sources: SourceTexts, function: Used) -> tuple[str, ast.FunctionDef] | None:
     """The file and definition of its backward: the one that begins, with its decorators, where the run says."""
-    for node in bindings.every_node(sources, function.file):
-        if isinstance(node, ast.FunctionDef) and bindings.first_line(node) == function.line:
+    for node in each(bindings.tree(sources, function.file), ast.FunctionDef):
+        if bindings.first_line(node) == function.line:
             return function.file, node
     return bindings.method(sources, function.name, "backward")
 
 
 def forward_of(sources: SourceTexts, file: str, backward: ast.FunctionDef) -> ast.FunctionDef | None:
     """The forward of the class that this backward stands in."""
-    for node in bindings.every_node(sources, file):
-        if isinstance(node, ast.ClassDef) and backward in node.body:
+    for node in each(bindings.tree(sources, file), ast.ClassDef):
+        if backward in node.body:
             return only([n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "forward"])
     return None
 
@@ -114,10 +114,8 @@ def inputs_of(forward: ast.FunctionDef, with_ctx: bool = True) -> list[str]:
 def takes_ctx(sources: SourceTexts, file: str, forward: ast.FunctionDef) -> bool:
     """Whether forward is given ``ctx``; in a class that has a ``setup_context`` only that is."""
     return not any(
-        isinstance(node, ast.ClassDef)
-        and forward in node.body
-        and any(isinstance(n, ast.FunctionDef) and n.name == "setup_context" for n in node.body)
-        for node in bindings.every_node(sources, file)
+        forward in node.body and any(isinstance(n, ast.FunctionDef) and n.name == "setup_context" for n in node.body)
+        for node in each(bindings.tree(sources, file), ast.ClassDef)
     )
 
 
@@ -133,7 +131,7 @@ def keeps_the_graph(sources: SourceTexts, file: str, forward: ast.FunctionDef, b
     returned: these have a graph of their own. What forward computed besides has none (it runs unrecorded), and what
     another library computes neither.
     """
-    foreign = _imported_from_elsewhere(bindings.tree(sources, file) or ast.Module([], []))
+    foreign = _imported_from_elsewhere(bindings.tree(sources, file))
     parts = [n for statement in backward.body for n in walked(statement)]
     return _saves_only_its_own(forward) and all(_recorded(n, foreign) for n in parts)
 
@@ -430,7 +428,7 @@ def read_besides(sources: SourceTexts, raised: Raised | None) -> bool:
     call = bindings.call_at(sources, frame)
     inputs = bindings.argument(call, 1, "inputs")
     scope = bindings.scope_at(sources, frame)
-    if frame is None or scope is None or not isinstance(inputs, ast.Name):
+    if frame is None or not isinstance(inputs, ast.Name):
         return False
     asked = [
         bindings.argument(n, 1, "inputs")

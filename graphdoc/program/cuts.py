@@ -10,7 +10,7 @@ from typing import Any
 from graphdoc.evidence import Cut, Folded, Frame, Raised, Sign, SourceTexts
 from graphdoc.evidence.lookup import optimizer_with
 from graphdoc.program import bindings
-from graphdoc.program.bindings import assignments, every_node, everywhere, frame_of, source_at, tree
+from graphdoc.program.bindings import assignments, everywhere, frame_of, source_at, tree, tree_at
 from graphdoc.program.carried_names import bound_names, uses_in_loss
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import made
@@ -89,9 +89,8 @@ def _frame_of(raised: Raised | None, tensor: Reached) -> Frame | None:
 def _read_by_call(sources: SourceTexts, raised: Raised | None, tensor: Reached) -> int:
     """Whether the statement with which the tensor's function led to the failure names what holds it (1), or it (2)."""
     frame = _frame_of(raised, tensor)
-    root = tree(sources, frame.file) if frame is not None else None
-    here = [n for n in walked(root or ast.Module([], [])) if frame and getattr(n, "lineno", 0) == frame.line]
-    if any(isinstance(n, ast.expr) and ast.unparse(n) == tensor.path for n in here):
+    here = [n for n in each(tree_at(sources, frame), ast.expr) if frame and n.lineno == frame.line]
+    if any(ast.unparse(n) == tensor.path for n in here):
         return 2
     name = tensor.path.partition("[")[0].partition(".")[0]
     return int(any(is_name(n, name) for n in here))
@@ -178,7 +177,7 @@ def cover_ups(sources: SourceTexts, as_if: Sign | None) -> list[Frame]:
     """The statements that make the loss of the backward call of ``evidence.as_if`` a tensor that requires gradients."""
     frame = user_line(as_if)
     scope, call = bindings.scope_at(sources, frame), bindings.call_at(sources, frame)
-    if frame is None or scope is None or not is_method_call(call):
+    if frame is None or not is_method_call(call):
         return []
     name = bindings.text_of(call.func.value)
     found = [n for n in own_nodes(scope) if isinstance(n, ast.stmt) and _hides(n, name)]
@@ -264,8 +263,8 @@ def left_cut(program: Program, mended: Sequence[Cut]) -> list[Cut]:
 def _elements_of_one(sources: SourceTexts, one: Frame, other: Frame) -> bool:
     if one.file != other.file or one.extent == other.extent:
         return False
-    for node in every_node(sources, one.file):
-        if isinstance(node, ast.Tuple) and covers(node, one.line) and covers(node, other.line):
+    for node in each(tree(sources, one.file), ast.Tuple):
+        if covers(node, one.line) and covers(node, other.line):
             first, second = (_element(sources, node, f) for f in (one, other))
             if first is not None and second is not None and first is not second:
                 return True
@@ -288,7 +287,7 @@ def detached_by_choice(sources: SourceTexts, cut: Cut, sign: Sign) -> bool:
     """Whether a condition decides that this cut is made, and not whether the term is there at all."""
     cutting, adding = innermost_user(cut.stack), innermost_user(sign.other)
     scope = bindings.scope_at(sources, cutting)
-    if cutting is None or scope is None:
+    if cutting is None:
         return False
     choices = [n for n in each(scope, ast.If, ast.IfExp) if _spans(n, cutting)]
     apart = [n for n in choices if adding is None or adding.file != cutting.file or not _spans(n, adding)]
@@ -400,8 +399,8 @@ def detached_estimator(program: Program) -> tuple[Cut, str] | None:
     """
     spots = {at.extent: cut for cut in program.cuts if cut.reason == "detach" and (at := innermost(cut.stack))}
     for file in dict.fromkeys(at[0] for at in spots):
-        for node in every_node(program.sources, file):
-            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        for node in each(tree(program.sources, file), ast.BinOp):
+            if isinstance(node.op, ast.Add):
                 for kept, other in ((node.left, node.right), (node.right, node.left)):
                     cut, value = spots.get(frame_of(program.sources, file, kept).extent), _detached(kept)
                     if cut is not None and value is not None and _takes_away(other, ast.unparse(value)):

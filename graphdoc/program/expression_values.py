@@ -250,7 +250,7 @@ def _calls_for_tensor(sources: SourceTexts, file: str, value: ast.Call, depth: i
     if name in _PLAIN:
         return False
     root = tree(sources, file)
-    if depth >= _DEEPEST or root is None or not isinstance(value.func, ast.Name):
+    if depth >= _DEEPEST or not isinstance(value.func, ast.Name):
         return True
     called = [n for n in each(root, ast.FunctionDef) if n.name == name]
     return len(called) != 1 or returns_tensor(sources, file, called[0], depth + 1)
@@ -282,8 +282,7 @@ def calls_into(sources: SourceTexts, frames: Sequence[Frame], function: str) -> 
     """Whether the functions of these frames call, by name, the function with this (qualified) name."""
     name = function.rpartition(".")[2]
     for f in frames:
-        scope = function_at(sources, f)
-        for n in each(scope, ast.Call):
+        for n in each(function_at(sources, f), ast.Call):
             if name in (getattr(n.func, "attr", ""), getattr(n.func, "id", "")):
                 return True
     return False
@@ -310,7 +309,11 @@ class Reset:
 
 def resets_of(sources: SourceTexts, nodes: list[Node], carries: list[OlderEdge], failing: Event | None) -> list[Reset]:
     """The resets by which all of the older values come into the failing graph; empty where one comes another way."""
-    found = [_recorded(sources, node_with(nodes, c.consumer)) or _unrecorded(sources, c, failing) for c in carries]
+    found = [_recorded(sources, node_with(nodes, c.consumer)) for c in carries]
+    unrecorded = _unrecorded(sources, failing) if None in found else []
+    for i, carry in enumerate(carries):
+        names = {kept_name(h) for h in carry.tensor.holders} - {""}
+        found[i] = found[i] or only([reset for name, reset in unrecorded if name in names])
     resets = [r for r in found if r is not None]
     every = {(r.frame.start, r.path): r for r in resets}
     return list(every.values()) if len(resets) == len(carries) else []
@@ -329,22 +332,21 @@ def _recorded(sources: SourceTexts, taking: Node | None) -> Reset | None:
     return None
 
 
-def _unrecorded(sources: SourceTexts, carry: OlderEdge, failing: Event | None) -> Reset | None:
-    """The one statement that resets what keeps a value, through ``.data`` or under ``no_grad``, in each round of a loop
-    around the call: it stands there, or in a function that is called there."""
+def _unrecorded(sources: SourceTexts, failing: Event | None) -> list[tuple[str, Reset]]:
+    """The statements that reset something, through ``.data`` or under ``no_grad``, in each round of a loop around the
+    call: they stand there, or in a function that is called there. Each with the name of what it resets."""
     loops = [(f, node_loop_of(sources, f)) for f in failing.stack if f.user] if failing is not None else []
     around = [(f.file, loop) for f, loop in loops if loop is not None]
     called = {last_word(n.func) for _, loop in around for n in each(loop, ast.Call)}
-    names = {kept_name(h) for h in carry.tensor.holders} - {""}
     found = []
     for file, scope in everywhere(sources, ast.Module, ast.FunctionDef):
         name = getattr(scope, "name", "<module>")
         for s in statements(scope):
             tensor = _hidden(scope, s)
             inside = any(file == f and covers(loop, s.lineno) for f, loop in around)
-            if tensor is not None and last_word(tensor) in names and (inside or name in called):
-                found.append(Reset(frame_of(sources, file, s, name), ast.unparse(tensor)))
-    return only(found)
+            if tensor is not None and (inside or name in called):
+                found.append((last_word(tensor), Reset(frame_of(sources, file, s, name), ast.unparse(tensor))))
+    return found
 
 
 def _hidden(scope: ast.AST, statement: ast.stmt) -> ast.expr | None:
@@ -408,8 +410,6 @@ def behind_the_step(sources: SourceTexts, events: list[Event], frame: Frame) -> 
     inside a branch.
     """
     scope = scope_at(sources, frame)
-    if scope is None:
-        return frame, frame
     lines = {
         f.line
         for e in events
@@ -437,7 +437,7 @@ def started_again(sources: SourceTexts, frame: Frame, anchor: Frame, path: str) 
     """
     scope = scope_at(sources, frame)
     last = anchor.end_line or anchor.line
-    for s in statements(scope) if scope is not None else ():
+    for s in statements(scope):
         if not frame.line < s.lineno <= last:
             continue
         for target, value in pairs(s):

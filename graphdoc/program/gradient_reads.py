@@ -69,8 +69,8 @@ def bare_read(sources: SourceTexts, at: Frame | None, stack: list[Frame]) -> tup
         gradient (``p.grad``). Where the call stands in no statement that reads it: the place of ``p.grad.data`` itself,
         an empty name, and that expression. None where the gradient is read with its graph.
     """
-    root = bindings.tree(sources, at.file) if at is not None else None
-    if at is None or root is None:
+    root = bindings.tree_at(sources, at)
+    if at is None:
         return None
     for node in each(root, ast.Assign):
         if len(node.targets) != 1 or node.lineno != at.line:
@@ -104,7 +104,7 @@ def gradients_between(sources: SourceTexts, backward: Frame, clear: Frame) -> bo
     """Whether a function whose name speaks of gradients, ``clip_grad_norm_``, is called below the one call and above
     the other; in the whole function where the second stands above the first, or in another function."""
     scope = bindings.scope_at(sources, backward)
-    together = scope is not None and backward.function == clear.function and backward.line < clear.line
+    together = backward.function == clear.function and backward.line < clear.line
     last = clear.line if together else 1 << 62
     first = backward.line if together else 0
     calls = (n for n in each(scope, ast.Call) if first < n.lineno < last)
@@ -169,7 +169,7 @@ def reads_rows(sources: SourceTexts, frame: Frame | None, trained: Collection[st
     A loop's variable is no such name: it stands for one parameter after the other.
     """
     scope = bindings.scope_at(sources, frame)
-    if frame is None or scope is None:
+    if frame is None:
         return False
     loops = {n.id for f in each(scope, ast.For) for n in each(f.target, ast.Name)}
     last = {name.rpartition(".")[2] for name in trained}
@@ -262,9 +262,7 @@ def _is_plain(value: ast.expr) -> bool:
 def _read_next(sources: SourceTexts, file: str, name: str, line: int) -> Frame | None:
     """Where the function around a line reads ``name`` below it before binding it anew; None where it does not."""
     root = bindings.tree(sources, file)
-    if root is None:
-        return None
-    scope = bindings.function_around(root, line) or root
+    scope = bindings.scope_around(root, line)
     found = [n for n in each(scope, ast.Name, ast.Attribute) if n.lineno >= line and bindings.text_of(n) == name]
     if any(n.lineno == line and isinstance(n.ctx, ast.Store) for n in found):
         return None  # the statement that was running gives it another value
@@ -284,7 +282,7 @@ def written_through(sources: SourceTexts, file: str, name: str, line: int) -> bo
     ``state[key] += 1``.
     """
     root = bindings.tree(sources, file)
-    scope = ((None if "." in name else bindings.function_around(root, line)) or root) if root is not None else None
+    scope = (None if "." in name else bindings.function_around(root, line)) or root
     elements: set[str] = set()
     for loop in each(scope, ast.For):
         for own in each(loop.target, ast.Name):
@@ -304,19 +302,16 @@ def written_through(sources: SourceTexts, file: str, name: str, line: int) -> bo
 def _kept(sources: SourceTexts, file: str, name: str, line: int) -> list[Frame]:
     """The expressions that keep a ``.grad`` without a copy: in the function around a line, those under ``name`` first;
     where there are none, those that a function of the program returns."""
-    root = bindings.tree(sources, file)
-    scope = (bindings.function_around(root, line) or root) if root is not None else None
-    if scope is not None:
-        given = [n for n in own_nodes(scope) if isinstance(n, ast.Assign) and _has_names(n)]
-        named = [n for n in given if any(bindings.text_of(t) == name for t in n.targets)]
-        if any(_uncopied(n) for n in named):
-            own = [e for n in (*named, *(n for n in given if n not in named)) for e in _uncopied(n)]
-            return [bindings.frame_of(sources, file, e) for e in own]
+    scope = bindings.scope_around(bindings.tree(sources, file), line)
+    given = [n for n in own_nodes(scope) if isinstance(n, ast.Assign) and _has_names(n)]
+    named = [n for n in given if any(bindings.text_of(t) == name for t in n.targets)]
+    if any(_uncopied(n) for n in named):
+        own = [e for n in (*named, *(n for n in given if n not in named)) for e in _uncopied(n)]
+        return [bindings.frame_of(sources, file, e) for e in own]
     returned = []
     for other in sources:
-        for node in bindings.every_node(sources, other):
-            if isinstance(node, ast.Return):
-                returned += [bindings.frame_of(sources, other, e) for e in _uncopied(node)]
+        for node in each(bindings.tree(sources, other), ast.Return):
+            returned += [bindings.frame_of(sources, other, e) for e in _uncopied(node)]
     return returned
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.program.bindings import expression_at, frame_of, function_at, scope_at, source_at, statement_at
 from graphdoc.program.container_entries import statements
-from graphdoc.source.module import Source, each, is_method_call, walked
+from graphdoc.source.module import Source, each, is_method_call
 from graphdoc.source.paths import covers, is_name, key, last_word, pairs, targets_of, without_subscripts, words
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import binds, is_list, is_read_later, is_torchs, parameters
@@ -159,7 +159,7 @@ def is_statement(sources: SourceTexts, frame: Frame | None) -> bool:
 def uses_gradient(sources: SourceTexts, frame: Frame | None) -> bool:
     """Whether the statement at this place reads some ``.grad``: an update written by hand."""
     found = _write_at(sources, frame)
-    return found is not None and any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in walked(found[1]))
+    return found is not None and any(n.attr == "grad" for n in each(found[1], ast.Attribute))
 
 
 def in_loop(sources: SourceTexts, frame: Frame | None) -> bool:
@@ -199,7 +199,7 @@ def bound_before(sources: SourceTexts, frame: Frame | None, name: str) -> Frame 
     """The last statement above this line, in the same function, that binds a plain name; None where that stands in a
     branch of which the line does not tell whether it was taken."""
     scope = scope_at(sources, frame)
-    if frame is None or scope is None or not name.isidentifier():
+    if frame is None or not name.isidentifier():
         return None
     tests = list(each(scope, ast.If))
     found = [

@@ -7,9 +7,19 @@ from collections.abc import Iterator
 from enum import Enum
 
 from graphdoc.evidence import Event, Frame, SourceTexts
-from graphdoc.program.bindings import Flow, argument, call_at, flow, frame_of, function_around, names_in, scope_at, tree
+from graphdoc.program.bindings import (
+    Flow,
+    argument,
+    call_at,
+    flow,
+    frame_of,
+    names_in,
+    scope_around,
+    scope_at,
+    tree,
+)
 from graphdoc.program.spans import innermost_user
-from graphdoc.source.module import each, is_method_call, walked
+from graphdoc.source.module import each, has, is_method_call, is_within, walked
 from graphdoc.source.paths import covers, key, pairs
 
 _NUMBERS = frozenset({"item", "tolist", "numpy", "detach", "cpu", "size"})
@@ -51,8 +61,6 @@ def _reaches_loss(sources: SourceTexts, failing: Event, freeing: Event) -> bool:
     parts: list[bool] = []
     for frame in calls:
         scope = scope_at(sources, frame)
-        if scope is None:
-            return False
         if frame.function.endswith("comp>") or "<genexpr>" in frame.function:
             continue
         flow = _Flow(sources, scope, frame, parts)
@@ -122,7 +130,7 @@ class _Flow:
             for one, its in zip(elements, values, strict=True):
                 self._bind(one, its)
             return
-        if any(isinstance(n, ast.Call) for n in walked(value)):
+        if has(value, ast.Call):
             self._mark(target, self.computed)
         if elements is not None and len(self.parts) == len(elements) and self._starts(value):
             for one, marked in zip(elements, self.parts, strict=True):
@@ -219,9 +227,9 @@ def is_inner_step(sources: SourceTexts, inner: Event) -> bool:
 
 def _steps(sources: SourceTexts, frame: Frame, own: bool) -> bool:
     root, call = tree(sources, frame.file), call_at(sources, frame)
-    if root is None or call is None:
+    if call is None:
         return False
-    scope = function_around(root, frame.line) or root
+    scope = scope_around(root, frame.line)
     asked = [argument(call, 1, "inputs")] if own else [*call.args, *(k.value for k in call.keywords)]
     inputs = {n for a in asked for n in _names(a)}
     gradients = _named(scope, call)
@@ -254,7 +262,7 @@ def _data(scope: ast.AST) -> set[str]:
 
 def _named(scope: ast.AST, call: ast.Call) -> set[str]:
     """The names that a call's result gets."""
-    values = ((t, v) for t, v in _bound(scope) if any(n is call for n in walked(v)))
+    values = ((t, v) for t, v in _bound(scope) if is_within(call, v))
     return {name for target, _ in values for name in _names(target)}
 
 
@@ -292,8 +300,7 @@ def _is_step(node: ast.AST, inputs: set[str], gradients: set[str], call: ast.Cal
     else:
         return False
     return any(
-        _is_one_of(start, inputs) and (_reads(change, gradients) or any(n is call for n in walked(change)))
-        for start, change in sides
+        _is_one_of(start, inputs) and (_reads(change, gradients) or is_within(call, change)) for start, change in sides
     )
 
 

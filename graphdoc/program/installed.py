@@ -206,7 +206,7 @@ def _is_same(one: Frame, other: Frame) -> bool:
     return vars(replace(one, function="")) == vars(replace(other, function=""))
 
 
-def _imported(root: ast.Module | None, call: ast.Call, package: Package) -> bool:
+def _imported(root: ast.Module, call: ast.Call, package: Package) -> bool:
     """Whether the function that is called was imported from the package: its first name says."""
     modules = {package.path_of(f).partition("/")[0] for f in package.files}
     modules |= {m.removesuffix(".py") for m in modules}
@@ -214,7 +214,7 @@ def _imported(root: ast.Module | None, call: ast.Call, package: Package) -> bool
     while isinstance(function, ast.Attribute):
         function = function.value
     first = function.id if isinstance(function, ast.Name) else ""
-    for node in walked(root) if root is not None else ():
+    for node in walked(root):
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in modules:
             if any((a.asname or a.name) == first for a in node.names):
                 return True
@@ -246,9 +246,8 @@ def builders(sources: SourceTexts, frame: Frame | None, stack: list[Frame]) -> l
     """
     if frame is None:
         return []
-    root = tree(sources, frame.file)
     called = _called(sources, frame)
-    if root is None or called is None:
+    if called is None:
         return []
     here = list(_flagged(called))
     if here:
@@ -266,8 +265,7 @@ def builders(sources: SourceTexts, frame: Frame | None, stack: list[Frame]) -> l
     if not found:
         kind = next((f.function.partition(".")[0] for f in reversed(stack) if f.function.endswith(".forward")), "")
         for file in sources:
-            module = tree(sources, file)
-            for call in _flagged(module) if module is not None and kind else ():
+            for call in _flagged(tree(sources, file)) if kind else ():
                 named = {n.attr for n in each(call, ast.Attribute)}
                 if kind in named | plain_names(call):
                     found.append(frame_of(sources, file, call))
@@ -278,8 +276,7 @@ def builders(sources: SourceTexts, frame: Frame | None, stack: list[Frame]) -> l
 
 def _class_around(sources: SourceTexts, frame: Frame) -> str:
     """The class in whose text a place lies; what runs a method was built by its class rather than by another one."""
-    root = tree(sources, frame.file)
-    around = class_around(root, frame.line) if root is not None else None
+    around = class_around(tree(sources, frame.file), frame.line)
     return around.name if around is not None else ""
 
 
@@ -287,8 +284,7 @@ def _called(sources: SourceTexts, frame: Frame) -> ast.Call | None:
     node = expression_at(sources, frame)
     if isinstance(node, ast.Call):
         return node
-    owner = statement_at(sources, frame)
-    value = getattr(owner, "value", None)
+    value = getattr(statement_at(sources, frame), "value", None)
     return value if isinstance(value, ast.Call) else None
 
 
@@ -308,7 +304,7 @@ def _flagged(scope: ast.AST) -> Iterator[ast.Call]:
 def _values(sources: SourceTexts, file: str, name: str) -> list[ast.expr]:
     root = tree(sources, file)
     out: list[ast.expr] = []
-    for node in walked(root) if root is not None and name else ():
+    for node in walked(root) if name else ():
         if isinstance(node, ast.Assign):
             for t in node.targets:
                 last = last_word(t)
@@ -321,8 +317,8 @@ def _factory(sources: SourceTexts, file: str, name: str) -> list[Frame]:
     """The flag inside a factory: ``act = partial(nn.ReLU, inplace=True)``, ``def act(): return nn.ReLU(True)``."""
     for other in (file, *(f for f in sources if f != file)):
         scopes: list[ast.AST] = list(_values(sources, other, name))
-        for node in every_node(sources, other):
-            if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
+        for node in each(tree(sources, other), ast.FunctionDef, ast.ClassDef):
+            if node.name == name:
                 scopes.append(node)
         found = [frame_of(sources, other, c) for s in scopes for c in _flagged(s)]
         if found:

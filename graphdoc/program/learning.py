@@ -129,8 +129,8 @@ def _elements(program: Program, value: ast.List | ast.Tuple, at: Frame) -> Itera
 
 def _binds_alone(sources: SourceTexts, frame: Frame) -> bool:
     """Whether the statement there gives its value to one name."""
-    for node in bindings.every_node(sources, frame.file):
-        if isinstance(node, ast.Assign) and node.lineno == frame.line:
+    for node in each(bindings.tree(sources, frame.file), ast.Assign):
+        if node.lineno == frame.line:
             return not any(isinstance(t, ast.Tuple | ast.List) for t in node.targets)
     return False
 
@@ -236,7 +236,7 @@ def frozen_behind(sources: SourceTexts, at: Frame, name: str) -> bool:
     What is frozen so soon was never to learn: a write before it fills a table.
     """
     scope = bindings.scope_at(sources, at)
-    if scope is None or not name:
+    if not name:
         return False
     later = [n for n in own_nodes(scope) if isinstance(n, ast.stmt) and n.lineno > at.line]
     return any(_frozen(n) == name for n in later)
@@ -248,7 +248,7 @@ def parameter_behind(sources: SourceTexts, at: Frame, name: str) -> bool:
     A parameter is a leaf of its own, to which no gradient of the write can come: what is written are its numbers.
     """
     scope = bindings.scope_at(sources, at)
-    if scope is None or not name:
+    if not name:
         return False
     return any(
         isinstance(n, ast.Call)
@@ -456,10 +456,7 @@ def unfrozen_before(sources: SourceTexts, stack: list[Frame], override: TrainOve
     """What a statement that no branch leaves out has switched on before the step with this stack."""
     train: Frame | None = None
     for frame in (f for f in reversed(stack) if f.user):
-        scope = bindings.scope_at(sources, frame)
-        if scope is None:
-            return None
-        passed = list(_passed(scope.body, frame.line))
+        passed = list(_passed(bindings.scope_at(sources, frame).body, frame.line))
         on = max((n for n, s in enumerate(passed) if switched(s, True)), default=-1)
         trains = [s for s in passed[on + 1 :] if _is_train(s)]
         train = bindings.frame_of(sources, frame.file, trains[-1]) if trains else train
@@ -523,13 +520,13 @@ def unfrozen_behind(
     """Where the optimizer was given only what required gradients, and where parameters that had been
     frozen are unfrozen below it, in the same function; None where that is not how the source reads."""
     making = made(sources, optimizer)
-    root = bindings.tree(sources, making.file) if making is not None else None
-    if making is None or root is None or not _asks_for_the_flag(making.statement.value):
+    if making is None or not _asks_for_the_flag(making.statement.value):
         return None
+    root = bindings.tree(sources, making.file)
     before = [n for n in each(root, ast.stmt, ast.Call) if n.lineno < making.statement.lineno]
     if not any(switches(n) is False for n in before):
         return None
-    scope = bindings.function_around(root, making.statement.lineno) or root
+    scope = bindings.scope_around(root, making.statement.lineno)
     late = [n for n in each(scope, ast.stmt) if n.lineno > making.statement.lineno and switches(n) is True]
     found = next((n for n in late if _is_of_parameters(scope, n, parameters)), None)
     if found is None:
@@ -539,7 +536,7 @@ def unfrozen_behind(
 
 
 def _asks_for_the_flag(node: ast.expr) -> bool:
-    return any(isinstance(n, ast.Attribute) and n.attr == "requires_grad" for n in walked(node))
+    return any(n.attr == "requires_grad" for n in each(node, ast.Attribute))
 
 
 def _is_of_parameters(scope: ast.AST, node: ast.stmt, parameters: list[str]) -> bool:
@@ -551,8 +548,8 @@ def _is_of_parameters(scope: ast.AST, node: ast.stmt, parameters: list[str]) -> 
     if any(name.startswith(whose + ".") for name in parameters):
         return True
     return any(
-        isinstance(n, ast.For) and node in n.body and whose in bindings.names_in(n.target) and _lists_parameters(n.iter)
-        for n in walked(scope)
+        node in n.body and whose in bindings.names_in(n.target) and _lists_parameters(n.iter)
+        for n in each(scope, ast.For)
     )
 
 

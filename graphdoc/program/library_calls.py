@@ -27,8 +27,6 @@ def library_calls(sources: SourceTexts, *names: str) -> list[Frame]:
     found: list[Frame] = []
     for file in sources:
         root = tree(sources, file)
-        if root is None:
-            continue
         known, own = imported(root), names_bound(root)
         for node in _called(root):
             first, _, rest = text_of(node.func if isinstance(node, ast.Call) else node).partition(".")

@@ -32,7 +32,7 @@ def made_at(sources: SourceTexts, layer: str, every: Iterable[str]) -> Frame | N
     to be the model's. ``every`` are the names of all its parameters: its class sets the first part of each of them.
     """
     firsts = {name.partition(".")[0] for name in every}
-    trees = ((file, bindings.tree(sources, file) or ast.Module([], [])) for file in sources)
+    trees = ((file, bindings.tree(sources, file)) for file in sources)
     classes = [(file, n) for file, tree in trees for n in each(tree, ast.ClassDef)]
     here = only([(f, n) for f, n in classes if firsts <= {name for name, _ in _set_by(n)}])
     made: _Made | None = None

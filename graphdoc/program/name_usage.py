@@ -7,7 +7,6 @@ import ast
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program.bindings import (
     dotted,
-    every_node,
     everywhere,
     frame_of,
     methods_named,
@@ -50,8 +49,6 @@ def made_again(sources: SourceTexts, place: Frame, argument: str) -> str:
     A function that takes ``embed`` and computes ``self.embeddings(ids)``, with ``embed = self.embeddings(ids)`` around.
     """
     root = tree(sources, place.file)
-    if root is None:
-        return ""
     values = {text_of(value) for value in values_of(root, argument)}
     inside = [
         n for n in each(root, ast.Call) if place.line <= n.lineno and (n.end_lineno or n.lineno) <= place.end_line
@@ -77,7 +74,7 @@ def unread_name(sources: SourceTexts, frame: Frame) -> str:
         return ""
     name, scope = node.targets[0].id, source.node_function(node)
     root = scope or source.tree
-    if name.startswith("_") or root is None or not isinstance(node.value, ast.Call):
+    if name.startswith("_") or not isinstance(node.value, ast.Call):
         return ""
     if any(reads(root, word) for word in ("locals", "vars", "globals")):
         return ""
@@ -94,7 +91,7 @@ def attributes_through(sources: SourceTexts, attribute: str) -> list[Frame]:
     """
     found: list[Frame] = []
     for file in sources:
-        root = tree(sources, file) or ast.Module([], [])
+        root = tree(sources, file)
         called = {id(n.func) for n in each(root, ast.Call)}
         chains = [n for n in each(root, ast.Attribute) if id(n) not in called]
         inner = {id(n.value) for n in chains}
@@ -129,5 +126,5 @@ def state_written_by(sources: SourceTexts, function: str) -> list[tuple[str, Fra
 
 def _qualified(sources: SourceTexts, file: str, method: ast.FunctionDef) -> str:
     """``Body.forward``, as Python calls a method of a class."""
-    classes = [n for n in every_node(sources, file) if isinstance(n, ast.ClassDef)]
+    classes = list(each(tree(sources, file), ast.ClassDef))
     return next((f"{c.name}.{method.name}" for c in classes if method in c.body), method.name)

@@ -298,7 +298,7 @@ def _says(sources: SourceTexts, file: str, given: ast.expr) -> bool:
     if last in SHORT or last.endswith("dtype"):
         return True
     root = bindings.tree(sources, file)
-    if root is None or not isinstance(given, ast.Name):
+    if not isinstance(given, ast.Name):
         return False
     bound = values_of(root, name)
     return bool(bound) and all(bindings.dotted(v).rpartition(".")[2] in SHORT for v in bound)

@@ -97,9 +97,7 @@ def _bound_at(statement: ast.stmt | None, frame: Frame) -> tuple[ast.expr | None
 
 
 def _holds(value: ast.expr, frame: Frame) -> bool:
-    return any(
-        isinstance(n, ast.expr) and (n.lineno, n.col_offset + 1) == (frame.line, frame.column) for n in walked(value)
-    )
+    return any((n.lineno, n.col_offset + 1) == (frame.line, frame.column) for n in each(value, ast.expr))
 
 
 def _structure(steps: list[Step]) -> str | None:
@@ -133,10 +131,8 @@ def _is_read_elsewhere(sources: SourceTexts, word: str, call: Frame, loop: ast.s
     if around is None:
         return False
     last = around.end_lineno or around.lineno
-    roots = ((file, root) for file in sources if (root := tree(sources, file)) is not None)
-    return any(
-        file != call.file or not call.line < n.lineno <= last for file, root in roots for n in _reads(root, word)
-    )
+    found = ((file, n) for file in sources for n in _reads(tree(sources, file), word))
+    return any(file != call.file or not call.line < n.lineno <= last for file, n in found)
 
 
 # Whether a call ran into an older part of its graph at all: which edges lead there, and which call has used it.

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from graphdoc.evidence import Event, Frame, Optimizer, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.program.bindings import frame_of, function_around, scope_at, source_at, tree
+from graphdoc.program.bindings import frame_of, function_around, scope_at, source_at, tree, trees
 from graphdoc.program.library_calls import library_calls
 from graphdoc.source.module import Source, each, is_method_call, walked
 from graphdoc.source.paths import blocks_of, covers, only, plain_names, targets_of, without_subscripts
@@ -53,7 +53,8 @@ def made(sources: SourceTexts, optimizer: Optimizer | None) -> Made | None:
         and any(bindings.text_of(t) in alike for t in statement.targets)
     ]
     if optimizer.stack:
-        found = [m for m in found if any(covers(m.statement, f.line) for f in optimizer.stack if f.file == m.file)]
+        ran = [[m for m in found if f.file == m.file and covers(m.statement, f.line)] for f in optimizer.stack]
+        found = next((at for at in ran if at), [])  # a function that makes and returns it may call it the same
     return only(found)
 
 
@@ -257,7 +258,7 @@ def idle_optimizers(sources: SourceTexts, events: list[Event], optimizers: list[
     """
     stepped = {e.optimizer for e in events if e.kind == "step"}
     ends = {o.id: _end(o.name.split(".")) for o in optimizers}
-    roots = [root for file in sources if (root := tree(sources, file)) is not None]
+    roots = trees(sources)
     single = {(name,) for name in _made_once(roots)} & set(ends.values())
     written: set[tuple[str, ...]] = set()
     for root in roots:
@@ -281,8 +282,6 @@ def written_step(sources: SourceTexts, name: str, near: Frame) -> Frame | None:
     """A ``step`` in the file of ``near`` that means an optimizer of this name, or may: in a method, one of its own
     object. A bare name means it in the function of ``near`` alone."""
     end, root = _end(name.split(".")), tree(sources, near.file)
-    if root is None:
-        return None
     around = function_around(root, near.line)
     for method, path, call in _stepped_paths(root):
         own = bool(method) and path[:1] == ["self"] and len(path) == 2
@@ -296,7 +295,7 @@ def may_step(sources: SourceTexts, optimizers: list[Optimizer], ident: int) -> b
     """Whether some ``step`` that the program calls may be this optimizer's: it is called on what is none of the others,
     by name, nor a scheduler of theirs."""
     others = {_end(o.name.split(".")) for o in optimizers if o.id != ident and o.name and "[" not in o.name}
-    roots = [root for file in sources if (root := tree(sources, file)) is not None]
+    roots = trees(sources)
     called = [call.func for root in roots for _, _, call in _stepped_paths(root)]
     paths = [_names(f.value) for f in called if isinstance(f, ast.Attribute)]
     return any(not path or (_end(path) not in others and "sched" not in path[-1].lower()) for path in paths)
@@ -385,9 +384,6 @@ def _end(path: list[str]) -> tuple[str, ...]:
 
 def is_counted(sources: SourceTexts, step: Frame, others: list[Frame]) -> bool:
     """Whether an ``if`` with ``%`` in its test decides on the step, and on none of the other places."""
-    scope = scope_at(sources, step)
-    if scope is None:
-        return False
-    around = [n for n in each(scope, ast.If) if any(covers(s, step.line) for s in n.body)]
+    around = [n for n in each(scope_at(sources, step), ast.If) if any(covers(s, step.line) for s in n.body)]
     outside = [n for n in around if not any(f.file == step.file and covers(n, f.line) for f in others)]
     return any(isinstance(op, ast.BinOp) and isinstance(op.op, ast.Mod) for n in outside for op in walked(n.test))

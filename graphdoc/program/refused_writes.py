@@ -12,9 +12,9 @@ from graphdoc.program.bindings import (
     argument,
     call_at,
     frame_of,
-    function_around,
     made_of,
     position_of_argument,
+    scope_around,
     source_at,
     statement_at,
     text_of,
@@ -118,7 +118,7 @@ def is_for_its_effect(sources: SourceTexts, frame: Frame, path: str) -> bool:
     function = source.node_function(owner) if owner is not None else None
     if owner is None or function is None or not path.isidentifier() or isinstance(owner, ast.Return):
         return False
-    if any(isinstance(n, ast.Global | ast.Nonlocal) and path in n.names for n in walked(function)):
+    if any(path in n.names for n in each(function, ast.Global, ast.Nonlocal)):
         return False
     return not is_read_later(source, owner, path)
 
@@ -172,8 +172,7 @@ def _entries(value: ast.expr) -> list[ast.expr]:
 
 def _put(sources: SourceTexts, frame: Frame, base: str) -> Iterator[ast.expr]:
     """What the function puts into a container: ``s[t] = v``, ``s.append(v)``."""
-    scope = bindings.scope_at(sources, frame)
-    for node in walked(scope) if scope is not None else ():
+    for node in walked(bindings.scope_at(sources, frame)):
         if isinstance(node, ast.Assign) and node.lineno != frame.line:
             if any(isinstance(t, ast.Subscript) and bindings.text_of(t.value) == base for t in node.targets):
                 yield node.value
@@ -401,8 +400,7 @@ def learns_through(sources: SourceTexts, frame: Frame, name: str, tensors: tuple
 
 def _walked(sources: SourceTexts, frame: Frame, name: str) -> str:
     """What a loop around the place runs over to give a name its value; the name itself where none does."""
-    root = bindings.tree(sources, frame.file)
-    loops = [n for n in each(root, ast.For) if covers(n, frame.line)]
+    loops = [n for n in each(bindings.tree(sources, frame.file), ast.For) if covers(n, frame.line)]
     found = [bindings.dotted(over) for n in reversed(loops) if (over := iterated(n.target, n.iter, name)) is not None]
     return next((path for path in found if path), name)
 
@@ -440,11 +438,8 @@ _LIBRARIES = frozenset({"torch", "math", "np", "numpy", "F", "nn"})
 def _is_sum(sources: SourceTexts, frame: Frame, name: str) -> bool:
     """Whether the function begins this name from a constant, and the statement adds to it."""
     adds = any(
-        isinstance(n, ast.AugAssign)
-        and n.lineno == frame.line
-        and isinstance(n.op, ast.Add | ast.Sub)
-        and is_name(n.target, name)
-        for n in (bindings.every_node(sources, frame.file))
+        n.lineno == frame.line and isinstance(n.op, ast.Add | ast.Sub) and is_name(n.target, name)
+        for n in each((bindings.tree(sources, frame.file)), ast.AugAssign)
     )
     return adds and any(_begins(value) for _, value in bindings.assignments(sources, frame, name))
 
@@ -478,7 +473,7 @@ def written_from(sources: SourceTexts, wanted: set[str], stack: Sequence[Frame])
     elsewhere: list[Frame] = []
     for file in sources:
         root = tree(sources, file)
-        for scope in _scopes(root) if root is not None else ():
+        for scope in _scopes(root):
             name = getattr(scope, "name", "<module>")
             for s in statements(scope):
                 value, target = _written(s)
@@ -493,9 +488,9 @@ def written_from(sources: SourceTexts, wanted: set[str], stack: Sequence[Frame])
     return here or elsewhere
 
 
-def _stands_in(root: ast.Module | None, scope: ast.AST, line: int) -> bool:
+def _stands_in(root: ast.Module, scope: ast.AST, line: int) -> bool:
     """Whether a line stands in this scope itself, a function or the module."""
-    return root is not None and (function_around(root, line) or root) is scope
+    return scope_around(root, line) is scope
 
 
 def _scopes(root: ast.Module) -> Iterator[ast.AST]:

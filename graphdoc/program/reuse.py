@@ -100,8 +100,7 @@ def _node_at(sources: SourceTexts, frame: Frame) -> ast.expr | None:
 
 def _called_in(sources: SourceTexts, at: Frame, value: ast.expr) -> set[str]:
     """The functions called in an expression, and in what was assigned to the names that it reads."""
-    scope = scope_at(sources, at)
-    behind = made_of(scope, value, most=MOST_ASSIGNMENTS).expressions if scope is not None else []
+    behind = made_of(scope_at(sources, at), value, most=MOST_ASSIGNMENTS).expressions
     return {_callee(n) for e in behind for n in each(e, ast.Call)}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from graphdoc.evidence import Event, Frame, Holder, Node, OlderEdge, Package, SourceTexts
 from graphdoc.evidence.lookup import package_of
-from graphdoc.program.bindings import function_at, source_at, tree
+from graphdoc.program.bindings import function_at, source_at, trees
 from graphdoc.program.spans import in_function, innermost_user, node_loop_of
 from graphdoc.source.module import Loop, Source, each, walked
 from graphdoc.source.paths import covers
@@ -156,7 +156,7 @@ def kept_by_package(
 
 def _is_private(sources: SourceTexts, holder: Holder) -> bool:
     names = {s.key for s in holder.steps if s.kind == "attribute" and s.key.startswith("_")}
-    roots = [root for file in sources if (root := tree(sources, file)) is not None]
+    roots = trees(sources)
     return bool(names - {n.attr for root in roots for n in each(root, ast.Attribute)})
 
 
@@ -166,8 +166,8 @@ def _behind_the_arm(sources: SourceTexts, made: Frame, taken: Frame) -> bool:
     if function is None or not covers(function, taken.line):
         return False
     return any(
-        isinstance(n, ast.If) and covers(n, made.line) and taken.line > (n.end_lineno or n.lineno) and not n.orelse
-        for n in walked(function)
+        covers(n, made.line) and taken.line > (n.end_lineno or n.lineno) and not n.orelse
+        for n in each(function, ast.If)
     )
 
 

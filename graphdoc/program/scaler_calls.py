@@ -105,7 +105,7 @@ def ways_out(sources: SourceTexts, found: Refused) -> tuple[list[Frame], Frame |
     Empty where the two do not stand in one function, the update behind the call and in the same loop.
     """
     scope, update = scope_at(sources, found.now), _update_statement(sources, found)
-    if scope is None or update is None:
+    if update is None:
         return [], None
     loop = _innermost_loop(scope, found.now.line)
     if not found.now.line < update.lineno or (loop is not None and not covers(loop, update.lineno)):
@@ -158,11 +158,7 @@ def under_condition(sources: SourceTexts, found: Refused) -> tuple[Frame, Frame,
 def _update_statement(sources: SourceTexts, found: Refused) -> ast.Expr | None:
     """The ``update()`` that the run made last; where it made none, the only one in the refused call's function."""
     scope = scope_at(sources, found.now)
-    every = [
-        n
-        for n in (own_nodes(scope) if scope is not None else ())
-        if isinstance(n, ast.Expr) and is_method_call(n.value, "update")
-    ]
+    every = [n for n in own_nodes(scope) if isinstance(n, ast.Expr) and is_method_call(n.value, "update")]
     if found.update is not None:
         same = found.update.file == found.now.file
         return next((n for n in every if same and n.lineno == found.update.line), None)
@@ -194,10 +190,7 @@ def is_guarded(sources: SourceTexts, step: Frame, backward: Frame) -> bool:
 
     Where something else decides on it too, gradients may be collected over several calls.
     """
-    scope = scope_at(sources, step)
-    if scope is None:
-        return False
-    around = [n for n in each(scope, ast.If) if covers(n, step.line)]
+    around = [n for n in each(scope_at(sources, step), ast.If) if covers(n, step.line)]
     if step.file == backward.file:
         around = [n for n in around if not covers(n, backward.line)]
     return bool(around) and all(any(last_word(c.func) in _LOOKS for c in each(n.test, ast.Call)) for n in around)

@@ -10,7 +10,7 @@ from graphdoc.program import bindings
 from graphdoc.program.exception import warned
 from graphdoc.program.library_calls import reentrant_calls
 from graphdoc.program.spans import innermost_user
-from graphdoc.source.module import each, is_method_call, walked
+from graphdoc.source.module import each, has, is_method_call, is_within, walked
 from graphdoc.source.paths import is_name, last_word, without_subscripts
 
 _ENDS = ("detach", "detach_", "no_grad", "item", "tolist", "numpy")
@@ -67,7 +67,7 @@ def writes_through_data(sources: SourceTexts, signs: list[Sign]) -> bool:
     to ``.data`` right behind a step, where clipping weights and their like belong, or by steps of its own making."""
     if not any(s.kind == "suspect-write" for s in signs):
         return False
-    roots = [bindings.tree(sources, file) or ast.Module([], []) for file in sources]
+    roots = [bindings.tree(sources, file) for file in sources]
     every = [(root, node) for root in roots for node in walked(root) if _writes_data(node)]
     writes = [(root, node) for root, node in every if not _uses_gradient(node)]
     return not every or any(
@@ -90,7 +90,7 @@ def _writes_data(node: ast.AST) -> bool:
 
 def _uses_gradient(node: ast.AST) -> bool:
     """``p.data -= rate * p.grad``, which belongs behind the backward call as a step does."""
-    return any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in walked(node))
+    return any(n.attr == "grad" for n in each(node, ast.Attribute))
 
 
 def _line(node: ast.AST) -> int:
@@ -113,10 +113,10 @@ def _nodes(sources: SourceTexts) -> Iterator[ast.AST]:
 def _adds_a_value(sources: SourceTexts, sign: Sign) -> bool:
     """Whether both sides of the addition are more than plain numbers, as far as the source tells."""
     frame = innermost_user(sign.stack)
-    root = bindings.tree(sources, frame.file) if frame is not None else None
-    if frame is None or root is None:
+    root = bindings.tree_at(sources, frame)
+    if frame is None:
         return False
-    scope = bindings.function_around(root, frame.line) or root
+    scope = bindings.scope_around(root, frame.line)
     for node in walked(root):
         at = (getattr(node, "lineno", 0), getattr(node, "col_offset", -2) + 1)
         if at != (frame.line, frame.column):
@@ -149,7 +149,7 @@ def _is_number(node: ast.expr, scope: ast.AST, addition: ast.AST) -> bool:
             (starts if isinstance(n.value, ast.Constant) else adds).append(n)
     adds = [n for n in adds if not isinstance(n.value, ast.Constant)]
     first = min(adds, key=_line, default=None)
-    return bool(starts) and (first is None or any(n is addition for n in walked(first)))
+    return bool(starts) and (first is None or is_within(addition, first))
 
 
 def _loses(node: ast.AST) -> bool:
@@ -190,7 +190,7 @@ def _makes_leaf(node: ast.AST) -> bool:
         return False
     # The whole of it kept under a name may be what a network has computed.
     given = node.args[0]
-    return isinstance(given, ast.Name | ast.Attribute) or any(isinstance(n, ast.Call) for n in walked(given))
+    return isinstance(given, ast.Name | ast.Attribute) or has(given, ast.Call)
 
 
 def _draws(node: ast.AST) -> bool:

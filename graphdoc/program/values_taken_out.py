@@ -10,7 +10,7 @@ from typing import Any
 
 from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.program.bindings import frame_of, function_around, source_at, statement_at, text_of
+from graphdoc.program.bindings import frame_of, scope_around, source_at, statement_at, text_of
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import with_graph
 from graphdoc.program.spans import reached
@@ -56,9 +56,9 @@ def _handed_on(sources: SourceTexts, stack: Sequence[Frame], ends: _Ends, passes
     for frame in reversed(stack):
         source = source_at(sources, frame)
         start = source.node_expression(Place.of(frame))
-        if source.tree is None or start is None:
+        if start is None:
             return None
-        scope = function_around(source.tree, frame.line) or source.tree
+        scope = scope_around(source.tree, frame.line)
         found, returned = _follow(source, scope, start, ends, passes)
         if found is not None:
             return frame_of(sources, frame.file, found, frame.function)
@@ -288,7 +288,7 @@ def goes_nowhere_else(sources: SourceTexts, frame: Frame | None) -> bool:
     methods and plain functions make of it."""
     source = source_at(sources, frame) if frame is not None else None
     node = source.node_expression(Place.of(frame)) if source is not None and frame is not None else None
-    if source is None or source.tree is None or node is None or _binds_print(source.tree):
+    if source is None or node is None or _binds_print(source.tree):
         return False
     inner: ast.AST = node
     for outer in (node, *source.node_ancestors(node)):
@@ -319,8 +319,7 @@ def _binds_print(tree: ast.AST) -> bool:
 
 def is_only_printed(sources: SourceTexts, frame: Frame | None) -> bool:
     """Whether the statement at a place does nothing but print or log."""
-    statement = statement_at(sources, frame)
-    call = bare_call(statement)
+    call = bare_call(statement_at(sources, frame))
     return call is not None and last_word(call.func) in _TELL
 
 

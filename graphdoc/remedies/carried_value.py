@@ -9,7 +9,7 @@ from typing import Any
 
 from graphdoc.evidence import Frame, Holder, Node, OlderEdge, Parameter, SourceTexts
 from graphdoc.finding import Remedy, together
-from graphdoc.program.bindings import every_node, frame_of, function_at, is_one_container, scope_at
+from graphdoc.program.bindings import frame_of, function_at, is_one_container, scope_at, tree
 from graphdoc.program.carried_names import (
     bound_names,
     carrier_of,
@@ -56,6 +56,7 @@ from graphdoc.remedies.sum_of_rounds import (
     sum_started_anew,
     through_it_alone,
 )
+from graphdoc.source.module import each
 from graphdoc.source.paths import covers, pairs, targets_of
 from graphdoc.story.older_graph import aliases, distinct_carries, is_entry
 from graphdoc.story.wording import gathered, listing
@@ -126,10 +127,10 @@ def _is_none_but_once(sources: SourceTexts, path: str) -> bool:
     owner, _, name = path.rpartition(".")
     begins, others = False, 0
     for file in sources if owner else ():
-        for test in (n for n in every_node(sources, file) if isinstance(n, ast.Compare)):
+        for test in (n for n in each(tree(sources, file), ast.Compare)):
             if isinstance(test.ops[0], ast.IsNot) and isinstance(test.left, ast.Attribute) and test.left.attr == name:
                 return False
-        for function in (n for n in every_node(sources, file) if isinstance(n, ast.FunctionDef)):
+        for function in (n for n in each(tree(sources, file), ast.FunctionDef)):
             for s in statements(function):
                 given = [ast.unparse(v) for t, v in pairs(s) if isinstance(t, ast.Attribute) and t.attr == name]
                 if given == ["None"] and function.name == "__init__":
@@ -141,8 +142,7 @@ def _is_none_but_once(sources: SourceTexts, path: str) -> bool:
 
 def _start(sources: SourceTexts, loop: Frame, name: str) -> Frame | None:
     """The last statement before a loop, in its function, that gives the name its value."""
-    scope = scope_at(sources, loop)
-    before = [s for s in statements(scope) if s.lineno < loop.line] if scope is not None else []
+    before = [s for s in statements(scope_at(sources, loop)) if s.lineno < loop.line]
     found = [s for s in before if isinstance(s, ast.Assign) and name in {ast.unparse(t) for t in targets_of(s)}]
     return frame_of(sources, loop.file, found[-1], loop.function) if found else None
 

@@ -15,7 +15,7 @@ from graphdoc.program.number_limits import frame_of
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import code_at, innermost_user, level_of, place, user_line
 from graphdoc.source.effects import calls_method
-from graphdoc.source.module import each, is_method_call
+from graphdoc.source.module import each, is_method_call, is_within
 from graphdoc.source.paths import last_word, parse_expression, plain_names
 from graphdoc.source.places import Place
 
@@ -117,7 +117,7 @@ def _parameters(program: Program, step: Frame, event: Event) -> str:
 def _knows(sources: SourceTexts, step: Frame, name: str) -> bool:
     """Whether the function that steps reads this name, and it is no class: what no name leads to goes by its class."""
     whole, scope = bindings.tree(sources, step.file), bindings.scope_at(sources, step)
-    if whole is None or scope is None or any(name in _classes(n) for n in ast.walk(whole)):
+    if any(name in _classes(n) for n in ast.walk(whole)):
         return False
     return name in plain_names(scope)
 
@@ -191,7 +191,7 @@ def step_place(sources: SourceTexts, backward: Frame, cleared: Frame | None) -> 
     thrown = source.node_statement(Place.of(cleared)) if cleared is not None and cleared.file == backward.file else None
     anchor = call
     for later in block[at + 1 :]:
-        if thrown is not None and thrown is not later and any(n is thrown for n in ast.walk(later)):
+        if thrown is not None and thrown is not later and is_within(thrown, later):
             return source.place(thrown), True
         called = {last_word(n.func) for n in each(later, ast.Call)}
         if called & _ENDS:

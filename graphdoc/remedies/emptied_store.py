@@ -63,8 +63,8 @@ def _grown(program: Program, reuse: Reuse) -> Iterator[tuple[Frame, list[str]]]:
         return
     for frame in user_frames(reuse.failing.stack if reuse.failing else []):
         scope = scope_at(program.sources, frame)
-        read = next((p for p in _lists_read(scope) if p.rpartition(".")[2] in common), "") if scope is not None else ""
-        if scope is None or not read or not _only_grows(program.sources, read):
+        read = next((p for p in _lists_read(scope) if p.rpartition(".")[2] in common), "")
+        if not read or not _only_grows(program.sources, read):
             continue
         owner = read.rpartition(".")[0]
         others = (p for p in _lists_read(scope) if p.rpartition(".")[0] == owner and p != read)
@@ -99,14 +99,14 @@ def _only_grows(sources: SourceTexts, path: str) -> bool:
     grows = False
     for file in sources:
         root = tree(sources, file)
-        for n in walked(root) if root is not None else ():
+        for n in walked(root):
             if isinstance(n, ast.Attribute) and _is(n.value, name, owner):
                 grows = grows or n.attr == "append"
                 if n.attr in _TAKING:
                     return False
             if isinstance(n, ast.Delete) and any(_is(_base(t), name, owner) for t in n.targets):
                 return False
-        if root is not None and any(_is(t, name, owner) for t in _bound_late(root)):
+        if any(_is(t, name, owner) for t in _bound_late(root)):
             return False
     return grows
 
@@ -164,7 +164,7 @@ def recipe_of(sources: SourceTexts, frame: Frame, statement: ast.stmt, entry: En
     """How the entry that a statement stores is computed from what is stored beside it; None where it is not."""
     scope = scope_at(sources, frame)
     value = given(sources, statement, entry)
-    if scope is None or value is None:
+    if value is None:
         return None
     kept = _fields(sources, statement, entry) if entry.field is not None else filled_beside(scope, statement)
     return computed_from(scope, statement, value, kept, entry, frame)
@@ -423,7 +423,7 @@ def _handed_over(sources: SourceTexts, frames: Sequence[Frame], entry: Entry) ->
     given_to = _given_to(call, method)
     value = given_to.get(ast.unparse(mine[1]))
     scope = scope_at(sources, frame)
-    if value is None or scope is None:
+    if value is None:
         return None
     kept = [
         replace(k, text=ast.unparse(given_to[k.text]), line=frame.line)

@@ -11,7 +11,7 @@ from typing import Any
 from graphdoc.evidence import Frame, Node, SourceTexts, Stale
 from graphdoc.evidence.lookup import node_with
 from graphdoc.finding import Remedy, together
-from graphdoc.program.bindings import function_around, source_at, text_of
+from graphdoc.program.bindings import scope_around, source_at, text_of
 from graphdoc.program.carried_names import bound_names
 from graphdoc.program.in_place_writes import operands_named
 from graphdoc.program.observed import Program
@@ -175,9 +175,7 @@ def behind_call(program: Program, reuse: Reuse) -> list[Remedy]:
 def _unread(sources: SourceTexts, forwards: list[Frame], after: Frame, backward: Frame) -> list[Remedy]:
     """Read the new values instead, wherever the failing loss is made of the old ones behind a line."""
     source = source_at(sources, backward)
-    if source.tree is None:
-        return []
-    scope = _Scope(source, function_around(source.tree, backward.line) or source.tree, after, backward)
+    scope = _Scope(source, scope_around(source.tree, backward.line), after, backward)
     pairs = [scope.twin(f) for f in forwards]
     known = [p for p in pairs if p is not None]
     if not known or len(known) != len(pairs):

@@ -80,7 +80,7 @@ def reduced(
 def _read_as_number(sources: SourceTexts, frame: Frame | None, name: str) -> bool:
     """Whether the function goes on to read the name as one number (``loss.item()``), which several lines may assign."""
     scope = bindings.scope_at(sources, frame)
-    if frame is None or scope is None or not name or len(bindings.assignments(sources, frame, name)) < 2:
+    if frame is None or not name or len(bindings.assignments(sources, frame, name)) < 2:
         return False
     calls = [n for n in each(scope, ast.Call) if n.lineno > frame.line]
     return any(bindings.text_of(n) in (f"{name}.item()", f"float({name})") for n in calls)
@@ -90,7 +90,7 @@ def _is_weighed(sources: SourceTexts, frame: Frame | None, output: ast.expr | No
     """Whether what is differentiated is made by a product or a quotient, or of terms that were put together: its
     elements may have their weights already."""
     scope = bindings.scope_at(sources, frame)
-    if scope is None or output is None:
+    if output is None:
         return False
     return any(_weighs(e) for e in made_of(scope, output, most=2).expressions)
 
@@ -114,7 +114,7 @@ def _read_on(sources: SourceTexts, frame: Frame | None, name: str) -> Frame | No
     it: to log it, say, as the one number that it is meant to be."""
     made = bindings.assignments(sources, frame, name) if frame is not None and name else []
     scope = bindings.scope_at(sources, frame)
-    if frame is None or scope is None or len(made) != 1:
+    if frame is None or len(made) != 1:
         return None
     lines = {n.lineno for n in each(scope, ast.Name) if is_name(n, name)}
     value = made[0][1]
@@ -440,8 +440,8 @@ def is_scored(sources: SourceTexts, cut: Cut) -> bool:
     """Whether the program asks for the log-probability of the very draw: then it knows that the draw gives numbers, and
     the gradient goes by the log-probability."""
     frame = innermost(cut.stack)
-    root = bindings.tree(sources, frame.file) if frame is not None else None
-    if frame is None or root is None:
+    root = bindings.tree_at(sources, frame)
+    if frame is None:
         return False
     bound = set(bound_names(sources, frame))
     calls = (n for n in each(root, ast.Call) if n.args and last_word(n.func) == "log_prob")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from graphdoc.evidence import Event, OlderEdge, Package, SourceTexts
 from graphdoc.evidence.lookup import package_of
 from graphdoc.finding import Remedy
-from graphdoc.program.bindings import call_at, frame_of, tree
+from graphdoc.program.bindings import call_at, everywhere, frame_of
 from graphdoc.program.container_entries import kept_name
 from graphdoc.program.installed import Deed, Switch, deed_of, given, keepers_of, switch_of, switches_of
 from graphdoc.program.observed import Program
@@ -96,12 +96,8 @@ def _is_own(sources: SourceTexts, value: ast.expr) -> bool:
     if not isinstance(giving, ast.Attribute) and giving is value:
         return True
     word = last_word(giving)
-    every = [n for file in sources if (root := tree(sources, file)) is not None for n in ast.walk(root)]
-    return any(
-        (isinstance(n, ast.FunctionDef) and n.name == word)
-        or (isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store) and n.attr == word)
-        for n in every
-    )
+    set_somewhere = (n.attr == word and isinstance(n.ctx, ast.Store) for _, n in everywhere(sources, ast.Attribute))
+    return any(set_somewhere) or any(n.name == word for _, n in everywhere(sources, ast.FunctionDef))
 
 
 def _switches(program: Program, carry: OlderEdge) -> list[Switch]:

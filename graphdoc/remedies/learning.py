@@ -102,8 +102,8 @@ def _made_anew(sources: SourceTexts, making: Made, module: str) -> list[str]:
     ``model.fc = nn.Linear(512, 3)``. Who freezes all of it behind that hardly means these."""
     line = making.statement.lineno
     found: dict[str, None] = {}
-    for node in bindings.every_node(sources, making.file):
-        if isinstance(node, ast.Assign) and node.lineno < line and isinstance(node.value, ast.Call):
+    for node in each(bindings.tree(sources, making.file), ast.Assign):
+        if node.lineno < line and isinstance(node.value, ast.Call):
             builds = last_word(node.value.func)[:1].isupper()
             paths = [bindings.text_of(t) for t in node.targets if isinstance(t, ast.Attribute | ast.Subscript)]
             found.update((p, None) for p in paths if builds and p.startswith((f"{module}.", f"{module}[")))
@@ -113,15 +113,13 @@ def _made_anew(sources: SourceTexts, making: Made, module: str) -> list[str]:
 def _is_before(sources: SourceTexts, frame: Frame, making: Made) -> bool:
     """Whether the optimizer is surely made behind this statement: in its function, or in one that calls that above."""
     root = bindings.tree(sources, frame.file)
-    if root is None:
-        return False
     line = making.statement.lineno
     around = bindings.function_around(root, frame.line)
     own = bindings.tree(sources, making.file)
-    outer = bindings.function_around(own, line) if own is not None else None
+    outer = bindings.function_around(own, line)
     if frame.file == making.file and (around is outer or (around and outer and around.lineno == outer.lineno)):
         return frame.line < line
-    if around is None or own is None:
+    if around is None:
         return False
     calls = (n for n in own_nodes(outer or own) if isinstance(n, ast.Call) and n.lineno < line)
     return any(bindings.text_of(c.func).rsplit(".", 1)[-1] == around.name for c in calls)
@@ -130,8 +128,8 @@ def _is_before(sources: SourceTexts, frame: Frame, making: Made) -> bool:
 def _other_arm(sources: SourceTexts, freezing: list[Frame]) -> Frame | None:
     """The assignment in the ``else`` of an ``if`` whose own branch does the very same."""
     for file in {f.file for f in freezing}:
-        for node in bindings.every_node(sources, file):
-            if isinstance(node, ast.If) and len(node.body) == 1 == len(node.orelse):
+        for node in each(bindings.tree(sources, file), ast.If):
+            if len(node.body) == 1 == len(node.orelse):
                 one, other = node.body[0], node.orelse[0]
                 at = bindings.frame_of(sources, file, other)
                 same = ast.unparse(one) == ast.unparse(other)
@@ -147,7 +145,7 @@ def used_up(sources: SourceTexts) -> tuple[Remedy, ...]:
     """Make a list of each such generator."""
     found = []
     for file in sources:
-        root = bindings.tree(sources, file) or ast.Module([], [])
+        root = bindings.tree(sources, file)
         scopes = [root, *(n for n in each(root, ast.FunctionDef, ast.AsyncFunctionDef))]
         for scope in scopes:
             found += [bindings.frame_of(sources, file, value) for value in _generators(scope)]

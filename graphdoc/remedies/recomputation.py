@@ -8,7 +8,7 @@ from dataclasses import replace
 from graphdoc.evidence import Frame, Node, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.asked_gradients import asks_the_same
-from graphdoc.program.bindings import decided_at, every_node, function_around, function_at, tree
+from graphdoc.program.bindings import decided_at, every_node, function_around, function_at, scope_around, tree
 from graphdoc.program.calls_in_order import asks_for_some
 from graphdoc.program.carried_names import bound_names, meeting
 from graphdoc.program.container_entries import kept_at, user_frames
@@ -19,7 +19,7 @@ from graphdoc.program.spans import apart, code_at, in_function, innermost_user, 
 from graphdoc.remedies.carried_value import detach_behind_step
 from graphdoc.remedies.fix_places import applies, titled, unique, written
 from graphdoc.remedies.sum_of_rounds import sum_of_rounds
-from graphdoc.source.module import each
+from graphdoc.source.module import each, is_within
 from graphdoc.source.paths import blocks_of, key, pairs, plain_names, targets_of
 from graphdoc.story.older_graph import MOST_PLACES, adding, distinct_carries
 from graphdoc.story.wording import listing
@@ -225,12 +225,10 @@ def _inner_reader(sources: SourceTexts, made: Frame, stack: list[Frame]) -> Fram
     """The frame of a function, written inside the one that made the value, which reads it (an optimizer's closure)."""
     root = tree(sources, made.file)
     names = set(bound_names(sources, made))
-    outer = (function_around(root, made.line) or root) if root is not None else None
-    if root is None or outer is None:
-        return None
+    outer = scope_around(root, made.line)
     for frame in stack:
         inner = function_around(root, frame.line) if frame.file == made.file else None
-        if inner is None or inner is outer or not any(n is inner for n in ast.walk(outer)):
+        if inner is None or inner is outer or not is_within(inner, outer):
             continue
         given = {n.arg for n in each(inner, ast.arg)}  # what it is given is another variable
         own = given | plain_names(inner, ast.Store)

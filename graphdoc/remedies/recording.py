@@ -18,6 +18,7 @@ from graphdoc.program.bindings import (
     frame_of,
     function_around,
     function_at,
+    scope_around,
     scope_at,
     text_of,
     tree,
@@ -81,7 +82,7 @@ def open_at_calls(sources: SourceTexts, stack: Sequence[Frame], file: str, funct
     inside = next((i for i, f in enumerate(own) if f.file == file and covers(function, f.line)), 0)
     caller = own[inside - 1] if inside else None
     scope = scope_at(sources, caller)
-    if caller is None or scope is None:
+    if caller is None:
         return ""
     calls = [n for n in each(scope, ast.Call) if covers(n, caller.line)]
     here = next((c for c in calls if frame_of(sources, caller.file, c).extent == caller.extent), None)
@@ -156,7 +157,7 @@ def of_reason(sources: SourceTexts, frame: Frame | None, reason: Reason) -> tupl
         case TakenOut(cut, at):
             if cut.reason not in ("detach", "conversion"):
                 return ()
-            note = "The output then depends on it, and so do the gradients of everything that it was computed from."
+            note = "Gradients then flow into it, and into everything that it was computed from."
             found = remedy_at(at, "drop_call", f"Keep the graph: drop {as_called(cut.op)}", "unsafe", note)
             return tuple(replace(r, open=open_at_draw(sources, at)) for r in found)
         case FlaggedLate(flagged, taken):
@@ -370,20 +371,17 @@ def _all_of_the_block(sources: SourceTexts, switch: Frame, call: Frame) -> bool:
     """Whether the statement with this call is all that stands under the switch: no other is to stay unrecorded."""
     root = tree(sources, switch.file) if call.file == switch.file else None
     return any(
-        isinstance(node, ast.With)
-        and node.lineno <= switch.line < node.body[0].lineno
+        node.lineno <= switch.line < node.body[0].lineno
         and len(node.body) == 1
         and not hasattr(node.body[0], "body")
         and node.body[0].lineno <= call.line <= (node.body[0].end_lineno or call.line)
-        for node in (ast.walk(root) if root is not None else ())
+        for node in each(root, ast.With)
     )
 
 
 def _function_of(sources: SourceTexts, switch: Frame) -> tuple[int, int] | None:
     """The first and the last line of the function that a switch stands in, or decorates; of the file at its level."""
     root = tree(sources, switch.file)
-    if root is None:
-        return None
     found = 1, sources[switch.file].count("\n") + 1
     for node in each(root, ast.FunctionDef, ast.AsyncFunctionDef):
         first = first_line(node)
@@ -414,23 +412,22 @@ def meant_for_one(
         parameters: the names of the program's parameters.
     """
     root = tree(sources, switch.file)
-    for node in ast.walk(root) if root is not None else ():
+    for node in ast.walk(root):
         if isinstance(node, ast.With | ast.AsyncWith) and any(covers(i.context_expr, switch.line) for i in node.items):
             values = _values_of(root, node, [f.line for f in failing if f.user and f.file == switch.file])
             values = values if len(values) > 1 else _modules_of(node, parameters)
             if len(values) > 1:
                 return f"which of {listing(values)} the block is meant for, no run tells"
-            around = function_around(root, node.lineno) if root is not None else None
+            around = function_around(root, node.lineno)
             return open_at_calls(sources, cut, switch.file, around) if around is not None else ""
         if isinstance(node, _Function) and any(covers(d, switch.line) for d in node.decorator_list):
             return open_at_calls(sources, cut, switch.file, node)
     return ""
 
 
-def _values_of(root: ast.AST | None, block: ast.With | ast.AsyncWith, failing: list[int]) -> list[str]:
+def _values_of(root: ast.Module, block: ast.With | ast.AsyncWith, failing: list[int]) -> list[str]:
     """One name for each statement of the block that makes a part of the loss, or of what the function returns."""
-    scope = function_around(root, block.lineno) if isinstance(root, ast.Module) else None
-    every = sorted(statements(scope or root), key=lambda s: s.lineno) if root is not None else []
+    every = sorted(statements(scope_around(root, block.lineno)), key=lambda s: s.lineno)
     end = block.end_lineno or block.lineno
     wanted: set[str] = set()
     for s in reversed(every):
@@ -474,8 +471,8 @@ def scoped(program: Program, cut: Cut, switch: Frame) -> tuple[Remedy, ...]:
     functions beside it that compute (methods of the same class, functions of the same file) get ``@torch.no_grad()``.
     """
     root = bindings.tree(program.sources, switch.file)
-    found = _statement(root, switch) if root is not None else None
-    if root is None or found is None:
+    found = _statement(root, switch)
+    if found is None:
         return ()
     statement, following = found
     work = [w for w in (_own(program.sources, stack) for stack in _unrecorded(program.evidence.extras)) if w]
@@ -572,8 +569,7 @@ NOTE = "Where no term is added the gradients are zero, and the optimizer steps w
 def of_other_branch(sources: SourceTexts, start: Frame, value: ast.expr, wanted: str) -> list[Remedy]:
     """Zero times the expression by which the other branch of an ``if`` binds the same name; none where that reads what
     only this branch has."""
-    root = bindings.tree(sources, start.file)
-    around = [n for n in each(root, ast.If) if covers(n, start.line)]
+    around = [n for n in each(bindings.tree(sources, start.file), ast.If) if covers(n, start.line)]
     for branch in reversed(around):
         here, other = branch.body, branch.orelse
         if not any(covers(s, start.line) for s in here):

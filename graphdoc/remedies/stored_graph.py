@@ -121,8 +121,7 @@ def unread_value(program: Program, reuse: Reuse) -> list[Remedy]:
     if len(found) != 1:
         return []
     ((file, line, name, twin),) = found
-    root = tree(program.sources, file)
-    scope = function_around(root, line) if root is not None else None
+    scope = function_around(tree(program.sources, file), line)
     edits: list[dict[str, Any]] = [
         {"kind": "use_instead", "args": {"place": place(at), "operand": name, "name": twin}}
         for at in (_reads(program.sources, file, scope, name) if scope is not None else ())
@@ -152,7 +151,7 @@ def _found(program: Program, consumer: int, producer: int) -> tuple[str, int, st
 def _twin(sources: SourceTexts, scope: ast.AST, read: Frame, name: str, at: Frame, value: ast.expr) -> str:
     """The name in this function that the same call has given its value, in the same place of what it gives, and that
     nothing reads; empty where there is none or more than one."""
-    outer = next((s for s in statements(tree(sources, at.file) or ast.Module([], [])) if s.lineno == at.line), None)
+    outer = next((s for s in statements(tree(sources, at.file)) if s.lineno == at.line), None)
     position = next((p for n, p in _targets(outer) if n == name), None) if outer is not None else None
     if not isinstance(value, ast.Call) or position is None:
         return ""

@@ -19,7 +19,7 @@ from graphdoc.program.spans import in_function, loop_of, place, user_line, where
 from graphdoc.source.module import Loop, Source, each
 from graphdoc.source.paths import covers, key, plain_names, targets_of
 from graphdoc.source.places import Place
-from graphdoc.source.scopes import imported_as
+from graphdoc.source.scopes import imported_as, scope_of
 from graphdoc.story.older_graph import distinct_carries
 from graphdoc.story.wording import folded
 
@@ -85,8 +85,8 @@ def _start(source: Source, loop: Loop, name: str) -> str:
 def _only_added(source: Source, loop: Loop, branch: ast.If, name: str) -> bool:
     """Whether each statement that reads a name stands in the loop, and adds to it or makes the update; nothing outside
     of it is to tell what the sum came to, and nothing in it reads the number of the round beside the sum."""
-    function = source.node_function(loop) or source.tree
-    reads = _reads(function, name) if function is not None else []
+    function = scope_of(source, loop)
+    reads = _reads(function, name)
     reading = [source.node_owner(n) for n in reads]
     if any(not covers(loop, n.lineno) for n in reads):
         return False
@@ -265,7 +265,7 @@ def _summed_at(sources: SourceTexts, frame: Frame, loop: Frame) -> str:
     statement = source.node_statement(Place.of(frame))
     if not isinstance(statement, ast.AugAssign) or not isinstance(statement.op, ast.Add):
         return ""
-    function = function_around(tree(sources, frame.file) or ast.Module([], []), frame.line)
+    function = function_around(tree(sources, frame.file), frame.line)
     if function is None or not isinstance(statement.target, ast.Attribute):
         return ""
     path = key(statement.target)

@@ -9,7 +9,7 @@ from typing import Any
 
 from graphdoc.evidence import Event, Folded, Frame, SourceTexts
 from graphdoc.finding import Remedy
-from graphdoc.program.bindings import source_at
+from graphdoc.program.bindings import everywhere, source_at
 from graphdoc.program.calls_in_order import Journal, update_and_earlier
 from graphdoc.program.carried_names import bound_names, operands_in
 from graphdoc.program.observed import Program
@@ -27,7 +27,7 @@ from graphdoc.remedies.recomputation import result_anew
 from graphdoc.remedies.recording import open_at_terms, taking
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.source.effects import built_objects, method_of, opaque_calls
-from graphdoc.source.module import Source, parsed
+from graphdoc.source.module import Source
 from graphdoc.source.paths import key, last_word
 from graphdoc.source.places import Place
 from graphdoc.story.wording import folded
@@ -86,7 +86,7 @@ def _is_read_between(sources: SourceTexts, step: Frame, call: Frame, parts: set[
     between = block[0][block[1] + 1 : block[0].index(behind)]
     read = {n.id if isinstance(n, ast.Name) else n.attr for s in between for n in ast.walk(s) if isinstance(n, _NAMED)}
     known = frozenset({"zero_grad", "zero_"})
-    objects = built_objects(source.tree) if source.tree is not None else frozenset()
+    objects = built_objects(source.tree)
     return bool(read & parts) or any(opaque_calls(s, parts | {"self"}, known, objects) for s in between)
 
 
@@ -226,8 +226,7 @@ def _last(program: Program, writers: list[Event], failing: Event) -> list[Remedy
 def _is_for_others(sources: SourceTexts, call: Frame) -> bool:
     """Whether the helper that makes a backward call is called elsewhere, too, and so may be for other parameters."""
     named = call.function.rsplit(".", 1)[-1]
-    nodes = (n for text in sources.values() for n in ast.walk(parsed(text) or ast.Module([], [])))
-    return sum(isinstance(n, ast.Call) and last_word(n.func) == named for n in nodes) > 1
+    return sum(last_word(n.func) == named for _, n in everywhere(sources, ast.Call)) > 1
 
 
 def _own_loop(

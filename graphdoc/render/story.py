@@ -243,9 +243,14 @@ def badge(fix: Fix) -> str:
         return "to fill in" if fix.diff and fix.placeholders else "by hand"
     if not fix.diff and fix.verified is None:
         return f"{fix.how_safe}, no patch"
-    open_ = "tried, not verified" if fix.verification.get("tried", bool(fix.verification)) else "not tried"
-    trial = {True: "verified", False: "tried, does not work", None: open_}[fix.verified]
-    return f"{fix.how_safe}, {trial}"
+    return f"{fix.how_safe}, {trial(fix)}"
+
+
+def trial(fix: Fix) -> str:
+    """What became of the trial of a fix."""
+    if fix.verified is not None:
+        return "verified" if fix.verified else "tried, does not work"
+    return "tried, not verified" if fix.verification.get("tried", bool(fix.verification)) else "not tried"
 
 
 def to_fill_in(fix: Fix) -> str:

@@ -201,7 +201,7 @@ def _chunks(source: Source) -> list[tuple[int, int]]:
     """Where each top-level statement starts and where its last line ends; those that share a line are one."""
     found: list[tuple[int, int]] = []
     lines = source.lines
-    for statement in source.tree.body if source.tree else ():
+    for statement in source.tree.body:
         start, end = source.start_of(statement), lines.after(lines.line_of(source.span(statement)[1]))
         if found and start < found[-1][1]:
             found[-1] = (found[-1][0], max(end, found[-1][1]))

@@ -88,6 +88,10 @@ _APART = ast.BoolOp | ast.IfExp | ast.Lambda | ast.ListComp | ast.SetComp | ast.
 BOM = "\ufeff"
 
 
+_NO_TREE = ast.Module([], [])
+"""What stands for a text that does not parse."""
+
+
 class _Syntax:
     """What a text means, whoever asks: worked out once and shared by every ``Source`` of the same text.
 
@@ -102,29 +106,25 @@ class _Syntax:
         return Lines(self.code)
 
     @cached_property
-    def tree(self) -> ast.Module | None:
-        """The parsed module, or None where it does not parse."""
+    def tree(self) -> ast.Module:
+        """The parsed module; an empty one where it does not parse."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 return ast.parse(self.code)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return None
+            return _NO_TREE
 
     @cached_property
     def parents(self) -> dict[ast.AST, ast.AST]:
-        found: dict[ast.AST, ast.AST] = {}
-        for node in ast.walk(self.tree) if self.tree else ():
-            for child in ast.iter_child_nodes(node):
-                found[child] = node
-        return found
+        return {child: node for node in walked(self.tree) for child in ast.iter_child_nodes(node)}
 
     @cached_property
     def spans(self) -> dict[tuple[int, int, int, int], ast.expr]:
         """Expressions by the parser's span; of several with one span the outermost."""
         found: dict[tuple[int, int, int, int], ast.expr] = {}
         in_strings: deque[ast.AST] = deque()
-        nodes: deque[ast.AST] = deque([self.tree] if self.tree else [])
+        nodes: deque[ast.AST] = deque([self.tree])
         while nodes or in_strings:
             # What stands inside f-strings comes last: before Python 3.12 it may claim the position of something else.
             node = nodes.popleft() if nodes else in_strings.popleft()
@@ -142,7 +142,7 @@ class _Syntax:
     @cached_property
     def statements(self) -> list[ast.stmt]:
         """Every statement in the order of the source, outer before inner."""
-        found = [n for n in ast.walk(self.tree) if isinstance(n, ast.stmt)] if self.tree else []
+        found = each(self.tree, ast.stmt)
         return sorted(found, key=lambda n: (n.lineno, n.col_offset, -(n.end_lineno or 0), -(n.end_col_offset or 0)))
 
     @cached_property
@@ -185,6 +185,16 @@ def each(root: ast.AST | None, /, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
     return (node for node in walked(root) if isinstance(node, kinds)) if root is not None else iter(())
 
 
+def has(root: ast.AST | None, *kinds: type[ast.AST]) -> bool:
+    """Whether a piece of code has a node of these kinds."""
+    return root is not None and any(isinstance(n, kinds) for n in walked(root))
+
+
+def is_within(node: ast.AST | None, root: ast.AST) -> bool:
+    """Whether a node is one of a piece of code, itself included."""
+    return any(n is node for n in walked(root))
+
+
 class MethodCall(ast.Call):
     """The call of a method, for the type checker."""
 
@@ -207,8 +217,8 @@ def values_of(root: ast.AST | None, name: str) -> list[ast.expr]:
     return [n.value for n in each(root, ast.Assign) if any(key(t) == name for t in n.targets)]
 
 
-def parsed(text: str) -> ast.Module | None:
-    """The syntax tree of a text, the same one at every call; None where it does not parse."""
+def parsed(text: str) -> ast.Module:
+    """The syntax tree of a text, the same one at every call; an empty one where it does not parse."""
     return _syntax(text.removeprefix(BOM)).tree
 
 
@@ -234,9 +244,14 @@ class Source:
         return self._syntax.lines
 
     @property
-    def tree(self) -> ast.Module | None:
-        """The parsed module, or None where it does not parse."""
+    def tree(self) -> ast.Module:
+        """The parsed module; an empty one where it does not parse."""
         return self._syntax.tree
+
+    @property
+    def parses(self) -> bool:
+        """Whether Python can read the text."""
+        return self.tree is not _NO_TREE
 
     @property
     def parents(self) -> dict[ast.AST, ast.AST]:
@@ -290,7 +305,7 @@ class Source:
 
     def node_statement(self, place: Place) -> ast.stmt | None:
         """The innermost statement that holds the place; for a bare line the first that starts on it."""
-        if self.tree is None or not 1 <= place.line <= len(self.lines):
+        if not 1 <= place.line <= len(self.lines):
             return None
         if place.exact:
             start = self.lines.offset(place.line, place.column)
@@ -352,10 +367,9 @@ class Source:
     def node_assignments(self, path: str, within: ast.AST | None = None) -> list[ast.stmt]:
         """The statements that bind a path such as ``self.hidden``, within a function or in the whole file."""
         wanted = parse_expression(path)
-        scope = within if within is not None else self.tree
-        if wanted is None or scope is None:
+        if wanted is None:
             return []
-        found = [n for n in ast.walk(scope) if isinstance(n, ast.stmt) and any(same(t, wanted) for t in targets_of(n))]
+        found = [n for n in each(within or self.tree, ast.stmt) if any(same(t, wanted) for t in targets_of(n))]
         return sorted(found, key=lambda n: (n.lineno, n.col_offset))
 
     # -- answers for everyone ------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from graphdoc.source.places import Beside, Edit
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
 
 
-def scope_of(source: Source, node: ast.AST) -> Scope | None:
+def scope_of(source: Source, node: ast.AST) -> Scope:
     """The function whose local names an expression or statement uses, or the module."""
     return source.node_function(node) or source.tree
 
@@ -65,7 +65,7 @@ def is_rebindable(source: Source, name: str, at: ast.AST) -> bool:
     False for a global or an enclosing function's variable that the function does not declare.
     """
     scope = scope_of(source, at)
-    if scope is None or isinstance(scope, ast.Module):
+    if isinstance(scope, ast.Module):
         return True
     declared = {n for node in own_nodes(scope) if isinstance(node, ast.Global | ast.Nonlocal) for n in node.names}
     return name in bound_names(scope) | declared
@@ -74,11 +74,7 @@ def is_rebindable(source: Source, name: str, at: ast.AST) -> bool:
 def is_readable(source: Source, name: str, at: ast.AST) -> bool:
     """Whether a name can be read at a node: bound in its function, in one around it, or at the top of the file."""
     scope = scope_of(source, at)
-    while scope is not None:
-        if name in bound_names(scope):
-            return True
-        scope = None if isinstance(scope, ast.Module) else scope_of(source, scope)
-    return False
+    return name in bound_names(scope) or (not isinstance(scope, ast.Module) and is_readable(source, name, scope))
 
 
 def reads(node: ast.AST, name: str, apart: Collection[ast.AST] = ()) -> bool:
@@ -137,8 +133,7 @@ def _next_use(statements: list[ast.stmt], name: str, apart: Collection[ast.AST] 
 
 def fresh_name(source: Source, *wanted: str) -> str:
     """The first of the wanted names that the file does not use; the last with a number where all are taken."""
-    used = plain_names(source.tree) if source.tree else set()
-    used |= {n.arg for n in ast.walk(source.tree) if isinstance(n, ast.arg)} if source.tree else set()
+    used = {n.id if isinstance(n, ast.Name) else n.arg for n in each(source.tree, ast.Name, ast.arg)}
     for name in wanted:
         if name not in used:
             return name
@@ -158,8 +153,6 @@ class Name:
 
 def imported_as(source: Source, dotted: str, at: ast.AST | None = None) -> str | None:
     """How a dotted name can be written at a node with the imports that are there; None where it cannot."""
-    if source.tree is None:
-        return None
     hidden: set[str] = set()
     scopes: list[Scope] = [source.tree]
     function = source.node_function(at) if at is not None else None
@@ -223,7 +216,7 @@ def name_for(source: Source, dotted: str, at: ast.AST | None = None, statement: 
 
 
 def _loaded(source: Source, module: str) -> bool:
-    for node in ast.walk(source.tree) if source.tree else ():
+    for node in ast.walk(source.tree):
         if isinstance(node, ast.Import) and any(a.name == module for a in node.names):
             return True
         if isinstance(node, ast.ImportFrom) and any(f"{node.module}.{a.name}" == module for a in node.names):
@@ -283,7 +276,7 @@ def torch_name(source: Source, at: ast.AST | None = None) -> Name:
 
 def add_import(source: Source, statement: str) -> list[Edit]:
     """Insert an import behind the imports at the top of the file, after docstring and ``__future__``."""
-    body = source.tree.body if source.tree else []
+    body = source.tree.body
     anchor: ast.stmt | None = None
     for index, node in enumerate(body):
         docstring = index == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
@@ -328,7 +321,7 @@ def is_container(source: Source, node: ast.expr) -> bool:
 def _makers(source: Source, node: ast.expr) -> list[ast.expr]:
     """The values of all bindings of a name in its scope; none where one of them is no plain assignment."""
     scope = scope_of(source, node)
-    if not isinstance(node, ast.Name) or scope is None:
+    if not isinstance(node, ast.Name):
         return []
     if isinstance(scope, Function) and node.id in parameters(scope):
         return []

@@ -19,6 +19,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import is_counted
 from graphdoc.program.proof import Proof, name_of
 from graphdoc.program.spans import code_at, innermost_user, place, short_code, span, span_of, where
+from graphdoc.source.module import each
 from graphdoc.source.paths import parse_expression
 from graphdoc.story.wording import as_called, folded, listing, optimizer_of
 
@@ -64,7 +65,8 @@ def _of_one(evidence: Evidence, sign: Sign) -> list[str]:
     out = []
     every = [a for k in good for a in k["answers"]]
     agrees = {n for a in every if a["answer"] == "agrees" for n in a["parameters"]}
-    differs = {n for a in every if a["answer"] not in ("agrees", "independent", "noise") for n in a["parameters"]}
+    nothing = ("agrees", "independent", "cancels", "noise")
+    differs = {n for a in every if a["answer"] not in nothing for n in a["parameters"]}
     if agrees - differs:
         held = any(a.get("held") for a in every) and not any(a["answer"] == "another" for a in every)
         so = ", with what the program itself cuts off held" if held else ""
@@ -97,6 +99,8 @@ def _differences(looks: Iterable[Look]) -> Iterable[str]:
             )
         elif kind == "independent":
             yield f"the loss does not depend on {whose}"
+        elif kind == "cancels":
+            yield f"{whose} are given what rounding leaves of gradients that cancel"
         elif kind == "noise":
             yield f"what {whose} do to the loss is not clear of rounding or jumps, so nothing is said of them"
 
@@ -220,6 +224,8 @@ def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
         over, why = _over_one(op, sign.facts["single"])
         exactly = exactly if "Softmax" in op else "zero but for rounding"
         cause = span_of("cause", sign.stack, f"{over}: constant for every input", sources)
+    if "rounding" in sign.facts:
+        return _rounding(sources, sign, code, whose)
     if "term" in sign.facts:
         return Finding(
             0.92,
@@ -240,6 +246,27 @@ def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
         remedies=_straight_through(sign, code, whose),
         because=f"every path from the loss to {whose} leads through it, and in {sign.count} steps their gradients were "
         f"{exactly}",
+    )
+
+
+def _rounding(sources: SourceTexts, sign: Sign, code: str, whose: str) -> Finding:
+    """What the loss uses of a value is the same for all of its values: measured, as no operation says it by itself."""
+    cancels = sign.facts["rounding"] == "cancels"
+    what = "the gradients that come back to it cancel" if cancels else "the gradient that it passes on is zero"
+    how = "in jumps" if sign.facts["jumps"] else "by rounding"
+    return Finding(
+        0.9,
+        "likely",  # that there is no gradient is measured; that there should be one is not
+        f"`{code}` cancels the gradient: only rounding reaches {whose}",
+        "The loss uses this where it is the same for every input: the squares of a normalised vector add up to 1, so "
+        "do the shares of a softmax, and a single weight divided by itself is 1. Adam divides each gradient by its "
+        "size: its steps are then as large as any, in random directions.",
+        (
+            *span_of("cause", sign.stack, f"{what}, but for rounding", sources),
+            *span_of("related", sign.other, f"sends rounding alone to {whose}", sources),
+        ),
+        because=f"at two steps a move by the whole size of {whose} moved the loss {how} alone, and after a small move "
+        "the gradient was an unrelated one",
     )
 
 
@@ -307,9 +334,9 @@ def _scale_alone(sources: SourceTexts, sign: Sign, code: str, whose: str, scale:
         0.93,
         Proof.NODE.where(zeros >= MOSTLY),
         f"`{code}` stops the gradient of each element of {whose}",
-        "Rounding and signs are flat between their jumps, so PyTorch defines their derivative as zero. Where a number "
-        "made of the value scales it, the value still gets the gradient of that number. A straight-through estimator "
-        "sends the gradient past the rounding: `x + (torch.round(x) - x).detach()`.",
+        "Rounding and signs are flat between their jumps, so PyTorch defines their derivative as zero. A scale "
+        "computed from the value still passes a gradient to it. A straight-through estimator sends the gradient past "
+        "the rounding: `x + (torch.round(x) - x).detach()`.",
         tuple(spans),
         remedies=_straight_through(sign, code, whose),
         because=f"every path from an element to the loss leads through it, except through `{code_at(sources, scale)}`"
@@ -365,8 +392,9 @@ def told_of(sources: SourceTexts, name: str, reason: Reason) -> Told:
                     span("cause", flagged, f"{name} requires gradients from here on", sources),
                     span("related", taken, f"{name} goes into the output here, and requires none yet", sources),
                 ),
-                f"It went into the output at {where(taken)}, and was let require gradients at {where(flagged)}, after "
-                "that. What is computed from a tensor has an edge to it only if it required gradients then.",
+                f"It went into the output at {where(taken)}, and was set to require gradients after that, at "
+                f"{where(flagged)}. What is computed from a tensor has an edge to it only if it required gradients "
+                "then.",
                 "the flag was set after the tensor had gone into the output",
             )
 
@@ -522,7 +550,7 @@ def trained_baseline(sources: SourceTexts, sign: Sign) -> Finding | None:
     whose = folded(sign.parameters) or "the value network"
     known = [f for f in factors if f is not None]
     frames = known or [Frame(**p["frame"][0]) for p in products]
-    code = code_at(sources, known[0]) if known else "a factor of the log-probability"
+    code = code_at(sources, known[0]) if known else "the factor of the log-probability"
     named = f"`{code}`" if known else code
     label = "multiplies a log-probability, and still carries the graph of the value"
     calls = [Frame(**f) for f in sign.facts.get("backward", ())]
@@ -538,16 +566,16 @@ def trained_baseline(sources: SourceTexts, sign: Sign) -> Finding | None:
             *(span("consumed", f, "both gradients are added up here", sources) for f in calls),
         ),
         remedies=_remedies(sources, known, whose) if len(known) == len(factors) else (),
-        because=f"the factor of the log-probability is a difference from the value that the same loss fits; in "
-        f"{sign.count} of {sign.count} such calls both lead to {whose}",
+        because=f"the value that the same loss fits is subtracted in {named}; in {sign.count} of {sign.count} "
+        f"such calls both terms lead to {whose}",
     )
 
 
 def _factor(sources: SourceTexts, product: dict[str, Any]) -> Frame | None:
     """The factor with the value's graph, as it is written in the product."""
     frame = Frame(**product["frame"][0])
-    for node in bindings.every_node(sources, frame.file):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+    for node in each(bindings.tree(sources, frame.file), ast.BinOp):
+        if isinstance(node.op, ast.Mult):
             at = bindings.frame_of(sources, frame.file, node, frame.function)
             if (at.line, at.column, at.end_line, at.end_column) == (
                 frame.line,
@@ -561,7 +589,7 @@ def _factor(sources: SourceTexts, product: dict[str, Any]) -> Frame | None:
 
 
 def _remedies(sources: SourceTexts, factors: list[Frame], whose: str) -> tuple[Remedy, ...]:
-    note = f"the loss of the log-probability sends no gradient into {whose}; what fits the value still does"
+    note = f"the policy loss no longer trains {whose}; the loss that fits the value still does"
     args = [{"place": place(f)} for f in factors]
     code = code_at(sources, factors[0])
     if len(args) == 1:

@@ -10,7 +10,7 @@ from graphdoc.evidence import Event, Frame, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.finding import distinct
 from graphdoc.model import Role, Span
-from graphdoc.program.bindings import every_node, frame_of, statement_at
+from graphdoc.program.bindings import frame_of, statement_at, tree
 from graphdoc.program.calls_in_order import Journal
 from graphdoc.program.carried_names import (
     beside_the_new,
@@ -32,11 +32,12 @@ from graphdoc.program.overwrites import Saved
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.rounds import leads_to, roots_of
 from graphdoc.program.spans import code_at, innermost_user, loop_of, moment, span, span_of, user_line, where
+from graphdoc.source.module import each
 from graphdoc.source.paths import covers
 from graphdoc.story.wording import all_told, folded, gathered, listing, of_entries, told
 
 MOST_PLACES = 6
-STEPPED = "a step has changed the weights that its backward needs"
+STEPPED = "a step has changed weights that this graph needs"
 
 
 def name_of(carry: OlderEdge) -> str:
@@ -476,8 +477,8 @@ def cached_with(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> Frame 
     if not cached or reuse.failing is None:
         return None
     for frame in user_frames(reuse.failing.stack):
-        for node in every_node(sources, frame.file):
-            if isinstance(node, ast.With) and covers(node, frame.line):
+        for node in each(tree(sources, frame.file), ast.With):
+            if covers(node, frame.line):
                 for item in node.items:
                     if "cached" in ast.unparse(item.context_expr):
                         return frame_of(sources, frame.file, item.context_expr, frame.function)

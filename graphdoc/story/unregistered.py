@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from graphdoc.evidence import Frame, Optimizer, Parameter, Sign, SourceTexts
@@ -14,9 +15,9 @@ from graphdoc.finding import Finding, Remedy, together
 from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.gathered_parameters import Collected, OneShot, is_flagged, never_given
-from graphdoc.program.learning import unfrozen_behind
+from graphdoc.program.learning import switches, unfrozen_behind
 from graphdoc.program.modules_in_source import written_into
-from graphdoc.program.optimizer_places import made
+from graphdoc.program.optimizer_places import made, returned
 from graphdoc.program.proof import Proof, name_of
 from graphdoc.program.spans import code_at, innermost_user, place, short_code, span, span_of, where
 from graphdoc.source.module import each, is_method_call, values_of
@@ -44,15 +45,15 @@ def bypassed(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> F
     return Finding(
         0.9,
         "likely",
-        f"no gradient reaches {whose}: only its detached value is in the loss",
+        f"no gradient reaches {whose}: only the detached value is in the loss",
         f"The sum has the value of {value} and passes the gradient to the other side. A loss computed from the sum "
         f"does not train what {value} was made of: such a term has to be computed from {value} itself.",
         (
             *span_of("cause", sign.stack, f"the gradient goes around {value}, and so around {whose}", sources),
             *span_of("related", sign.other, f"reaches the other parameters of this loss, not {whose}", sources),
         ),
-        because=f"{optimizer_of(optimizers, sign)} holds {whose}; no backward call has reached it, "
-        "and nothing else has changed its values",
+        because=f"{optimizer_of(optimizers, sign)} holds {whose}, which no backward call has "
+        "reached and nothing else has changed",
     )
 
 
@@ -62,9 +63,8 @@ def bypassed(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> F
 def flagged_buffer(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
     """The finding for a ``flagged-buffer`` sign; None where its registration is not found, or its gradient is read."""
     file, cls, names = str(sign.facts["file"]), str(sign.facts["class"]), [str(n) for n in sign.facts["buffers"]]
-    root = bindings.tree(sources, file)
-    owner = bindings.class_around(root, int(sign.facts["line"])) if root is not None else None
-    if root is None or owner is None or any(_is_read(sources, name) for name in names):
+    owner = bindings.class_around(bindings.tree(sources, file), int(sign.facts["line"]))
+    if owner is None or any(_is_read(sources, name) for name in names):
         return None
     found = [(call, made) for call in _registering(owner, names) if (made := _made(owner, call)) is not None]
     if not found:
@@ -435,7 +435,7 @@ def _remedy(whole: Frame, attribute: str) -> Remedy:
     return Remedy("make_leaf", title, "unsafe", note, {"place": place(whole), "name": f"self.{attribute}"})
 
 
-# Telling a layer that is made anew at each call.
+# Telling a layer or a parameter that is made anew at each call.
 
 
 def made_anew(sources: SourceTexts, sign: Sign) -> Finding | None:
@@ -447,25 +447,32 @@ def made_anew(sources: SourceTexts, sign: Sign) -> Finding | None:
     name = bindings.text_of(call.func) if call is not None else ""
     made_at = bindings.assignments(sources, taken, name)[:1] if re.fullmatch(r"(self\.)?\w+", name) else []
     whole = next((at for at, value in made_at if _is_made(value)), None)
+    kind = "layer"
     if whole is None and (call is None or not _is_made(call.func)):
-        return None  # its parameters are made another way: of a result, perhaps
+        kind = "parameter"
+        name, whole = _parameter_anew(sources, taken) or ("", None)
+        if whole is None:
+            return None  # its parameters are made another way: of a result, perhaps
     what = f"`{name}`" if whole is not None else f"the layer of `{short_code(sources, taken)}`"
     shapes = listing([str(tuple(shape)) for shape in sign.facts["shapes"]])
+    begins = "A layer that is made in a forward begins with new random weights at each call."
+    if kind == "parameter":
+        begins = "A parameter that is made in a function begins with its first value at each call."
     return Finding(
         0.9,
         "likely",  # that its parameters are new each time and trained by nobody is seen; that they should be is not
         f"{what} is made again in each iteration: it never learns",
-        "A layer that is made in a forward begins with new random weights at each call. Its gradients are thrown away "
-        "with it, and no optimizer has it. Make it once, in `__init__`, and use it in `forward`.",
+        f"{begins} Its gradients are thrown away with it, and no optimizer has it. Make it once, in `__init__`, and "
+        "use it in `forward`.",
         (
-            *((span("cause", whole, "a new layer at each call", sources),) if whole is not None else ()),
+            *((span("cause", whole, f"a new {kind} at each call", sources),) if whole is not None else ()),
             span("related" if whole is not None else "cause", taken, "takes its new weights", sources),
             *span_of("related", sign.other, "gives them gradients that nobody uses", sources),
         ),
         remedies=(
             Remedy(
                 "make_once",
-                "make the layer once, in `__init__`",
+                f"make the {kind} once, in `__init__`",
                 "display",
                 "`parameters()` then lists its weights, and the optimizer trains them.",
             ),
@@ -473,6 +480,26 @@ def made_anew(sources: SourceTexts, sign: Sign) -> Finding | None:
         because=f"at {sign.count} backward calls in a row there were new parameters of the shapes {shapes}; those of "
         "the call before were gone each time",
     )
+
+
+def _parameter_anew(sources: SourceTexts, taken: Frame) -> tuple[str, Frame] | None:
+    """The only operand of an operation that the function around it makes of a new ``Parameter``, and where; None where
+    the program may read its gradient itself."""
+    scope = bindings.function_at(sources, taken)
+    bound = [
+        (name, at)
+        for name in bindings.names_in(bindings.expression_at(sources, taken))
+        for at, value in bindings.assignments(sources, taken, name)[:1]
+        if "." not in name and any(_makes_parameter(n) for n in each(value, ast.Call))
+    ]
+    found = only(bound)
+    if scope is None or found is None or any(n.attr == "grad" for n in each(scope, ast.Attribute)):
+        return None
+    return None if _is_read(sources, found[0]) else found
+
+
+def _makes_parameter(call: ast.Call) -> bool:
+    return bindings.dotted(call.func).rpartition(".")[2] == "Parameter"
 
 
 def _is_made(value: ast.expr) -> bool:
@@ -578,3 +605,104 @@ def unfrozen_late(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign)
         ),
         because=unused_gradients(sign, whose),
     )
+
+
+# Telling parameters that the first forward makes, when their optimizer has been made without them.
+
+
+def made_late(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
+    """The finding; None where a forward does not make all of these."""
+    attributes = {name.rpartition(".")[2] for name in sign.parameters}
+    found = [_made_in(sources, str(f["file"]), int(f["line"]), attributes) for f in sign.facts.get("forwards", [])]
+    making = made(sources, optimizer_with(optimizers, sign.optimizer))
+    places = [at for at in found if at is not None]
+    if making is None or not places or None in found:
+        return None
+    name, whose = name_of(optimizers, sign), folded(sign.parameters)
+    return Finding(
+        0.92,
+        "likely",  # that nobody trains them is seen; that somebody should is the reading of the source
+        f"no optimizer holds {whose}: a forward makes them after `{name}` was made",
+        f"`{name}` was given what the model had then. What a forward makes later gets gradients that nobody uses. "
+        "Make it in `__init__`. Its values can still be set in the first forward, under `no_grad`.",
+        (
+            *(span("cause", at, "makes what is to learn, too late", sources) for at in places[:2]),
+            span("related", making.frame(sources), f"`{name}` takes what there is now", sources),
+            *span_of("related", sign.stack, f"gives gradients to {whose}", sources),
+        ),
+        because=unused_gradients(sign, whose),
+    )
+
+
+def _made_in(sources: SourceTexts, file: str, line: int, attributes: set[str]) -> Frame | None:
+    """Where this forward makes the parameter for one of these attributes, which ``__init__`` leaves empty."""
+    root = bindings.tree(sources, file)
+    forward = bindings.function_around(root, line) if root is not None else None
+    owner = bindings.class_around(root, line) if root is not None else None
+    methods = [m for m in owner.body if isinstance(m, ast.FunctionDef)] if owner is not None else []
+    for attribute in sorted(attributes):
+        path = f"self.{attribute}"
+        first = [v for m in methods if m.name == "__init__" for v in values_of(m, path)]
+        late = [v for v in values_of(forward, path) if any(_makes_parameter(n) for n in each(v, ast.Call))]
+        if late and all(isinstance(v, ast.Constant) for v in first):
+            return bindings.frame_of(sources, file, late[0])
+    return None
+
+
+# Telling a part of a model that was left out of an optimizer which was given the other parts by name.
+
+
+def part_left_out(
+    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
+) -> Finding | None:
+    """The finding; None unless the optimizer was given the parts beside this one each by its name, and the program
+    freezes with the flag what it does not train: this is new, and not frozen."""
+    making = made(sources, optimizer_with(optimizers, sign.optimizer))
+    parts = {name.rpartition(".")[0] for name in sign.parameters}
+    if making is None or sign.facts.get("loaded") or not parts:
+        return None
+    root, _, part = _common(parts).rpartition(".")
+    at, call = returned(sources, making) or (making.frame(sources), making.statement.value)
+    target = bindings.text_of(making.statement.targets[0])
+    if isinstance(call, ast.Name):
+        target = call.id
+        at = next((place for place, _ in bindings.assignments(sources, at, target)), at)
+    scope = bindings.function_at(sources, at) or making.statement
+    lists = [n.func.value for n in each(scope, ast.Call) if is_method_call(n, "parameters", "named_parameters")]
+    named = {part: whole for node in lists for whole, _, part in [bindings.dotted(node).rpartition(".")] if part}
+    beside = [(p.name.removeprefix(f"{root}.").partition(".")[0], p) for p in parameters if _below(root, p.name)]
+    held = {name for name, p in beside if sign.optimizer in p.owners}
+    given = {name: whole for name, whole in named.items() if name in held}
+    freezes = any(switches(n) is False for _, n in bindings.everywhere(sources, ast.stmt))
+    if not root or len(given) < 2 or not named.keys() <= {n for n, _ in beside} - {part} or not freezes:
+        return None
+    name, whose = name_of(optimizers, sign), folded(sign.parameters)
+    wholes = sorted(set(given.values()))
+    statement = f'{target}.add_param_group({{"params": {wholes[0]}.{part}.parameters()}})'
+    args = {"place": place(at), "statement": statement}
+    open_ = "which learning rate this part is to have, is for you to say"
+    remedy = Remedy("add_statement", f"give it `{part}` too", "unsafe", f"`{name}` steps {whose}", args, open_)
+    return Finding(
+        0.9,
+        "likely",  # that nobody trains it is seen; that it is to learn is the reading of the source
+        f"`{name}` is given {listing([f'`{p}`' for p in sorted(given)])} of `{root}`, and not `{part}`",
+        f"{whose} began with random values and keeps them: no optimizer holds this part. What is not to learn is "
+        "frozen by `requires_grad` in this program, and this is not.",
+        (
+            span("cause", at, f"`{part}` is in no group", sources),
+            *span_of("related", sign.stack, f"gives gradients to {whose}", sources),
+        ),
+        remedies=(remedy,) if len(wholes) == 1 else (),
+        because=unused_gradients(sign, whose),
+    )
+
+
+def _below(root: str, name: str) -> bool:
+    return name.startswith(f"{root}.")
+
+
+def _common(paths: set[str]) -> str:
+    """The longest path that all of these begin with."""
+    parts = [path.split(".") for path in paths]
+    alike = takewhile(lambda at: len(set(at)) == 1, zip(*parts, strict=False))
+    return ".".join(at[0] for at in alike)

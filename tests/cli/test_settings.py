@@ -75,6 +75,8 @@ def test_they_are_shown(project: Path, capsys: pytest.CaptureFixture[str]) -> No
             "root = 1",
             'root = "nowhere"',
             'baseline = "gone.json"',
+            'ignore = ["GD7"]',
+            'ignore = ["GD705", "GD999"]',
             'baseline = "../pyproject.toml"',
         ),
         *('root = "/"', 'root = ".."', 'root = "out"', 'root = "a\\u0000b"', "audit" + ".a" * 5000 + " = 1"),

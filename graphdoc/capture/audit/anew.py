@@ -103,7 +103,7 @@ def _taken_with(roots: list[Any], new: set[int], held: set[int]) -> walk.Found |
     return min((order[n] for n in taking), key=lambda f: f.sequence, default=None)
 
 
-def _taking(leaf: int, order: list[walk.Found], above: walk.Above) -> list[int]:
+def _taking(leaf: int, order: walk.Graph, above: walk.Above) -> list[int]:
     """The operations that take a leaf, transposed perhaps, together with something else."""
     return [
         m for n in above[leaf] for m in ([n] if len(order[n].node.next_functions) > 1 else _taking(n, order, above))

@@ -18,7 +18,7 @@ from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.roots import tensor_roots
 from graphdoc.capture.summands import terms_of
-from graphdoc.capture.walk import Found
+from graphdoc.capture.walk import Graph
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Flat:
     scale: int
 
 
-def flat_ways(order: list[Found], zero: Collection[int], numbers: Collection[int]) -> dict[int, Flat]:
+def flat_ways(order: Graph, zero: Collection[int], numbers: Collection[int]) -> dict[int, Flat]:
     """Of the leaves at these positions, those that are reached through a scale alone.
 
     Args:
@@ -67,9 +67,7 @@ def flat_ways(order: list[Found], zero: Collection[int], numbers: Collection[int
     return {n: flat for n in numbers if (flat := _flat(order, n, zero, above, over)) is not None}
 
 
-def _flat(
-    order: list[Found], leaf: int, zero: Collection[int], above: dict[int, list[int]], over: set[int]
-) -> Flat | None:
+def _flat(order: Graph, leaf: int, zero: Collection[int], above: dict[int, list[int]], over: set[int]) -> Flat | None:
     elements = order[leaf].leaf.numel()
     stops, scales = list[int](), list[int]()
     todo, seen = list(above.get(leaf, ())), set[int]()
@@ -97,7 +95,7 @@ def _flat(
 
 
 def _multiplies(
-    order: list[Found], scale: int, elements: int, zero: Collection[int], above: dict[int, list[int]], over: set[int]
+    order: Graph, scale: int, elements: int, zero: Collection[int], above: dict[int, list[int]], over: set[int]
 ) -> bool:
     """Whether all that is made of the scale goes into the value that was flattened, element by element."""
     todo, seen = list(above.get(scale, ())), set[int]()
@@ -230,7 +228,7 @@ class DeadEnds(Watch):
                 self._report(sign)
                 return
 
-    def _look(self, noted: Noted, order: list[walk.Found]) -> None:
+    def _look(self, noted: Noted, order: walk.Graph) -> None:
         dead = {f.number: inner for f in order if (inner := _blocks(f.node)) is not None}
         constant = {f.number: single for f in order if (single := constant_over(f.node)) is not None}
         dead |= dict.fromkeys(constant, True)
@@ -254,7 +252,7 @@ class DeadEnds(Watch):
             self._rounds = type(order[nearest].node).__name__ not in _SHARES
         self._refs = {id(p): Ref(p) for p in missed}
 
-    def _look_for_scales(self, noted: Noted, order: list[walk.Found], zero: list[int]) -> bool:
+    def _look_for_scales(self, noted: Noted, order: walk.Graph, zero: list[int]) -> bool:
         """Whether there are parameters of which a scale alone is reached; those of the first place are told."""
         kind = self._audit.torch.nn.Parameter
         leaves = [f.number for f in order if type(f.leaf) is kind and not f.leaf._backward_hooks]
@@ -324,7 +322,7 @@ def sign_at(audit: Audit, kind: str, node: Any, kept: stacks.Stack, noted: Noted
     return sign
 
 
-def dominating(order: list[Found], dead: Collection[int], kind: type) -> tuple[int, list[Any]] | None:
+def dominating(order: Graph, dead: Collection[int], kind: type) -> tuple[int, list[Any]] | None:
     """The one of these nodes, which pass nothing on, through which every way leads to the parameters (of this class)
     that are reached through such nodes alone; and these parameters. None where there are none, or several nodes that
     one expression has not made: a layer may stand in a network more than once."""

@@ -85,7 +85,7 @@ class Dropped(Watch):
                     found.update(dict.fromkeys(self._drops[id(code)]))
         return list(found)
 
-    def _is_leak(self, order: list[walk.Found], raws: list[Any], drop: Drop) -> tuple[int, set[int]] | None:
+    def _is_leak(self, order: walk.Graph, raws: list[Any], drop: Drop) -> tuple[int, set[int]] | None:
         """The node that takes the value after the drop, and the parameters behind it; None where the value is no
         constant that was meant: the loss has to reach every parameter without it. A term of the loss is none, which
         would do nothing as a constant."""
@@ -132,7 +132,7 @@ def _lies_in(place: tuple[int, int, int, int], whole: tuple[int, int, int, int])
     return whole[:2] <= place[:2] and place[2:] <= whole[2:]
 
 
-def _terms(order: list[walk.Found], roots: set[int]) -> set[int]:
+def _terms(order: walk.Graph, roots: set[int]) -> set[int]:
     """The nodes whose values a loss is a weighted sum of, on the way to each as well."""
     todo, terms = list(roots), set(roots)
     while todo:
@@ -143,7 +143,7 @@ def _terms(order: list[walk.Found], roots: set[int]) -> set[int]:
     return terms
 
 
-def _leaves(order: list[walk.Found], starts: set[int], left: set[int]) -> set[int]:
+def _leaves(order: walk.Graph, starts: set[int], left: set[int]) -> set[int]:
     """Ids of the leaves that these nodes lead to, but for what is ``left`` out."""
     todo = [n for n in starts if n not in left]
     seen, leaves = set(todo), set()

@@ -21,6 +21,8 @@ from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.parts import missed_by, parts_of
 from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.summands import sums_without_graph
+from graphdoc.capture.whatif.measure import CLEAR, EPS
+from graphdoc.capture.whatif.moves import is_matrix, reach_of
 from graphdoc.capture.whatif.uncalled import with_backward
 from graphdoc.evidence import BYPASSED, NO_GRAPH, Evidence, Frame, Sign
 
@@ -120,6 +122,8 @@ class Losses(Watch):
         self._suspects: dict[Any, Sign] = {}
         self._zero: dict[int, set[int]] = {}
         """By optimizer: parameters (ids) whose gradient was zero in each step that was looked at."""
+        self._largest = 0.0
+        """The size of the largest loss so far."""
         self._evidence: Evidence | None = None
         self._asked: set[Any] = set()
         """By operation and place: what made leaves that backward calls have reached."""
@@ -144,6 +148,10 @@ class Losses(Watch):
         audit, torch = self._audit, self._audit.torch
         first = outputs[0] if len(outputs) == 1 else None
         self._trains = any(i in leaves for seen in audit.journal.optimizers.values() for i in seen.parameters)
+        if not audit.early and isinstance(first, torch.Tensor) and first.is_cpu and first.numel() == 1:
+            with Unseen(torch, self._witness.anomaly, None):
+                loss = numbers_of(first)
+                self._largest = max(self._largest, abs(float(loss)) if loss is not None else 0.0)
         if not leaves and isinstance(first, torch.Tensor) and first.numel() == 1 and self._is_covered(first):
             if self._often("covered") and self._stepped:
                 self._tell(noted, outputs, Sign("covered-loss"))
@@ -320,11 +328,14 @@ class Losses(Watch):
         return {id(p) for p in without if id(p) not in reached and not had.get(id(p))}
 
     def _suspect_zero(self, optimizer: Any, seen: Seen) -> None:
-        """Note parameters whose gradient is exactly zero, in two steps that follow one another."""
+        """Note parameters whose gradient is zero, or what rounding may leave beside the largest loss, in two steps that
+        follow one another."""
         # What is added to every value alike may well cancel out: a bias in the difference of two means.
         mine = [p for p in parameters_of(optimizer) if p.grad is not None and p.grad.is_cpu and p.dim() > 1]
-        with Unseen(self._audit.torch, self._witness.anomaly, None):
-            zero = {id(p) for p in mine if (g := numbers_of(p.grad)) is not None and not bool(g.any())}
+        with Unseen(self._audit.torch, self._witness.anomaly, None), self._audit.torch.no_grad():
+            least = CLEAR * EPS * self._largest
+            sizes = {id(p): float(g.double().norm()) for p in mine if (g := numbers_of(p.grad)) is not None}
+            zero = {id(p) for p in mine if sizes.get(id(p), 1.0) * reach_of(p) <= least * is_matrix(p)}
         self._zero[seen.id] = zero & self._zero.get(seen.id, zero)
         if seen.steps == LATER and self._zero[seen.id]:
             sign = Sign("suspect-zero", optimizer=seen.id, count=OFTEN, weak=True)

@@ -97,7 +97,7 @@ class References(Watch):
         self._report(sign)
 
 
-def _differences(order: list[walk.Found], stepped: dict[int, int]) -> Iterator[tuple[Any, Any, frozenset[int]]]:
+def _differences(order: walk.Graph, stepped: dict[int, int]) -> Iterator[tuple[Any, Any, frozenset[int]]]:
     """Each difference between parameters and an older copy of them: the copy's node, its own, ids of the parameters."""
     for found in order:
         pair = _operands(found.node)

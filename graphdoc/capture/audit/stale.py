@@ -118,10 +118,11 @@ class Stale(Watch):
             stack = self._frames(step.raw)
             stale.writes = [Write(f"{kind}.step", stack, version=1, event=step.index)]
 
-    def _suspect(self, order: list[walk.Found]) -> None:
+    def _suspect(self, order: walk.Graph) -> None:
         """Mark what the version counter does not: one version further, as another optimizer would have made it."""
         for found in order:
-            found.stale = [*found.stale, *((name, 0, 1) for name in self._moved(found))]
+            if moved := self._moved(found):
+                order.stale.setdefault(found.number, []).extend((name, 0, 1) for name in moved)
 
     def evidence(self) -> Evidence | None:
         """What was found, as the evidence of the failure that it would be."""

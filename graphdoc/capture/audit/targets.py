@@ -226,7 +226,7 @@ def _is_used_twice(outputs: Any, mine: set[int], leaves: dict[int, Any]) -> bool
     return bool(uses) and min(uses) > 1
 
 
-def _entering(order: list[walk.Found], copy: _Copy) -> Any:
+def _entering(order: walk.Graph, copy: _Copy) -> Any:
     """The node by which what depends on the copied network alone enters a value that depends on its source too.
 
     None where the loss is a sum with a term of the copied network's own, which is there to train it.

@@ -155,6 +155,7 @@ class Unheld(Watch):
     with nothing in it (``facts["empty"]`` of ``facts["groups"]``); whether that is meant, the source has to tell.
     ``suspect-untied``: parameters of the shape of one that ``optimizer`` steps; weak, a second network has such.
     ``suspect-ungiven``: all that get gradients beside ``optimizer``; weak, a network may be left alone on purpose.
+    ``facts`` say whether they were ``loaded``, and have the ``forwards`` of the user's classes that they lie in.
     ``ungiven``: the same, where the user asks for weak findings too."""
 
     def __init__(self, audit: Audit) -> None:
@@ -312,7 +313,7 @@ class Unheld(Watch):
                         self._tell("held-stale", seen, mine)
                     return
             if mine and not self._suspects:
-                self._doubt(live, mine, held_beside([owners[i] for i in mine], held, audit.torch.nn.Module))
+                self._doubt(live, mine, owners, held_beside([owners[i] for i in mine], held, audit.torch.nn.Module))
             hidden = unregistered(audit.torch, loose, held) if user_frames(frame) else []
             hidden = [one for one in hidden if not any(i in self.loaded for i in one.parameters)]
             given = _whose(live, hidden[0].beside) if hidden else None
@@ -354,13 +355,19 @@ class Unheld(Watch):
         self._told = list(mine)
         audit.tell_early()
 
-    def _doubt(self, live: list[tuple[Seen, Any]], mine: dict[int, Any], beside: set[int]) -> None:
+    def _doubt(
+        self, live: list[tuple[Seen, Any]], mine: dict[int, Any], owners: dict[int, Any], beside: set[int]
+    ) -> None:
         """Note ``mine``, beside which an optimizer holds these of the same networks, if any."""
         if len(live) == 1:
             self._suspect(live[0][0], live[0][1], mine)
         seen = _whose(live, beside) or _whose(live, self._reached)
         if seen is not None:
-            self._note("suspect-ungiven", seen, list(mine))
+            facts = {
+                "loaded": any(i in self.loaded for i in mine),
+                "forwards": forwards_of([owners[i] for i in mine], self._audit.witness.cwd),
+            }
+            self._note("suspect-ungiven", seen, list(mine), facts)
             if "audit-all" in self._audit.witness.mode.split(":"):
                 self._note("ungiven", seen, list(mine))
 
@@ -374,7 +381,7 @@ class Unheld(Watch):
         if alike:
             self._note("suspect-untied", seen, alike)
 
-    def _note(self, kind: str, seen: Seen, loose: list[int]) -> None:
+    def _note(self, kind: str, seen: Seen, loose: list[int], facts: dict[str, Any] | None = None) -> None:
         """Note these as what only the source can judge."""
         if not loose or self._noted is None:
             return
@@ -382,7 +389,7 @@ class Unheld(Watch):
         names = self._audit.named(loose)
         stack = self._call(self._noted)
         sign = Sign(kind, stack, parameters=names, optimizer=seen.id, event=self._noted[0], count=ENOUGH)
-        sign.weak = True
+        sign.weak, sign.facts = True, facts or {}
         self._suspects.append((loose, sign))
 
     def _is_stale(self, optimizer: Any, mine: dict[int, Any], owners: dict[int, Any]) -> bool:
@@ -415,6 +422,14 @@ class Unheld(Watch):
         found = [] if any(i in held for i in self._told) else self._found
         suspects = [sign for loose, sign in self._suspects if not any(i in held for i in loose)]
         return self._empty + found + suspects
+
+
+def forwards_of(owners: list[Any], cwd: str) -> list[dict[str, Any]]:
+    """Where the forwards of these modules are written; none where one of them is not the user's."""
+    codes = {getattr(type(owner).forward, "__code__", None): None for owner in owners if is_users(owner)}
+    if None in codes or not all(map(is_users, owners)):
+        return []
+    return [{"file": shown_file(c.co_filename, cwd), "line": c.co_firstlineno} for c in codes if c is not None]
 
 
 def _whose(live: list[tuple[Seen, Any]], given: set[int]) -> Seen | None:

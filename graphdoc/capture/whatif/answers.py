@@ -194,6 +194,18 @@ class Answers:
         sign.count = self._probe.steps_of(target.optimizer)
         self._dead = sign
 
+    def cancelled(self, target: Target, chosen: set[int], jumps: bool, told: Any) -> None:
+        """No loss depends on these parameters: what they are given is what rounding leaves behind these nodes."""
+        ends = [] if isinstance(told, str) else [e for e in told["ends"] if any(f["user"] for f in e["frames"])]
+        if not ends or self._dead is not None or not self._again((target.number, str(ends[0]["frames"][-1:]))):
+            return
+        last = self._probe.witness.journal.latest("backward")
+        sign = self._dead = Sign("zero-derivative", [Frame(**f) for f in ends[0]["frames"]])
+        sign.other = self._probe.frames(last.raw) if last is not None else []
+        sign.facts = {"op": ends[0]["op"], "rounding": ends[0]["how"], "jumps": jumps}
+        sign.parameters, sign.optimizer = sorted(self._names(target, chosen).values()), target.number
+        sign.count = self._probe.steps_of(target.optimizer)
+
     def _rests(self, parameter: Any) -> bool:
         """Whether it has the values that it had at an earlier look: what the program writes to it is another way to
         train it."""

@@ -19,16 +19,20 @@ MOST_ENDS = 8
 class Dying:
     """A watch of the backward calls between two steps. It tells the nodes at which the gradient of these parameters
     ends: ``ends`` where a node is given one and passes nothing on, ``cancels`` where what several pass on adds up to
-    zero; and whether another leaf of the graph ``shares`` their memory."""
+    zero; and whether another leaf of the graph ``shares`` their memory. What is no more than the part ``least`` of what
+    it is made of is rounding, and counts as zero."""
 
-    def __init__(self, target: Target, chosen: set[int], cwd: str) -> None:
+    def __init__(self, target: Target, chosen: set[int], cwd: str, least: float = 0.0) -> None:
         self._target = target
         self._leaves = {id(target.parameters[i]) for i in chosen}
         self._chosen = chosen
         self._cwd = cwd
         self._nodes: list[tuple[Any, list[Any]]] = []
-        self._given: dict[Any, bool] = {}
-        self._passed: dict[Any, list[bool]] = {}
+        self._least = least
+        self._given: dict[Any, float] = {}
+        self._passed: dict[Any, list[float]] = {}
+        self._sums: dict[Any, float] = {}
+        """What nodes are given, if nothing of it cancels."""
         self._keep: list[Any] = []
         self.deep = False
 
@@ -47,19 +51,28 @@ class Dying:
                 return
             self._nodes.append((node, [n for n, _ in following]))
             self._keep.append(node.register_prehook(self._before(node)))
-            self._keep.append(node.register_hook(self._after(node)))
+            self._keep.append(node.register_hook(self._after(node, self._nodes[-1][1])))
 
     def _before(self, node: Any) -> Any:
         def hook(grads: Any) -> None:
-            self._given[node] = self._given.get(node, False) or any(_some(g) for g in grads)
+            given = self._size(grads, self._sums.get(node, 0.0))
+            self._given[node] = max(self._given.get(node, 0.0), *given, 0.0)
 
         return hook
 
-    def _after(self, node: Any) -> Any:
+    def _after(self, node: Any, following: list[Any]) -> Any:
         def hook(passed: Any, _given: Any) -> None:
-            self._passed[node] = [_some(g) for g in passed]
+            given = self._given.get(node, 0.0)
+            self._passed[node] = self._size(passed, given) if given else [0.0] * len(passed)
+            for n, size in zip(following, self._passed[node], strict=False):
+                self._sums[n] = self._sums.get(n, 0.0) + size
 
         return hook
+
+    def _size(self, gradients: Any, beside: float) -> list[float]:
+        """The largest number of each; 0 for what is rounding beside that."""
+        sizes = [float(g.detach().abs().max()) if g is not None and g.numel() else 0.0 for g in gradients]
+        return [size if size > self._least * beside else 0.0 for size in sizes]
 
     def told(self) -> Any:
         """The places, those nearest to the loss first."""
@@ -73,7 +86,7 @@ class Dying:
         for node, following in sorted(self._nodes, key=lambda e: -min(e[0]._sequence_nr(), 1 << 62)):
             if node not in leads:
                 continue
-            given = self._given.get(node, False)
+            given = self._given.get(node, 0.0)
             on = [s for n, s in zip(following, self._passed.get(node, ()), strict=False) if n in leads]
             adding = sorted(sums.get(node, ()), key=lambda n: -n._sequence_nr())
             if len(adding) > 1 and not given:
@@ -131,7 +144,3 @@ def _meeting(nodes: list[Any], above: dict[Any, list[Any]]) -> Any:
         left.remove(node)
         left.update(above[node])
     return left.pop()
-
-
-def _some(gradient: Any) -> bool:
-    return gradient is not None and bool(gradient.detach().any())

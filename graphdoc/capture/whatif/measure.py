@@ -9,10 +9,12 @@ from collections.abc import Generator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-from graphdoc.capture.whatif.moves import FAR, along, anywhere, slope_by, steps_for
+from graphdoc.capture.whatif.moves import FAR, along, anywhere, is_matrix, slope_by, steps_for
 from graphdoc.capture.whatif.window import Move, Target
 
 AGREES, MISSING, ZEROS, ANOTHER, INDEPENDENT, NOISE = "agrees", "missing", "zero", "another", "independent", "noise"
+CANCELS = "cancels"
+"""What is given is what rounding leaves of gradients that cancel."""
 WRITTEN = "the program writes to the parameters between the steps"
 CLOSE = 0.05
 """How far a measured slope and that of the gradient may lie apart and be called the same: kinks and curves."""
@@ -20,6 +22,8 @@ CLEAR = 20.0
 """A difference counts from so many roundings of the loss on."""
 TINY = (1e-3, 2e-3)
 """Parts of the smallest step, by which nothing but rounding moves: what a loss of large terms that cancel does then."""
+NEAR, UNRELATED = (1e-3, 3e-3), 0.2
+"""Steps after which a gradient is nearly the same, but for this part of it."""
 MOST_OWNERS = 10
 """Modules of one optimizer that are looked at one by one."""
 EPS = 1.2e-7
@@ -63,6 +67,8 @@ class Result:
     base: dict[str, Any] | None = None
     kept: dict[Any, Any] = field(default_factory=dict)
     ends: Any = "nothing is missing"
+    left: Any = None
+    """Where the gradients cancel of which rounding alone is left."""
 
 
 class Watches(Protocol):
@@ -77,8 +83,8 @@ class Watches(Protocol):
     def cuts_by_patch(self) -> bool:
         """Whether there are such."""
 
-    def dying(self, chosen: set[int]) -> Any:
-        """See at which nodes the gradient of these parameters ends."""
+    def dying(self, chosen: set[int], least: float = 0.0) -> Any:
+        """See at which nodes the gradient of these parameters ends, or is no more than this part of what was given."""
 
 
 def measure(target: Target, owners: list[list[int]], watches: Watches) -> Plan:
@@ -108,6 +114,8 @@ def measure(target: Target, owners: list[list[int]], watches: Watches) -> Plan:
     look = _Look(target, base, watches, told)
     if silent:
         yield from look.silent(owners, of_interest, silent)
+    if moved and not told.why:
+        moved -= yield from look.cancelling(owners, of_interest, moved)
     if moved and not told.why:
         yield from look.moved(owners, of_interest, moved)
     return told
@@ -176,6 +184,33 @@ class _Look:
                 answer.answer = ZEROS if chosen & known else MISSING
             elif all(s is not None and s[i][0] == 0.0 for s in slopes):
                 answer.answer = INDEPENDENT
+
+    def cancelling(self, owners: list[list[int]], calls: list[int], moved: set[int]) -> Generator[Move, Any, set[int]]:
+        """Those of which no loss depends smoothly, by modules, and that are given what rounding leaves: no move brings
+        a gradient, and after a little one it is another one, where a small gradient is nearly the same."""
+        parameters, found, jumps = self._target.parameters, set[int](), False
+        row = [sum(parts) for parts in zip(*(self._target.given.read(i) for i in calls), strict=True)]
+        least = CLEAR * EPS * max(self._base["calls"][i]["size"] for i in calls)
+        for chosen in [chosen for o in owners if (chosen := moved.intersection(o))][:MOST_OWNERS]:
+            given, other = along(parameters, row, chosen), anywhere(self._target.torch, parameters, chosen, 2)
+            first = slope_by(row, given)
+            if first > least or not any(is_matrix(parameters[i]) for i in chosen):
+                continue
+            slopes, after = list[Any](), list[float]()
+            for directions, step in ((given, NEAR[0]), (given, NEAR[1]), (given, max(FAR)), (other, max(FAR))):
+                slopes.append((yield from self._slope(directions, step)))
+                after.append(sum(2 * (s[2] - s[0]) for i in calls if (s := slopes[-1][i])) if slopes[-1] else least + 1)
+                if abs(after[-1]) > least:
+                    break
+            else:
+                if any(abs(slope - first) > UNRELATED * first for slope in after[: len(NEAR)]):
+                    found |= chosen
+                    jumps |= any(abs(s[i][2]) > CLEAR * s[i][1] for s in slopes for i in calls)
+        if found:
+            self._told.answers.append(Answer(sorted(found), CANCELS, jumps=jumps))
+            again = yield Move(watch=self._watches.dying(found, CLEAR * EPS))
+            self._told.left = again["watch"] if isinstance(again, dict) else again
+        return found
 
     def moved(self, owners: list[list[int]], calls: list[int], moved: set[int]) -> Generator[Move, Any, None]:
         """Parameters that were given a gradient: is it that of the loss? All of them at once first; then with what

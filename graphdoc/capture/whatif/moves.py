@@ -25,6 +25,16 @@ def size_of(parameter: Any) -> float:
     return max(float(flat.pow(2).mean().sqrt()), SMALLEST)
 
 
+def reach_of(parameter: Any) -> float:
+    """How far a move by its own size goes."""
+    return size_of(parameter) * float(parameter.numel() ** 0.5)
+
+
+def is_matrix(parameter: Any) -> bool:
+    """Whether it multiplies, as far as its shape tells; what is added, as a bias is, may cancel by design."""
+    return len([n for n in parameter.shape if n > 1]) > 1
+
+
 def anywhere(torch: Any, parameters: list[Any], chosen: set[int], seed: int) -> list[Any]:
     """A random direction for the chosen ones; no generator of the program's is touched."""
     generator = torch.Generator().manual_seed(seed)
@@ -45,7 +55,7 @@ def along(parameters: list[Any], given: list[Any], chosen: set[int]) -> list[Any
         if not length:
             out.append(None)
         else:
-            out.append(given[i] * (size_of(p) * p.numel() ** 0.5 / length))
+            out.append(given[i] * (reach_of(p) / length))
     return out
 
 

@@ -9,7 +9,7 @@ from graphdoc.capture.whatif.cut_places import Held, added, locate
 from graphdoc.capture.whatif.dying import Dying
 from graphdoc.capture.whatif.functions import FunctionCheck
 from graphdoc.capture.whatif.left_out import LeftOut
-from graphdoc.capture.whatif.measure import AGREES, ANOTHER, INDEPENDENT, MISSING, WRITTEN, ZEROS, measure
+from graphdoc.capture.whatif.measure import AGREES, ANOTHER, CANCELS, INDEPENDENT, MISSING, WRITTEN, ZEROS, measure
 from graphdoc.capture.whatif.taken_back import TakenBack
 from graphdoc.capture.whatif.uncalled import UncalledCheck, with_backward
 from graphdoc.capture.whatif.window import Move, Target
@@ -38,9 +38,9 @@ class Watching:
         """Whether there are such."""
         return bool(self._probe.patched.places(self._probe.look.found))
 
-    def dying(self, chosen: set[int]) -> Dying:
-        """See at which nodes the gradient of these parameters ends."""
-        return Dying(self._target, chosen, self._probe.witness.cwd)
+    def dying(self, chosen: set[int], least: float = 0.0) -> Dying:
+        """See at which nodes the gradient of these parameters ends, or is no more than this part of what was given."""
+        return Dying(self._target, chosen, self._probe.witness.cwd, least)
 
 
 def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
@@ -64,6 +64,9 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
     idle = answers.never_given(target, set(range(len(target.parameters))) - depends)
     if idle:
         answers.left_out(target, idle, (yield Move(watch=LeftOut(target, idle, probe.witness.cwd))))
+    if result.left is not None:
+        lost = next(a for a in result.answers if a.answer == CANCELS)
+        answers.cancelled(target, set(lost.parameters), lost.jumps, result.left)
     missing = {i for a in result.answers if a.answer == MISSING for i in a.parameters}
     zero = {i for a in result.answers if a.answer == ZEROS for i in a.parameters}
     ends = result.ends

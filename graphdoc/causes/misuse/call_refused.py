@@ -88,7 +88,7 @@ def _told(program: Program, said: Match, out: WayOut) -> Finding | None:
             registered(program, said.fields.get("op", ""))
             or (*_in_parts(program), Remedy("way_out", out.text, "display", out.more))
         ),
-        because=means.partition("; ")[0].rstrip("."),
+        because="PyTorch raises this message for this reason only",
     )
 
 

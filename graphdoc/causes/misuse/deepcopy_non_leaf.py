@@ -167,7 +167,7 @@ def _store(sources: SourceTexts, tensor: Reached) -> Frame | None:
     if made is None or "." not in tensor.path or not attribute.isidentifier():
         return None
     root = bindings.tree(sources, made.file)
-    around = bindings.function_around(root, made.line) if root is not None else None
+    around = bindings.function_around(root, made.line)
     found = [
         n
         for n in each(root, ast.Assign)
@@ -191,7 +191,5 @@ def _stored_in(sources: SourceTexts, copied: str) -> list[tuple[str, Frame]]:
 
 def _statement(sources: SourceTexts, frame: Frame) -> Frame:
     """The whole assignment that the frame lies in, so that the span shows what is stored where."""
-    around = [
-        n for n in bindings.every_node(sources, frame.file) if isinstance(n, ast.Assign) and covers(n, frame.line)
-    ]
+    around = [n for n in each(bindings.tree(sources, frame.file), ast.Assign) if covers(n, frame.line)]
     return bindings.frame_of(sources, frame.file, around[0]) if around else frame

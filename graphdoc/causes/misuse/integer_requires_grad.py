@@ -133,8 +133,8 @@ def _left_whole(frame: Frame | None) -> tuple[Remedy, ...]:
 
 def _origin(sources: SourceTexts, frame: Frame | None) -> tuple[str, tuple[Span, ...]]:
     """``x`` of ``x.requires_grad_()`` or ``x.requires_grad = True``, and where it got its value."""
-    root = bindings.tree(sources, frame.file) if frame else None
-    if frame is None or root is None:
+    root = bindings.tree_at(sources, frame)
+    if frame is None:
         return "", ()
     for node in each(root, ast.Attribute):
         if node.attr.startswith("requires_grad") and node.lineno == frame.line:

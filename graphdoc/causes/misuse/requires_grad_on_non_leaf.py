@@ -124,14 +124,13 @@ def _recorded_already(sources: SourceTexts, name: str, statement: Frame | None) 
 
 def _grad_read(sources: SourceTexts, statement: Frame, name: str) -> bool:
     """Whether the file reads `.grad` of this very name."""
-    root = bindings.tree(sources, statement.file)
-    reads = (n for n in each(root, ast.Attribute) if n.attr == "grad") if root else ()
+    reads = (n for n in each(bindings.tree(sources, statement.file), ast.Attribute) if n.attr == "grad")
     return any(bindings.text_of(n.value) == name for n in reads)
 
 
 def _switched(sources: SourceTexts, frame: Frame | None) -> tuple[str, Frame | None]:
     """The name whose flag the line switches, and the whole statement."""
-    root = bindings.tree(sources, frame.file) if frame else None
+    root = bindings.tree_at(sources, frame)
     for node in ast.walk(root) if root and frame else ():
         if isinstance(node, ast.Assign | ast.Expr) and node.lineno == frame.line:  # type: ignore[union-attr]
             inner = node.targets[0] if isinstance(node, ast.Assign) else getattr(node.value, "func", None)

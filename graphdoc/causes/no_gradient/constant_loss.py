@@ -242,13 +242,11 @@ def _set_by(sources: SourceTexts, at: Frame, name: str) -> list[tuple[Frame, ast
 
 def _adds(sources: SourceTexts, at: Frame) -> bool:
     """Whether the statement adds to what it assigns (``count += 1``)."""
-    root = bindings.tree(sources, at.file)
-    return any(isinstance(n, ast.AugAssign) and n.lineno == at.line for n in ast.walk(root)) if root else False
+    return any(n.lineno == at.line for n in each(bindings.tree(sources, at.file), ast.AugAssign))
 
 
 def _names_at(sources: SourceTexts, frame: Frame) -> list[str]:
-    root = bindings.tree(sources, frame.file)
-    lines = [n for n in each(root, ast.stmt) if n.lineno == frame.line] if root else []
+    lines = [n for n in each(bindings.tree(sources, frame.file), ast.stmt) if n.lineno == frame.line]
     return [n for statement in lines for n in bindings.names_in(statement)][:12]
 
 

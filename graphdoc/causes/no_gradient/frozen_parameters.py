@@ -235,8 +235,8 @@ def _names_used(sources: SourceTexts, cut: Cut) -> list[str]:
     return [
         name
         for file, line in sorted(lines)
-        for node in bindings.every_node(sources, file)
-        if isinstance(node, ast.Name | ast.Attribute) and node.lineno == line
+        for node in each(bindings.tree(sources, file), ast.Name, ast.Attribute)
+        if node.lineno == line
         for name in bindings.names_in(node)
     ]
 
@@ -266,7 +266,7 @@ def _statements(sources: SourceTexts, names: list[str], seen: Sequence[Frame] = 
     owners = {part for name in names for part in name.split(".")}
     found: list[tuple[bool, Frame]] = []
     for file in sources:
-        root = bindings.tree(sources, file) or ast.Module([], [])
+        root = bindings.tree(sources, file)
         for node in ast.walk(root):
             frozen = _freezes(node)
             if frozen is None:

@@ -38,10 +38,11 @@ Some neighbours raise nothing and are worse. `round`, `floor`, `ceil`, `sign` an
 stay in the graph with a derivative of zero: `backward()` runs and every gradient before them is zero, but for what
 comes past them through a scale, as in `round(w / s) * s` with `s = w.abs().amax()`. A softmax over a dimension of size
 one is 1 for every input, so it passes nothing on either; nor does a value that is divided by its own sum or length
-there, or a layer that normalises groups of one element. A ReLU or a margin that all values lie below from the first
-step on passes nothing on for ever; nor do two factors that both begin at zero, as in `x @ A @ B`. Others are
-differentiable where it counts: the *values* of `max`, `sort`, `topk`, `median` and `gather` pass gradients on; only
-their indices do not.""",
+there, or a layer that normalises groups of one element. The sum of a softmax, or of the squares of a normalised vector,
+is 1 as well: the gradients cancel, and the rounding that is left is what Adam makes full steps of. A ReLU or a margin
+that all values lie below from the first step on passes nothing on for ever; nor do two factors that both begin at zero,
+as in `x @ A @ B`. Others are differentiable where it counts: the *values* of `max`, `sort`, `topk`, `median` and
+`gather` pass gradients on; only their indices do not.""",
     example="""\
 action = policy(obs).softmax(-1).multinomial(1)
 loss = -(action.float() * advantage).mean()  # the number of the action, not its probability

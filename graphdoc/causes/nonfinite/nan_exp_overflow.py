@@ -12,7 +12,7 @@ from graphdoc.program.carried_names import bound_names
 from graphdoc.program.spans import innermost_user
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.guarded_value import for_every_use, guarded
-from graphdoc.source.module import walked
+from graphdoc.source.module import each
 from graphdoc.source.paths import plain_names
 from graphdoc.story.first_bad_value import called, explained, function, tell
 from graphdoc.story.wording import as_called
@@ -89,8 +89,7 @@ def _bounded(trouble: Trouble, birth: Birth, operand: str) -> tuple[Remedy, ...]
 def _is_share(trouble: Trouble, birth: Birth) -> bool:
     """Whether the exponentials are divided by their sum: a softmax, which a bound would make equal shares of."""
     names = set(bound_names(trouble.sources, birth.place)) if birth.place is not None else set()
-    scope = scope_at(trouble.sources, birth.place)
-    divisions = [n for n in walked(scope) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div)] if scope else []
+    divisions = [n for n in each(scope_at(trouble.sources, birth.place), ast.BinOp) if isinstance(n.op, ast.Div)]
     return any(names & plain_names(n.left) and names & plain_names(n.right) for n in divisions)
 
 

@@ -182,8 +182,7 @@ def _is_update(sources: SourceTexts, parameters: list[Parameter], frame: Frame, 
 
 def _is_looped(sources: SourceTexts, frame: Frame, path: str) -> bool:
     """Whether the written name is the variable of a loop around the write, in which nothing reads it afterwards."""
-    root = tree(sources, frame.file)
-    loops = list(each(root, ast.For))
+    loops = list(each(tree(sources, frame.file), ast.For))
     around = [n for n in loops if covers(n, frame.line) and path in names_in(n.target)]
     if not around:
         return False

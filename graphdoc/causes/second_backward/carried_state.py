@@ -130,7 +130,7 @@ def _told(program: Program, reuse: Reuse) -> Finding:
         f"{named} {carry} the last iteration's graph into this one" if named else PAGE.title,
         f"This iteration's loss uses {named or 'a tensor'} from {'after' if reuse.kept_behind else 'before'} the "
         f"earlier backward call, with {'their' if several(named) else 'its'} old graph. {_since(program, reuse)}. "
-        "Detach it once each iteration: that keeps the numbers and drops the graph.",
+        f"Detach {'them' if several(named) else 'it'} once each iteration: that keeps the numbers and drops the graph.",
         (
             *_kept(program, reuse),
             *flow(program.sources, program.nodes, reuse),

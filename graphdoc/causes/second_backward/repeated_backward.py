@@ -191,8 +191,8 @@ def _counted_again(program: Program, reuse: Reuse, failing: Event) -> Finding:
         "of this loss"
         if terms
         else PAGE.title,
-        f"Earlier calls have differentiated {terms or 'terms of this loss'} and freed the graph of "
-        f"{'them' if plural else 'it'}; the loss of this {call_name(failing)} contains "
+        f"Earlier calls have differentiated {terms or 'terms of this loss'} and freed "
+        f"{'their' if plural else 'its'} graph; the loss of this {call_name(failing)} contains "
         f"{'them' if plural else 'it'} again. With the graph kept, the same gradient would count twice.",
         (
             *first,

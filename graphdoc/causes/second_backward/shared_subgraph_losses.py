@@ -156,7 +156,7 @@ def _told(program: Program, reuse: Reuse) -> Finding:
 
 def _both(reuse: Reuse) -> str:
     if reuse.within_one_call:
-        return "One backward call runs both, below a custom Function, and what they differentiate"
+        return "One backward call runs both, below a custom Function. They"
     if reuse.joined is not None:
         return (
             "All outputs of a forward call of `DistributedDataParallel` share one node "

@@ -116,18 +116,19 @@ def _stored(program: Program, reuse: Reuse) -> Finding:
     their, them, were = ("their", "them", "were") if several(named) or "…" in named else ("its", "it", "was")
     title = f"{named} {were} stored with {their} graph, and several updates use {them}" if named else PAGE.title
     one = len(reuse.carries) == 1
+    they, was, it, its = ("it", "was", "it", "its") if one else ("they", "were", "them", "their")
     what = "1 tensor of this loss was" if one else f"{len(reuse.carries)} tensors of this loss were"
     advice = (
-        f"Detached, they would leave {folded(missing)} without any gradient: keep what they were computed from, and "
-        "compute them again in each update."
+        f"Detached, {they} would leave {folded(missing)} without any gradient: keep what {they} {was} computed from, "
+        f"and compute {it} again in each update."
         if missing
-        else "They are data for the updates: store them without their graph."
+        else f"{they.capitalize()} {'is' if one else 'are'} data for the updates: store {it} without {its} graph."
     )
     return Finding(
         0.9,
         "likely",
         title,
-        f"{what} stored earlier with {'its' if one else 'their'} graph. "
+        f"{what} stored earlier with {its} graph. "
         f"{'An earlier update has freed that graph' if reuse.used_up else STEPPED[0].upper() + STEPPED[1:]}. {advice}",
         (
             *cause_places(program, reuse, "stored here with its graph"),

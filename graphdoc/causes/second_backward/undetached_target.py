@@ -227,7 +227,8 @@ def _overwritten(program: Program, reuse: Reuse, found: Overwrite) -> Finding:
         f"{what} bring{'' if plural else 's'} the graph of an overwritten network into this loss",
         f"This loss takes {what} with {'their' if plural else 'its'} graph, which leads to {behind}. "
         f"For this loss they are constants. {first_writer(found)} overwrote {called(found.stale)} after that graph had "
-        "saved it, and this backward asks for the old values. Numbers without a graph ask for none.",
+        "saved it, and this backward asks for the old values. Detached, "
+        f"{'they need' if plural else 'it needs'} none of them.",
         (
             *places[:1],
             *(replace(w, role="cause") for w in writes[:1]),
@@ -262,7 +263,7 @@ def _because(program: Program, reuse: Reuse) -> str:
     free = [o.id for o in program.optimizers if o.id in ours and not {*o.parameters} & reuse.behind]
     names = all_told(program.optimizers, free)
     if reuse.weighed_by is not None:
-        text += ". The loss uses it as a factor only"
+        text += "; the loss uses it as a factor only"
     if not names:
         return text
     return f"{text}; this loss is for {listing(names)}, which hold{'' if len(names) > 1 else 's'} none of them"

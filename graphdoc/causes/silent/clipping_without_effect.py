@@ -106,7 +106,7 @@ def _is_measure(sources: SourceTexts, sign: Sign) -> bool:
         return False
     frame = innermost_user(sign.stack)
     call = bindings.call_at(sources, frame)
-    root = bindings.tree(sources, frame.file) if frame is not None else None
+    root = bindings.tree_at(sources, frame)
     alone = [n.value for n in each(root, ast.Expr)]
     return call is not None and not any(
         isinstance(value, ast.Call) and (value.lineno, value.col_offset) == (call.lineno, call.col_offset)

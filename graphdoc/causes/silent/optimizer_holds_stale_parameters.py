@@ -15,6 +15,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made, replacing, untying
 from graphdoc.program.proof import Proof, name_of
 from graphdoc.program.spans import place, span, span_of
+from graphdoc.source.module import each
 from graphdoc.story.wording import first_told, folded, optimizer_of
 
 PAGE = Page(
@@ -129,7 +130,7 @@ def _root(names: list[str]) -> str:
 
 def _remedy(sources: SourceTexts, making: Made, change: ast.stmt, name: str, whose: str) -> list[Remedy]:
     between = making.behind[: making.behind.index(change)]
-    using = [s for s in between if any(isinstance(n, ast.expr) and bindings.text_of(n) == name for n in ast.walk(s))]
+    using = [s for s in between if any(bindings.text_of(n) == name for n in each(s, ast.expr))]
     if any(isinstance(n, ast.Assign) for s in using for n in ast.walk(s) if _mentions(n, name)):
         return []  # a scheduler, say, that would be left with the old optimizer
     here = place(bindings.frame_of(sources, making.file, change))
@@ -143,5 +144,5 @@ def _remedy(sources: SourceTexts, making: Made, change: ast.stmt, name: str, who
 
 def _mentions(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Assign) and any(
-        isinstance(n, ast.Call) and any(bindings.text_of(a) == name for a in n.args) for n in ast.walk(node.value)
+        any(bindings.text_of(a) == name for a in n.args) for n in each(node.value, ast.Call)
     )

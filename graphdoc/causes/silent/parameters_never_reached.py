@@ -22,10 +22,12 @@ from graphdoc.story.unregistered import (
     in_no_optimizer,
     kept_result,
     made_anew,
+    made_late,
     never_handed,
     none_registered,
     not_registered,
     nothing_left,
+    part_left_out,
     unfrozen_late,
     ungiven_places,
     unused_gradients,
@@ -47,7 +49,10 @@ group was filled with parameters, and the line that hands it over is missing.
 
 Or a tensor that requires gradients was registered as a buffer, which `parameters()` does not list.
 
-Or a layer is made in `forward`: each call has a new one, with new random weights, that no optimizer has ever seen.
+Or a layer or a `Parameter` is made in `forward`: each call has a new one, with new values, that no optimizer has ever
+seen. Or the first forward makes it and keeps it, when the optimizer has been made already.
+
+Or an optimizer is given the parts of a model one by one, and one that is not frozen is missing.
 
 Or a codebook is looked up, `q = codebook(z)`, and used only as `z + (q - z).detach()`: a loss on that sum trains `z`.
 """,
@@ -113,7 +118,12 @@ def _given_nothing(program: Program) -> Finding | None:
 def _ungiven(
     sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
 ) -> Finding | None:
-    return never_handed(sources, optimizers, parameters, sign) or unfrozen_late(sources, optimizers, sign)
+    return (
+        never_handed(sources, optimizers, parameters, sign)
+        or unfrozen_late(sources, optimizers, sign)
+        or made_late(sources, optimizers, sign)
+        or part_left_out(sources, optimizers, parameters, sign)
+    )
 
 
 def _unheld(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:

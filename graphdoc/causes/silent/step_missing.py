@@ -140,7 +140,7 @@ def _uses_gradients(program: Program, sign: Sign) -> bool:
         source = Source(file, text)
         reads = [n for n in each(source.tree, ast.Attribute) if n.attr == "grad"]
         reads = [n for n in reads if isinstance(n.ctx, ast.Load) and not _only_looks(n, source.parents)]
-        around = ((n, bindings.class_around(source.tree or ast.Module([], []), n.lineno)) for n in reads)
+        around = ((n, bindings.class_around(source.tree, n.lineno)) for n in reads)
         reads = [n for n, cls in around if cls is None or unstepped is None or cls.name != unstepped.type]
         if any(stepped or not _goes_into_another(n, source.parents) for n in reads):
             return True
@@ -165,13 +165,13 @@ def _gives_a_gradient(node: ast.Assign) -> bool:
     return not cleared and all(isinstance(t, ast.Attribute) and t.attr == "grad" for t in node.targets)
 
 
-def _imports(root: ast.Module | None) -> set[str]:
+def _imports(root: ast.Module) -> set[str]:
     """The modules that a file names in its imports: ``a.b`` for ``from a import b`` as well, which may be one."""
     found: set[str] = set()
-    for node in ast.walk(root) if root is not None else ():
+    for node in each(root, ast.Import, ast.ImportFrom):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             base = node.module or ""
             found.update((base, *(f"{base}.{alias.name}".lstrip(".") for alias in node.names)))
     return found - {""}
