@@ -301,6 +301,7 @@ class CutRecorder(TorchFunctionMode):
         record.listed = bool(args) and isinstance(args[0], list | tuple)
         if record.listed:
             record.nested = any(isinstance(v, list | tuple) for v in islice(args[0], MOST_INSIDE))
+            record.mixed = any(isinstance(v, int | float) for v in islice(args[0], MOST_INSIDE))
             within = (t for t in flat(flat(args[:1])) if isinstance(t, torch.Tensor))
             record.element_dims = max((t.dim() for t in within), default=0)
         self._gather(record, args, 0)

@@ -251,6 +251,7 @@ class Record:
         "leaves",
         "listed",
         "loose",
+        "mixed",
         "nested",
         "number",
         "numbers",
@@ -277,6 +278,7 @@ class Record:
         self.converted = False  # numbers were made of it, or an array
         self.listed = False
         self.nested = False
+        self.mixed = False
         self.element_dims = 0
         self.loose = False
         self.numbers = False

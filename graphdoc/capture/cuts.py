@@ -200,7 +200,8 @@ class CutWatch(CutRecorder):
             at = next((at for _, at in record.parameters if at is not None), None)
             if at is not None:
                 cut.switch, cut.switch_kind = frames_of(at, autopsy.cwd), "requires_grad"
-        cut.listed, cut.nested, cut.element_dims = record.listed, record.nested, record.element_dims
+        cut.listed, cut.nested, cut.mixed = record.listed, record.nested, record.mixed
+        cut.element_dims = record.element_dims
         cut.grad_mode = record.enabled and not record.recording
         if record.switch is not None:
             called = "" if is_users(record.switch) else _called_by_one(record)

@@ -251,7 +251,8 @@ class Cut:
     ``reason``: conversion, detach, no-grad, nondifferentiable, frozen, constant, input or unknown. ``before`` is the
     place of the last operation that had a graph; ``switch`` where grad mode was switched off (its innermost frame is
     a library's where that did it). ``grad_mode``: grad mode was on, and inference mode kept it from being recorded.
-    ``listed``: ``op`` was given a list, of tensors of at most ``element_dims`` dimensions, ``nested`` one of lists.
+    ``listed``: ``op`` was given a list, of tensors of at most ``element_dims`` dimensions, ``nested`` one of lists,
+    ``mixed`` one of tensors and numbers.
     """
 
     reason: str
@@ -266,4 +267,5 @@ class Cut:
     grad_mode: bool = False
     listed: bool = False
     nested: bool = False
+    mixed: bool = False
     element_dims: int = 0

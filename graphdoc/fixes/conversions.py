@@ -308,10 +308,13 @@ def stack_instead_of_tensor(sources: Sources, args: Args) -> list[Edit]:
         structure: ``"list"`` where the argument is a variable that holds a list; ``"tensor"`` by default.
         flat: True where the tensors have dimensions, of one element each: ``torch.tensor`` makes numbers of them.
         nested: True where it is a list of lists: each is joined by itself, where it is written.
+        mixed: True where numbers stand among the tensors: each entry is made a tensor, which one stays.
     """
     source, node = call(sources, required(args, "place"))
     if last_name(node) not in _MAKERS or not node.args:
         raise CannotFix("the call does not make a tensor from a list")
+    if args.get("mixed"):
+        return _each_a_tensor(source, node, bool(args.get("flat") or args.get("nested")))
     return _stacked(source, node, args.get("structure"), bool(args.get("flat")), bool(args.get("nested")))
 
 
@@ -346,6 +349,17 @@ def _stacked(
         *_elements(source, given, name.text),
         *name.edits,
     ]
+
+
+def _each_a_tensor(source: Source, node: ast.Call, shaped: bool) -> list[Edit]:
+    """``torch.tensor(x, dtype=d)`` → ``torch.stack([torch.as_tensor(entry, dtype=d) for entry in x])``."""
+    if shaped or last_name(node) not in ("tensor", "as_tensor"):
+        raise CannotFix("plain numbers stand among the elements")
+    stack, entry = (name_for(source, f"torch.{name}", node, "import torch") for name in ("stack", "as_tensor"))
+    kept = {k.arg: k.value for k in node.keywords if k.arg in ("dtype", "device")}
+    each_one = ", ".join(["entry", *(f"{name}={{{name}}}" for name in kept)])
+    template = f"{stack.text}([{entry.text}({each_one}) for entry in {{given}}])"
+    return [write(source, node, template, given=node.args[0], **kept), *stack.edits]
 
 
 def _elements(source: Source, given: ast.expr, stack: str) -> list[Edit]:

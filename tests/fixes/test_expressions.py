@@ -15,6 +15,8 @@ REFUSED = [
     ("torch_instead_of_numpy", "import math\nx = «math.log(y, 2)»\n", {}, "torch has no log"),
     ("stack_instead_of_tensor", "import torch\nx = «torch.tensor([a, 0.0])»\n", {}, "plain numbers"),
     ("stack_instead_of_tensor", "import torch\nx = «torch.tensor([])»\n", {}, "empty"),
+    ("stack_instead_of_tensor", "x = «torch.Tensor(y)»\n", {"mixed": True}, "plain numbers"),
+    ("stack_instead_of_tensor", "x = «torch.tensor(y)»\n", {"mixed": True, "flat": True}, "plain numbers"),
     ("stack_instead_of_tensor", "x = «f([a])»\n", {}, "does not make"),
     (
         "stack_instead_of_tensor",
@@ -137,6 +139,12 @@ FIXED = [
     ("drop_call", "a()\n«loss.requires_grad = True»\nb()\n", {}, "a()\nb()\n"),
     ("drop_call", "a()\n«loss.requires_grad_()»\nb()\n", {}, "a()\nb()\n"),
     ("stack_instead_of_tensor", T + "x = «torch.tensor([a, b], dtype=d)»\n", {}, T + "x = torch.stack([a, b])\n"),
+    (
+        "stack_instead_of_tensor",
+        T + "x = «torch.tensor(y, dtype=d, requires_grad=True)»\n",
+        {"mixed": True},
+        T + "x = torch.stack([torch.as_tensor(entry, dtype=d) for entry in y])\n",
+    ),
     (
         "stack_instead_of_tensor",
         "import torch as th\nx = «th.FloatTensor([[a, b.item()], [c, float(d)]])»\n",

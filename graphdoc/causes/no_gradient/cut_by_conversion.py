@@ -152,6 +152,7 @@ def _remedies(sources: SourceTexts, cut: Cut) -> tuple[Remedy, ...]:
                     "structure": structure,
                     **({"flat": True} if cut.element_dims else {}),
                     **({"nested": True} if cut.nested else {}),
+                    **({"mixed": True} if cut.mixed else {}),
                 },
             ),
         )
