@@ -227,10 +227,11 @@ def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
     if "rounding" in sign.facts:
         return _rounding(sources, sign, code, whose)
     if "term" in sign.facts:
+        whose_part = f" for {whose}" if "single" in sign.facts else ""
         return Finding(
             0.92,
             "likely",  # that the term has no gradient is seen; that it should have one is not
-            f"`{code}` stops every gradient of one term of the loss",
+            f"`{code}` stops every gradient of one term of the loss{whose_part}",
             why,
             (*cause, *span_of("related", sign.other, "the other terms of this loss have gradients", sources)),
             remedies=_straight_through(sign, code, whose),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import event_stacks, node_stacks, stacks, walk
+from graphdoc.capture import event_stacks, node_stacks, saved, stacks, walk
 from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.frames import frames_of, site_of, users_line
@@ -201,22 +201,27 @@ class DeadEnds(Watch):
             order = walk.walk(roots, MOST_NODES)
             if len(order) < MOST_NODES:
                 self._look(noted, order)
-                if self._sign is None and any(type(f.node).__name__ in ZERO for f in order):
+                if self._sign is None and any(
+                    type(f.node).__name__ in ZERO or constant_over(f.node) is not None for f in order
+                ):
                     self._look_at_terms(noted, terms_of(roots))
 
     def _look_at_terms(self, noted: Noted, terms: list[Any]) -> None:
-        """Whether one of several terms reaches what an optimizer holds through such operations alone."""
+        """Whether one of several terms reaches what an optimizer holds through such operations alone; or whether all
+        that it gives to some of them comes through a result that is a constant."""
         audit = self._audit
         held = audit.journal.held()
         for term in terms[:MOST_TERMS] if len(terms) > 1 else ():
             order = walk.walk([term], MOST_NODES)
             dead = {f.number: True for f in order if type(f.node).__name__ in ZERO}
-            found = dominating(order, dead, audit.torch.nn.Parameter) if dead else None
-            if found is None or any(f.leaf is not None and all(f.leaf is not p for p in found[1]) for f in order):
+            constant = {} if dead else {f.number: s for f in order if (s := constant_over(f.node)) is not None}
+            found = dominating(order, dead or dict.fromkeys(constant, True), audit.torch.nn.Parameter)
+            if found is None:
                 continue
+            whole = all(f.leaf is None or any(f.leaf is p for p in found[1]) for f in order)
             kept = node_stacks.stack_of(order[found[0]].node)
             mine = [id(p) for p in found[1] if id(p) in held]
-            if not mine or kept is None:
+            if not mine or kept is None or not (whole or constant):
                 continue
             place = site_of(kept)
             self._terms[place] = self._terms.get(place, 0) + 1
@@ -224,6 +229,8 @@ class DeadEnds(Watch):
                 audit.snapshot()
                 sign = self._sign = sign_at(audit, "zero-derivative", order[found[0]].node, kept, noted)
                 sign.facts["term"] = True
+                if constant:
+                    sign.facts["single"] = constant[found[0]].dim
                 sign.parameters, sign.count = audit.named(mine), ENOUGH
                 self._report(sign)
                 return
@@ -399,19 +406,33 @@ def _by_own_size(node: Any) -> Single | None:
     """Of ``x / x.sum(1, keepdim=True)``, ``x - x.mean(1, keepdim=True)`` and the like, along a dimension of size 1."""
     value, (other, _) = node.next_functions[:2]
     for _ in range(DEEPEST):
-        if other is None or len(other.next_functions) != 1:
+        ways = [w for w in other.next_functions if w[0] is not None] if other is not None else []
+        if len(ways) != 1:
             return None
         kind = _kind(other)
         if kind in _OWN_SIZES:
-            if other.next_functions[0] != value:
+            if ways[0] != value:
                 return None
             shape, dims = value[0]._input_metadata[value[1]].shape, other._saved_dim
             singles = [_single(shape, d) for d in (dims if isinstance(dims, tuple | list) else (dims,))]
             return Single(singles[0]) if singles and None not in singles else None
-        if kind not in ("ClampMin", "Clamp", "Expand", "Unsqueeze", "View"):
+        if kind not in ("ClampMin", "Clamp", "Expand", "Unsqueeze", "View") and not (kind == "Add" and _is_same(node)):
             return None
-        other = other.next_functions[0][0]
+        other = ways[0][0]
     return None
+
+
+def _is_same(node: Any) -> bool:
+    """Whether a quotient is of a value and itself: what was added to the divisor is too small to count."""
+    value, other = (saved_numbers(node, name) for name in ("self", "other"))
+    return value is not None and other is not None and value.shape == other.shape and bool((value == other).all())
+
+
+def saved_numbers(node: Any, name: str) -> Any:
+    """The numbers of a saved tensor; None where they cannot be read, or reading them would run code of the user's."""
+    if saved.may_be_hooked(getattr(node, f"_raw_saved_{name}", None)):
+        return None
+    return numbers_of(getattr(node, f"_saved_{name}"))
 
 
 def _single(shape: Any, dim: Any) -> int | None:

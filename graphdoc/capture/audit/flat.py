@@ -5,8 +5,8 @@ from __future__ import annotations
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import node_stacks, saved, walk
-from graphdoc.capture.audit.deadends import MOST_NODES, dominating, sign_at
+from graphdoc.capture import node_stacks, walk
+from graphdoc.capture.audit.deadends import MOST_NODES, dominating, saved_numbers, sign_at
 from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.living import Ref
@@ -176,10 +176,10 @@ def _outside(node: Any) -> str:
     name = type(node).__name__
     try:
         if name == "ReluBackward0":
-            result = _kept(node, "result")
+            result = saved_numbers(node, "result")
             return "below 0" if result is not None and not bool(result.any()) else ""
         if name in _BOUNDS:
-            value = _kept(node, "self")
+            value = saved_numbers(node, "self")
             low, high = (getattr(node, f"_saved_{key}", None) for key in _BOUNDS[name])
             if value is not None and isinstance(low, int | float) and bool((value < low).all()):
                 return f"below {low:g}"
@@ -196,12 +196,5 @@ def _passes_nothing(node: Any, saved_as: tuple[str, str]) -> bool:
     """Whether each factor that has a graph is multiplied by zeros alone. A single number is none: who writes
     ``0.0 * penalty`` means it, and a schedule begins so."""
     ways = [n for n, _ in node.next_functions[-2:]]
-    against = [_kept(node, name) for name, way in zip(reversed(saved_as), ways, strict=True) if way is not None]
+    against = [saved_numbers(node, name) for name, way in zip(reversed(saved_as), ways, strict=True) if way is not None]
     return all(t is not None and t.numel() > 1 and not bool(t.any()) for t in against)
-
-
-def _kept(node: Any, name: str) -> Any:
-    """The numbers of a saved tensor; None where they cannot be read, or reading them would run code of the user's."""
-    if saved.may_be_hooked(getattr(node, f"_raw_saved_{name}", None)):
-        return None
-    return numbers_of(getattr(node, f"_saved_{name}"))
