@@ -146,7 +146,7 @@ def test_a_project_started_from_a_subfolder_is_one_project(tree: Path, marked: b
     here = tree / "sub"
     (tree / "train.py").write_text(CRASH.format(path=str(tree)))
     (tree / "model.py").write_text(MODEL)
-    assert graphdoc(here, "run", "--no-rerun", "../train.py").returncode == 1
+    assert graphdoc(here, "run", "--no-rerun", "../train.py", forked=True).returncode == 1
     done = graphdoc(here, "fix", "--diff", "--no-verify")
     assert done.returncode == 3, done.stderr
     assert "`git -C .. apply`" in done.stderr
@@ -161,7 +161,7 @@ def test_undo_is_told_from_where_the_user_stands(tree: Path) -> None:
     elsewhere.mkdir()
     (tree / "train.py").write_text(CRASH.format(path=str(tree)))
     (tree / "model.py").write_text(MODEL)
-    graphdoc(here, "run", "--no-rerun", "../train.py")
+    graphdoc(here, "run", "--no-rerun", "../train.py", forked=True)
     (run,) = (f for f in (here / ".graphdoc").iterdir() if f.is_dir())
     for stands in (here, tree, elsewhere):
         done = graphdoc(stands, "fix", str(run), "--unsafe", "--no-verify")
@@ -181,7 +181,7 @@ def test_a_script_of_another_project_has_no_patch_and_the_reason_is_said(tree: P
     for name in ("one", "two"):
         (tree / name / ".git").mkdir(parents=True)
     (tree / "two" / "train.py").write_text(MODEL + "used_twice().backward()\n")
-    assert graphdoc(tree / "one", "run", "--no-rerun", "../two/train.py").returncode == 1
+    assert graphdoc(tree / "one", "run", "--no-rerun", "../two/train.py", forked=True).returncode == 1
     done = graphdoc(tree / "one", "fix", "--diff", "--no-verify")
     assert done.returncode == 1 and done.stdout == ""
     assert "lies outside the project" in done.stderr

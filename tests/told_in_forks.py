@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
-from collections.abc import Callable
-from contextlib import chdir
+from collections.abc import Callable, Iterator
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest.mock import patch
 
-from forked import run_forked
+from forked import Result, run_forked
 
 from graphdoc.cli.running import with_patches
 from graphdoc.diagnose import report_for
@@ -68,27 +69,41 @@ def tell(folder: Path) -> Told:
 
 def _told(kept: Kept) -> Told:
     said: list[str] = []
-    with chdir(kept.cwd), patch("graphdoc.probe.launch_apart", _launch):
+    with chdir(kept.cwd), in_forks():
         report = with_patches(kept, report_for(kept, announce=lambda line, *_: said.append(line)))
     return Told(kept, report, said)
 
 
+def launch(request: Request, out: Path | None) -> Ended:
+    """What starts the program of ``graphdoc run``; what it writes goes where that of this process goes."""
+    assert out is not None
+    result, ended = _in_a_fork(request, out, None)
+    for stream, text in ((sys.stdout, result.stdout), (sys.stderr, result.stderr)):
+        stream.write(text)
+        stream.flush()
+    return ended
+
+
 def _launch(request: Request, out: Path, _: Stop | None = None, *, enough: Callable[[], bool] | None = None) -> Ended:
     """How the program ends in a fork, which is killed once it has shown enough."""
+    result, ended = _in_a_fork(request, out, enough)
+    (out / STDERR).write_text(result.stderr)
+    return ended
 
+
+def _in_a_fork(request: Request, out: Path, enough: Callable[[], bool] | None) -> tuple[Result, Ended]:
     def install() -> None:
         from graphdoc.capture import install
 
         (out / f"process-{os.getpid()}.started").touch()
         install(str(out), request.mode)
 
-    ended = Ended(0)
+    script, *words = request.command
+    result, ended = Result(0, "", ""), Ended(0)
     started = time.monotonic()
     try:
-        script, *words = request.command
         limit = request.timeout or 300.0
         result = run_forked(script, words, request.cwd, install, timeout=limit, enough=enough)
-        (out / STDERR).write_text(result.stderr)
         status = result.status
         ended.exit_status, ended.signal = (128 - status, -status) if status < 0 else (status, None)
         ended.stopped = enough is not None and status == -signal.SIGKILL
@@ -96,4 +111,11 @@ def _launch(request: Request, out: Path, _: Stop | None = None, *, enough: Calla
         ended.timed_out = True
     ended.seconds = time.monotonic() - started
     ended.evidence = sorted(out.glob("evidence-*.json"))
-    return ended
+    return result, ended
+
+
+@contextmanager
+def in_forks() -> Iterator[None]:
+    """All programs that graphdoc starts, but those of its trials, are run in forks."""
+    with patch("graphdoc.cli.running.launch", launch), patch("graphdoc.probe.launch_apart", _launch):
+        yield

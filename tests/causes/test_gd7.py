@@ -37,7 +37,7 @@ for i in range(12):
 def test_a_critic_clipped_between_two_losses_is_not_suspected(tmp_path):
     """A suspicion would run every such program a second time."""
     (tmp_path / "train.py").write_text(CLIPPED)
-    assert graphdoc(tmp_path, "run", "train.py").stderr == ""
+    assert graphdoc(tmp_path, "run", "train.py", forked=True).stderr == ""
 
 
 def test_a_loss_of_zero_with_a_gradient_is_a_note_for_those_who_ask_for_everything(tmp_path):
@@ -45,6 +45,6 @@ def test_a_loss_of_zero_with_a_gradient_is_a_note_for_those_who_ask_for_everythi
     code = (FOLDER / "nondifferentiable-op" / "ratio-to-itself.py").read_text()
     equal = "(rewards - rewards.mean()) / (rewards.std() + 1e-4) * (_ > 0)"  # no gradient at first: equal rewards
     (tmp_path / "train.py").write_text(code.replace("(rewards - rewards.mean()) / rewards.std()", equal))
-    assert graphdoc(tmp_path, "run", "train.py").stderr == ""
-    asked = " ".join(graphdoc(tmp_path, "run", "--audit", "all", "train.py").stderr.split())
+    assert graphdoc(tmp_path, "run", "train.py", forked=True).stderr == ""
+    asked = " ".join(graphdoc(tmp_path, "run", "--audit", "all", "train.py", forked=True).stderr.split())
     assert asked.startswith("note: the loss at train.py:16 is 0 in each of 4 backward calls, and its gradients are not")

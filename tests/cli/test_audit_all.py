@@ -1,10 +1,10 @@
 """``--audit=all``: what only may be a fault is a finding on request, and one line by default."""
 
-import subprocess
-import sys
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
+from commands import graphdoc
 
 BESIDE_THE_OPTIMIZER = """\
 import torch
@@ -64,10 +64,9 @@ for _ in range(12):
 """`model.parameters()` was handed over as a whole, so the `detach()` may be meant."""
 
 
-def run(folder: Path, program: str, *options: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, program: str, *options: str) -> CompletedProcess[str]:
     (folder / "train.py").write_text(program)
-    words = [sys.executable, "-m", "graphdoc", "run", *options, "train.py"]
-    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    return graphdoc(folder, "run", *options, "train.py", forked=True)
 
 
 @pytest.mark.slow

@@ -348,8 +348,7 @@ def test_nan_stop_ends_the_program_where_nan_is_met_and_tells_what_made_it(tmp_p
     )
     ran = {}
     for mode in ("stop", "off"):
-        words = [sys.executable, "-m", "graphdoc", "run", "--nan", mode, "train.py"]
-        ran[mode] = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+        ran[mode] = graphdoc(tmp_path, "run", "--nan", mode, "train.py", forked=True)
     assert (ran["off"].returncode, ran["off"].stdout, ran["off"].stderr) == (0, "trained\n", "")
     assert (ran["stop"].returncode, ran["stop"].stdout) == (1, "")
     assert "FloatingPointError: nan in the gradients of 1 of 1 parameters" in ran["stop"].stderr
@@ -372,8 +371,7 @@ def test_nan_does_not_stop_a_scaler_that_looks_for_its_scale(tmp_path: Path) -> 
         "    scaler.update()\n"
         "print('trained')\n"
     )
-    words = [sys.executable, "-m", "graphdoc", "run", "--nan", "stop", "train.py"]
-    ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    ran = graphdoc(tmp_path, "run", "--nan", "stop", "train.py", forked=True)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "trained\n", "")
 
 
@@ -395,11 +393,11 @@ for step in range(12):
 def test_a_head_that_no_optimizer_has_is_one_line_and_no_finding(tmp_path: Path) -> None:
     (tmp_path / "head.py").write_text(UNHELD)
     (tmp_path / "both.py").write_text(UNHELD.replace("body.parameters()]", "body.parameters(), *head.parameters()]"))
-    done = graphdoc(tmp_path, "run", "--strict", "--report", "json:report.json", "head.py")
+    done = graphdoc(tmp_path, "run", "--strict", "--report", "json:report.json", "head.py", forked=True)
     assert done.returncode == 0
     assert done.stderr.startswith("note: `head.*` (2 parameters) get gradients that no optimizer uses")
     assert not json.loads((tmp_path / "report.json").read_text())["diagnoses"]
-    done = graphdoc(tmp_path, "run", "both.py")
+    done = graphdoc(tmp_path, "run", "both.py", forked=True)
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -25,7 +25,7 @@ TWICE = "import torch\nx = torch.ones(2, requires_grad=True)\ny = (x**2).sum()\n
 def told(folder: Path, text: str) -> tuple[list[str], int, int]:
     """The codes of a run, the line of the first one, and the exit status under ``--strict``."""
     (folder / "train.py").write_text(text)
-    done = graphdoc(folder, "run", "--strict", "--report", "json:r.json", "train.py")
+    done = graphdoc(folder, "run", "--strict", "--report", "json:r.json", "train.py", forked=True)
     found = json.loads((folder / "r.json").read_text())["diagnoses"]
     lines = [s["line"] for d in found for s in d["spans"] if s["role"] == "cause"]
     return [d["code"] for d in found], lines[0] if lines else 0, done.returncode
@@ -57,5 +57,5 @@ def test_what_is_no_code_is_refused(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("print('ran')\n")
     for wrong in ('["zero-grad-missing"]', '"GD705"', "[705]"):
         (tmp_path / "pyproject.toml").write_text(f"[tool.graphdoc]\nignore = {wrong}\n")
-        done = graphdoc(tmp_path, "run", "train.py")
+        done = graphdoc(tmp_path, "run", "train.py", forked=True)
         assert done.returncode == 2 and not done.stdout and "ignore" in done.stderr and done.stderr.count("\n") == 1

@@ -1,10 +1,10 @@
 """``--nan all``: the values of every operation, with or without a backward call, and nothing of a mask's infinities."""
 
-import subprocess
-import sys
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
+from commands import graphdoc
 
 SHARES = """\
 import torch
@@ -72,10 +72,9 @@ net(torch.randn(4, 3)).sum().backward()
 """
 
 
-def run(folder: Path, text: str, *options: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, text: str, *options: str) -> CompletedProcess[str]:
     (folder / "evaluate.py").write_text(text)
-    words = [sys.executable, "-m", "graphdoc", "run", *options, "evaluate.py"]
-    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    return graphdoc(folder, "run", *options, "evaluate.py", forked=True)
 
 
 @pytest.mark.slow

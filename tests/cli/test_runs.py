@@ -32,8 +32,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("runs")
     (place / "twice.py").write_text(TWICE)
     (place / "well.py").write_text("print('well')\n")
-    assert graphdoc(place, "run", "--no-rerun", "twice.py", "--lr", "a b").returncode == 1
-    assert graphdoc(place, "run", "well.py").returncode == 0
+    assert graphdoc(place, "run", "--no-rerun", "twice.py", "--lr", "a b", forked=True).returncode == 1
+    assert graphdoc(place, "run", "well.py", forked=True).returncode == 0
     return place
 
 
@@ -73,12 +73,14 @@ def test_a_folder_without_runs(tmp_path: Path) -> None:
 def test_a_baseline_leaves_out_what_it_has_too(folder: Path) -> None:
     baseline = list(kept_runs(folder))[1]
     (folder / "twice.py").write_text("import os\n\n\n" + TWICE)
-    same = graphdoc(folder, "run", "--no-rerun", "--baseline", baseline, "--report", "json:r.json", "twice.py")
+    same = graphdoc(
+        folder, "run", "--no-rerun", "--baseline", baseline, "--report", "json:r.json", "twice.py", forked=True
+    )
     report = json.loads((folder / "r.json").read_text())
     assert same.returncode == 1 and "error[" not in same.stderr and report["diagnoses"] == []
     assert "note: not told, because the baseline has it as well: GD10" in same.stderr
     (folder / "twice.py").write_text(LOST)
-    new = graphdoc(folder, "run", "--no-rerun", f"--baseline={baseline}", "twice.py")
+    new = graphdoc(folder, "run", "--no-rerun", f"--baseline={baseline}", "twice.py", forked=True)
     assert "error[GD3" in new.stderr and "baseline" not in new.stderr
-    done = graphdoc(folder, "run", "--baseline", "gone", "well.py")
+    done = graphdoc(folder, "run", "--baseline", "gone", "well.py", forked=True)
     assert (done.returncode, done.stdout) == (2, "")

@@ -159,7 +159,7 @@ def test_what_was_no_report_when_the_program_had_ended_is_not_replaced(tmp_path:
     (tmp_path / "train.py").write_text(
         "import os\nopen('a.json', 'w').write('mine')\nos.symlink('../made', 'b.json')\n" + FAILS
     )
-    told = graphdoc(tmp_path, "run", "--no-rerun", "train.py").stderr
+    told = graphdoc(tmp_path, "run", "--no-rerun", "train.py", forked=True).stderr
     assert "cannot write a.json: graphdoc did not write it" in told and "cannot write b.json: it lies outside" in told
     assert (tmp_path / "a.json").read_text() == "mine" and not (tmp_path.parent / "made").exists()
     assert '"GD1' in (tmp_path / "c.json").read_text()
@@ -184,12 +184,14 @@ def test_what_a_user_types_replaces_all_but_sources(tmp_path: Path, script: str)
     (tmp_path / "link").symlink_to(script)
     (tmp_path / "notes.md").write_text(OTHERS)
     for target in (script, "model.py", str(tmp_path / script), "link"):
-        done = graphdoc(tmp_path, "run", "--report", f"terminal:{target}", script)
+        done = graphdoc(tmp_path, "run", "--report", f"terminal:{target}", script, forked=True)
         assert (
             done.returncode == 2 and "because it is a source file" in done.stderr and len(done.stderr.split("\n")) == 2
         )
     outside = tmp_path.parent / f"{tmp_path.name}-{script}.json"
-    done = graphdoc(tmp_path, "run", "--no-rerun", "--report", "json:notes.md", "--report", f"json:{outside}", script)
+    done = graphdoc(
+        tmp_path, "run", "--no-rerun", "--report", "json:notes.md", "--report", f"json:{outside}", script, forked=True
+    )
     assert "GD1" in (tmp_path / "notes.md").read_text() and "GD1" in outside.read_text(), done.stderr
     graphdoc(tmp_path, "fix", "--diff", "--no-verify", "--report", f"json:{script}")
     assert (tmp_path / script).read_text() == FAILS and (tmp_path / "model.py").read_text() == OTHERS

@@ -119,6 +119,7 @@ loss.backward()
 """
 
 
+@pytest.mark.slow
 def test_a_program_that_deletes_the_folder_is_diagnosed_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(CRASH.format(before=f"shutil.rmtree({PLACE!r})"))
     done = graphdoc(tmp_path, "run", "--no-rerun", "train.py")
@@ -140,7 +141,14 @@ def unshared() -> bool:
 
 
 @pytest.mark.skipif(not unshared(), reason="a small disk of one's own needs a mount namespace")
-@pytest.mark.parametrize("left", [0, 200_000, 9_000_000], ids=["nothing", "little", "filled-by-the-program"])
+@pytest.mark.parametrize(
+    "left",
+    [
+        pytest.param(0, id="nothing"),
+        pytest.param(200_000, id="little", marks=pytest.mark.slow),
+        pytest.param(9_000_000, id="filled-by-the-program", marks=pytest.mark.slow),
+    ],
+)
 def test_a_nearly_full_disk_keeps_the_diagnosis(tmp_path: Path, left: int) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()

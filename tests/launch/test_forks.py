@@ -165,6 +165,7 @@ def test_no_run_leaves_a_mark_on_the_users_files_or_on_the_next(tmp_path: Path) 
     assert state(folder) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("beside", "why"),
     [
@@ -183,6 +184,7 @@ def test_what_torch_would_find_beside_the_program_is_not_passed_over(tmp_path: P
     assert ("mine" in ended.printed) == ("." in beside)  # started anew, it finds what lies there
 
 
+@pytest.mark.slow
 def test_a_start_up_file_of_the_users_runs_before_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, start = tmp_path / "project", tmp_path / "start"
     folder.mkdir()
@@ -235,6 +237,7 @@ print(server._import_torch([], known))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("deed", "why"),
     [
@@ -262,6 +265,7 @@ print(torch.cuda.is_initialized(), torch.cuda._is_in_bad_fork(), torch.cuda.is_a
 """
 
 
+@pytest.mark.slow
 def test_a_run_of_the_shared_import_can_still_ask_for_one(tmp_path: Path) -> None:
     folder = tmp_path / "project"
     folder.mkdir()
@@ -301,6 +305,7 @@ def test_what_is_imported_before_torch_is_shared_where_nothing_outside_can_tell(
         assert sorted(os.listdir(folder)) == ["train.py"]
 
 
+@pytest.mark.slow
 def test_a_package_of_the_users_is_not_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, own = tmp_path / "project", tmp_path / "own"
     folder.mkdir()
@@ -313,6 +318,7 @@ def test_a_package_of_the_users_is_not_shared(tmp_path: Path, monkeypatch: pytes
         assert (forks.why, forks.runs, ended.printed) == ("another is no installed package", 0, "ran\n")
 
 
+@pytest.mark.slow
 def test_a_variable_that_the_program_sets_behind_torch_still_counts(tmp_path: Path) -> None:
     """``torch._dynamo.config`` reads this one when it is imported."""
     folder = tmp_path / "project"
@@ -328,6 +334,7 @@ def test_a_variable_that_the_program_sets_behind_torch_still_counts(tmp_path: Pa
         assert (ended.exit_status, ended.printed, forks.runs) == (0, "True\n", 1)
 
 
+@pytest.mark.slow
 def test_runs_go_on_side_by_side(tmp_path: Path) -> None:
     """Each has its own network and files: what one writes, or listens at, is no other's."""
     folder = tmp_path / "project"

@@ -263,7 +263,7 @@ def test_the_report_calls_safe_what_fix_applies(message, shown, measured, told, 
 def test_what_is_called_safe_is_applied(tmp_path):
     source = (EXAMPLES / "numpy-on-grad-tensor" / "outputs-printed-in-the-loop.py").read_text()
     (tmp_path / "train.py").write_text(source)
-    assert "[safe, not tried" in run_command(tmp_path, "run", "train.py").stderr
+    assert "[safe, not tried" in run_command(tmp_path, "run", "train.py", forked=True).stderr
     assert "[safe, verified]" in run_command(tmp_path, "fix", "--diff", "--verify-time", "240").stderr
     assert "[safe, verified]" in run_command(tmp_path, "show").stdout
     assert run_command(tmp_path, "fix").returncode == 0

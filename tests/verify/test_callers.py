@@ -34,7 +34,7 @@ for _ in range(3):
 
 def tried(tmp_path, call, after):
     (tmp_path / "train.py").write_text(PROGRAM.format(call=call, after=after))
-    assert graphdoc(tmp_path, "run", "train.py").returncode == 1
+    assert graphdoc(tmp_path, "run", "train.py", forked=True).returncode == 1
     graphdoc(tmp_path, "fix", "--diff", "--unsafe", "--report", "json:report.json")
     return json.loads((tmp_path / "report.json").read_text())["diagnoses"][0]["fixes"]
 

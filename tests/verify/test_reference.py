@@ -121,7 +121,7 @@ for _ in range(4):
 @pytest.mark.slow
 def test_the_other_form_of_a_checkpoint_is_verified(tmp_path):
     (tmp_path / "train.py").write_text(TRAINED)
-    assert graphdoc(tmp_path, "run", "train.py").returncode == 1
+    assert graphdoc(tmp_path, "run", "train.py", forked=True).returncode == 1
     graphdoc(tmp_path, "fix", "--diff", "--report", "json:report.json")
     best = json.loads((tmp_path / "report.json").read_text())["diagnoses"][0]["fixes"][0]
     assert "use_reentrant=False" in best["diff"]
