@@ -40,8 +40,9 @@ MOST_LEFT = 200
 """Values that leave the graph, as far as they are remembered."""
 _ADDS = {"add", "__add__", "__radd__", "__iadd__", "add_", "sub", "__sub__", "__rsub__", "rsub", "stack", "cat", "sum"}
 _MEANT = {"detach", "detach_"}
-"""An author who writes ``detach`` says so, of a value that goes into a term; the other ways to lose a graph are
-nobody's wish in a term of a loss, and neither is a ``detach`` of the whole term that is then added."""
+"""An author who writes ``detach`` says so, of a value that goes into a term beside others; the other ways to lose a
+graph are nobody's wish in a term of a loss, and neither is a ``detach`` of all that a term is made of, which is then
+added and goes nowhere else."""
 _LOGARITHMS = {"log", "log_", "log1p", "log2"}
 _GAINS = _ADDS - {"sub", "__sub__", "__rsub__", "rsub"}
 """What is taken off a loss is a baseline, and has no gradient by right."""
@@ -228,9 +229,10 @@ class TermWatch(CutWatch):
                 # A number that nobody needs as one: the conversion is the cut, whatever was detached for it.
                 record.leaves, record.event = record.leaves + cut.leaves, cut.event
                 cut = record
-            if cut is None or (cut.op in _MEANT and not (gains and id(cut) in self._detached)):
+            if cut is None or (cut.op in _MEANT and not gains):
                 continue
-            if _is_met(value, behind, cut):
+            part = cut.op in _MEANT and id(cut) not in self._detached
+            if _is_met(value, behind, cut) or (part and not cut.behind & self._witness.journal.held()):
                 continue
             whole = gains and cut.switch is not None and is_users(cut.switch)
             if (cut.recording or whole) and not self._is_earlier(cut):
@@ -319,11 +321,16 @@ class TermWatch(CutWatch):
         elsewhere into a graph as numbers, they are a target, and a term of the target alone is a constant by right."""
         found = [term for n in top_of(roots) if (term := self.terms.get(n._sequence_nr())) is not None]
         kept = [(cuts, at) for cuts, at in found if all(site_of(r.raw) not in self._differentiated for r in cuts)]
-        if not any(r.switch is not None for cuts, _ in kept for r in cuts):
+        if not any(self._may_be_target(r) for cuts, _ in kept for r in cuts):
             return kept
         elsewhere = [r for n, r, _ in self.entered_values.latest if n not in self.terms]
         targets = {id(r) for r in records_behind(elsewhere, MOST_FOLLOWED)}
-        return [(cuts, at) for cuts, at in kept if all(r.switch is None or id(r) not in targets for r in cuts)]
+        return [
+            (cuts, at) for cuts, at in kept if all(not self._may_be_target(r) or id(r) not in targets for r in cuts)
+        ]
+
+    def _may_be_target(self, record: Record) -> bool:
+        return record.switch is not None or (record.op in _MEANT and id(record) not in self._detached)
 
 
 def _is_met(value: Any, behind: list[Record], cut: Record) -> bool:
