@@ -64,15 +64,15 @@ def goes_around(sources: SourceTexts, signs: list[Sign]) -> bool:
 
 def writes_through_data(sources: SourceTexts, signs: list[Sign]) -> bool:
     """Whether parameters moved before a backward call with no version telling, and not only by what the program writes
-    to ``.data`` right behind a step, where clipping weights and their like belong, or by steps of its own making."""
+    to ``.data`` right behind a step, where clipping weights and their like belong, or by steps of its own making where
+    these do not stand above a backward call."""
     if not any(s.kind == "suspect-write" for s in signs):
         return False
-    roots = [bindings.tree(sources, file) for file in sources]
-    every = [(root, node) for root in roots for node in walked(root) if _writes_data(node)]
-    writes = [(root, node) for root, node in every if not _uses_gradient(node)]
-    return not every or any(
-        not _is_behind_a_step(bindings.function_around(root, _line(node)) or root, node) for root, node in writes
-    )
+    roots = [root for file in sources if (root := bindings.tree(sources, file)) is not None]
+    found = [(root, node) for root in roots for node in walked(root) if _writes_data(node)]
+    every = [(bindings.function_around(root, _line(node)) or root, node) for root, node in found]
+    writes = [(scope, n) for scope, n in every if not _uses_gradient(n) or _is_before_the_first_backward(scope, n)]
+    return not every or any(not _is_behind_a_step(scope, node) for scope, node in writes)
 
 
 def _writes_data(node: ast.AST) -> bool:
@@ -91,6 +91,13 @@ def _writes_data(node: ast.AST) -> bool:
 def _uses_gradient(node: ast.AST) -> bool:
     """``p.data -= rate * p.grad``, which belongs behind the backward call as a step does."""
     return any(n.attr == "grad" for n in each(node, ast.Attribute))
+
+
+def _is_before_the_first_backward(scope: ast.AST, node: ast.AST) -> bool:
+    """Whether the backward calls of a function all stand below: the gradient is that of the round before, and a forward
+    of this one may have been made already."""
+    lines = [_line(n) for n in each(scope, ast.Call) if is_method_call(n, "backward")]
+    return bool(lines) and min(lines) > _line(node)
 
 
 def _line(node: ast.AST) -> int:
