@@ -25,7 +25,7 @@ LOOKED_AT = 70
 """Steps before those that are counted: graphdoc looks closer at the first ones, and at a few of the later."""
 STEPS = {"MLP": 20, "element-wise (PPO)": 20}
 """Steps that are counted, where they are short; 4 of the others."""
-REQUESTS = {"zero": 1, "toggle": 2, "dump": 3, "start": 4}
+REQUESTS = {"zero": 1, "toggle": 2, "dump": 3, "start": 4, "stop": 5}
 """Callgrind's client requests, by their numbers in valgrind/callgrind.h."""
 CODE = bytes.fromhex("4889f8 31d2 48c1c703 48c1c70d 48c1c73d 48c1c733 4887db 4889d0 c3".replace(" ", ""))
 """A function of C that asks valgrind for something: the special instructions of valgrind.h for x86-64, which do nothing
@@ -56,7 +56,6 @@ def count(only: str, steps: int) -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     counter = Counter()
-    counter.request("start")
     for name, (make, _) in WORKLOADS.items():
         if only.lower() not in name.lower():
             continue
@@ -66,12 +65,14 @@ def count(only: str, steps: int) -> None:
             with enter():  # type: ignore[attr-defined]
                 for _ in range(LOOKED_AT if mode.startswith("graphdoc") else 3):
                     step()
+                counter.request("start")  # the steps before run at a tenth of the time
                 counter.request("zero")
                 counter.request("toggle")
                 for _ in range(turns):
                     step()
                 counter.request("toggle")
                 counter.request("dump", f"{name}|{mode}|{turns}")
+                counter.request("stop")
 
 
 def main() -> int:

@@ -107,21 +107,24 @@ class EngineCalls:
                 early = journal.is_early(seen, top)
                 if early and witness.learned is not None:
                     witness.learned.met()
-                early = early or witness.looking
-                leaves = leaves_behind(roots_of_call(outputs)) if early else None
+                leaves = reaches = None
+                if early or witness.looking:
+                    leaves = leaves_behind(roots_of_call(outputs))
                 if leaves is not None:
                     journal.living.note(leaves.values())
-                reaches = frozenset(leaves) if leaves is not None else None
+                    reaches = frozenset(leaves)
                 known = sequence if sequence < 1 << 62 else -1
                 how = (bool(args[1]), bool(args[2])) if len(args) > 2 else (False, False)
-                noted = journal.add(kind, seen, -1, (known, op, number, other_roots(outputs), how, reaches))
-                if leaves is not None and witness.audit is not None:
+                others = other_roots(outputs) if len(outputs) > 1 else ()
+                noted = journal.add(kind, seen, -1, (known, op, number, others, how, reaches))
+                audit = witness.audit
+                if audit is not None and leaves is not None:
                     if kind == "backward":
-                        witness.audit.called(noted, outputs, leaves, args[3] if len(args) > 3 else ())
+                        audit.called(noted, outputs, leaves, args[3] if len(args) > 3 else ())
                     else:
-                        witness.audit.asked(noted, outputs, leaves, args)
-                if witness.audit is not None and kind == "backward":
-                    witness.audit.began(noted, outputs)
+                        audit.asked(noted, outputs, leaves, args)
+                if audit is not None and not audit.asleep and kind == "backward":
+                    audit.began(noted, outputs)
                 witness.finite.root(outputs, noted[0])
                 if self._anomaly.wanted:
                     self._anomaly.hide_ours(roots_of_call(outputs))

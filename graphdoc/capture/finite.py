@@ -77,7 +77,10 @@ class FiniteWatch:
             if type(tensor) is not self._tensor or tensor.numel() != 1:
                 return
             if tensor.is_cpu:
-                value = self._read(tensor)
+                memory = tensor.data_ptr()  # 0: given back
+                value: Any = self._readers[tensor.dtype].from_address(memory).value if memory else 0.0
+                if type(value) is not float:
+                    value = self._of_bits(value, tensor.dtype)
             else:
                 now = time.monotonic()
                 if now < self._due or (tensor.is_cuda and self._torch.cuda.is_current_stream_capturing()):
@@ -98,16 +101,10 @@ class FiniteWatch:
         if value != value:
             self.undefined.append(index)
 
-    def _read(self, tensor: Any) -> float:
-        dtype = tensor.dtype
-        if not (memory := tensor.data_ptr()):
-            return 0.0  # given back
-        number = self._readers[dtype].from_address(memory).value
+    def _of_bits(self, bits: int, dtype: Any) -> float:
         if dtype is self._torch.float16:
-            return float(struct.unpack("<e", struct.pack("<H", number))[0])
-        if dtype is self._torch.bfloat16:
-            return float(struct.unpack("<f", struct.pack("<I", number << 16))[0])
-        return float(number)
+            return float(struct.unpack("<e", struct.pack("<H", bits))[0])
+        return float(struct.unpack("<f", struct.pack("<I", bits << 16))[0])
 
     # -- the end -------------------------------------------------------------------------------------------------
 

@@ -122,7 +122,7 @@ class Seen:
     ``LightningOptimizer``): the two are one optimizer.
     """
 
-    __slots__ = ("about", "id", "look", "parameters", "ref", "stack", "steps", "type")
+    __slots__ = ("about", "due", "id", "look", "parameters", "ref", "sequence", "stack", "steps", "type")
 
     def __init__(self, ident: int, optimizer: Any, stack: stacks.Stack | None) -> None:
         self.id = ident
@@ -135,6 +135,10 @@ class Seen:
         self.look = 1
         """The step after which to look at the parameters again."""
         self.parameters: tuple[int, ...] = ()
+        self.due = 0
+        """The step that the audit looks at next."""
+        self.sequence = -1
+        """Autograd's sequence number at the latest step."""
 
     def known(self) -> list[Any]:
         """The objects that are this optimizer, as far as they live."""

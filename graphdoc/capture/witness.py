@@ -217,7 +217,7 @@ def watch_call(witness: Witness, function: Any, kind: str) -> None:
                     witness.anomaly.again()
                     seen = journal.optimizer(values[0])
                     ident = seen.id
-                    if witness.audit is not None:
+                    if witness.audit is not None and seen.steps + 1 >= seen.due:
                         witness.audit.zeroed(values[0], seen)
                 elif kind == "load_state_dict" and witness.audit is not None:
                     witness.audit.loaded(values[0], values[1])
@@ -425,9 +425,10 @@ class Witness:
                 journal = self.journal
                 seen = journal.stepped(optimizer)
                 noted = journal.add("step", journal.look["step"](2), seen.id)
+                seen.sequence = noted[2]
                 if self.step_count is not None:
                     self.step_count.stepped(noted[0], seen.id)
-                if self.audit is not None:
+                if self.audit is not None and seen.steps >= seen.due:
                     self.audit.stepped(optimizer, seen)
                 if self.learned is not None:
                     self.learned.stepped(seen)

@@ -48,6 +48,8 @@ MOST_SNAPSHOTS = 8
 
 CLOSELY = 12
 """Steps of an optimizer that every watch looks at."""
+ALL, APART = 128, 32
+"""Steps of an optimizer that are all looked at; of the later ones two in a row, so many steps apart."""
 MOST_LOADED = 100_000
 """Parameters that are known to come from elsewhere."""
 
@@ -65,6 +67,8 @@ class Audit:
         self.snapshots = 0
         self.early = not witness.mode.startswith("observe")
         """A run that is ended from outside tells what it finds at once."""
+        self.asleep = False
+        """Every optimizer's next step is passed over, and with it the calls before it."""
         self.unstepped = Unstepped(self)
         self.losses = Losses(self)
         self.reached: dict[int, int] = living.forgetting({})
@@ -120,6 +124,7 @@ class Audit:
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any], inputs: Any = ()) -> None:
         """A backward call that is looked at is about to run; ``leaves`` are those behind its roots, by id. ``inputs``
         are the only ones that it gives gradient to, where the call names them."""
+        self._wake()
         for ident in leaves:
             self.reached[ident] = self.reached.get(ident, 0) + 1
         self.unused.called(noted, outputs, leaves)
@@ -143,13 +148,20 @@ class Audit:
         self.starved.called(noted, leaves)
         self.unreduced.called(noted, outputs, leaves)
 
+    def _wake(self) -> None:
+        """The next step of each optimizer is looked at."""
+        self.asleep = False
+        for seen in self.journal.optimizers.values():
+            seen.due = 0
+
     def began(self, noted: Noted, outputs: Any) -> None:
-        """A backward call is about to run, whether it is looked at or not."""
+        """A backward call before a step that is looked at is about to run, whether it is looked at itself or not."""
         self.moved.began(noted, outputs)
         self.undone.began()
 
     def asked(self, noted: Noted, outputs: Any, leaves: dict[int, Any], args: tuple[Any, ...]) -> None:
         """A grad call that is looked at is about to run; ``args`` are those of the engine."""
+        self._wake()
         self.products.asked(noted, outputs, args)
         self.unheld.asked(args[3] if len(args) > 3 else ())
         self.made_anew.asked(args[3] if len(args) > 3 else ())
@@ -179,7 +191,7 @@ class Audit:
             self.unheld.load(list(module.parameters()))
 
     def zeroed(self, optimizer: Any, seen: Seen) -> None:
-        """``optimizer.zero_grad()`` is about to run."""
+        """``optimizer.zero_grad()`` is about to run, before a step that is looked at."""
         if not seen.steps:
             self.unstepped.zeroed(optimizer, seen)
         self.clearing.zeroed(optimizer, seen)
@@ -198,7 +210,7 @@ class Audit:
         return self.clearing.looks or self.moved.closely
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
+        """An optimizer has made a step that is looked at."""
         self.unused.stepped(optimizer, seen)
         self.losses.stepped(optimizer, seen, self.reached)
         self.stale.stepped(optimizer, seen)
@@ -212,20 +224,12 @@ class Audit:
             self.collecting.stepped(seen)
             self.wasted.stepped(optimizer, seen)
             self.misspelled.stepped(optimizer, seen)
-        self.references.stepped(seen)
-        if seen.id not in self.starved.fed:
-            self.starved.stepped(optimizer, seen)
-        if self.unreduced.looks:
-            self.unreduced.stepped(optimizer, seen)
-        if seen.id not in self.rounded.over:
-            self.rounded.stepped(optimizer, seen)
-        if seen.id not in self.flattened.learns:
-            self.flattened.stepped(optimizer, seen)
         if not self.zero_loss.over:
             self.zero_loss.stepped(optimizer)
         self.undone.stepped(optimizer, seen)
-        if seen.id not in self.at_rest.over:
-            self.at_rest.stepped(optimizer, seen)
+        for watch in (self.starved, self.unreduced, self.rounded, self.flattened, self.at_rest):
+            if watch.wants(seen):
+                watch.stepped(optimizer, seen)
         if closely or seen.steps in LOOKS:
             self.clearing.stepped(optimizer, seen)
             self.growing.stepped(seen)
@@ -235,6 +239,15 @@ class Audit:
             self.refrozen.stepped(optimizer, seen)
         if seen.steps == 1 or self.flagged.followed:
             self.flagged.stepped(optimizer, seen)
+        seen.due = self._next(seen)
+        self.asleep = all(s.due > s.steps + 1 for s in self.journal.optimizers.values())
+
+    def _next(self, seen: Seen) -> int:
+        """The step of this optimizer that is looked at next."""
+        steps = seen.steps
+        if steps < ALL or steps % APART == 0 or self.early or any(watch.wants(seen) for watch in self.watches):
+            return steps + 1
+        return min(n for n in (steps - steps % APART + APART, seen.look, *LOOKS) if n > steps)
 
     # -- names ---------------------------------------------------------------------------------------------------
 

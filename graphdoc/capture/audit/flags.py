@@ -38,6 +38,9 @@ class Flagged(Watch):
         self.followed: dict[int, list[tuple[str, Any]]] = {}
         """By optimizer: the names of such modules and weak references to them."""
 
+    def wants(self, seen: Seen) -> bool:
+        return seen.id in self.followed
+
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped for the first time, or again while a module of it is followed."""
         if seen.steps == 1:
@@ -200,6 +203,9 @@ class Refrozen(Watch):
         self.followed: dict[int, _Followed] = {}
         """By optimizer; those that held nothing frozen at their first step are not in it."""
         self._kept: dict[int, tuple[_Followed, Sign]] = {}
+
+    def wants(self, seen: Seen) -> bool:
+        return seen.id in self.followed
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""

@@ -84,6 +84,9 @@ class Flattened(Watch):
                 both and all((numbers := numbers_of(p)) is not None and not bool(numbers.any()) for p in found[1])
             )
 
+    def wants(self, seen: Seen) -> bool:
+        return seen.id not in self.learns
+
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped: the first number that is not zero ends the question."""
         audit = self._audit

@@ -249,6 +249,13 @@ class Losses(Watch):
             self._tell_missed([(r, behind) for r, behind in drawn if behind & missed], missed, optimizer, seen)
         self.watch.stepped()
 
+    def wants(self, seen: Seen) -> bool:
+        return (
+            self.watch is not None
+            or self._hungry.get(seen.id, (0, -1))[0] > 0
+            or ("unreached", seen.id) in self._suspects
+        )
+
     def _without(self, optimizer: Any, seen: Seen) -> set[int]:
         """The ids of what this optimizer is to train, where it has found a gradient before and now finds none at all,
         although a backward call, which reached nothing that is trained, stands before each of its steps."""

@@ -97,8 +97,8 @@ def _read(memory: int, size: int) -> int:
 
 # Parameters that moved between a step and the next backward call though no version tells: a write through ``.data``.
 # Around an optimizer's first steps, and a few later ones, all that its parameters hold is compared; around the others
-# one number of one of them, each in its turn, which costs a microsecond. Whether the write came behind the forward, a
-# second run has to tell, which sees it happen.
+# that the audit looks at one number of one of them, each in its turn, which costs a microsecond. Whether the write came
+# behind the forward, a second run has to tell, which sees it happen.
 
 ENOUGH = 2
 """Backward calls in which the same was seen."""
@@ -144,11 +144,12 @@ class _Sample:
 class _Held:
     """The parameters of one optimizer that get gradients, and what is read of them."""
 
-    __slots__ = ("before", "prints", "refs", "sample")
+    __slots__ = ("before", "prints", "refs", "sample", "turn")
 
     def __init__(self, parameters: list[Any]) -> None:
         self.refs = [Ref(p) for p in parameters]
         self.sample: _Sample | None = None
+        self.turn = 0
         self.prints: list[Fingerprint] = []
         self.before: tuple[int, set[int | None]] | None = None
         """What had moved when the optimizer was cleared: the sequence number and the memory."""
@@ -209,17 +210,18 @@ class Moved(Watch):
             held.prints = []
             self.closely = any(h is not None and h.prints for h in self._held.values())
         if sample is None or parameter is None or seen.steps % TURN == 0:
-            self._sample(held, seen.steps // TURN)
+            self._sample(held)
         elif parameter is not None:
             sample.again(parameter)
 
     def _plain(self, parameter: Any) -> bool:
         return type(parameter) is self._audit.torch.nn.Parameter and is_readable(parameter)
 
-    def _sample(self, held: _Held, turn: int) -> None:
+    def _sample(self, held: _Held) -> None:
         """Read another parameter from now on."""
         held.sample = None
-        for number in range(turn, turn + min(TURN, len(held.refs))):
+        held.turn += 1
+        for number in range(held.turn, held.turn + min(TURN, len(held.refs))):
             p = held.refs[number % len(held.refs)]()
             if p is not None and p.grad is not None and p.dtype in self._kinds and is_readable(p):
                 held.sample = _Sample(p, self._kinds[p.dtype])

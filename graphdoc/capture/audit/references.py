@@ -20,7 +20,7 @@ from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
-    from graphdoc.capture.journal import Noted, Seen
+    from graphdoc.capture.journal import Noted
 
 
 MOST_LOOKS = 30
@@ -47,21 +47,14 @@ class References(Watch):
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
-        self._steps: dict[int, int] = {}
-        """Of each optimizer the sequence number at its latest step."""
         self._counts: dict[Any, int] = {}
-
-    def stepped(self, seen: Seen) -> None:
-        """An optimizer has stepped."""
-        if not self._found and not self._has_looked(MOST_LOOKS):
-            self._steps[seen.id] = self._audit.torch.autograd._get_sequence_nr()
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         """A backward call that is looked at is about to run."""
-        if self._found or not self._steps or self._has_looked(MOST_LOOKS):
+        if self._found or self._has_looked(MOST_LOOKS):
             return
         every = self._audit.journal.optimizers.values()
-        latest = sorted((self._steps[seen.id], seen.parameters) for seen in every if seen.id in self._steps)
+        latest = sorted((seen.sequence, seen.parameters) for seen in every if seen.steps)
         stepped = {i: at for at, mine in latest for i in mine if i in leaves}
         if not stepped:
             return

@@ -56,6 +56,9 @@ class Rounded(Watch):
         self.over: set[int] = set()
         """Optimizers of which nothing is to be looked for any more."""
 
+    def wants(self, seen: Seen) -> bool:
+        return seen.id not in self.over
+
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
         if seen.id not in self._looked and not self._is_meant(optimizer):

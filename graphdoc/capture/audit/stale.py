@@ -41,6 +41,9 @@ class Stale(Watch):
         self._writes = writes
         self._audit.witness.looking = True
 
+    def wants(self, seen: Seen) -> bool:
+        return self._writes is not None or seen.id in self._steps
+
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
         if self._writes is not None:

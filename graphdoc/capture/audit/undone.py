@@ -65,6 +65,9 @@ class Undone(Watch):
             if held is not None:
                 held.before = held.read()
 
+    def wants(self, seen: Seen) -> bool:
+        return self._held.get(seen.id) is not None
+
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
         if seen.id not in self._held:
@@ -100,6 +103,9 @@ class AtRest(Watch):
         """Optimizers that have stepped by a rate."""
         self._steps: dict[int, int] = {}
         self._kept: dict[int, Sign] = {}
+
+    def wants(self, seen: Seen) -> bool:
+        return seen.id not in self.over
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""

@@ -243,6 +243,9 @@ class Unheld(Watch):
                     if candidate.count == ENOUGH:
                         self._ready, self._noted = True, noted
 
+    def wants(self, _seen: Seen) -> bool:
+        return self._ready
+
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
         groups = optimizer.param_groups

@@ -122,10 +122,11 @@ class Unreduced(Watch):
             local.samples = self._sampled((i, p.grad) for i, p in leaves.items())
             self._calls.append(local)
 
+    def wants(self, _seen: Seen) -> bool:
+        return bool(self._calls or self._alone or self._bypassed or (self._stepped and self.looks < MOST_LOOKS))
+
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
-        if not (self._calls or self._alone or self._bypassed or (self._stepped and self.looks < MOST_LOOKS)):
-            return
         count = self._count()
         if self._bypassed and count != self._before:
             self._bypassed[0].facts["collectives"] = True

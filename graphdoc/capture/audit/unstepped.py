@@ -173,6 +173,9 @@ class Starved(Watch):
         first = itertools.islice(leaves.values(), MOST_LEAVES)
         self._latest = (noted, len(leaves), [Ref(t) for t in first]) if leaves else None
 
+    def wants(self, seen: Seen) -> bool:
+        return seen.id not in self.fed
+
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer that is not ``fed`` has stepped."""
         mine = [p for p in parameters_of(optimizer) if p.requires_grad]

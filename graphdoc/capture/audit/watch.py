@@ -47,5 +47,9 @@ class Watch:
         self._found.append(sign)
         self._audit.tell_early()
 
+    def wants(self, _seen: Seen) -> bool:
+        """Whether it asks for each step of this optimizer now, however many there have been."""
+        return False
+
     def signs(self) -> list[Sign]:
         return self._found
