@@ -58,11 +58,13 @@ def command(
     from graphdoc.launch import Request
     from graphdoc.launch.isolation import CannotIsolate, check_ways, stoppable
     from graphdoc.verify.told_apart import as_json, place, sentences
-    from graphdoc.verify.two_runs import against, compared, other_arguments
+    from graphdoc.verify.two_runs import WHOLE, against, compared, in_words, other_arguments
 
     request = Request(arguments, ctx.meta[KIND], cwd=str(Path.cwd()), timeout=time)
     if (other is None) == (words is None):
         raise UsageError("compare needs one of --with and --with-args")
+    if other in WHOLE:
+        raise UsageError(in_words(other, ctx.meta[KIND], arguments))
     meant = other_arguments(words) if words is not None else against(other or "", Path.cwd())
     if meant.is_same:
         say(f"no difference: no Python file is another one {meant.second}")

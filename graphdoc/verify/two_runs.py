@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 from dataclasses import dataclass, replace
@@ -62,6 +63,10 @@ KINDS = {
 }
 
 
+WHOLE = {"one-process": "one process with the batch of all", "one-batch": "one batch in place of its parts"}
+"""What is compared by other arguments of the program."""
+
+
 def against(name: str, cwd: Path) -> Against:
     """What ``--with`` names: one of ``KINDS``, else a revision of the git work tree that ``cwd`` lies in.
 
@@ -74,8 +79,7 @@ def against(name: str, cwd: Path) -> Against:
     commit = _git(top, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}") if top else None
     if top is None or commit is None:
         raise UsageError(
-            f"--with {name} is none of {', '.join(KINDS)}, and no revision of a git work tree here; one batch beside "
-            "its parts, and one process beside several, are compared by --with-args"
+            f"--with {name} is none of {', '.join((*KINDS, *WHOLE))}, and no revision of a git work tree here"
         )
     revision = commit.decode().strip()
     names = _git(top, "diff", "--no-ext-diff", "--no-renames", "--name-only", "-z", revision, "--", "*.py") or b""
@@ -85,6 +89,19 @@ def against(name: str, cwd: Path) -> Against:
         if data is not None:
             texts[str(top / path)] = decode(data)
     return Against(name, PLAIN, PLAIN, "now", f"at {name}", texts)
+
+
+def in_words(name: str, kind: str, arguments: list[str]) -> str:
+    """What to type for a run with the whole batch, which a program has words of its own for."""
+    first, *rest = arguments
+    given = shlex.join(rest)
+    other = re.sub(r"(--nproc[-_]per[-_]node[ =])\S+", r"\g<1>1", given) if name == "one-process" else given
+    program = {"script": f"{first} ", "module": f"-m {first} "}.get(kind, "")
+    after = f" -- {given if program else shlex.join(arguments)}" if rest or not program else ""
+    return (
+        f"--with {name}: your program has its own words for {WHOLE[name]}; write them after --with-args, for example "
+        f"`graphdoc compare {program}--with-args {shlex.quote(other or 'WORDS')}{after}`"
+    )
 
 
 def other_arguments(words: str) -> Against:

@@ -56,11 +56,11 @@ def test_options_may_follow_the_program(words: str, ours: str, kind: str, progra
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--with", "HEAD~9"), "--with HEAD~9 is none of eager, float64, cpu, and no revision"),
+        (("--with", "HEAD~9"), "--with HEAD~9 is none of eager, float64, cpu, one-process, one-batch, and no revision"),
         (("--with", "--report"), "--with --report is none of"),
         (
-            ("--with", "one-batch"),
-            "one batch beside its parts, and one process beside several, are compared by --with-args",
+            ("--with", "one-batch", "--", "--micro", "4"),
+            "`graphdoc compare train.py --with-args '--micro 4' -- --micro 4`",
         ),
         ((), "compare needs one of --with and --with-args"),
         (("--with", "cpu", "--with-args", "1"), "compare needs one of --with and --with-args"),
