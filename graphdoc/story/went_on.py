@@ -73,12 +73,34 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
         f"{_ended_by(program.sources, told)}PyTorch raises no error, because the rest of the loss still has a graph."
     )
     told_now = replace(finding, title=title, explanation=explanation, because=because, spans=tuple(spans))
+    if term and frame is not None and _trains_nobody(program):
+        return _of_untrained(told_now, folded({n: None for c in program.cuts for n in c.behind}))
     said = term and told is not None and told.reason == "detach"  # the author wrote so, of all of the term
     # What NumPy and Python have computed in between was not seen, so that this cut is the one is not proven.
     said = said or bool(sign.facts.get("said") or sign.facts.get("before"))
     if (sign.kind == "cut-term" or said) and finding.confidence == "certain":
         return replace(told_now, confidence="likely")  # that it was meant to is not in the graph
     return told_now
+
+
+def _trains_nobody(program: Program) -> bool:
+    """Whether no optimizer holds anything that was cut off: with its graph, the term would train nobody either."""
+    owners = {p.name: p.owners for p in program.parameters}
+    behind = [name for cut in program.cuts for name in cut.behind]
+    return bool(behind) and all(name in owners and not owners[name] for name in behind)
+
+
+def _of_untrained(finding: Finding, whose: str) -> Finding:
+    """A term that was computed from the wrong value: the cut is right, and the place to change is the term's own."""
+    spans = [replace(s, role="related") if s.role == "cause" else s for s in finding.spans]
+    return replace(
+        finding,
+        title="a term of the loss is a constant: no optimizer holds what it is computed from",
+        explanation=f"It is computed from {whose}, and with a graph it would train nobody either. Compute it from what "
+        "is to learn: one of its two sides, as a rule, is not the value that was meant.",
+        spans=tuple(replace(s, role="cause") if s.role == "consumed" else s for s in spans),
+        remedies=(),
+    )
 
 
 def _made_by(program: Program) -> str:
