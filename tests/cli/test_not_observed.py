@@ -44,7 +44,10 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+AT_EVERY_SAVE = ("killed", "isolated")
+
+
+@pytest.mark.parametrize("case", [pytest.param(c, marks=() if c in AT_EVERY_SAVE else pytest.mark.slow) for c in CASES])
 def test_what_was_not_observed_is_told_by_every_command(case: str, tmp_path: Path) -> None:
     source, words, flags, why = CASES[case]
     (tmp_path / "train.py").write_text(source)

@@ -24,7 +24,7 @@ EVERY = pytest.mark.parametrize("entry", entries(), ids=lambda e: e.id)
 
 
 @EVERY
-def test_an_entry_is_complete(entry: Entry) -> None:
+def test_an_entry_is_complete_and_recognised(entry: Entry) -> None:
     assert entry.kind in ("error", "warning")
     assert entry.group in GROUPS
     assert entry.exception and entry.family and entry.example
@@ -33,34 +33,20 @@ def test_an_entry_is_complete(entry: Entry) -> None:
     for wording in entry.wordings:
         assert len(wording.anchor) >= 10, f"nothing to look for in {wording.pattern!r}"
         assert wording.example
+    matches = recognise(entry.example)
+    assert entry.id in {m.id for m in matches} | {other for m in matches for other in m.also}
+    for wording in entry.wordings:
+        matches = recognise(wording.example)
+        families = {m.family for m in matches}
+        # Two entries can have the very same words; the first one of the file speaks for both.
+        assert entry.family in families or any(entry.id in m.also for m in matches), wording.example
+    assert recognise_exception(entry.exception, entry.example) is not None
 
 
 def test_ids_are_unique() -> None:
     ids = [e.id for e in entries()]
     assert len(ids) == len(set(ids))
     assert len(ids) > 720
-
-
-@EVERY
-def test_the_example_is_recognised_with_its_family(entry: Entry) -> None:
-    matches = recognise(entry.example)
-    told = {m.id for m in matches} | {other for m in matches for other in m.also}
-    assert entry.id in told
-    # Two entries can have the very same words; the first one of the file speaks for both.
-    assert entry.family in {m.family for m in matches} or any(entry.id in m.also for m in matches)
-
-
-@EVERY
-def test_every_other_wording_is_recognised(entry: Entry) -> None:
-    for wording in entry.wordings[1:]:
-        matches = recognise(wording.example)
-        families = {m.family for m in matches}
-        assert entry.family in families or any(entry.id in m.also for m in matches), wording.example
-
-
-@EVERY
-def test_an_exception_that_carries_it_is_known(entry: Entry) -> None:
-    assert recognise_exception(entry.exception, entry.example) is not None
 
 
 def test_the_causes_named_here_exist() -> None:
