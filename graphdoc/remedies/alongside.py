@@ -188,10 +188,10 @@ def flagged_calls(sources: SourceTexts, events: list[Event], found: Overwrite) -
 # One remedy for all the terms of a loss that hang on a cut each: mended alone, one would leave the others cut off.
 
 
-def for_each_term(ways: Sequence[tuple[Remedy, ...]]) -> tuple[Remedy, ...]:
+def for_each_term(ways: Sequence[tuple[Remedy, ...]], told: str = "by each of its terms") -> tuple[Remedy, ...]:
     """The first cut's remedies where it is alone; else the best of each cut's together, and nothing where one has none.
 
-    ``ways``: for each cut its remedies, best first.
+    ``ways``: for each cut its remedies, best first. ``told`` says which these are.
     """
     if len(ways) < 2:
         return ways[0] if ways else ()
@@ -202,5 +202,5 @@ def for_each_term(ways: Sequence[tuple[Remedy, ...]]) -> tuple[Remedy, ...]:
     lines = " and ".join(dict.fromkeys(where(frame_at(r.args["place"])) for r in best))
     titles = list(dict.fromkeys(r.title for r in best))
     safety: Safety = "safe" if all(r.safety == "safe" for r in best) else "unsafe"
-    note = f"{best[0].note.rstrip('.')}, by each of its terms."
+    note = f"{best[0].note.rstrip('.')}, {told}."
     return (Remedy("several", f"{'; '.join(titles)}, at {lines}", safety, note, {"edits": edits}),)

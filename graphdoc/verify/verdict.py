@@ -509,7 +509,8 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     if doubts:
         data["doubts"] = list(dict.fromkeys(doubts))
         return Verdict(None, f"{baseline.gone}, but {doubts[0]}", data)
-    without = baseline.no_reference == Baseline.no_reference and not same_numbers
+    # Of a program that came to no loss there are no numbers that were to stay.
+    without = baseline.no_reference == Baseline.no_reference and not (same_numbers and base.backwards)
     trained = without and (_later_steps(trace, baseline) or _leaves(base, trace, outcome.traits.only_records))
     if difference is None and (safe or not trace.steps) and not trained:
         # Nothing has measured the gradients: neither those of an unpatched run nor what an optimizer uses.

@@ -17,6 +17,7 @@ from graphdoc.program.exception import called_by_autograd
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import span, span_of
+from graphdoc.remedies.alongside import for_each_term
 from graphdoc.remedies.gradients import Returned, fitted_gradient, padded, returned_gradients
 from graphdoc.source.paths import only
 from graphdoc.source.scopes import own_nodes
@@ -327,20 +328,23 @@ def _explain(name: str, said: str) -> str:
 def _remedies(
     program: Program, said: Match, at: Method | None, returns: list[Frame], function: custom_functions.Used | None
 ) -> tuple[Remedy, ...]:
-    """What the one place that returns is to return; nothing where the source does not show what it does return."""
-    if at is None or len(returns) != 1 or said.id == _SIGNATURE:
-        return ()
-    backward = at[1]
-    statement = next((n for n in _return_statements(backward) if n.lineno == returns[0].line), None)
-    values = returned_values(statement)
-    if _count(said, "got") not in (0, len(values) if values and not _is_list(statement) else 1):
+    """What each place that returns is to return; nothing where the source does not show what it does return."""
+    if at is None or said.id == _SIGNATURE or (len(returns) != 1 and said.id != _COUNT):
         return ()
     inputs = _inputs(program.sources, at, function, _count(said, "expected"))
-    found = Returned(returns[0], backward, statement, inputs, function)
+    found = []
+    for place in returns:
+        statement = next((n for n in _return_statements(at[1]) if n.lineno == place.line), None)
+        values = returned_values(statement)
+        if _count(said, "got") not in (0, len(values) if values and not _is_list(statement) else 1):
+            return ()
+        found.append(Returned(place, at[1], statement, inputs, function))
+    if len(found) != 1:
+        return for_each_term([padded(one) for one in found], "in each of the returns")
     if said.id == _SHAPE:
-        return returned_gradients(found) or fitted_gradient(program.raised, returns)
+        return returned_gradients(found[0]) or fitted_gradient(program.raised, returns)
     no_tensor = int(said.fields["index"]) - 1 if said.id == _OTHER else -1
-    return returned_gradients(found, no_tensor) or (padded(found) if said.id == _COUNT else ())
+    return returned_gradients(found[0], no_tensor) or (padded(found[0]) if said.id == _COUNT else ())
 
 
 def _inputs(sources: SourceTexts, at: Method, function: custom_functions.Used | None, expected: int) -> tuple[str, ...]:
