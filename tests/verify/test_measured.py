@@ -114,6 +114,52 @@ def test_a_state_that_is_kept_is_no_cut_of_this_round(tmp_path: Path) -> None:
     assert not told.wrong and told.agrees, told
 
 
+SPIKING = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+
+class Spike(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, v):
+        ctx.save_for_backward(v)
+        return (v > 0) * torch.div(v, 0.2, rounding_mode="trunc")
+
+    @staticmethod
+    def backward(ctx, g):
+        (v,) = ctx.saved_tensors
+        return g * (v >= 0.1).float() / 0.2
+
+
+layers, states = nn.ModuleList([nn.Linear(6, 32), nn.Linear(32, 3)]), [torch.zeros(4, 32), torch.zeros(4, 3)]
+optimizer = torch.optim.Adam(layers.parameters(), lr=1e-2)
+for _ in range(8):
+    x, y = 6 * torch.rand(4, 10, 6), torch.randint(0, 3, (4,))
+    for state in states:
+        state.zero_()
+    optimizer.zero_grad()
+    for n, layer in enumerate(layers):
+        x, spikes = layer(x), []
+        for step in range(10):
+            v = 0.9 * states[n] + x[:, step]
+            spikes.append(Spike.apply(v))
+            states[n] = v - spikes[-1] * 0.2
+        x = torch.stack(spikes, 1)
+    loss = nn.functional.cross_entropy(x.sum(1), y)
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_a_loss_that_jumps_says_nothing_against_a_cut_of_what_is_set_anew(tmp_path: Path) -> None:
+    told = of_patch(
+        tmp_path, SPIKING, ("        state.zero_()", "        state.detach_()\n        state.zero_()"), steps=1
+    )
+    assert not told.wrong, told
+
+
 CUSTOM = """
 import torch
 from torch import nn

@@ -279,15 +279,19 @@ class _Look:
         return open_
 
     def _taken(self, rows: dict[int, list[Any]], directions: list[Any]) -> Generator[Move, Any, None]:
-        """Whether a patch takes a part of what these parameters do to their losses out of their gradients."""
-        expected = {i: slope_by(row, directions) for i, row in rows.items()}
-        watch = self._watches.holding_as_written(self._told.kept)
-        slopes = yield from self._slope(directions, self._steps[0], watch, expected)
-        for answer in self._told.answers if slopes is not None else ():
-            at = [i for i in expected if self._base["calls"][i]["line"] == answer.line]
-            slope, rounding, _ = slopes[at[0]] if at else (0.0, 0.0, 0.0)
-            if at and answer.held and not _alike(slope, answer.gradient, rounding):
-                answer.taken = slope
+        """Whether a patch takes a part of what these parameters do to their losses out of their gradients: by the same
+        step the slope is another one when its cuts are held too."""
+        expected, kept, step = (
+            {i: slope_by(row, directions) for i, row in rows.items()},
+            self._told.kept,
+            self._steps[0],
+        )
+        with_cuts = yield from self._slope(directions, step, self._watches.holding(kept), expected)
+        slopes = yield from self._slope(directions, step, self._watches.holding_as_written(kept), expected)
+        for answer in self._told.answers if slopes is not None and with_cuts is not None else ():
+            at = next((i for i in expected if self._base["calls"][i]["line"] == answer.line), None)
+            if at is not None and answer.held and not _alike(slopes[at][0], with_cuts[at][0], slopes[at][1]):
+                answer.taken = slopes[at][0]
 
     def _answer(self, call: int, kind: str, chosen: list[int], slope: float, expected: float, held: bool) -> None:
         at = self._base["calls"][call]
