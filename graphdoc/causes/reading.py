@@ -9,6 +9,7 @@ from typing import Any
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Entry, Page
+from graphdoc.source.paths import is_name
 
 
 def file_of(name: str, folders: Iterable[str]) -> Path | None:
@@ -32,7 +33,7 @@ def read(file: Path) -> Entry | None:
     """What a cause's file says of it in ``PAGE``; None where it defines none."""
     known: dict[str, Any] = {"Page": Page, "links": links}
     for node in ast.parse(file.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "PAGE":
+        if isinstance(node, ast.Assign) and is_name(node.targets[0], "PAGE"):
             page = eval(compile(ast.Expression(node.value), str(file), "eval"), known)  # a file of this package
             return Entry(file.stem.replace("_", "-"), page)
     return None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.source.edits import insert_before
 from graphdoc.source.module import Source, each, is_method_call
-from graphdoc.source.paths import is_name, is_path, targets_of, without_subscripts
+from graphdoc.source.paths import is_attribute, is_name, is_path, is_set, targets_of, without_subscripts
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import is_read_later, is_rebindable, is_torchs, iterated, parameters, scope_of
 
@@ -45,7 +45,7 @@ def refuse_lost(source: Source, at: ast.stmt, target: ast.expr) -> None:
     bound = view_binding(source, at, name)
     if bound is None:
         function = source.node_function(at)
-        stored = (n for n in each(function, ast.Name) if n.id == name and isinstance(n.ctx, ast.Store))
+        stored = (n for n in each(function, ast.Name) if n.id == name and is_set(n))
         if function is None or name not in parameters(function) or any(n.lineno < at.lineno for n in stored):
             return
         if not is_read_later(source, at, name):
@@ -114,7 +114,7 @@ def _base(source: Source, node: ast.expr) -> ast.expr | None:
             if library and not node.args:
                 return None
             node = node.args[0] if library else node.func.value
-        elif isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr in VIEWS):
+        elif isinstance(node, ast.Subscript) or (is_attribute(node, *VIEWS)):
             node = node.value
         else:
             break

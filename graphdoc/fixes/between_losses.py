@@ -12,7 +12,7 @@ from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, st
 from graphdoc.fixes.program_slices import binds, reads
 from graphdoc.source.edits import copied, write
 from graphdoc.source.module import Source, each
-from graphdoc.source.paths import key, plain_names, stands_at
+from graphdoc.source.paths import is_attribute, is_read, key, plain_names, stands_at
 from graphdoc.source.places import Copied, Edit, Place
 from graphdoc.source.scopes import stands_for
 
@@ -41,7 +41,7 @@ def _tensors(node: ast.AST, names: set[str], called: bool = False) -> list[ast.e
     if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) and _rooted(node, names):
         if called and (not isinstance(node, ast.Attribute) or key(node) in names):
             raise CannotFix(f"{ast.unparse(node)} is called, it is no tensor")
-        if isinstance(node, ast.Attribute) and node.attr in _PLAIN and key(node) not in names:
+        if is_attribute(node, *_PLAIN) and key(node) not in names:
             return []
         return [node.value if called and isinstance(node, ast.Attribute) else node]
     found: list[ast.expr] = []
@@ -294,4 +294,4 @@ def _reads_of(source: Source, at: Place, name: str) -> list[ast.expr]:
     """Where the expression at a place reads the name."""
     value = source.node_expression(at)
     found = list(each(value, ast.Name, ast.Attribute))
-    return [n for n in found if isinstance(n.ctx, ast.Load) and key(n) == name]
+    return [n for n in found if is_read(n) and key(n) == name]

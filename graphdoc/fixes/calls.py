@@ -7,7 +7,7 @@ import ast
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, kind, required, statement
 from graphdoc.source.edits import drop_arguments, instead, rename, set_keyword, wrap, write, written
 from graphdoc.source.module import Source, is_method_call, receiver_of
-from graphdoc.source.paths import last_word, weights_of
+from graphdoc.source.paths import is_attribute, last_word, sole_target, weights_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for
 
@@ -163,7 +163,7 @@ def set_flag(sources: Sources, args: Args) -> list[Edit]:
 
 
 def _spelled(source: Source, node: ast.stmt, name: str) -> list[Edit]:
-    target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+    target = sole_target(node)
     if not isinstance(target, ast.Attribute):
         raise CannotFix("no attribute is set there")
     return [rename(source, target, name)]
@@ -177,8 +177,8 @@ def call_flag(sources: Sources, args: Args) -> list[Edit]:
         place: the assignment.
     """
     source, node = statement(sources, required(args, "place"))
-    target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
-    if not isinstance(node, ast.Assign) or not isinstance(target, ast.Attribute) or target.attr != "requires_grad":
+    target = sole_target(node)
+    if not isinstance(node, ast.Assign) or not is_attribute(target, "requires_grad"):
         raise CannotFix("no `requires_grad` is set there")
     called = written(source, "{module}.requires_grad_({flag})", module=target.value, flag=node.value)
     return instead(source, node, [called])

@@ -19,7 +19,7 @@ from graphdoc.fixes.fix_kind import (
 from graphdoc.fixes.structures import convert_expression
 from graphdoc.source.edits import delete, drop_arguments, insert_after, rename, write
 from graphdoc.source.module import Source, each, is_method_call
-from graphdoc.source.paths import key, last_word, words
+from graphdoc.source.paths import is_attribute, is_constant, is_read, key, last_word, words
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for, stands_for
 
@@ -147,7 +147,7 @@ def _gradient_kept(sources: Sources, source: Source, owner: ast.stmt, top: ast.e
     """``retain_grad()`` for what was made a leaf so that its ``.grad`` can be read: a result keeps none by itself, and
     refuses to where nothing is recorded."""
     flag = [k.value for k in top.keywords if k.arg == "requires_grad"] if isinstance(top, ast.Call) else []
-    asked = any(isinstance(v, ast.Constant) and v.value is True for v in flag)
+    asked = any(is_constant(v, True) for v in flag)
     if not asked or not isinstance(owner, ast.Assign) or owner.value is not top or len(owner.targets) != 1:
         return []
     name = ast.unparse(owner.targets[0])
@@ -155,7 +155,7 @@ def _gradient_kept(sources: Sources, source: Source, owner: ast.stmt, top: ast.e
         n
         for s in (sources.values() if isinstance(owner.targets[0], ast.Attribute) else [source])
         for n in each(s.tree, ast.Attribute)
-        if n.attr == "grad" and isinstance(n.ctx, ast.Load)
+        if n.attr == "grad" and is_read(n)
     )
     if not any(ast.unparse(n.value) == name for n in reads):
         return []
@@ -165,7 +165,7 @@ def _gradient_kept(sources: Sources, source: Source, owner: ast.stmt, top: ast.e
 def _cover_up(owner: ast.stmt) -> bool:
     if isinstance(owner, ast.Assign) and len(owner.targets) == 1:
         target = owner.targets[0]
-        return isinstance(target, ast.Attribute) and target.attr == "requires_grad"
+        return is_attribute(target, "requires_grad")
     return (
         isinstance(owner, ast.Expr) and isinstance(owner.value, ast.Call) and last_name(owner.value) == "requires_grad_"
     )
@@ -179,7 +179,7 @@ def _inside(node: ast.expr) -> ast.expr | None:
         if last_name(node) in {*_WRAPPERS, "Parameter"} and node.args and not isinstance(node.args[0], ast.Starred):
             return node.args[0]
         return None
-    return node.value if isinstance(node, ast.Attribute) and node.attr == "data" else None
+    return node.value if is_attribute(node, "data") else None
 
 
 def _outside(source: Source, node: ast.expr) -> ast.expr | None:
@@ -204,7 +204,7 @@ def _outside(source: Source, node: ast.expr) -> ast.expr | None:
 
 def _leads_out(source: Source, node: ast.expr) -> bool:
     above = source.parents.get(node)
-    return isinstance(above, ast.Attribute) and above.attr in ("numpy", "tolist", "item", "detach", "data")
+    return is_attribute(above, "numpy", "tolist", "item", "detach", "data")
 
 
 @kind("to_numpy")

@@ -23,7 +23,7 @@ from graphdoc.source.edits import (
 )
 from graphdoc.source.layout import first_statement
 from graphdoc.source.module import Function, Source, each, is_method_call, values_of
-from graphdoc.source.paths import is_name, key, last_word, targets_of
+from graphdoc.source.paths import is_attribute, is_name, is_read, key, last_word, targets_of
 from graphdoc.source.places import Below, Copied, Edit, Text
 from graphdoc.source.scopes import bound_names, own_nodes
 
@@ -226,7 +226,7 @@ def _is_product(value: ast.expr) -> bool:
 
 def _turned(value: ast.expr) -> bool:
     called = value.func if isinstance(value, ast.Call) else value
-    return isinstance(called, ast.Attribute) and called.attr in ("t", "T", "mT", "transpose")
+    return is_attribute(called, "t", "T", "mT", "transpose")
 
 
 @kind("static_function")
@@ -335,8 +335,8 @@ def uses_of(sources: Sources, function: ast.ClassDef) -> Iterator[tuple[Source, 
     own = {id(n) for n in ast.walk(function)}
     for source in sources.values():
         for node in ast.walk(source.tree):
-            name = is_name(node, function.name) and isinstance(node.ctx, ast.Load)
-            attribute = isinstance(node, ast.Attribute) and node.attr == function.name
+            name = is_name(node, function.name) and is_read(node)
+            attribute = is_attribute(node, function.name)
             if isinstance(node, ast.Name | ast.Attribute) and (name or attribute) and id(node) not in own:
                 yield source, node
 

@@ -31,7 +31,7 @@ from graphdoc.source.edits import (
 )
 from graphdoc.source.layout import is_compound
 from graphdoc.source.module import Function, Source, has, is_within
-from graphdoc.source.paths import SYMBOLS, same
+from graphdoc.source.paths import SYMBOLS, is_constant, same
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for
 
@@ -76,7 +76,7 @@ def renamed(source: Source, node: ast.expr, new: str) -> list[Edit]:
     edits: list[Edit] = []
     if isinstance(node, ast.Call):
         given = [*node.args, *(k.value for k in node.keywords)]
-        if any(isinstance(g, ast.Constant) and g.value is False for g in given):
+        if any(is_constant(g, False) for g in given):
             raise CannotFix("the mode is switched off there")
         if new == "no_grad":
             edits += drop_arguments(source, node, lambda *_: True)

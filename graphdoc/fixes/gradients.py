@@ -33,7 +33,7 @@ from graphdoc.source.edits import (
 from graphdoc.source.expressions import Use, use_of
 from graphdoc.source.layout import first_statement
 from graphdoc.source.module import Function, Source, each, is_method_call
-from graphdoc.source.paths import is_path, parse_expression, same, targets_of
+from graphdoc.source.paths import is_constant, is_path, parse_expression, same, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, name_for, parameters
 
@@ -68,7 +68,7 @@ def _requires(node: ast.Call) -> bool:
     if last_name(node) in ("Parameter", "requires_grad_"):
         return True
     flag = next((k.value for k in node.keywords if k.arg == "requires_grad"), None)
-    return isinstance(flag, ast.Constant) and flag.value is True
+    return is_constant(flag, True)
 
 
 @kind("require_input_grad", only_records=True)

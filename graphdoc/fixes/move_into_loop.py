@@ -22,7 +22,7 @@ from graphdoc.source.edits import (
 from graphdoc.source.effects import another_each_time, is_bare_call
 from graphdoc.source.layout import first_statement
 from graphdoc.source.module import Function, Loop, Source, each, is_method_call
-from graphdoc.source.paths import is_name, is_path, key, names_read, plain_names, targets_of
+from graphdoc.source.paths import is_attribute, is_name, is_path, is_read, key, names_read, plain_names, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import bound_names, fresh_name, parameters, scope_of
 
@@ -289,7 +289,7 @@ def _read_elsewhere(source: Source, node: ast.stmt, owner: ast.stmt, gone: list[
         scope = next((a for a in source.node_ancestors(owner) if isinstance(a, ast.ClassDef)), source.tree)
     begin, end = source.span(node)[1], source.span(owner)[0]
     for other in each(scope, ast.Name, ast.Attribute):
-        if not isinstance(other.ctx, ast.Load) or id(other) in skipped or key(other) not in bound:
+        if not is_read(other) or id(other) in skipped or key(other) not in bound:
             continue
         if isinstance(owner, Function) or begin <= source.span(other)[0] < end:
             return True
@@ -363,11 +363,7 @@ def _handed_in(source: Source, node: ast.Assign, name: str, value: ast.Call, fun
 
 
 def _only_call(source: Source, function: Function) -> ast.Call:
-    named = [
-        n
-        for n in ast.walk(source.tree)
-        if is_name(n, function.name) or (isinstance(n, ast.Attribute) and n.attr == function.name)
-    ]
+    named = [n for n in ast.walk(source.tree) if is_name(n, function.name) or (is_attribute(n, function.name))]
     call = source.parents.get(named[0]) if len(named) == 1 else None
     if not isinstance(call, ast.Call) or call.func is not named[0]:
         raise CannotFix("the function that makes it is not called at one place alone")

@@ -9,7 +9,7 @@ from graphdoc.source.edits import Piece, copied, insert_after, insert_before, re
 from graphdoc.source.expressions import factor_of, is_number, name_of, operand_of
 from graphdoc.source.layout import is_compound
 from graphdoc.source.module import Function, Source, each, is_method_call, is_within, receiver_of
-from graphdoc.source.paths import is_path, key, last_word, targets_of
+from graphdoc.source.paths import is_attribute, is_path, key, last_word, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, is_torchs, parameters, reads, scope_of, stands_for, torch_name
 
@@ -461,6 +461,6 @@ def zeros_for_empty(sources: Sources, args: Args) -> list[Edit]:
     """
     source, node = call(sources, required(args, "place"))
     function = node.func
-    if not isinstance(function, ast.Attribute) or function.attr not in _NAMES:
+    if not is_attribute(function, *_NAMES):
         raise CannotFix("what asks for the memory is none of torch's own functions")
     return [rename(source, function, _NAMES[function.attr])]

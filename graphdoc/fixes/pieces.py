@@ -12,7 +12,7 @@ from graphdoc.fixes.out_of_place import out_of_place, refuse_for_caller
 from graphdoc.source.edits import insert_after, insert_before, instead, spot, write, written
 from graphdoc.source.expressions import counts, first_index, is_full
 from graphdoc.source.module import Function, Loop, Source, each, is_method_call
-from graphdoc.source.paths import is_name, is_path, key, only, without_subscripts
+from graphdoc.source.paths import is_attribute, is_name, is_path, key, only, without_subscripts
 from graphdoc.source.places import Beside, Copied, Edit, Instead, Written
 from graphdoc.source.scopes import fresh_name, is_read_later, is_rebindable, is_torchs, iterated, torch_name
 
@@ -242,7 +242,7 @@ def _rows(source: Source, statement: ast.Assign, path: str) -> Edit:
     while is_method_call(value) and value.func.attr in _KINDS:
         value = value.func.value
     maker = value.func if isinstance(value, ast.Call) else None
-    if not isinstance(maker, ast.Attribute) or maker.attr not in _MAKERS:
+    if not is_attribute(maker, *_MAKERS):
         raise CannotFix(f"{path} is more than a new tensor of one value at line {statement.lineno}")
     name = fresh_name(source, "row", "one_row")
     return write(source, statement.value, f"[{name}.clone() for {name} in {{buffer}}]", buffer=statement.value)

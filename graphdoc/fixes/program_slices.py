@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.source.module import Function, Loop, Source, each, is_method_call, is_within
-from graphdoc.source.paths import key, last_word, targets_of
+from graphdoc.source.paths import is_read, is_set, key, last_word, targets_of
 
 
 @dataclass
@@ -116,7 +116,7 @@ def reads(node: ast.AST) -> set[str]:
     for n in ast.walk(node):
         if isinstance(n, ast.AugAssign):
             found.add(key(n.target))
-        elif isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, ast.Load):
+        elif isinstance(n, ast.Name | ast.Attribute) and is_read(n):
             found.add(key(n))
     return found
 
@@ -132,9 +132,9 @@ def changes(node: ast.stmt) -> set[str]:
     """Every name and dotted path that a statement may bind or write into, in whatever block of it."""
     found: set[str] = set()
     for n in ast.walk(node):
-        if isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, ast.Store):
+        if isinstance(n, ast.Name | ast.Attribute) and is_set(n):
             found.add(key(n))
-        elif isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store):
+        elif isinstance(n, ast.Subscript) and is_set(n):
             found.add(key(n.value).split("[")[0])
         elif is_method_call(n) and n.func.attr.endswith("_"):
             found.add(key(n.func.value))

@@ -11,7 +11,7 @@ from graphdoc.fixes.program_slices import Stretch, binds, changes, reads, seeds_
 from graphdoc.fixes.run_again import kept_as_drawn, opened, regrouped, taken_away, translates, unbound
 from graphdoc.source.edits import Piece, copied, insert_after, write
 from graphdoc.source.module import Function, Source, each, is_within, values_of
-from graphdoc.source.paths import key, last_word, parse_expression, plain_names
+from graphdoc.source.paths import is_read, is_set, key, last_word, parse_expression, plain_names
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import is_readable, scope_of, stands_for
 
@@ -68,7 +68,7 @@ class _Reads:
         edits: list[Edit] = []
         kind = ast.Attribute if "." in self.siblings[0][1] else ast.Name
         for n in each(self.scope, ast.Name, ast.Attribute):
-            if not isinstance(n, kind) or not isinstance(n.ctx, ast.Load):
+            if not isinstance(n, kind) or not is_read(n):
                 continue
             if last_word(n) != self.containers[0] or self._is_asked(n):
                 continue
@@ -97,7 +97,7 @@ class _Reads:
         return edits
 
     def _is_field(self, n: ast.Attribute | ast.Subscript) -> bool:
-        if not isinstance(n.ctx, ast.Load):
+        if not is_read(n):
             return False
         if isinstance(n, ast.Attribute):
             called = self.source.parents.get(n)
@@ -133,7 +133,7 @@ class _Reads:
             n
             for n in each(area, ast.Name)
             if n.id == names[at]
-            and isinstance(n.ctx, ast.Load)
+            and is_read(n)
             and (self.source.span(n)[0] > behind or isinstance(node, ast.comprehension))
         ]
         if not isinstance(node, ast.comprehension):
@@ -153,7 +153,7 @@ class _Reads:
             CannotFix: one of them need not run before what stands behind it.
         """
         behind = self.source.span(node)[1] if isinstance(node, ast.Assign) else self.source.span(node)[0]
-        stores = [n for n in each(area, ast.Name) if n.id == name and isinstance(n.ctx, ast.Store)]
+        stores = [n for n in each(area, ast.Name) if n.id == name and is_set(n)]
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", node)
         own = {id(n) for n in ast.walk(target)}
         found = []
@@ -234,7 +234,7 @@ class _Reads:
     def _bound_in(self, function: Function | None, name: str) -> bool:
         if function is None:
             return False
-        stores = (n.id for n in each(function, ast.Name) if not isinstance(n.ctx, ast.Load))
+        stores = (n.id for n in each(function, ast.Name) if not is_read(n))
         return name in {*stores, *(a.arg for a in each(function, ast.arg))}
 
     def _write(self, node: ast.expr, template: str, **parts: Piece) -> Edit:

@@ -19,7 +19,7 @@ from graphdoc.source.effects import (
     opaque_calls,
 )
 from graphdoc.source.module import Source, each, is_method_call, is_within
-from graphdoc.source.paths import bare_call, is_name, is_path, key, last_word, targets_of
+from graphdoc.source.paths import bare_call, is_attribute, is_name, is_path, key, last_word, targets_of
 from graphdoc.source.places import Edit, Text
 
 
@@ -264,7 +264,7 @@ class _Crossing:
     def _check(self, source: Source, early: _Early, top: ast.stmt, leads: ast.stmt | None) -> None:
         mine = key(early.optimizer)
         for node in ast.walk(top):
-            if isinstance(node, ast.Attribute) and node.attr in READS_GRADIENTS:
+            if is_attribute(node, *READS_GRADIENTS):
                 raise CannotFix("gradients are read after the step")
             if isinstance(node, ast.stmt) and is_bare_call(node):
                 name, on = method_of(node)

@@ -514,7 +514,7 @@ def _handed(
     if isinstance(given, ast.Name):
         return given.id if given.id in optional and given.id not in plain_names(function, ast.Store) else None
     rest = known.kwarg.arg if known.kwarg is not None else ""
-    whole = len(others) == 1 and isinstance(others[0], ast.Name) and others[0].id == rest
+    whole = len(others) == 1 and is_name(others[0], rest)
     other = flag in {*parameters(function)} - {rest} or rest in plain_names(function, ast.Store)
     return flag if given is None and whole and not other else None
 

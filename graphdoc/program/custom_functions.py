@@ -12,7 +12,7 @@ from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.program import bindings, name_usage
 from graphdoc.program.spans import frames, innermost_user, user_line
 from graphdoc.source.module import each, is_method_call, values_of, walked
-from graphdoc.source.paths import blocks_of, covers, is_name, only, targets_of
+from graphdoc.source.paths import blocks_of, covers, is_name, is_read, is_set, only, targets_of
 
 _READS = {"shape", "dtype", "device", "ndim", "training"}
 _CUTS = {"numpy", "item", "tolist", "detach", "data", "grad", "apply", "backward", "requires_grad", "tensor"}
@@ -140,7 +140,7 @@ def _saves_only_its_own(forward: ast.FunctionDef) -> bool:
     """Whether all that forward leaves on ``ctx`` is an argument, a result, or no tensor at all."""
     nodes = list(walked(forward))
     ctx = forward.args.args[0].arg if forward.args.args else "ctx"
-    rebound = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    rebound = {n.id for n in nodes if isinstance(n, ast.Name) and is_set(n)}
     own = {*inputs_of(forward)} - rebound
     own |= {name for n in nodes if isinstance(n, ast.Return) for name in bindings.names_in(n.value)}
     saved = [
@@ -174,7 +174,7 @@ def _recorded(node: ast.AST, foreign: set[str]) -> bool:
     """Whether this part of a backward is nothing that would end the graph, write in place or leave torch."""
     if isinstance(node, ast.AugAssign | ast.With | ast.Delete | ast.Global | ast.Nonlocal):
         return False
-    if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store):
+    if isinstance(node, ast.Subscript | ast.Attribute) and is_set(node):
         return False
     if isinstance(node, ast.Attribute) and (node.attr in _CUTS or (node.attr.endswith("_") and node.attr[:1] != "_")):
         return False
@@ -337,7 +337,7 @@ def _binds(statement: ast.stmt) -> list[str]:
 
 def _computed_with(node: ast.AST) -> Iterator[str]:
     """The names that a statement computes something with; a value that is returned as it is is none of them."""
-    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+    if isinstance(node, ast.Name) and is_read(node):
         yield node.id
     returned = (
         [v for v in returned_values(node) if not isinstance(v, ast.Name)] if isinstance(node, ast.Return) else None
@@ -436,7 +436,7 @@ def read_besides(sources: SourceTexts, raised: Raised | None) -> bool:
         if bindings.text_of(n.func).rsplit(".", 1)[-1] == "grad"
     ]
     given = {id(n) for a in asked if a is not None for n in walked(a)}
-    return any(is_name(n, inputs.id) and isinstance(n.ctx, ast.Load) and id(n) not in given for n in walked(scope))
+    return any(is_name(n, inputs.id) and is_read(n) and id(n) not in given for n in walked(scope))
 
 
 def _given(sources: SourceTexts, idle: Idle, wanted: set[str]) -> bool:

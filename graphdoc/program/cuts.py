@@ -17,7 +17,7 @@ from graphdoc.program.optimizer_places import made
 from graphdoc.program.reuse import above
 from graphdoc.program.spans import Reached, frames, in_function, innermost, innermost_user, reached, user_line
 from graphdoc.source.module import each, is_method_call, walked
-from graphdoc.source.paths import covers, is_name, key, last_word, plain_names, targets_of
+from graphdoc.source.paths import covers, is_attribute, is_constant, is_name, key, last_word, plain_names, targets_of
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import own_nodes
 
@@ -192,7 +192,7 @@ def _hides(node: ast.stmt, name: str) -> bool:
         return False
     target = bindings.text_of(node.targets[0])
     if target == f"{name}.requires_grad":
-        return isinstance(node.value, ast.Constant) and node.value.value is True
+        return is_constant(node.value, True)
     if target != name or not isinstance(node.value, ast.Call):
         return False
     call = node.value
@@ -411,7 +411,7 @@ def detached_estimator(program: Program) -> tuple[Cut, str] | None:
 def _detached(node: ast.expr) -> ast.expr | None:
     """What is cut off here: ``x`` of ``x.detach()`` and of ``x.data``; None for anything else."""
     cut = node.func if isinstance(node, ast.Call) and not node.args else node
-    return cut.value if isinstance(cut, ast.Attribute) and cut.attr in ("detach", "data") else None
+    return cut.value if is_attribute(cut, "detach", "data") else None
 
 
 def _takes_away(node: ast.expr, text: str) -> bool:

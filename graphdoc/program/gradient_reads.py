@@ -13,7 +13,7 @@ from graphdoc.program.exception import events_before_failure
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.expressions import Use, use_of
 from graphdoc.source.module import Source, each, parsed, walked
-from graphdoc.source.paths import is_name, last_word, pairs, without_subscripts
+from graphdoc.source.paths import is_attribute, is_name, is_read, is_set, last_word, pairs, without_subscripts
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import iterated, own_nodes
 
@@ -27,7 +27,7 @@ def reads_gradient(sources: SourceTexts, frame: Frame | None) -> str:
         return ""
     last = frame.end_line or frame.line
     for node in _gradients(bindings.tree(sources, frame.file)):
-        if isinstance(node.ctx, ast.Load) and node.lineno <= last and frame.line <= (node.end_lineno or 0):
+        if is_read(node) and node.lineno <= last and frame.line <= (node.end_lineno or 0):
             return bindings.text_of(node.value)
     return ""
 
@@ -39,7 +39,7 @@ def gradients_within(sources: SourceTexts, frame: Frame) -> list[tuple[Frame, st
     places = [
         (bindings.frame_of(sources, frame.file, node, frame.function), bindings.text_of(node.value))
         for node in _gradients(root)
-        if isinstance(node.ctx, ast.Load) or node in added
+        if is_read(node) or node in added
     ]
     return [found for found in places if _within(found[0], frame)]
 
@@ -77,9 +77,9 @@ def bare_read(sources: SourceTexts, at: Frame | None, stack: list[Frame]) -> tup
             continue
         value = node.value
         bare = value.func if isinstance(value, ast.Call) and not value.args else value
-        if not isinstance(bare, ast.Attribute) or bare.attr not in ("data", "detach"):
+        if not is_attribute(bare, "data", "detach"):
             continue
-        if not isinstance(bare.value, ast.Attribute) or bare.value.attr != "grad":
+        if not is_attribute(bare.value, "grad"):
             continue
         name, gradient = bindings.text_of(node.targets[0]), bindings.text_of(bare.value)
         for frame in reversed(stack):
@@ -94,7 +94,7 @@ def bare_read(sources: SourceTexts, at: Frame | None, stack: list[Frame]) -> tup
 def gradients_are_read(sources: Mapping[str, str]) -> bool:
     """Whether the program reads a gradient itself, so that more than its optimizers may use one."""
     read = (n for text in sources.values() for n in _gradients(parsed(text)))
-    return any(isinstance(n.ctx, ast.Load) for n in read)
+    return any(is_read(n) for n in read)
 
 
 _SWITCHES = ("no_grad", "zero_grad", "enable_grad", "set_grad_enabled", "requires_grad_", "retain_grad")
@@ -174,7 +174,7 @@ def reads_rows(sources: SourceTexts, frame: Frame | None, trained: Collection[st
     loops = {n.id for f in each(scope, ast.For) for n in each(f.target, ast.Name)}
     last = {name.rpartition(".")[2] for name in trained}
     return any(
-        isinstance(node.ctx, ast.Load)
+        is_read(node)
         and node.lineno > frame.line
         and bindings.dotted(node.value)
         and bindings.text_of(node.value) not in loops
@@ -264,12 +264,12 @@ def _read_next(sources: SourceTexts, file: str, name: str, line: int) -> Frame |
     root = bindings.tree(sources, file)
     scope = bindings.scope_around(root, line)
     found = [n for n in each(scope, ast.Name, ast.Attribute) if n.lineno >= line and bindings.text_of(n) == name]
-    if any(n.lineno == line and isinstance(n.ctx, ast.Store) for n in found):
+    if any(n.lineno == line and is_set(n) for n in found):
         return None  # the statement that was running gives it another value
     found = [n for n in found if n.lineno > line]
     # A name that is read and bound by one statement is read first.
-    first = min(found, key=lambda n: (n.lineno, not isinstance(n.ctx, ast.Load), n.col_offset), default=None)
-    if first is None or not isinstance(first.ctx, ast.Load):
+    first = min(found, key=lambda n: (n.lineno, not is_read(n), n.col_offset), default=None)
+    if first is None or not is_read(first):
         return None
     return bindings.frame_of(sources, file, first)
 
@@ -324,14 +324,14 @@ def _uncopied(statement: ast.stmt) -> list[ast.expr]:
     parents = {child: node for node in walked(statement) for child in ast.iter_child_nodes(node)}
     found: list[ast.expr] = []
     for node in each(statement, ast.Attribute):
-        if node.attr != "grad" or not isinstance(node.ctx, ast.Load):
+        if node.attr != "grad" or not is_read(node):
             continue
         whole: ast.expr = node
         while True:
             above = parents.get(whole)
-            if isinstance(above, ast.Attribute) and above.attr == "data":
+            if is_attribute(above, "data"):
                 whole = above
-            elif isinstance(above, ast.Attribute) and above.attr == "detach" and isinstance(parents[above], ast.Call):
+            elif is_attribute(above, "detach") and isinstance(parents[above], ast.Call):
                 call = parents[above]
                 assert isinstance(call, ast.Call)
                 whole = call

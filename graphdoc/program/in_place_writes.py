@@ -9,7 +9,7 @@ from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.program.bindings import expression_at, frame_of, function_at, scope_at, source_at, statement_at
 from graphdoc.program.container_entries import statements
 from graphdoc.source.module import Source, each, is_method_call
-from graphdoc.source.paths import covers, is_name, key, last_word, pairs, targets_of, without_subscripts, words
+from graphdoc.source.paths import covers, is_name, is_read, key, last_word, pairs, targets_of, without_subscripts, words
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import binds, is_list, is_read_later, is_torchs, parameters
 
@@ -180,7 +180,7 @@ def operands_named(sources: SourceTexts, frame: Frame | None, name: str) -> list
     todo = [node] if node is not None else []
     while todo:
         part = todo.pop(0)
-        if isinstance(part, ast.Attribute | ast.Name | ast.Subscript) and isinstance(part.ctx, ast.Load):
+        if isinstance(part, ast.Attribute | ast.Name | ast.Subscript) and is_read(part):
             spelled = ast.unparse(part)
             if _last(spelled) == last:
                 found[spelled] = None

@@ -20,7 +20,7 @@ from graphdoc.program.bindings import (
 )
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.module import each, has, is_method_call, is_within, walked
-from graphdoc.source.paths import covers, key, pairs
+from graphdoc.source.paths import covers, is_attribute, is_set, key, pairs
 
 _NUMBERS = frozenset({"item", "tolist", "numpy", "detach", "cpu", "size"})
 _PLAIN = frozenset({"float", "int", "bool", "len", "print", "range", "isinstance"})
@@ -159,7 +159,7 @@ class _Flow:
         """Whether an expression depends on the value as a tensor."""
         if isinstance(node, ast.Name | ast.Attribute) and ast.unparse(node) in self.marks:
             return True
-        if isinstance(node, ast.Attribute) and node.attr in _ATTRIBUTES:
+        if is_attribute(node, *_ATTRIBUTES):
             return False
         if self._is_source(node):
             return not self.parts or any(self.parts)
@@ -255,8 +255,8 @@ def _data(scope: ast.AST) -> set[str]:
             made = list(each(node.value, ast.Attribute, ast.keyword))
             flagged = any((n.attr if isinstance(n, ast.Attribute) else n.arg or "") in _FLAGS for n in made)
             ends = [t for target in node.targets for t in each(target, ast.Attribute, ast.Name)]
-            out |= {key(t) for t in ends if flagged and isinstance(t.ctx, ast.Store)}
-            out |= {key(t.value) for t in ends if isinstance(t, ast.Attribute) and t.attr in _FLAGS}
+            out |= {key(t) for t in ends if flagged and is_set(t)}
+            out |= {key(t.value) for t in ends if is_attribute(t, *_FLAGS)}
     return out
 
 

@@ -16,7 +16,7 @@ from graphdoc.program.bindings import class_around, every_node, expression_at, f
 from graphdoc.program.in_place_writes import in_loop
 from graphdoc.program.spans import Moment, frames, innermost_user, span, where
 from graphdoc.source.module import each, is_method_call, walked
-from graphdoc.source.paths import covers, last_word, plain_names
+from graphdoc.source.paths import covers, is_set, last_word, plain_names
 
 MOST_FILES = 40
 """Files that are searched for what turned something on, and files of packages that are shown."""
@@ -94,7 +94,7 @@ def _feeds_itself(sources: SourceTexts, frame: Frame) -> bool:
         return False
     bound = {n.id for t in owner.targets for n in each(t, ast.Name)}
     read = plain_names(call)
-    bindings = [n for n in each(loop, ast.Name) if isinstance(n.ctx, ast.Store) and n.id in bound]
+    bindings = [n for n in each(loop, ast.Name) if is_set(n) and n.id in bound]
     own = [n for t in owner.targets for n in walked(t)]
     return bool(bound & read) and all(any(n is o for o in own) for n in bindings)
 

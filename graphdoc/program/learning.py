@@ -21,7 +21,10 @@ from graphdoc.source.paths import (
     bare_call,
     blocks_of,
     covers,
+    is_attribute,
+    is_constant,
     is_name,
+    is_read,
     last_word,
     only,
     plain_names,
@@ -75,7 +78,7 @@ def _asked(program: Program) -> Iterator[tuple[str, Frame, bool]]:
             elements = given.elts if isinstance(given, ast.List | ast.Tuple) else [given]
             yield from ((name, at, True) for e in elements if (name := bindings.dotted(e)))
     for file, node in bindings.everywhere(sources, ast.Attribute):
-        if node.attr == "grad" and isinstance(node.ctx, ast.Load):
+        if node.attr == "grad" and is_read(node):
             name = bindings.dotted(node.value)
             if name and name.rpartition(".")[2] not in ("autograd", "func", "torch"):
                 yield name, bindings.frame_of(sources, file, node), False
@@ -214,7 +217,7 @@ def switched(statement: ast.stmt, to: bool) -> str:
     empty where the statement does not switch ``requires_grad`` ``to`` this."""
     if isinstance(statement, ast.For):
         source = statement.iter.func if isinstance(statement.iter, ast.Call) else None
-        if not isinstance(source, ast.Attribute) or source.attr not in ("parameters", "named_parameters"):
+        if not is_attribute(source, "parameters", "named_parameters"):
             return ""
         names = plain_names(statement.target)
         each = any(switches(s) is to and _flagged(s) in names for s in statement.body)
@@ -407,7 +410,7 @@ def _flag_of(function: _Def) -> bool:
         v
         for n in walked(function)
         for v in (
-            [n.value] * any(isinstance(t, ast.Attribute) and t.attr == "requires_grad" for t in n.targets)
+            [n.value] * any(is_attribute(t, "requires_grad") for t in n.targets)
             if isinstance(n, ast.Assign)
             else n.args * (last_word(n.func) == "requires_grad_")
             if isinstance(n, ast.Call)
@@ -487,14 +490,14 @@ def _is_train(statement: ast.stmt) -> bool:
     if not is_method_call(call, "train"):
         return False
     mode = bindings.argument(call, 0, "mode")
-    return mode is None or (isinstance(mode, ast.Constant) and mode.value is True)
+    return mode is None or (is_constant(mode, True))
 
 
 def _switching_off(sources: SourceTexts) -> Iterator[Range]:
     """Every statement that may switch ``requires_grad`` off: what is no plain True may be False."""
     for file, node in bindings.everywhere(sources):
         if isinstance(node, ast.Assign):
-            named = any(isinstance(t, ast.Attribute) and t.attr == "requires_grad" for t in node.targets)
+            named = any(is_attribute(t, "requires_grad") for t in node.targets)
         else:
             call = bare_call(node)
             named = call is not None and getattr(call.func, "attr", "") in ("requires_grad_", "setattr")

@@ -12,6 +12,7 @@ from graphdoc.program.bindings import argument, assignments, call_at, dotted, fr
 from graphdoc.program.exception import NO_GRAPH, message_of, warned
 from graphdoc.program.spans import code_at
 from graphdoc.source.module import walked
+from graphdoc.source.paths import is_attribute
 from graphdoc.source.scopes import imported, names_bound
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def module_called(sources: SourceTexts, frame: Frame) -> str:
 
 def _wrapped(sources: SourceTexts, frame: Frame, node: ast.expr, depth: int) -> str:
     """The path of the wrapper whose module this expression is."""
-    if isinstance(node, ast.Attribute) and node.attr == "module":
+    if is_attribute(node, "module"):
         return dotted(node.value)
     if isinstance(node, ast.Call):
         name = dotted(node.func).rpartition(".")[2]

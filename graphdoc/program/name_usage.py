@@ -17,7 +17,7 @@ from graphdoc.program.bindings import (
 )
 from graphdoc.program.spans import shared_levels
 from graphdoc.source.module import each, values_of, walked
-from graphdoc.source.paths import plain_names
+from graphdoc.source.paths import is_read, plain_names
 from graphdoc.source.scopes import is_read_later, reads
 
 
@@ -107,11 +107,7 @@ def state_written_by(sources: SourceTexts, function: str) -> list[tuple[str, Fra
     """Attributes of ``self`` that a method of this name reads and assigns: (``self.cache``, the assignment)."""
     found: list[tuple[str, Frame]] = []
     for file, node in methods_named(sources, function, "self"):
-        read = {
-            text_of(n)
-            for n in each(node, ast.Attribute)
-            if isinstance(n.ctx, ast.Load) and dotted(n).startswith("self.")
-        }
+        read = {text_of(n) for n in each(node, ast.Attribute) if is_read(n) and dotted(n).startswith("self.")}
         for statement in walked(node):
             targets: list[ast.expr] = []
             if isinstance(statement, ast.Assign):

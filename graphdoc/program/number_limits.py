@@ -11,7 +11,7 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.bindings import expression_at, source_at
 from graphdoc.source.module import Source, is_method_call, values_of
-from graphdoc.source.paths import last_word, only
+from graphdoc.source.paths import is_set, last_word, only
 from graphdoc.source.scopes import is_torchs
 
 LOG = "nan-log-of-zero"
@@ -230,7 +230,7 @@ def mask_at(sources: SourceTexts, frame: Frame | None) -> Mask | None:
     node = expression_at(sources, frame)
     if frame is None or node is None:
         return None
-    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+    if isinstance(node, ast.Subscript) and is_set(node):
         return _mask(sources, frame, node.slice)
     if not isinstance(node, ast.Call):
         return None

@@ -41,7 +41,7 @@ from graphdoc.program.reuse import Reuse
 from graphdoc.program.rounds import of_this_round
 from graphdoc.program.spans import Reached, driver_of, in_function, innermost_user, node_loop_of, reached
 from graphdoc.source.module import Loop, each, is_method_call, walked
-from graphdoc.source.paths import covers, last_word, pairs, same, without_subscripts
+from graphdoc.source.paths import covers, is_attribute, is_read, last_word, pairs, same, without_subscripts
 
 # What a round makes of its values behind the backward call, and keeps for the next one under another name.
 
@@ -121,7 +121,7 @@ def _steps(target: ast.expr) -> list[Step]:
 def _reads(root: ast.AST, word: str) -> Iterator[ast.Name | ast.Attribute]:
     """Where a name, or an attribute of this name, is read."""
     for n in each(root, ast.Name, ast.Attribute):
-        if isinstance(n.ctx, ast.Load) and last_word(n) == word:
+        if is_read(n) and last_word(n) == word:
             yield n
 
 
@@ -520,7 +520,7 @@ def _cleared_by_module(sources: SourceTexts, call: Event, failing: Event, before
         return False
     known = {f.line for e in before if e.kind == "zero_grad" and (f := innermost_user(e.stack)) is not None}
     return any(
-        isinstance(n, ast.Attribute) and n.attr == "zero_grad" and first.line < n.lineno < second.line
+        is_attribute(n, "zero_grad") and first.line < n.lineno < second.line
         for n in bindings.every_node(sources, first.file)
         if getattr(n, "lineno", 0) not in known
     )

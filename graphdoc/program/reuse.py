@@ -20,7 +20,7 @@ from graphdoc.program.lifetimes import Lifetime, OlderValues, first_row
 from graphdoc.program.spans import innermost_user, reached
 from graphdoc.source.expressions import counts, first_index
 from graphdoc.source.module import each
-from graphdoc.source.paths import key, last_word, without_subscripts
+from graphdoc.source.paths import key, last_word, sole_target, without_subscripts
 from graphdoc.source.places import Place
 
 # A value from before the updates that the loss compares with what it computes anew: the old policy's log-probability,
@@ -264,7 +264,7 @@ def _filled(sources: SourceTexts, frame: Frame, path: str) -> bool:
     """Whether the statement puts a value into a part of one slice of the buffer, which a loop picks as well."""
     source = source_at(sources, frame)
     statement = source.node_statement(Place.of(frame))
-    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    target = sole_target(statement)
     if not isinstance(target, ast.Subscript) or key(without_subscripts(target)) != path:
         return False
     first = first_index(target)

@@ -13,7 +13,7 @@ from graphdoc.evidence.lookup import package_of
 from graphdoc.model import Role, Span
 from graphdoc.program.bindings import call_at, expression_at, statement_at, text_of
 from graphdoc.source.module import Loop, Source, each, is_method_call, walked
-from graphdoc.source.paths import is_name
+from graphdoc.source.paths import is_name, is_read
 from graphdoc.source.places import Place
 
 
@@ -169,7 +169,7 @@ def rounds_are_alike(sources: Mapping[str, str], loop: Frame) -> bool:
         return False
     name, called = node.target.id, node.iter.func
     inside = [n for s in node.body for n in walked(s)]
-    read = any(is_name(n, name) and isinstance(n.ctx, ast.Load) for n in inside)
+    read = any(is_name(n, name) and is_read(n) for n in inside)
     return is_name(called, "range") and not read
 
 

@@ -11,7 +11,7 @@ from graphdoc.program.exception import warned
 from graphdoc.program.library_calls import reentrant_calls
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.module import each, has, is_method_call, is_within, walked
-from graphdoc.source.paths import is_name, last_word, without_subscripts
+from graphdoc.source.paths import is_attribute, is_name, is_read, last_word, without_subscripts
 
 _ENDS = ("detach", "detach_", "no_grad", "item", "tolist", "numpy")
 _NUMBERS = ("item", "tolist")
@@ -85,7 +85,7 @@ def _writes_data(node: ast.AST) -> bool:
     elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
         written = node.targets[0]
     base = without_subscripts(written) if written is not None else None
-    return isinstance(base, ast.Attribute) and base.attr == "data"
+    return is_attribute(base, "data")
 
 
 def _uses_gradient(node: ast.AST) -> bool:
@@ -161,7 +161,7 @@ def _is_number(node: ast.expr, scope: ast.AST, addition: ast.AST) -> bool:
 
 def _loses(node: ast.AST) -> bool:
     """``x.data`` that is no gradient's and is read, ``torch.tensor(x)`` of a name, a gradient without a graph."""
-    if isinstance(node, ast.Attribute) and node.attr == "data" and isinstance(node.ctx, ast.Load):
+    if is_attribute(node, "data") and is_read(node):
         return not bindings.text_of(node.value).endswith(".grad")
     if not isinstance(node, ast.Call):
         return False
@@ -217,7 +217,7 @@ def _is_estimator(node: ast.AST) -> bool:
         return False
     for kept, cut in ((node.left, node.right), (node.right, node.left)):
         inner = cut.func if isinstance(cut, ast.Call) else cut
-        if not isinstance(inner, ast.Attribute) or inner.attr not in ("detach", "data"):
+        if not is_attribute(inner, "detach", "data"):
             continue
         difference = inner.value
         if isinstance(difference, ast.BinOp) and isinstance(difference.op, ast.Sub):

@@ -15,7 +15,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.reuse import with_graph
 from graphdoc.program.spans import reached
 from graphdoc.source.module import Source, each, is_method_call, walked
-from graphdoc.source.paths import bare_call, covers, key, last_word, targets_of
+from graphdoc.source.paths import bare_call, covers, is_attribute, is_read, key, last_word, targets_of
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import own_nodes
 
@@ -93,7 +93,7 @@ def _follow(
             todo += [
                 n
                 for n in each(scope, ast.Name, ast.Attribute)
-                if isinstance(n.ctx, ast.Load) and text_of(n) == name and not covers(parent, n.lineno)
+                if is_read(n) and text_of(n) == name and not covers(parent, n.lineno)
             ]
     return None, False
 
@@ -109,7 +109,7 @@ def _made(call: ast.AST, node: ast.AST) -> bool:
 
 
 def _differentiated(method: ast.AST, node: ast.AST) -> bool:
-    return isinstance(method, ast.Attribute) and method.attr == "backward" and node is method.value
+    return is_attribute(method, "backward") and node is method.value
 
 
 def _computes(call: ast.Call) -> bool:
@@ -228,7 +228,7 @@ def _read_before(sources: SourceTexts, frame: Frame, name: str) -> bool:
     scope = bindings.scope_at(sources, frame)
     filled = {id(kept) for kept, _ in _filling(scope)}
     return any(
-        bindings.text_of(n) == name and isinstance(n.ctx, ast.Load) and id(n) not in filled and n.lineno < frame.line
+        bindings.text_of(n) == name and is_read(n) and id(n) not in filled and n.lineno < frame.line
         for n in each(scope, ast.Name, ast.Attribute)
     )
 

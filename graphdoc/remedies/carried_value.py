@@ -57,7 +57,7 @@ from graphdoc.remedies.sum_of_rounds import (
     through_it_alone,
 )
 from graphdoc.source.module import each
-from graphdoc.source.paths import covers, pairs, targets_of
+from graphdoc.source.paths import covers, is_attribute, pairs, targets_of
 from graphdoc.story.older_graph import aliases, distinct_carries, is_entry
 from graphdoc.story.wording import gathered, listing
 
@@ -128,15 +128,15 @@ def _is_none_but_once(sources: SourceTexts, path: str) -> bool:
     begins, others = False, 0
     for file in sources if owner else ():
         for test in (n for n in each(tree(sources, file), ast.Compare)):
-            if isinstance(test.ops[0], ast.IsNot) and isinstance(test.left, ast.Attribute) and test.left.attr == name:
+            if isinstance(test.ops[0], ast.IsNot) and is_attribute(test.left, name):
                 return False
         for function in (n for n in each(tree(sources, file), ast.FunctionDef)):
             for s in statements(function):
-                given = [ast.unparse(v) for t, v in pairs(s) if isinstance(t, ast.Attribute) and t.attr == name]
+                given = [ast.unparse(v) for t, v in pairs(s) if is_attribute(t, name)]
                 if given == ["None"] and function.name == "__init__":
                     begins = True
                 else:
-                    others += any(isinstance(t, ast.Attribute) and t.attr == name for t in targets_of(s))
+                    others += any(is_attribute(t, name) for t in targets_of(s))
     return begins and others == 1
 
 

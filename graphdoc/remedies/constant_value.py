@@ -44,7 +44,7 @@ from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import code_at, once_a_batch, place, where, within_a_loop
 from graphdoc.remedies.recording import open_at_loop
 from graphdoc.source.module import Source, each, is_method_call
-from graphdoc.source.paths import bare_call, covers, is_name, key, pairs
+from graphdoc.source.paths import bare_call, covers, is_name, is_read, key, pairs
 from graphdoc.source.places import Place
 from graphdoc.story.older_graph import distinct_carries, earlier_uses, paths_of
 from graphdoc.story.wording import folded, listing
@@ -416,7 +416,7 @@ def _twin(sources: SourceTexts, frame: Frame, path: str) -> str:
     used = statement_around(scope, frame) if scope is not None else None
     if scope is None or used is None or not holder or not name.isidentifier():
         return ""
-    reads = [n for n in each(scope, ast.Name) if n.id == name and isinstance(n.ctx, ast.Load)]
+    reads = [n for n in each(scope, ast.Name) if n.id == name and is_read(n)]
     if not all(_apart(scope, used, n) for n in reads):
         return ""
     bound = [s for s in statements(scope) if any(is_name(t, name) for t, _ in pairs(s))]

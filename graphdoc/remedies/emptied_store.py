@@ -26,7 +26,7 @@ from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import place, user_line, where
 from graphdoc.source.effects import DRAWS, TAKES
 from graphdoc.source.module import is_method_call, walked
-from graphdoc.source.paths import bare_call, blocks_of, is_name, last_word, pairs, plain_names, targets_of
+from graphdoc.source.paths import bare_call, blocks_of, is_name, is_read, last_word, pairs, plain_names, targets_of
 from graphdoc.source.scopes import parameters
 from graphdoc.story.older_graph import distinct_carries
 
@@ -86,7 +86,7 @@ def _lists_read(scope: ast.AST) -> Iterator[str]:
     """The names and dotted names that a function reads, other than to call a method of theirs."""
     called = {id(n.value) for n in walked(scope) if isinstance(n, ast.Attribute)}
     for n in walked(scope):
-        if isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, ast.Load) and id(n) not in called:
+        if isinstance(n, ast.Name | ast.Attribute) and is_read(n) and id(n) not in called:
             path = dotted(n)
             if path:
                 yield path
@@ -227,7 +227,7 @@ class _Inline(ast.NodeTransformer):
             raise _Unknown
         if isinstance(node, ast.Call) and last_word(node.func) in _DRAWING:
             raise _Unknown
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+        if isinstance(node, ast.Name) and is_read(node):
             return self._name(node, line)
         return super().generic_visit(node)
 

@@ -18,7 +18,7 @@ from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import node_loop_of, place, user_line, where
 from graphdoc.program.writers import By
 from graphdoc.source.module import each, is_method_call
-from graphdoc.source.paths import last_word
+from graphdoc.source.paths import is_set, last_word
 
 # A cache of an installed package that keeps a graph: to be switched off where it was switched on, or cleared.
 
@@ -96,7 +96,7 @@ def _is_own(sources: SourceTexts, value: ast.expr) -> bool:
     if not isinstance(giving, ast.Attribute) and giving is value:
         return True
     word = last_word(giving)
-    set_somewhere = (n.attr == word and isinstance(n.ctx, ast.Store) for _, n in everywhere(sources, ast.Attribute))
+    set_somewhere = (n.attr == word and is_set(n) for _, n in everywhere(sources, ast.Attribute))
     return any(set_somewhere) or any(n.name == word for _, n in everywhere(sources, ast.FunctionDef))
 
 

@@ -17,7 +17,7 @@ from graphdoc.program.optimizer_places import Made, made
 from graphdoc.program.spans import place, where
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.module import each
-from graphdoc.source.paths import last_word
+from graphdoc.source.paths import is_attribute, last_word
 from graphdoc.source.scopes import own_nodes
 from graphdoc.story.missing_graph import named
 from graphdoc.story.wording import listing
@@ -73,7 +73,7 @@ def _whole(sources: SourceTexts, making: Made, optimizer: Optimizer) -> tuple[Re
     call = making.statement.value
     given = bindings.argument(call, 0, "params") if isinstance(call, ast.Call) else None
     function = given.func if isinstance(given, ast.Call) and not given.args and not given.keywords else None
-    if not isinstance(function, ast.Attribute) or function.attr != "parameters":
+    if not is_attribute(function, "parameters"):
         return ()
     module = bindings.text_of(function.value)
     if heads := _made_anew(sources, making, module):

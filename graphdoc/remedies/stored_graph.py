@@ -40,7 +40,7 @@ from graphdoc.remedies.installed_packages import without_cache
 from graphdoc.remedies.recomputation import compute_again, with_what_it_is_made_of
 from graphdoc.remedies.sum_of_rounds import lost
 from graphdoc.source.module import each, is_method_call
-from graphdoc.source.paths import covers, last_word
+from graphdoc.source.paths import covers, is_read, is_set, last_word
 from graphdoc.story.older_graph import cached_with, called, distinct_carries
 from graphdoc.story.wording import folded
 
@@ -137,8 +137,8 @@ def _found(program: Program, consumer: int, producer: int) -> tuple[str, int, st
     scope = function_at(program.sources, read)
     if read is None or made is None or scope is None:
         return None
-    here = {n.id for n in _names(scope) if isinstance(n.ctx, ast.Load) and n.lineno == read.line}
-    bound = {n.id for n in _names(scope) if isinstance(n.ctx, ast.Store)}
+    here = {n.id for n in _names(scope) if is_read(n) and n.lineno == read.line}
+    bound = {n.id for n in _names(scope) if is_set(n)}
     for name in sorted(here - bound):
         for at, value in assignments(program.sources, read, name)[:1]:
             if any(f.file == at.file and at.line <= f.line <= at.end_line for f in made.stack):
@@ -155,7 +155,7 @@ def _twin(sources: SourceTexts, scope: ast.AST, read: Frame, name: str, at: Fram
     position = next((p for n, p in _targets(outer) if n == name), None) if outer is not None else None
     if not isinstance(value, ast.Call) or position is None:
         return ""
-    loads = {n.id for n in _names(scope) if isinstance(n.ctx, ast.Load)}
+    loads = {n.id for n in _names(scope) if is_read(n)}
     twins = [
         n
         for s in statements(scope)
@@ -187,7 +187,7 @@ def _reads(sources: SourceTexts, file: str, scope: ast.AST, name: str) -> list[F
     out: list[Frame] = []
     done: list[ast.stmt] = []
     for node in sorted(_names(scope), key=lambda n: (n.lineno, n.col_offset)):
-        if node.id != name or not isinstance(node.ctx, ast.Load) or any(covers(s, node.lineno) for s in done):
+        if node.id != name or not is_read(node) or any(covers(s, node.lineno) for s in done):
             continue
         at = frame_of(sources, file, node)
         around = statement_around(scope, at)

@@ -17,7 +17,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import in_function, loop_of, place, user_line, where
 from graphdoc.source.module import Loop, Source, each
-from graphdoc.source.paths import covers, key, plain_names, targets_of
+from graphdoc.source.paths import covers, is_read, key, plain_names, targets_of
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import imported_as, scope_of
 from graphdoc.story.older_graph import distinct_carries
@@ -109,7 +109,7 @@ def _reads(node: ast.AST, name: str) -> list[ast.Name]:
     """Where a name is read, as in ``x += 1`` too."""
     added = {id(n.target) for n in each(node, ast.AugAssign)}
     found = [n for n in each(node, ast.Name) if n.id == name]
-    return [n for n in found if isinstance(n.ctx, ast.Load) or id(n) in added]
+    return [n for n in found if is_read(n) or id(n) in added]
 
 
 # Whom a cut leaves without gradient: what a loss reaches through its older part alone.
@@ -269,7 +269,7 @@ def _summed_at(sources: SourceTexts, frame: Frame, loop: Frame) -> str:
     if function is None or not isinstance(statement.target, ast.Attribute):
         return ""
     path = key(statement.target)
-    read = [n for n in each(function, ast.Attribute) if isinstance(n.ctx, ast.Load)]
+    read = [n for n in each(function, ast.Attribute) if is_read(n)]
     inside = [n for n in read if key(n) == path and loop.line <= n.lineno <= loop.end_line]
     given = [n for n in each(function, ast.Assign) if path in {key(t) for t in targets_of(n)}]
     return "" if inside or given or not covers(function, loop.line) else path

@@ -140,6 +140,31 @@ def is_name(node: ast.AST | None, name: str) -> TypeGuard[ast.Name]:
     return isinstance(node, ast.Name) and node.id == name
 
 
+def is_attribute(node: ast.AST | None, *names: str) -> TypeGuard[ast.Attribute]:
+    """Whether an expression is an attribute of one of these names, whatever it belongs to."""
+    return isinstance(node, ast.Attribute) and node.attr in names
+
+
+def is_constant(node: ast.AST | None, value: object) -> TypeGuard[ast.Constant]:
+    """Whether an expression is this very constant written out: ``1`` is not ``True``."""
+    return isinstance(node, ast.Constant) and type(node.value) is type(value) and node.value == value
+
+
+def is_read(node: ast.AST) -> bool:
+    """Whether a name, attribute or entry is read where it stands."""
+    return isinstance(getattr(node, "ctx", None), ast.Load)
+
+
+def is_set(node: ast.AST) -> bool:
+    """Whether a name, attribute or entry is given a value where it stands."""
+    return isinstance(getattr(node, "ctx", None), ast.Store)
+
+
+def sole_target(statement: ast.AST | None) -> ast.expr | None:
+    """What a plain assignment gives its value to; None for several (``a = b = x``), and for another statement."""
+    return only(statement.targets) if isinstance(statement, ast.Assign) else None
+
+
 def without_subscripts(node: ast.expr) -> ast.expr:
     """What an expression takes its entries from: ``self.rows`` of ``self.rows[i][0]``; itself where it takes none."""
     while isinstance(node, ast.Subscript):

@@ -29,6 +29,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import frames, innermost, moment, place, span, span_of, where
 from graphdoc.program.values_taken_out import is_only_printed
+from graphdoc.source.paths import is_attribute, is_read
 from graphdoc.story.wording import all_told, as_called, folded, listing, optimizer_of
 
 _RANK = ("conversion", "detach", "nondifferentiable", "no-grad")
@@ -294,12 +295,12 @@ _EACH_TRAIN = (
 
 def _sets(node: ast.Assign, names: list[str]) -> bool:
     target = node.targets[0]
-    return isinstance(target, ast.Attribute) and target.attr == "requires_grad" and _last(target.value) in names
+    return is_attribute(target, "requires_grad") and _last(target.value) in names
 
 
 def _reads(node: ast.AST, names: list[str]) -> bool:
     """``self.requires_grad``, ``self.backbone.requires_grad`` as values."""
-    if not isinstance(node, ast.Attribute) or node.attr != "requires_grad" or not isinstance(node.ctx, ast.Load):
+    if not is_attribute(node, "requires_grad") or not is_read(node):
         return False
     return _last(node.value) in (*names, "self")
 
@@ -407,10 +408,10 @@ def misspelled_flag(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
     name, value = str(sign.facts["attribute"]), bool(sign.facts["value"])
     found: list[tuple[str, ast.Assign]] = []
     for file, node in bindings.everywhere(sources):
-        if isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Load):
+        if is_attribute(node, name) and is_read(node):
             return None
         target = node.targets[0] if isinstance(node, ast.Assign) else None
-        if not isinstance(node, ast.Assign) or not isinstance(target, ast.Attribute) or target.attr != name:
+        if not isinstance(node, ast.Assign) or not is_attribute(target, name):
             continue
         if not isinstance(node.value, ast.Constant) or node.value.value is not value:
             return None

@@ -21,7 +21,7 @@ from graphdoc.program.optimizer_places import made, returned
 from graphdoc.program.proof import Proof, name_of
 from graphdoc.program.spans import code_at, innermost_user, place, short_code, span, span_of, where
 from graphdoc.source.module import each, is_method_call, values_of
-from graphdoc.source.paths import covers, only, parse_expression
+from graphdoc.source.paths import covers, is_set, only, parse_expression
 from graphdoc.story.wording import folded, listing, opening, optimizer_of
 
 # Telling parameters that a straight-through sum leaves without gradient: only its detached part is made of them.
@@ -308,7 +308,7 @@ def _is_filled(sources: SourceTexts, file: str, cls: str, value: ast.expr, name:
 def _fills(node: ast.AST, name: str) -> bool:
     if isinstance(node, ast.Call):
         return bindings.text_of(node.func) == f"{name}.append"
-    return isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and bindings.text_of(node.value) == name
+    return isinstance(node, ast.Subscript) and is_set(node) and bindings.text_of(node.value) == name
 
 
 def _what(container: _Container, found: list[_Container]) -> str:

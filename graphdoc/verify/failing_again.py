@@ -15,7 +15,7 @@ from graphdoc.processes import same_failure
 from graphdoc.program.bad_values import trouble_of
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.module import is_method_call
-from graphdoc.source.paths import covers, plain_names, targets_of
+from graphdoc.source.paths import covers, is_read, plain_names, targets_of
 from graphdoc.story.wording import folded
 from graphdoc.verify.traces import Line
 
@@ -160,7 +160,7 @@ def unbinds(old: Mapping[str, str], new: Mapping[str, str], name: str, at: Frame
 
 def _binds(node: ast.stmt) -> set[str]:
     """The names that a statement, with what stands in it, can bind or unbind."""
-    found = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+    found = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not is_read(n)}
     for n in ast.walk(node):
         if isinstance(n, ast.Import | ast.ImportFrom):
             found |= {(a.asname or a.name).partition(".")[0] for a in n.names}

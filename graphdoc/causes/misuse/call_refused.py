@@ -15,7 +15,7 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.spans import moment, short_code, span, user_line
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.open_derivatives import registered
-from graphdoc.source.paths import only
+from graphdoc.source.paths import is_constant, only
 
 PAGE = Page(
     code="GD509",
@@ -103,4 +103,4 @@ def _in_parts(program: Program) -> tuple[Remedy, ...]:
 
 
 def _is_true(node: ast.expr | None) -> bool:
-    return isinstance(node, ast.Constant) and node.value is True
+    return is_constant(node, True)

@@ -15,7 +15,7 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.spans import Reached, reached, span
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.module import each
-from graphdoc.source.paths import covers
+from graphdoc.source.paths import covers, is_attribute, is_read
 from graphdoc.story.wording import listing
 
 PAGE = Page(
@@ -139,10 +139,7 @@ def _read_as_attribute(sources: SourceTexts, path: str) -> bool:
     """Whether the program reads an attribute of this name: ``hidden = self.hidden`` in a method, ``net.map`` in a loss
     that it forms later on."""
     name = path.rpartition(".")[2]
-    return any(
-        isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load) and n.attr == name
-        for _, n in bindings.everywhere(sources)
-    )
+    return any(isinstance(n, ast.Attribute) and is_read(n) and n.attr == name for _, n in bindings.everywhere(sources))
 
 
 def _inside(extras: dict[str, Any], copied: str) -> tuple[list[Reached], bool]:
@@ -172,7 +169,7 @@ def _store(sources: SourceTexts, tensor: Reached) -> Frame | None:
         n
         for n in each(root, ast.Assign)
         if not isinstance(n.value, ast.Constant)
-        if any(isinstance(t, ast.Attribute) and t.attr == attribute for t in n.targets)
+        if any(is_attribute(t, attribute) for t in n.targets)
     ]
     inside = [n for n in found if around is not None and covers(around, n.lineno)]
     one = inside or found

@@ -17,7 +17,7 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.spans import span, span_of
 from graphdoc.remedies.learning import unfreeze, used_up
 from graphdoc.source.module import each, receiver_of
-from graphdoc.source.paths import covers
+from graphdoc.source.paths import covers, is_attribute, is_constant
 from graphdoc.story.missing_graph import (
     FORWARD,
     facts_of,
@@ -313,5 +313,5 @@ def _bound(scope: ast.AST, value: ast.expr) -> ast.expr:
 
 
 def _sets_flag(node: ast.Assign) -> bool:
-    constant = isinstance(node.value, ast.Constant) and node.value.value is False
-    return constant and any(isinstance(t, ast.Attribute) and t.attr == "requires_grad" for t in node.targets)
+    constant = is_constant(node.value, False)
+    return constant and any(is_attribute(t, "requires_grad") for t in node.targets)

@@ -16,6 +16,7 @@ from graphdoc.program.optimizer_places import binding_behind, made, returned
 from graphdoc.program.proof import name_of
 from graphdoc.program.spans import place
 from graphdoc.source.module import each
+from graphdoc.source.paths import is_constant
 from graphdoc.story.unregistered import (
     bypassed,
     flagged_buffer,
@@ -153,7 +154,7 @@ def _used_up(
         value
         for node in each(call, ast.Dict)
         for key, value in zip(node.keys, node.values, strict=True)
-        if isinstance(key, ast.Constant) and key.value == "params"
+        if is_constant(key, "params")
     ]
     if len(groups) == sign.facts.get("groups"):
         groups = [groups[i] for i in sign.facts["empty"]]

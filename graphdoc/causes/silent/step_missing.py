@@ -16,6 +16,7 @@ from graphdoc.program.proof import Proof, first_sign, name_of
 from graphdoc.program.spans import innermost, span, span_of
 from graphdoc.remedies.clipping import step_place
 from graphdoc.source.module import Source, each
+from graphdoc.source.paths import is_attribute, is_constant, is_read
 from graphdoc.story.wording import folded, optimizer_of
 
 PAGE = Page(
@@ -139,7 +140,7 @@ def _uses_gradients(program: Program, sign: Sign) -> bool:
             continue
         source = Source(file, text)
         reads = [n for n in each(source.tree, ast.Attribute) if n.attr == "grad"]
-        reads = [n for n in reads if isinstance(n.ctx, ast.Load) and not _only_looks(n, source.parents)]
+        reads = [n for n in reads if is_read(n) and not _only_looks(n, source.parents)]
         around = ((n, bindings.class_around(source.tree, n.lineno)) for n in reads)
         reads = [n for n, cls in around if cls is None or unstepped is None or cls.name != unstepped.type]
         if any(stepped or not _goes_into_another(n, source.parents) for n in reads):
@@ -161,8 +162,8 @@ def _writes_gradients(sources: SourceTexts) -> bool:
 
 
 def _gives_a_gradient(node: ast.Assign) -> bool:
-    cleared = isinstance(node.value, ast.Constant) and node.value.value is None
-    return not cleared and all(isinstance(t, ast.Attribute) and t.attr == "grad" for t in node.targets)
+    cleared = is_constant(node.value, None)
+    return not cleared and all(is_attribute(t, "grad") for t in node.targets)
 
 
 def _imports(root: ast.Module) -> set[str]:
@@ -186,8 +187,8 @@ def _only_looks(node: ast.Attribute, parents: dict[ast.AST, ast.AST]) -> bool:
     if bindings.text_of(node.value) in ("torch.autograd", "autograd"):
         return True  # the function of this name
     above = parents.get(node)
-    while isinstance(above, ast.Attribute) and above.attr in ("data", "detach"):
+    while is_attribute(above, "data", "detach"):
         above = parents.get(above)
     if isinstance(above, ast.Compare):
         return all(isinstance(o, ast.Is | ast.IsNot) for o in above.ops)
-    return isinstance(above, ast.Attribute) and above.attr in _ONLY_LOOKS
+    return is_attribute(above, *_ONLY_LOOKS)
