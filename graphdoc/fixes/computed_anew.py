@@ -363,9 +363,8 @@ def _present(test: ast.expr) -> bool | None:
     """True where the test holds for a cached value, False where for a missing one, None where it is no such test."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         inner = _present(test.operand)
-        if inner is None and isinstance(test.operand, ast.Name | ast.Attribute):
-            return False
-        return None if inner is None else not inner
+        bare = isinstance(test.operand, ast.Name | ast.Attribute)
+        return not inner if inner is not None or bare else None
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
         # Whatever else has to hold: without the branch the value is computed.
         return True if any(_present(operand) is True for operand in test.values) else None
@@ -375,8 +374,5 @@ def _present(test: ast.expr) -> bool | None:
         return None
     operator, right = test.ops[0], test.comparators[0]
     none = isinstance(right, ast.Constant) and right.value is None
-    if isinstance(operator, ast.In | ast.NotIn):
-        return isinstance(operator, ast.In)
-    if none and isinstance(operator, ast.Is | ast.IsNot | ast.Eq | ast.NotEq):
-        return isinstance(operator, ast.IsNot | ast.NotEq)
-    return None
+    asks = ast.Is | ast.IsNot | ast.Eq | ast.NotEq if none else ast.In | ast.NotIn
+    return isinstance(operator, ast.In | ast.IsNot | ast.NotEq) if isinstance(operator, asks) else None

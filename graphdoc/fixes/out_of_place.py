@@ -115,9 +115,8 @@ def by_rows(source: Source, owner: ast.stmt, target: ast.Subscript) -> list[Edit
     if any(isinstance(t, ast.Name) and t.id in (counter, base.id) for s in _statements(loop) for t in targets_of(s)):
         return []
     slices = _slices(source, loop, base.id, counter)
-    if not slices or len({(s.dim, s.wide) for s in slices.values()}) != 1:
-        return []
-    if isinstance(owner, ast.AugAssign | ast.Expr) and not _reads_another(slices, target):
+    idle = isinstance(owner, ast.AugAssign | ast.Expr) and not _reads_another(slices, target)
+    if idle or len({(s.dim, s.wide) for s in slices.values()}) != 1:
         return []
     rows = fresh_name(source, "rows", "slices")
     edits: list[Edit] = []

@@ -144,9 +144,8 @@ def _check(source: Source, found: Pieces) -> None:
 def _one_line(source: Source, found: Pieces) -> tuple[Written, list[Edit]] | None:
     """The piece as one expression, with the edits inside it, where the body is one write with a plain counterpart."""
     loop, own = found.loop, found.loop.body[0]
-    if len(loop.body) != 1 or is_read_later(source, loop, found.name) or "\n" in source.segment(own):
-        return None
-    if source.span(loop.iter)[1] > source.span(own)[0] or "#" in source.segment(loop):
+    several_lines = "\n" in source.segment(own) or source.span(loop.iter)[1] > source.span(own)[0]
+    if len(loop.body) != 1 or several_lines or "#" in source.segment(loop) or is_read_later(source, loop, found.name):
         return None
     if not isinstance(own, ast.Expr) and not (isinstance(own, ast.AugAssign) and isinstance(own.target, ast.Name)):
         return None

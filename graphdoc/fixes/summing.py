@@ -127,8 +127,6 @@ def _again(loop: ast.For, owner: ast.stmt, steps: list[ast.stmt]) -> list[ast.st
 
 def repeatable(source: Source, loop: ast.For, node: ast.expr) -> bool:
     """Whether what a loop goes through gives the same when it is gone through again."""
-    if isinstance(node, ast.Constant):
-        return True
     if isinstance(node, ast.List | ast.Tuple):
         return all(repeatable(source, loop, e) for e in node.elts)
     if isinstance(node, ast.Name):
@@ -138,14 +136,12 @@ def repeatable(source: Source, loop: ast.For, node: ast.expr) -> bool:
         return not any(isinstance(v, ast.GeneratorExp) or _called(v) in _ONCE for v in values)
     if isinstance(node, ast.Attribute | ast.Subscript):
         return is_path(node)
-    if isinstance(node, ast.Call) and not node.keywords:
-        if isinstance(node.func, ast.Name) and node.func.id in _WALKS:
-            return all(repeatable(source, loop, a) for a in node.args)
-        if is_name(node.func, "len"):
-            return True
-        if is_method_call(node) and node.func.attr in _VIEWS:
-            return repeatable(source, loop, node.func.value)
-    return False
+    if not isinstance(node, ast.Call) or node.keywords:
+        return isinstance(node, ast.Constant)
+    if is_method_call(node, *_VIEWS):
+        return repeatable(source, loop, node.func.value)
+    walks = isinstance(node.func, ast.Name) and node.func.id in _WALKS
+    return is_name(node.func, "len") or (walks and all(repeatable(source, loop, a) for a in node.args))
 
 
 def _called(node: ast.expr) -> str:

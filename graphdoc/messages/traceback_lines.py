@@ -39,10 +39,8 @@ def is_user(file: str) -> bool:
 
 def frame_in(line: str) -> Frame | None:
     """The frame that a line of a traceback names, or None. IPython's old form has its line number below: 0 here."""
-    if 'File "' in line:
-        found = _FRAME.match(line)
-        if found:
-            return _frame(found.group(1), found.group(2), found.group(3))
+    if 'File "' in line and (found := _FRAME.match(line)):
+        return _frame(found.group(1), found.group(2), found.group(3))
     if line[:1] in " \t":
         return None
     if line.startswith("File "):
@@ -51,13 +49,11 @@ def frame_in(line: str) -> Frame | None:
     if line.startswith(("Cell ", "Input ")):
         found = _CELL.match(line)
         return _frame(found.group(1), found.group(2) or found.group(3), found.group(4)) if found else None
-    if ".py" in line or line.startswith("<ipython"):
-        found = _IPYTHON.match(line)
-        if found:
-            return _frame(found.group(1), "0", found.group(2))
-        found = _PYTEST.match(line)
-        return _frame(*found.groups()) if found else None
-    return None
+    named = ".py" in line or line.startswith("<ipython")
+    if named and (found := _IPYTHON.match(line)):
+        return _frame(found.group(1), "0", found.group(2))
+    found = _PYTEST.match(line) if named else None
+    return _frame(*found.groups()) if found else None
 
 
 def arrow_in(line: str) -> tuple[int, str] | None:

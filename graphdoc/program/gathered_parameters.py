@@ -27,9 +27,7 @@ def lets_through(test: ast.expr, variable: str, name: str) -> bool | None:
         return None if inner is None else not inner
     if isinstance(test, ast.BoolOp):
         parts = [lets_through(value, variable, name) for value in test.values]
-        if any(part is None for part in parts):
-            return None
-        return all(parts) if isinstance(test.op, ast.And) else any(parts)
+        return None if None in parts else (all if isinstance(test.op, ast.And) else any)(parts)
     if is_method_call(test) and len(test.args) == 1:
         text = _text(test.args[0])
         if text is None or not is_name(test.func.value, variable) or test.func.attr not in ("startswith", "endswith"):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.program.bindings import expression_at, frame_of, function_at, scope_at, source_at, statement_at
 from graphdoc.program.container_entries import statements
-from graphdoc.source.module import Source, each, is_method_call
+from graphdoc.source.module import Source, each, is_method_call, receiver_of
 from graphdoc.source.paths import covers, is_name, is_read, key, last_word, pairs, targets_of, without_subscripts, words
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import binds, is_list, is_read_later, is_torchs, parameters
@@ -106,15 +106,11 @@ def _is_alias(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bo
 
 def _write_at(sources: SourceTexts, frame: Frame | None) -> tuple[Source, ast.stmt, ast.expr] | None:
     """The statement at a place and the expression that it writes into."""
-    if frame is None:
-        return None
-    source, at = source_at(sources, frame), Place.of(frame)
-    owner = source.node_statement(at)
+    source, owner, node = source_at(sources, frame), statement_at(sources, frame), expression_at(sources, frame)
     if owner is None:
         return None
     if isinstance(owner, ast.AugAssign):
         return source, owner, owner.target
-    node = source.node_expression(at)
     if isinstance(owner, ast.Assign):
         parts = [t for t in owner.targets if isinstance(t, ast.Subscript)]
         if parts and not isinstance(node, ast.Call):
@@ -125,16 +121,11 @@ def _write_at(sources: SourceTexts, frame: Frame | None) -> tuple[Source, ast.st
     if node is None:
         return None
     out = next((k.value for k in node.keywords if k.arg == "out"), None)
-    if out is not None:
-        return source, owner, out
-    name = last_word(node.func)
-    if name.endswith("_") and is_method_call(node):
-        root = node.func.value
-        if not is_torchs(source, root):
-            return source, owner, root
-    if node.args and not isinstance(node.args[0], ast.Starred):
-        return source, owner, node.args[0]
-    return None
+    own = receiver_of(node) if last_word(node.func).endswith("_") else None
+    own = None if own is not None and is_torchs(source, own) else own
+    first = node.args[0] if node.args and not isinstance(node.args[0], ast.Starred) else None
+    written = out or own or first
+    return (source, owner, written) if written is not None else None
 
 
 def is_statement(sources: SourceTexts, frame: Frame | None) -> bool:

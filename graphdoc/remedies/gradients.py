@@ -150,7 +150,7 @@ def as_number(made: tuple[Frame, ast.Call] | None) -> tuple[Remedy, ...]:
 def _makers(sources: SourceTexts, frame: Frame, value: ast.expr, depth: int) -> list[tuple[Frame, ast.Call | None]]:
     """The calls that an expression of one tensor goes back to; None for what is no such call."""
     unknown: list[tuple[Frame, ast.Call | None]] = [(frame, None)]
-    if depth > _DEEPEST:
+    if depth > _DEEPEST or not isinstance(value, ast.Name | ast.Attribute | ast.UnaryOp | ast.BinOp | ast.Call):
         return unknown
     if isinstance(value, ast.Name | ast.Attribute):
         name = bindings.text_of(value)
@@ -163,8 +163,6 @@ def _makers(sources: SourceTexts, frame: Frame, value: ast.expr, depth: int) -> 
     if isinstance(value, ast.BinOp):
         sides = [s for s in (value.left, value.right) if _number(s) is None]
         return _makers(sources, frame, sides[0], depth + 1) if len(sides) == 1 else unknown
-    if not isinstance(value, ast.Call):
-        return unknown
     if last_word(value.func) in MAKERS | SIZED:
         return [(bindings.frame_of(sources, frame.file, value, frame.function), value)]
     inner = receiver_of(value)

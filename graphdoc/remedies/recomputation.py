@@ -292,10 +292,8 @@ def _starts_before(sources: SourceTexts, loop: Frame, path: str) -> bool:
 
 def repeated(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
     """Two calls on one root: ask once, or keep the graph of an inner grad call."""
-    if reuse.failing is None:
-        return ()
-    frame = innermost_user(reuse.failing.stack)
-    if frame is None:
+    frame = innermost_user(reuse.failing.stack) if reuse.failing is not None else None
+    if reuse.failing is None or frame is None:
         return ()
     freeing = user_line(reuse.freeing)
     if reuse.failing.kind == "grad" and freeing is not None and freeing.line != frame.line:
@@ -318,10 +316,11 @@ def repeated(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
     if reuse.carries and not reuse.adds_nothing:
         # One result, differentiated once in each round of a loop: it has to be computed in the loop.
         return tuple(compute_again(program, reuse))
-    if reuse.same_line and asks_for_some(program.sources, reuse.failing):
-        return tuple(replace(r, safety="unsafe", open=_ADDED) for r in _kept(program.sources, reuse, frame))
     if reuse.same_line:
-        return ()  # one statement in each round: without it there would be no backward call at all
+        # One statement in each round: without it there would be no backward call at all.
+        some = asks_for_some(program.sources, reuse.failing)
+        kept = _kept(program.sources, reuse, frame) if some else ()
+        return tuple(replace(r, safety="unsafe", open=_ADDED) for r in kept)
     second, first = apart(reuse.failing.stack, reuse.freeing.stack if reuse.freeing is not None else [])
     return without_one(program.sources, reuse, innermost_user(first), innermost_user(second) or frame)
 

@@ -349,9 +349,8 @@ def stepped_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
             return _unique([*anew, *ordered, *again])
         if found.repeats:
             # Two optimizers may step by one gradient; one that steps a second time is to have another.
-            return _unique(
-                [*(ordered if of_another_optimizer(program.journal, found) else ()), *again, *computed_again(found, at)]
-            )
+            ordered = ordered if of_another_optimizer(program.journal, found) else []
+            cloned = computed_again(found, at)
         return _unique([*ordered, *again, *cloned])
     if at is not None and at.order == "late":
         return _unique([*cut, *cloned, *again, *(parted if found.constant else [])])

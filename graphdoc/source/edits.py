@@ -82,23 +82,19 @@ def _room(source: Source, node: ast.expr) -> int:
     """How tightly an expression has to bind to stand in the place of this one; 0 where commas or the ends of a
     statement are around it."""
     above = source.parents.get(node)
-    if isinstance(above, ast.Call) and above.func is not node:
-        return 1
     if isinstance(above, ast.Return | ast.Assign):
         return 0
-    if isinstance(above, ast.stmt | ast.keyword | ast.withitem | ast.comprehension | ast.Slice | _OPEN):
-        return 1
-    if isinstance(above, ast.Subscript) and above.slice is node:
+    inside = isinstance(above, ast.Call) and above.func is not node
+    inside = inside or (isinstance(above, ast.Subscript) and above.slice is node)
+    if inside or isinstance(above, ast.stmt | ast.keyword | ast.withitem | ast.comprehension | ast.Slice | _OPEN):
         return 1
     if isinstance(above, ast.BinOp):
         power = isinstance(above.op, ast.Pow)
         return operator_binding(above.op) + (power if above.left is node else not power)
     if isinstance(above, ast.Attribute | ast.Subscript | ast.Call | ast.Await):
         return _ATOM
-    if isinstance(above, ast.UnaryOp):
-        return binding(above)
-    if isinstance(above, ast.BoolOp | ast.Compare):
-        return binding(above) + 1
+    if isinstance(above, ast.UnaryOp | ast.BoolOp | ast.Compare):
+        return binding(above) + (not isinstance(above, ast.UnaryOp))
     return max(1, binding(node))
 
 

@@ -97,21 +97,18 @@ def built_objects(tree: ast.AST) -> frozenset[str]:
 
 def _harmless(call: ast.Call, keepers: Set[str], known: Set[str], objects: Set[str]) -> bool:
     func = call.func
+    kept = {*keepers, "self", "cls"}
     given = {key(a).split(".")[0] for a in (*call.args, *(k.value for k in call.keywords))}
     if isinstance(func, ast.Name):
         if func.id in objects and func.id not in keepers:
-            return not given & {*keepers, "self", "cls"}
+            return not given & kept
         return hasattr(builtins, func.id) and func.id not in ("exec", "eval", "setattr", "delattr", "next")
     if not isinstance(func, ast.Attribute):
         return False
-    if func.attr in known or func.attr in _PURE:
-        return True
     first = key(func.value).split(".")[0].split("[")[0]
-    if first in _MODULES:
+    if func.attr in known or func.attr in _PURE or first in _MODULES:
         return True
-    if not isinstance(func.value, ast.Name | ast.Attribute) or first in ("self", "cls") or first in keepers:
-        return False
-    return not given & {*keepers, "self", "cls"}
+    return isinstance(func.value, ast.Name | ast.Attribute) and not {first, *given} & kept
 
 
 # Whether a call of the program's own only switches flags: it neither reads nor writes values, gradients or state.

@@ -132,18 +132,18 @@ def reference_difference(base: Trace, patched: Trace, failing: int) -> tuple[flo
         return worst, "gradients at the first optimizer step after the failure, by the unpatched program made to go on"
     at = base.call_of(failing)
     now = same_call(base, patched, at) if at is not None else None
+    pair: tuple[dict[str, float], dict[str, float]] | None = None
     if at is None or now is None:
         return None, ""
     if at.kind == "grad" and at.sums and len(at.sums) == len(now.sums):
-        pairs = {str(i): v for i, v in enumerate(at.sums) if v is not None}
-        others_now = {str(i): v for i, v in enumerate(now.sums) if v is not None}
-        return difference(pairs, others_now), "gradients of the call that had failed, by the unpatched program"
-    if at.gained:
-        return difference(at.gained, now.gained), "gradients of the call that had failed, by the unpatched program"
-    if at.loose and at.loose == now.loose:  # of leaves that no optimizer has, the sizes are known together
+        one, other_one = ({str(i): v for i, v in enumerate(c.sums) if v is not None} for c in (at, now))
+        pair = one, other_one
+    elif at.gained:
+        pair = at.gained, now.gained
+    elif at.loose and at.loose == now.loose:  # of leaves that no optimizer has, the sizes are known together
         pair = {"": at.loose_sum}, {"": now.loose_sum}
-        return difference(*pair), "gradients of the call that had failed, by the unpatched program"
-    return None, ""
+    how = "gradients of the call that had failed, by the unpatched program"
+    return (difference(*pair), how) if pair is not None else (None, "")
 
 
 def counterpart(base: Trace, patched: Trace, step: Step) -> Step | None:

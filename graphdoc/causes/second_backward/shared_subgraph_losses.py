@@ -247,9 +247,8 @@ def _advice(program: Program, reuse: Reuse) -> str:
         meant += ", and what has stepped in between is in neither's way"
     if reuse.stepped and not reuse.only_heads_stepped:
         return f"{meant}. Compute the shared part again for the second loss, after the step in between."
-    if can_merge(program.sources, reuse):
-        return f"{meant}: add the losses and call `backward()` once."
-    return f"{meant}: return the losses, add them and call `backward()` once."
+    add = "add the losses" if can_merge(program.sources, reuse) else "return the losses, add them"
+    return f"{meant}: {add} and call `backward()` once."
 
 
 def _meant(owners: Owners, reuse: Reuse) -> str:
