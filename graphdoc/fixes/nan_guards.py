@@ -127,7 +127,7 @@ def _by_input(sources: Sources, branches: list[Args]) -> list[Edit]:
         value = f"{ast.unparse(where.func)}({source.segment(condition)}, {chosen})"
         own = _own_name(name, argument, value, regions)
         line = f"{own} = {value}"
-        if any(line != other and _overlap(region, r) for other, r in regions.items()):
+        if any(line != other and (is_within(r, region) or is_within(region, r)) for other, r in regions.items()):
             return []
         regions.setdefault(line, region)
         lines = behind.setdefault(owner, (source, []))[1]
@@ -147,10 +147,6 @@ def _own_name(name: str, argument: ast.expr, value: str, lines: dict[str, ast.AS
         number += 1
         own = f"{base}{number}"
     return own
-
-
-def _overlap(one: ast.AST, other: ast.AST) -> bool:
-    return is_within(other, one) or is_within(one, other)
 
 
 def _satisfying(condition: ast.expr, taken: bool) -> str:

@@ -45,7 +45,7 @@ def origin_of(program: Program) -> Origin:
     switches = program.evidence.extras.get("switches")
     journal = frames(switches.get(MODE)) if isinstance(switches, dict) else []
     written = _written(program.sources)
-    near = _near(program.evidence.extras)
+    near = [t for t in reversed(list(reached(program.evidence.extras))) if t.inference]
     # What the failing calls themselves read or write says most.
     near.sort(key=lambda t: -_read_by_call(program.sources, program.raised, t))
     for tensor in near:
@@ -67,11 +67,6 @@ def origin_of(program: Program) -> Origin:
     if switch is None and len(written) == 1:
         switch = written[0][0]
     return Origin(switch, None, "", False)
-
-
-def _near(extras: dict[str, Any]) -> list[Reached]:
-    """Inference tensors that the program can reach: those of the outer functions say where they came from."""
-    return [t for t in reversed(list(reached(extras))) if t.inference]
 
 
 def _assigned(sources: SourceTexts, raised: Raised | None, tensor: Reached) -> list[tuple[Frame, ast.expr]]:

@@ -523,7 +523,7 @@ def unfrozen_behind(
     """Where the optimizer was given only what required gradients, and where parameters that had been
     frozen are unfrozen below it, in the same function; None where that is not how the source reads."""
     making = made(sources, optimizer)
-    if making is None or not _asks_for_the_flag(making.statement.value):
+    if making is None or not any(n.attr == "requires_grad" for n in each(making.statement.value, ast.Attribute)):
         return None
     root = bindings.tree(sources, making.file)
     before = [n for n in each(root, ast.stmt, ast.Call) if n.lineno < making.statement.lineno]
@@ -536,10 +536,6 @@ def unfrozen_behind(
         return None
     at = bindings.frame_of(sources, making.file, making.statement)
     return at, bindings.frame_of(sources, making.file, found)
-
-
-def _asks_for_the_flag(node: ast.expr) -> bool:
-    return any(n.attr == "requires_grad" for n in each(node, ast.Attribute))
 
 
 def _is_of_parameters(scope: ast.AST, node: ast.stmt, parameters: list[str]) -> bool:

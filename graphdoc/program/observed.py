@@ -545,7 +545,7 @@ def of_one_step(program: Program, reuse: Reuse) -> bool:
     if frame is None or loop is None:
         return False
     ends = [e for e in program.evidence.events if e.kind in ("step", "zero_grad")]
-    seen = any(_runs_in(frame, loop, f) for e in ends for f in e.stack)
+    seen = any(f.in_function_of(frame) and covers(loop, f.line) for e in ends for f in e.stack)
     return not seen and not any(_ends_step(n) for n in walked(loop))
 
 
@@ -556,10 +556,6 @@ def _loop_around(sources: SourceTexts, reuse: Reuse) -> tuple[Frame | None, Loop
         if loop is not None:
             return frame, loop
     return None, None
-
-
-def _runs_in(place: Frame, loop: Loop, frame: Frame) -> bool:
-    return frame.in_function_of(place) and covers(loop, frame.line)
 
 
 def _ends_step(node: ast.AST) -> bool:

@@ -480,17 +480,12 @@ def written_from(sources: SourceTexts, wanted: set[str], stack: Sequence[Frame])
                 if value is None or target & wanted or not _reads(scope, value, wanted):
                     continue
                 at = frame_of(sources, file, s, name)
-                calls = [f for f in stack if f.user and f.file == file and _stands_in(root, scope, f.line)]
+                calls = [f for f in stack if f.user and f.file == file and scope_around(root, f.line) is scope]
                 if not calls:
                     elsewhere.append(at)
                 elif any(s.lineno < f.line or _share_a_loop(scope, s.lineno, f.line) for f in calls):
                     here.append(at)
     return here or elsewhere
-
-
-def _stands_in(root: ast.Module, scope: ast.AST, line: int) -> bool:
-    """Whether a line stands in this scope itself, a function or the module."""
-    return scope_around(root, line) is scope
 
 
 def _scopes(root: ast.Module) -> Iterator[ast.AST]:

@@ -234,7 +234,7 @@ def _ways(program: Program, reuse: Reuse) -> list[Remedy]:
     if reuse.lifetime is Lifetime.STORED or reuse.role is Role.REFERENCE:
         if reuse.left_by_another_pass:
             return _data_of_another_pass(program, reuse, note)
-        return [*from_storing(program, reuse, note), *_moved_along(program, reuse)]
+        return [*from_storing(program, reuse, note), *(compute_again(program, reuse) if reuse.may_move_along else [])]
     if reuse.lifetime is Lifetime.MADE_ONCE:
         ways = from_building_once(program, reuse, note)
         return [replace(r, open=_HELD) for r in ways] if reuse.may_be_held else ways
@@ -250,11 +250,6 @@ def _ways(program: Program, reuse: Reuse) -> list[Remedy]:
         ways = [*first, *kept, *second_forward(program, reuse), *compute_again(program, reuse)]
         return [*ways, *as_fitted(program, reuse, note), *held_by_second(program, reuse, note)]
     return []
-
-
-def _moved_along(program: Program, reuse: Reuse) -> list[Remedy]:
-    """To compute a reference anew, where it may be meant to move with what is compared with it."""
-    return compute_again(program, reuse) if reuse.may_move_along else []
 
 
 def _data_of_another_pass(program: Program, reuse: Reuse, note: str) -> list[Remedy]:

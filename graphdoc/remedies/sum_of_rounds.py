@@ -38,7 +38,7 @@ def sum_of_rounds(program: Program, reuse: Reuse) -> list[Remedy]:
     loop = source.node_loop(statement) if statement is not None else None
     if loop is None:
         return []
-    branch = _branch(loop, call)
+    branch = next((s for s in loop.body if isinstance(s, ast.If) and any(covers(b, call.line) for b in s.body)), None)
     for name in _summed(program, reuse, call, loop):
         start = _start(source, loop, name)
         if branch is None or not start or not _only_added(source, loop, branch, name):
@@ -58,11 +58,6 @@ def sum_of_rounds(program: Program, reuse: Reuse) -> list[Remedy]:
             )
         ]
     return []
-
-
-def _branch(loop: Loop, call: Frame) -> ast.If | None:
-    """The outermost ``if`` of the loop that the call stands in: the update is made in some rounds only."""
-    return next((s for s in loop.body if isinstance(s, ast.If) and any(covers(b, call.line) for b in s.body)), None)
 
 
 def _summed(program: Program, reuse: Reuse, call: Frame, loop: Loop) -> list[str]:

@@ -158,18 +158,13 @@ def _explained(diagnosis: Diagnosis) -> tuple[list[str], list[str]]:
 
 def effect(fix: Fix) -> str:
     """What the fix does to the gradients, in one sentence."""
-    return _first_sentence(fix.note)
+    return next(iter(_sentences(fix.note)), "")
 
 
 def _says_nothing_new(fact: str, said: str) -> bool:
     """Whether all that a fact names has been named before, or the fact itself has been told."""
     names = _CODE.findall(fact)
     return fact in said or (bool(names) and all(name in said for name in names))
-
-
-def _first_sentence(text: str) -> str:
-    """Up to the first full stop that a new sentence follows."""
-    return next(iter(_sentences(text)), "")
 
 
 def _sentences(text: str) -> list[str]:

@@ -94,7 +94,7 @@ def _told(program: Program) -> Finding:
     told = program.field("rank", *_NAMED)
     rank = f" on rank {told}" if told else ""
     idle, every = _idle(program)
-    frozen = _frozen(program, idle)
+    frozen = bool(idle) and {p.name for p in program.parameters if not p.requires_grad}.issuperset(idle)
     mark = "wrapped here, before they were frozen" if frozen else "wrapped here without looking for unused parameters"
     marks = [span("cause", f, mark, program.sources) for f in blind[:2]]
     marks += _layers(program.sources, idle, every, rank)
@@ -147,11 +147,6 @@ def _title(idle: list[str], frozen: bool) -> str:
     since = "was frozen after DDP wrapped it" if len(idle) == 1 else "were frozen after DDP wrapped them"
     what = f"{since}, and it" if frozen else "took no part in the loss, and DDP"
     return f"{_shown(idle)} {what} waits for {_gradients(idle)}"
-
-
-def _frozen(program: Program, idle: list[str]) -> bool:
-    """Whether all of these have lost ``requires_grad`` since the wrapper has counted them."""
-    return bool(idle) and {p.name for p in program.parameters if not p.requires_grad}.issuperset(idle)
 
 
 def _idle(program: Program) -> tuple[list[str], list[str]]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-
 from graphdoc.causes.base import Page
 from graphdoc.finding import Finding, Remedy
 from graphdoc.messages.recognise import Match
@@ -97,10 +95,6 @@ def _in_parts(program: Program) -> tuple[Remedy, ...]:
     if program.raised is None or program.raised.type.rpartition(".")[2] != "Unsupported":
         return ()
     compiled = library_calls(program.sources, "compile")
-    whole = only([f for f in compiled if _is_true(argument(call_at(program.sources, f), 1, "fullgraph"))])
+    whole = only([f for f in compiled if is_constant(argument(call_at(program.sources, f), 1, "fullgraph"), True)])
     note = "This line then runs in Python between two compiled parts. The numbers are the same."
     return remedy_at(whole, "drop_keyword", "leave out `fullgraph=True`", "safe", note, name="fullgraph")
-
-
-def _is_true(node: ast.expr | None) -> bool:
-    return is_constant(node, True)

@@ -9,7 +9,6 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Node, SourceTexts
 from graphdoc.finding import Finding
-from graphdoc.messages import Match
 from graphdoc.program import bindings
 from graphdoc.program.custom_functions import saved_again
 from graphdoc.program.exception import called_by_autograd, unpacked_wrongly
@@ -230,7 +229,7 @@ def _alone(program: Program, known: _Misuse, file: str, forward: ast.FunctionDef
 def _arguments(program: Program) -> _Misuse | None:
     """``apply`` has called a forward with another number of arguments than it takes; a backward is another cause's."""
     found = program.message("function-forward-missing-ctx")
-    if found is None or _is_backward(found) or not called_by_autograd(program.raised):
+    if found is None or found.fields.get("fn", "").endswith(".backward") or not called_by_autograd(program.raised):
         return None
     function, _, method = found.fields["fn"].rpartition(".")
     takes, given = int(found.fields["n"]), int(found.fields["m"])
@@ -258,11 +257,6 @@ def _statements(sources: SourceTexts, frame: Frame | None, looks_for: str) -> tu
     own = [(file, node) for file, node in bindings.everywhere(sources, ast.ClassDef) if node.name == name]
     inside = [p for p in places for file, n in own if p.file == file and covers(n, p.line)]
     return (name if own else ""), inside
-
-
-def _is_backward(message: Match) -> bool:
-    """Whether it is about the arguments of ``backward``: what it is given, not what was saved."""
-    return message.fields.get("fn", "").endswith(".backward")
 
 
 def _saved_twice(program: Program) -> Finding | None:

@@ -13,7 +13,6 @@ from graphdoc.model import Span
 from graphdoc.program.exception import SECOND_TIME, VERSION
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
-from graphdoc.program.optimizer_places import Owners
 from graphdoc.program.overwrites import Fault, Overwrite
 from graphdoc.program.proof import Proof
 from graphdoc.program.reuse import CONSTANT, Reuse, Role
@@ -195,7 +194,7 @@ def _data_of_both(program: Program, reuse: Reuse) -> Finding:
     """What two losses share, and neither of them is to train."""
     what = names_of(program.sources, program.nodes, reuse.carries, 2)
     plural = several(what)
-    ours = listing(_called(program.owners, reuse))
+    ours = listing(all_told(program.owners.optimizers, reuse.works_for[0] | reuse.works_for[1]))
     behind = f"{folded(reuse.behind)}, {trained_by(program, reuse.behind)}"
     made = made_places(program.sources, program.nodes, reuse.carries, "made here with a graph that neither loss trains")
     return Finding(
@@ -241,11 +240,6 @@ def _overwritten(program: Program, reuse: Reuse, found: Overwrite) -> Finding:
         overwritten_remedies(program, found),
         because=f"the graph leads to {behind}; {versions[0]}",
     )
-
-
-def _called(owners: Owners, reuse: Reuse) -> list[str]:
-    """The optimizers that the two calls work for, by name."""
-    return all_told(owners.optimizers, reuse.works_for[0] | reuse.works_for[1])
 
 
 def _title(reuse: Reuse, what: str) -> str:
