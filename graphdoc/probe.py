@@ -122,7 +122,7 @@ def question(evidence: Evidence) -> str:
         asks = only or any(not plausible(s) for s in evidence.stale)
         return f"probe:writes{UNCOMPILED if compiled else ''}" if asks else ""
     # The graph has shown how the input came about; where the program reads it besides, a cut may be the reason still.
-    beside = evidence.extras.get("unreached", {}).get("shares") and not read_besides(evidence.sources, evidence.raised)
+    beside = evidence.extras.get("unreached", {}).get("shares") and not read_besides(evidence)
     return "probe:cuts" if message_of(evidence.raised, *_MISSING_GRAPH) and not beside else ""
 
 

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from graphdoc.evidence import Event, Evidence, Frame, Node, OlderEdge, SourceTexts
-from graphdoc.evidence.lookup import node_with
+from graphdoc.evidence import Event, Evidence, Frame, OlderEdge, SourceTexts
 from graphdoc.program.bindings import (
     Flow,
     argument,
@@ -224,12 +223,12 @@ def one_way(evidence: Evidence, owners: Owners, failing: Event | None, freeing: 
     if failing is None or freeing is None or {failing.kind, freeing.kind} != {"backward"}:
         return None
     dead = [c for c in evidence.older_edges if c.dead]
-    late, own = _as_target(evidence.sources, evidence.nodes, owners, dead, set(evidence.fresh_reaches))
+    late, own = _as_target(evidence, owners, dead, set(evidence.fresh_reaches))
     early: list[tuple[OlderEdge, Target]] = []
     its: set[int] = set()
     if evidence.earlier_edges:  # the earlier loss still lives
         rest = set(freeing.reaches) - {n for c in evidence.earlier_edges for n in c.behind}
-        early, its = _as_target(evidence.sources, evidence.nodes, owners, evidence.earlier_edges, rest)
+        early, its = _as_target(evidence, owners, evidence.earlier_edges, rest)
     if own & its or not (late or early):
         return None
     meant = [c for c, _ in late]
@@ -238,7 +237,7 @@ def one_way(evidence: Evidence, owners: Owners, failing: Event | None, freeing: 
 
 
 def _as_target(
-    sources: SourceTexts, nodes: list[Node], owners: Owners, carries: Iterable[OlderEdge], rest: set[str]
+    run: Evidence, owners: Owners, carries: Iterable[OlderEdge], rest: set[str]
 ) -> tuple[list[tuple[OlderEdge, Target]], set[int]]:
     """The edges that are targets and lead to another optimizer than all others do; and the optimizers of the others.
 
@@ -247,7 +246,7 @@ def _as_target(
     targets: list[tuple[OlderEdge, Target]] = []
     others: set[str] = set(rest)
     for c in carries:
-        found = _target_of(sources, nodes, c)
+        found = _target_of(run, c)
         if found is not None:
             targets.append((c, found))
         else:
@@ -259,50 +258,50 @@ def _as_target(
     return targets, own
 
 
-def is_aim(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> bool:
+def is_aim(run: Evidence, carry: OlderEdge) -> bool:
     """Whether a loss takes a value in as its target."""
-    return _target_of(sources, nodes, carry) is not None
+    return _target_of(run, carry) is not None
 
 
-def is_fitted(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> bool:
+def is_fitted(run: Evidence, carry: OlderEdge) -> bool:
     """Whether a loss takes a value in as what is to become its target."""
-    found = _argument_of(sources, nodes, carry)
+    found = _argument_of(run, carry)
     return found is not None and not found[2]
 
 
-def _target_of(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> Target | None:
+def _target_of(run: Evidence, carry: OlderEdge) -> Target | None:
     """The expression given as the target of a loss through which the value is taken in, and the name of that loss."""
-    found = _argument_of(sources, nodes, carry)
+    found = _argument_of(run, carry)
     return found[:2] if found is not None and found[2] else None
 
 
-def _argument_of(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tuple[Frame, str, bool] | None:
+def _argument_of(run: Evidence, carry: OlderEdge) -> tuple[Frame, str, bool] | None:
     """The expression given to a loss through which the value is taken in, the name of that loss, and whether it is the
     target's.
 
     Looked for outwards from the operation that takes the value in, through assignments of each function.
     """
-    node = node_with(nodes, carry.consumer)
+    node = run.node(carry.consumer)
     names = {h.path for h in carry.tensor.holders} | {h.base for h in carry.tensor.holders}
     for frame in reversed(node.stack if node is not None else []):
-        scope = scope_at(sources, frame)
-        for call in _losses(sources, scope) if frame.user else ():
+        scope = scope_at(run.sources, frame)
+        for call in _losses(run.sources, scope) if frame.user else ():
             target = argument(call, 1, "target")
             given = argument(call, 0, "input")
             if target is None or given is None:
                 continue
             name = text_of(call.func)
-            place, first = (frame_of(sources, frame.file, e, frame.function) for e in (target, given))
+            place, first = (frame_of(run.sources, frame.file, e, frame.function) for e in (target, given))
             if _inside(frame, place):
                 return place, name, True
-            if _spot(frame) == _spot(frame_of(sources, frame.file, call)):
+            if _spot(frame) == _spot(frame_of(run.sources, frame.file, call)):
                 # The loss itself takes the value in: its name tells as which of the two.
                 if text_of(target) in names - {text_of(given)}:
                     return place, name, True
                 return (first, name, False) if text_of(given) in names - {text_of(target)} else None
-            if _comes_from(sources, scope, target, frame):
-                return None if _comes_from(sources, scope, given, frame) else (place, name, True)
-            if _inside(frame, first) or _comes_from(sources, scope, given, frame):
+            if _comes_from(run.sources, scope, target, frame):
+                return None if _comes_from(run.sources, scope, given, frame) else (place, name, True)
+            if _inside(frame, first) or _comes_from(run.sources, scope, given, frame):
                 return first, name, False
     return None
 

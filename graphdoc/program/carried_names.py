@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Sequence
 
-from graphdoc.evidence import Folded, Frame, Holder, Node, OlderEdge, Raised, SourceTexts
+from graphdoc.evidence import Evidence, Folded, Frame, Holder, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.program.bindings import (
     every_node,
@@ -67,15 +67,13 @@ def parting(producer: Node, consumer: Node) -> tuple[Frame, Frame] | None:
     return None
 
 
-def ends(
-    sources: SourceTexts, nodes: list[Node], raised: Raised | None, carry: OlderEdge
-) -> tuple[Frame, Frame] | None:
+def ends(run: Evidence, carry: OlderEdge) -> tuple[Frame, Frame] | None:
     """Where a carried value gets its graph and where it is taken up, in the function that has both in its hands.
 
     A value that goes from one function to another in an attribute passes no caller of both: then it is where it is
     stored and where it is read.
     """
-    producer, consumer = node_with(nodes, carry.producer), node_with(nodes, carry.consumer)
+    producer, consumer = run.node(carry.producer), run.node(carry.consumer)
     pair = meeting(producer, consumer)
     holders = carry.tensor.holders
     if pair is None or producer is None or consumer is None or not holders:
@@ -86,10 +84,10 @@ def ends(
     inner = user_frames(producer.stack)[0], user_frames(consumer.stack)[0]
     paths = [p for h in holders for p in (h.base, h.path)]
     within = made == inner[0] or used == inner[1]
-    if within or operands_in(sources, used, paths) or set(paths) & set(bound_names(sources, made)):
+    if within or operands_in(run.sources, used, paths) or set(paths) & set(bound_names(run.sources, made)):
         return pair
     files = {f.file for f in user_frames(producer.stack)}
-    stored = [f for f in kept_at(sources, nodes, raised, holders, producer) if f.file in files]
+    stored = [f for f in kept_at(run, holders, producer) if f.file in files]
     return (stored[0] if stored else inner[0]), inner[1]
 
 
@@ -239,26 +237,26 @@ _CUT = frozenset({"detach", "data", "item", "numpy", "tolist"})
 """What is read through these has come without a graph."""
 
 
-def carried_on(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tuple[Frame, str] | None:
+def carried_on(run: Evidence, carry: OlderEdge) -> tuple[Frame, str] | None:
     """The statement ``state = cell(x, state)`` that carries a value on, and the name; None where none does.
 
     The statement around the use has to bind a name under which the value was made, in the same function, at another
     place, and the name has to hold that value still when it is taken up: a plain name does so only where that
     statement reads it, or another name that was bound to it (``loss = f(kept(x))`` carries no ``loss`` on).
     """
-    pair = _ends(nodes, carry)
+    pair = _ends(run.nodes, carry)
     if pair is None or _renewed(carry, *pair):
         return None
     one = (pair[0].line, pair[0].column) == (pair[1].line, pair[1].column)
-    if one and (kept := fed_back(sources, pair[1])):
+    if one and (kept := fed_back(run.sources, pair[1])):
         return pair[1], kept[0]
     # Where the function that made it takes it up itself, the places from which it was called tell as well.
-    for made, used in filter(None, (None if one else pair, _at(nodes, carry, parting))):
-        before, after = _names_given(sources, carry, made), bound_names(sources, used)
-        name = next((n for n in after if n in before and (not n.isidentifier() or _reads(sources, used, n))), "")
+    for made, used in filter(None, (None if one else pair, _at(run.nodes, carry, parting))):
+        before, after = _names_given(run.sources, carry, made), bound_names(run.sources, used)
+        name = next((n for n in after if n in before and (not n.isidentifier() or _reads(run.sources, used, n))), "")
         if name:
             return used, name
-    return handed_round(sources, nodes, carry)
+    return handed_round(run, carry)
 
 
 def fed_back(sources: SourceTexts, frame: Frame) -> list[str]:
@@ -277,14 +275,14 @@ def _names_given(sources: SourceTexts, carry: OlderEdge, made: Frame) -> list[st
     return [n for n in names if n in still] or names
 
 
-def handed_round(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tuple[Frame, str] | None:
+def handed_round(run: Evidence, carry: OlderEdge) -> tuple[Frame, str] | None:
     """The call ``out, state = model(x, state)`` that has made a value below itself and been given it again.
 
     Of two runs of one call, what the first has made and nobody holds any more can have come to the second through a
     name alone that the statement binds and reads. Where something holds what the second run has made in its place,
     it was that name, or what is kept under it: ``state[0].v``.
     """
-    producer, consumer = node_with(nodes, carry.producer), node_with(nodes, carry.consumer)
+    producer, consumer = run.node(carry.producer), run.node(carry.consumer)
     if producer is None or consumer is None or any(h.exact for h in carry.tensor.holders):
         return None
     runs = []
@@ -293,9 +291,9 @@ def handed_round(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> t
             break
         runs.append(used)
     for frame in reversed(runs):
-        names = [n for n in bound_names(sources, frame) if n.isidentifier() and _reads(sources, frame, n)]
+        names = [n for n in bound_names(run.sources, frame) if n.isidentifier() and _reads(run.sources, frame, n)]
         held = [n for n in names if all(h.base == n and is_local(h, frame) for h in carry.tensor.holders)]
-        name = next((n for n in held if _outlives(sources, frame, n)), "")
+        name = next((n for n in held if _outlives(run.sources, frame, n)), "")
         if name:
             return frame, name
     return None
@@ -359,25 +357,25 @@ def carrier_of(sources: SourceTexts, call: Frame, name: str) -> str:
     return name
 
 
-def stored_on(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tuple[Frame, str] | None:
+def stored_on(run: Evidence, carry: OlderEdge) -> tuple[Frame, str] | None:
     """The statement ``self.memory = h`` under whose name a later pass takes up the value ``h``, and that name.
 
     Told where the name under which it was made holds a newer value by then: the old one comes in under another. None
     where no statement of the same function stores it so.
     """
-    pair = _ends(nodes, carry)
+    pair = _ends(run.nodes, carry)
     if pair is None or not _renewed(carry, *pair):
         return None
     made, used = pair
-    consumer = node_with(nodes, carry.consumer)
+    consumer = run.node(carry.consumer)
     consumers = user_frames(consumer.stack) if consumer is not None else []
-    scope = scope_at(sources, made)
-    names = bound_names(sources, made)
+    scope = scope_at(run.sources, made)
+    names = bound_names(run.sources, made)
     for s in reversed(list(statements(scope))):
         for target, value in pairs(s):
             path = ast.unparse(target)
-            if ast.unparse(value) in names and path not in names and _takes_up(sources, consumers, used, path):
-                return frame_of(sources, made.file, s, made.function), path
+            if ast.unparse(value) in names and path not in names and _takes_up(run.sources, consumers, used, path):
+                return frame_of(run.sources, made.file, s, made.function), path
     return None
 
 
@@ -391,38 +389,38 @@ def _takes_up(sources: SourceTexts, frames: list[Frame], used: Frame, path: str)
     return path.startswith("self.") and any(operands_in(sources, f, [path]) for f in own)
 
 
-def names_taken_up(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> list[str]:
+def names_taken_up(run: Evidence, carry: OlderEdge) -> list[str]:
     """The names by which the function that makes a value and takes it up again may read it there."""
-    stored = stored_on(sources, nodes, carry)
+    stored = stored_on(run, carry)
     if stored is not None:
         return [stored[1]]
-    pair = _ends(nodes, carry)
+    pair = _ends(run.nodes, carry)
     if pair is None or _renewed(carry, *pair):
         return []
     made, used = pair
-    names = _names_given(sources, carry, made)
+    names = _names_given(run.sources, carry, made)
     # One statement that makes the value and takes it up binds what it makes of it, which is another value.
-    known = [n for n in names if not n.isidentifier() or made.line != used.line or _reads(sources, used, n)]
+    known = [n for n in names if not n.isidentifier() or made.line != used.line or _reads(run.sources, used, n)]
     if len(known) < 2:
         return known
     # Of several that one statement binds, those that the expression which takes it up reads, or its line does.
-    return operands_in(sources, used, known) or [n for n in known if _reads(sources, used, n)] or known
+    return operands_in(run.sources, used, known) or [n for n in known if _reads(run.sources, used, n)] or known
 
 
-def could_carry(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> list[Holder]:
+def could_carry(run: Evidence, carry: OlderEdge) -> list[Holder]:
     """What holds a value and may have brought it into the later pass: a local name may only where the statement below
     which it is taken up reads that name. All holders where none of them may.
 
     ``out = net(x)`` looks on where the network has kept its output on an attribute, and so does what ``out`` holds.
     """
-    holders, consumer = list(carry.tensor.holders), node_with(nodes, carry.consumer)
+    holders, consumer = list(carry.tensor.holders), run.node(carry.consumer)
     using = user_frames(consumer.stack) if consumer is not None else []
     out = []
     for holder in holders:
         frames = [f for f in using if is_local(holder, f)]
-        looks_on = frames and not any(_reads(sources, f, holder.steps[0].key) for f in frames)
+        looks_on = frames and not any(_reads(run.sources, f, holder.steps[0].key) for f in frames)
         if len(holder.steps) > 1:  # an object may be read by another name; one that is bound anew by then is not
-            looks_on = looks_on and all(_is_new_by(sources, f, holder.steps[0].key) for f in frames)
+            looks_on = looks_on and all(_is_new_by(run.sources, f, holder.steps[0].key) for f in frames)
         out += [] if looks_on else [holder]
     return out or holders
 
@@ -442,16 +440,16 @@ def _is_new_by(sources: SourceTexts, frame: Frame, name: str) -> bool:
 _EMPTY = {"[]", "{}", "list()", "dict()", "set()", "deque()", "collections.deque()", "defaultdict(list)"}
 
 
-def carrying_holders(sources: SourceTexts, nodes: list[Node], raised: Raised | None, carry: OlderEdge) -> list[Holder]:
+def carrying_holders(run: Evidence, carry: OlderEdge) -> list[Holder]:
     """Of what could have carried a value what did, without the names that were only looking on.
 
     Where the value is taken up under the very name that the statement which made it gave to it, another local name
     (``old = state``) has carried nothing, and may have been bound long after.
     """
-    could, holders = could_carry(sources, nodes, carry), list(carry.tensor.holders)
-    pair = ends(sources, nodes, raised, carry)
-    if pair is not None and operands_in(sources, pair[1], bound_names(sources, pair[0])):
-        read = set(operands_in(sources, pair[1], [h.base for h in holders]))
+    could, holders = could_carry(run, carry), list(carry.tensor.holders)
+    pair = ends(run, carry)
+    if pair is not None and operands_in(run.sources, pair[1], bound_names(run.sources, pair[0])):
+        read = set(operands_in(run.sources, pair[1], [h.base for h in holders]))
         holders = [h for h in holders if len(h.steps) > 1 or h.base in read]
     return [h for h in holders if h in could] or holders
 

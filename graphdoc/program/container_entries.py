@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from graphdoc.evidence import Frame, Holder, Node, Raised, SourceTexts, Step
+from graphdoc.evidence import Evidence, Frame, Holder, Node, SourceTexts, Step
 from graphdoc.program.bindings import everywhere, frame_of, function_at, scope_at, tree
 from graphdoc.source.module import each, is_method_call, walked
 from graphdoc.source.paths import bare_call, covers, is_name, last_word, only, targets_of, without_subscripts
@@ -318,62 +318,56 @@ def user_frames(stack: Sequence[Frame]) -> list[Frame]:
     return [f for f in reversed(stack) if f.user]
 
 
-def kept_at(
-    sources: SourceTexts, nodes: Sequence[Node], raised: Raised | None, holders: Iterable[Holder], producer: Node
-) -> list[Frame]:
+def kept_at(run: Evidence, holders: Iterable[Holder], producer: Node, failing: bool = True) -> list[Frame]:
     """The statements that keep a value under the names by which it is held, most likely first.
 
     Looked for in the function of a local name; for an attribute in the functions on the producer's stack, innermost
-    first, then in those on the failing stack, then anywhere in the user's files, in functions that made a part of the
-    graph (``nodes``) before others, of which nothing shows that they ever ran. Of several statements of one function
-    it is the one that ran when the value was made, where it is among them. A local name of a function that was not
-    under way by then has taken it out of a store: it is told where nothing else is.
+    first, then in those on the stack of a run that is ``failing``, then anywhere in the user's files, in functions that
+    made a part of the graph before others, of which nothing shows that they ever ran. Of several statements of one
+    function it is the one that ran when the value was made, where it is among them. A local name of a function that was
+    not under way by then has taken it out of a store: it is told where nothing else is.
     """
     out: list[Frame] = []
     taken_out: list[Frame] = []
     making = {f.function for f in user_frames(producer.stack)}
     for holder in holders:
         local = not any(s.kind == "attribute" for s in holder.steps) and holder.function not in making
-        for frame in _kept_by(sources, nodes, raised, holder, producer):
+        for frame in _kept_by(run, holder, producer, failing):
             if not any(frame.start == f.start for f in (*out, *taken_out)):
                 (taken_out if local and frame.function == holder.function else out).append(frame)
     return out or taken_out
 
 
-def _kept_by(
-    sources: SourceTexts, nodes: Sequence[Node], error: Raised | None, holder: Holder, producer: Node
-) -> list[Frame]:
+def _kept_by(run: Evidence, holder: Holder, producer: Node, failing: bool) -> list[Frame]:
     name = kept_name(holder)
-    raised = error.stack if error else []
+    raised = run.raised.stack if failing and run.raised else []
     made = user_frames(producer.stack)
     entry = entry_of(holder)
     if entry is not None and entry.field:
-        put = [f for f, _ in putting(sources, made, entry)]
-        handed = handed_over(sources, made, entry) if not put else None
+        put = [f for f, _ in putting(run.sources, made, entry)]
+        handed = handed_over(run.sources, made, entry) if not put else None
         if put or handed is not None:
             return put[:2] if handed is None else [handed[0]]
     if not any(s.kind == "attribute" for s in holder.steps):
         if len(holder.steps) > 1:
             # An entry of a dict or list: the statement that puts it in may stand in another function.
-            written = _stores(sources, made, holder, made, entries=True)
+            written = _stores(run.sources, made, holder, made, entries=True)
             if written:
                 return written
-        bound = _stores(sources, _declaring(sources, made, name), holder, made, plain=True)
+        bound = _stores(run.sources, _declaring(run.sources, made, name), holder, made, plain=True)
         if bound:
             return bound
         scopes = [f for f in (*user_frames(raised), *made) if f.function == holder.function]
-        return _stores(sources, scopes[:1], holder, made, plain=True)
+        return _stores(run.sources, scopes[:1], holder, made, plain=True)
     # A local variable may bear the attribute's name, where it is read and where it is made: it keeps nothing for later.
-    found = _stores(sources, made, holder, made, entries=True)
-    found = found or _stores(sources, user_frames(raised), holder, made, entries=True)
+    found = _stores(run.sources, made, holder, made, entries=True)
+    found = found or _stores(run.sources, user_frames(raised), holder, made, entries=True)
     if not found:
-        found = _anywhere(sources, nodes, holder, made)
-    return found or _object_of(sources, nodes, error, holder, producer)
+        found = _anywhere(run, holder, made)
+    return found or _object_of(run, holder, producer, failing)
 
 
-def _object_of(
-    sources: SourceTexts, nodes: Sequence[Node], error: Raised | None, holder: Holder, producer: Node
-) -> list[Frame]:
+def _object_of(run: Evidence, holder: Holder, producer: Node, failing: bool) -> list[Frame]:
     """For an attribute that no file of the user's sets: the statement that keeps the object, where it made the value.
 
     A distribution that ``__init__`` builds keeps what it computes from its arguments under names of its own.
@@ -385,7 +379,7 @@ def _object_of(
     made = user_frames(producer.stack)
     return [
         k
-        for k in _kept_by(sources, nodes, error, outer, producer)
+        for k in _kept_by(run, outer, producer, failing)
         if any(f.file == k.file and k.line <= f.line <= k.end_line for f in made)
     ]
 
@@ -431,18 +425,18 @@ def _ran_in(statement: ast.stmt, file: str, made: Sequence[Frame]) -> bool:
     return any(f.file == file and statement.lineno <= f.line <= last for f in made)
 
 
-def _anywhere(sources: SourceTexts, nodes: Sequence[Node], holder: Holder, made: Sequence[Frame]) -> list[Frame]:
+def _anywhere(run: Evidence, holder: Holder, made: Sequence[Frame]) -> list[Frame]:
     """The statements of all files that put something under an attribute's name, but for an empty start value; those
     of functions that made a part of the graph alone, where there are any."""
     out: list[Frame] = []
     starts: list[Frame] = []
     working: list[Frame] = []
-    seen = {(f.file, f.line) for n in nodes for f in n.stack if f.user}
-    for file, scope in everywhere(sources, ast.FunctionDef, ast.AsyncFunctionDef):
+    seen = {(f.file, f.line) for n in run.nodes for f in n.stack if f.user}
+    for file, scope in everywhere(run.sources, ast.FunctionDef, ast.AsyncFunctionDef):
         for s in statements(scope):
             ran = _ran_in(s, file, made)
             if keeps(s, kept_name(holder), False) and not is_local(s, holder) and (ran or not is_start(s)):
-                at = frame_of(sources, file, s, scope.name)
+                at = frame_of(run.sources, file, s, scope.name)
                 (starts if scope.name == "__init__" else out).append(at)
                 if any((file, n) in seen for n in range(scope.lineno, (scope.end_lineno or 0) + 1)):
                     working.append(at)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from graphdoc.evidence import Frame, Raised, SourceTexts
+from graphdoc.evidence import Evidence, Frame, SourceTexts
 from graphdoc.program import bindings, name_usage
 from graphdoc.program.spans import frames, innermost_user, user_line
 from graphdoc.source.module import each, is_method_call, values_of, walked
@@ -422,12 +422,12 @@ def asked_names(sources: SourceTexts, frame: Frame | None) -> set[str]:
     return names
 
 
-def read_besides(sources: SourceTexts, raised: Raised | None) -> bool:
+def read_besides(run: Evidence) -> bool:
     """Whether the function that asks for a gradient reads the input outside of what a ``grad`` call is given, too."""
-    frame = user_line(raised)
-    call = bindings.call_at(sources, frame)
+    frame = user_line(run.raised)
+    call = bindings.call_at(run.sources, frame)
     inputs = bindings.argument(call, 1, "inputs")
-    scope = bindings.scope_at(sources, frame)
+    scope = bindings.scope_at(run.sources, frame)
     if frame is None or not isinstance(inputs, ast.Name):
         return False
     asked = [

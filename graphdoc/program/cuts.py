@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from graphdoc.evidence import Cut, Folded, Frame, Raised, Sign, SourceTexts
+from graphdoc.evidence import Cut, Evidence, Folded, Frame, Raised, Sign, SourceTexts
 from graphdoc.evidence.lookup import optimizer_with
 from graphdoc.program import bindings
 from graphdoc.program.bindings import assignments, everywhere, frame_of, source_at, tree, tree_at
@@ -47,10 +47,10 @@ def origin_of(program: Program) -> Origin:
     written = _written(program.sources)
     near = [t for t in reversed(list(reached(program.evidence.extras))) if t.inference]
     # What the failing calls themselves read or write says most.
-    near.sort(key=lambda t: -_read_by_call(program.sources, program.raised, t))
+    near.sort(key=lambda t: -_read_by_call(program.evidence, t))
     for tensor in near:
         name = tensor.path if _is_the_one(program, tensor, near) else ""
-        for frame, value in _assigned(program.sources, program.raised, tensor):
+        for frame, value in _assigned(program.evidence, tensor):
             seen = any(f.file == frame.file and frame.line <= f.line <= frame.end_line for f in journal)
             inside = next((w for w in written if not w[1] and _covers(w[2], w[0].file, frame)), None)
             if inside is not None:
@@ -69,10 +69,10 @@ def origin_of(program: Program) -> Origin:
     return Origin(switch, None, "", False)
 
 
-def _assigned(sources: SourceTexts, raised: Raised | None, tensor: Reached) -> list[tuple[Frame, ast.expr]]:
-    frame = _frame_of(raised, tensor)
+def _assigned(run: Evidence, tensor: Reached) -> list[tuple[Frame, ast.expr]]:
+    frame = _frame_of(run.raised, tensor)
     name = tensor.path.partition("[")[0]
-    return assignments(sources, frame, name) if frame is not None else []
+    return assignments(run.sources, frame, name) if frame is not None else []
 
 
 def _frame_of(raised: Raised | None, tensor: Reached) -> Frame | None:
@@ -81,10 +81,10 @@ def _frame_of(raised: Raised | None, tensor: Reached) -> Frame | None:
     return next((f for f in reversed(stack) if f.user and f.function == tensor.function), None)
 
 
-def _read_by_call(sources: SourceTexts, raised: Raised | None, tensor: Reached) -> int:
+def _read_by_call(run: Evidence, tensor: Reached) -> int:
     """Whether the statement with which the tensor's function led to the failure names what holds it (1), or it (2)."""
-    frame = _frame_of(raised, tensor)
-    here = [n for n in each(tree_at(sources, frame), ast.expr) if frame and n.lineno == frame.line]
+    frame = _frame_of(run.raised, tensor)
+    here = [n for n in each(tree_at(run.sources, frame), ast.expr) if frame and n.lineno == frame.line]
     if any(ast.unparse(n) == tensor.path for n in here):
         return 2
     name = tensor.path.partition("[")[0].partition(".")[0]
@@ -93,8 +93,8 @@ def _read_by_call(sources: SourceTexts, raised: Raised | None, tensor: Reached) 
 
 def _is_the_one(program: Program, tensor: Reached, near: list[Reached]) -> bool:
     """Whether it is this one of those that the failing statement reaches by the same name."""
-    read = _read_by_call(program.sources, program.raised, tensor)
-    return read > 1 or sum(_read_by_call(program.sources, program.raised, t) == read for t in near) == 1
+    read = _read_by_call(program.evidence, tensor)
+    return read > 1 or sum(_read_by_call(program.evidence, t) == read for t in near) == 1
 
 
 Written = tuple[Frame, bool, ast.AST, str]

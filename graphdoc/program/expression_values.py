@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from graphdoc.evidence import Event, Frame, Holder, Node, OlderEdge, SourceTexts
-from graphdoc.evidence.lookup import node_with
+from graphdoc.evidence import Event, Evidence, Frame, Holder, Node, OlderEdge, SourceTexts
 from graphdoc.program.bindings import (
     dotted,
     everywhere,
@@ -307,10 +306,10 @@ class Reset:
     node: Node | None = None
 
 
-def resets_of(sources: SourceTexts, nodes: list[Node], carries: list[OlderEdge], failing: Event | None) -> list[Reset]:
+def resets_of(run: Evidence, carries: list[OlderEdge], failing: Event | None) -> list[Reset]:
     """The resets by which all of the older values come into the failing graph; empty where one comes another way."""
-    found = [_recorded(sources, node_with(nodes, c.consumer)) for c in carries]
-    unrecorded = _unrecorded(sources, failing) if None in found else []
+    found = [_recorded(run.sources, run.node(c.consumer)) for c in carries]
+    unrecorded = _unrecorded(run.sources, failing) if None in found else []
     for i, carry in enumerate(carries):
         names = {kept_name(h) for h in carry.tensor.holders} - {""}
         found[i] = found[i] or only([reset for name, reset in unrecorded if name in names])
@@ -470,7 +469,7 @@ def written_into_given(program: Program, reuse: Reuse) -> list[Frame]:
         frame = user_line(producer)
         if producer is None or frame is None:
             return []
-        target = target_of(program.sources, program.raised, frame)
+        target = target_of(program.evidence, frame)
         callers = [f for f in user_frames(producer.stack) if in_function([f], frame) is None]
         if not target.parameter or target.local or target.sliced or not target.whole or not callers:
             return []

@@ -6,8 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from graphdoc.evidence import Frame, Node, OlderEdge, Parameter, Raised, SourceTexts
-from graphdoc.evidence.lookup import node_with
+from graphdoc.evidence import Evidence, Frame, OlderEdge, Parameter, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.bindings import call_at, expression_at
 from graphdoc.program.spans import innermost_user
@@ -344,13 +343,13 @@ def _learning(parameters: list[Parameter], module: str) -> list[str]:
 # Values that are computed from a leaf made in the same expression: ``torch.exp(nn.Parameter(...))``.
 
 
-def makes_parameter(sources: SourceTexts, nodes: list[Node], carries: list[OlderEdge]) -> bool:
+def makes_parameter(run: Evidence, carries: list[OlderEdge]) -> bool:
     """Whether any of the values comes straight from an operation around ``Parameter(...)``.
 
     Such a parameter has no name and is in no optimizer, and yet it was written to be trained.
     """
-    producers = (node_with(nodes, c.producer) for c in carries)
-    values = (_expression(sources, innermost_user(p.stack)) for p in producers if p is not None)
+    producers = (run.node(c.producer) for c in carries)
+    values = (_expression(run.sources, innermost_user(p.stack)) for p in producers if p is not None)
     inner = (call for value in values if value is not None for call in _calls_inside(value))
     return any(last_word(call.func) == "Parameter" for call in inner)
 
@@ -393,28 +392,28 @@ class MadeInput:
     given: bool = False
 
 
-def made_input(sources: SourceTexts, raised: Raised | None, name: str) -> MadeInput | None:
+def made_input(run: Evidence, name: str) -> MadeInput | None:
     """The assignment nearest to the innermost frame that has one.
 
     A helper's own argument name (``x``) leads to the caller, where the call's argument in that position has a name. A
     function that an installed package calls (a solver's right-hand side) is given what that package has made.
     """
-    stack = raised.stack if raised else []
+    stack = run.raised.stack if run.raised else []
     own = [i for i in range(len(stack) - 1, -1, -1) if stack[i].user]
     wanted = name
     for number, index in enumerate(own):
         frame = stack[index]
-        found = bindings.assignments(sources, frame, wanted)
+        found = bindings.assignments(run.sources, frame, wanted)
         if found:
             return MadeInput(wanted, found[0][0])
-        position = bindings.position_of_argument(sources, frame, wanted)
+        position = bindings.position_of_argument(run.sources, frame, wanted)
         if position is None or number + 1 >= len(own):
             return None
         between = stack[own[number + 1] + 1 : index]
         if any(not f.function.endswith(_MODULE_CALLS) for f in between):
-            head = bindings.function_head(sources, frame)
+            head = bindings.function_head(run.sources, frame)
             return MadeInput(wanted, head, given=True) if head is not None else None
-        call = bindings.call_at(sources, stack[own[number + 1]])
+        call = bindings.call_at(run.sources, stack[own[number + 1]])
         given = bindings.names_in(bindings.argument(call, position, wanted))
         if not given:
             return None

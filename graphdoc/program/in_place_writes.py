@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from graphdoc.evidence import Frame, Raised, SourceTexts
+from graphdoc.evidence import Evidence, Frame, SourceTexts
 from graphdoc.program.bindings import expression_at, frame_of, function_at, scope_at, source_at, statement_at
 from graphdoc.program.container_entries import statements
 from graphdoc.source.module import Source, each, is_method_call, receiver_of
@@ -45,9 +45,9 @@ class Target:
     item: str = ""
 
 
-def target_of(sources: SourceTexts, raised: Raised | None, frame: Frame | None) -> Target:
+def target_of(run: Evidence, frame: Frame | None) -> Target:
     """What the statement at this place writes into."""
-    found = _write_at(sources, frame)
+    found = _write_at(run.sources, frame)
     if found is None or frame is None:
         return Target()
     source, owner, written = found
@@ -83,7 +83,7 @@ def target_of(sources: SourceTexts, raised: Raised | None, frame: Frame | None) 
     local = around is not None and binds(around, node.id, in_place=False)
     if function is not None and not local:
         # Bound before the loop: data of this call, unless the call is still running when backward fails.
-        running = {f.function for f in raised.stack} if raised else set()
+        running = {f.function for f in run.raised.stack} if run.raised else set()
         local = frame.function not in running and binds(function, node.id, in_place=False)
     alias = function is not None and not parameter and _is_alias(function, node.id)
     return Target(node.id, sliced, False, local, whole, parameter, alias, item)

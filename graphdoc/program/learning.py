@@ -103,7 +103,7 @@ def _made(program: Program, name: str, used: Frame) -> Iterable[tuple[str, Frame
         if f.line not in updated and not {name, f"{name}.grad"} & {*bindings.names_in(v)}
     ]
     if not found:
-        given = made_input(sources, program.raised, name)
+        given = made_input(program.evidence, name)
         if given is not None and not given.given:
             yield given.name, given.frame, None
         return

@@ -311,7 +311,7 @@ class EarlierTerms(TwoCalls):
 
     def carrying(self, carry: OlderEdge) -> tuple[Frame, str] | None:
         """The statement that carries this value on under its name, and the name; None where none does."""
-        return carried_on(self._evidence.sources, self._evidence.nodes, carry)
+        return carried_on(self._evidence, carry)
 
 
 # How values behind an older part of a graph come to be in a later one: kept, stored, carried on, or made once.

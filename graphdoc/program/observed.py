@@ -26,7 +26,6 @@ from graphdoc.evidence import (
     Step,
     Tensor,
 )
-from graphdoc.evidence.lookup import node_with
 from graphdoc.messages import Match
 from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings, exception
@@ -46,11 +45,11 @@ from graphdoc.source.paths import covers, is_attribute, is_read, last_word, pair
 # What a round makes of its values behind the backward call, and keeps for the next one under another name.
 
 
-def kept_behind_call(sources: SourceTexts, nodes: list[Node], carry: OlderEdge, failing: Event | None) -> OlderEdge:
+def kept_behind_call(run: Evidence, carry: OlderEdge, failing: Event | None) -> OlderEdge:
     """The edge as it is; where the round of the earlier call itself took the value up (``memory = tanh(out)`` behind
     ``backward()``), that of the name, attribute or entry which goes on to the next round instead, with no node that
     takes it up there."""
-    taking = node_with(nodes, carry.consumer)
+    taking = run.node(carry.consumer)
     calls = [f for f in reversed(failing.stack) if f.user] if failing is not None else []
     call = next((f for f in calls if taking is not None and in_function(taking.stack, f) is not None), None)
     at = in_function(taking.stack, call) if taking is not None and call is not None else None
@@ -59,7 +58,7 @@ def kept_behind_call(sources: SourceTexts, nodes: list[Node], carry: OlderEdge, 
     if in_function(taking.stack[::-1], call) is not at:
         return carry
     within = [f for f in taking.stack[taking.stack.index(at) :] if f.user]
-    holder = next((h for f in within if (h := _goes_on(sources, f, call, at)) is not None), None)
+    holder = next((h for f in within if (h := _goes_on(run.sources, f, call, at)) is not None), None)
     if holder is None or any(kept_name(h) == kept_name(holder) for h in carry.tensor.holders):
         return carry
     kept = Tensor("activation", holder.path, taking.shape, holders=[holder])
@@ -151,13 +150,13 @@ def older_part(
         made = evidence.node(carry.producer)
         if made is None or failing is None or _was_kept(evidence.events, journal, made.sequence, set(carry.behind)):
             return False
-        return of_this_round(evidence.sources, evidence.nodes, evidence.failing_node, failing, made)
+        return of_this_round(evidence, evidence.failing_node, failing, made)
 
     shared = evidence.extras.get("shared_with") or {}
     earlier = journal.earlier(failing) if failing is not None else None
     by_write = _is_value_written(evidence.failing_node, evidence.stale)
     carries = [
-        kept_behind_call(evidence.sources, evidence.nodes, c, failing)
+        kept_behind_call(evidence, c, failing)
         for c in evidence.older_edges
         if c.dead and not (by_write and _surely_unused(journal, failing, evidence.node(c.producer), c))
         if not this_round(c)

@@ -258,11 +258,7 @@ class OverwrittenTensor(OverwriteTimes):
     @cached_property
     def target(self) -> Target:
         """What the first write goes into, as the program spells it."""
-        return (
-            target_of(self._evidence.sources, self._evidence.raised, self.own_writers[0].frame)
-            if self.own_writers
-            else Target()
-        )
+        return target_of(self._evidence, self.own_writers[0].frame) if self.own_writers else Target()
 
     @cached_property
     def written_as(self) -> str:
@@ -270,7 +266,7 @@ class OverwrittenTensor(OverwriteTimes):
         names do, or something else than the user's own lines wrote."""
         if any(w.by is not By.LINE for w in self.own_writers):
             return ""
-        paths = {target_of(self._evidence.sources, self._evidence.raised, w.frame).path for w in self.own_writers}
+        paths = {target_of(self._evidence, w.frame).path for w in self.own_writers}
         return next((p for p in paths if self.may_be(p)), "") if len(paths) == 1 else ""
 
     def may_be(self, path: str) -> bool:
@@ -312,7 +308,7 @@ class OverwrittenTensor(OverwriteTimes):
         if self.stale.tensor.requires_grad or self.stale.tensor.owners:
             return False
         last = self.stale.tensor.name.rsplit(".", 1)[-1]
-        own = [target_of(self._evidence.sources, self._evidence.raised, w.frame) for w in self.own_writers]
+        own = [target_of(self._evidence, w.frame) for w in self.own_writers]
         return bool(own) and all(t.kept and t.path == f"self.{last}" for t in own)
 
     # -- what the tensor is to the program ---------------------------------------------------------------------------
@@ -479,7 +475,7 @@ class Overwrite(OverwrittenTensor):
             return False
         own = [self.trained & set(c.behind) for c in reuse.carries]
         anew = set().union(*own) <= set(self._evidence.fresh_reaches)
-        return all(own) and not (anew and is_reference(self._evidence.sources, self._evidence.nodes, reuse.carries))
+        return all(own) and not (anew and is_reference(self._evidence, reuse.carries))
 
     @cached_property
     def _of_one_update(self) -> bool:

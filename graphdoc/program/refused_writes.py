@@ -314,7 +314,7 @@ def refused_write(program: Program, *messages: str) -> RefusedWrite | None:
     visible = is_statement(program.sources, frame)
     stack = program.raised_stack
     built = [] if visible else builders(program.sources, frame, stack)
-    target = target_of(program.sources, program.raised, frame) if visible or _of_one_module(stack) else Target()
+    target = target_of(program.evidence, frame) if visible or _of_one_module(stack) else Target()
     entry = entry_written(program.sources, frame) if target.path else ""
     handed = _handed(program.sources, stack, target) if visible else None
     target = replace(target, path=entry) if entry else target

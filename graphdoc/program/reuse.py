@@ -9,7 +9,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Any
 
-from graphdoc.evidence import PART_FRAMES, PART_NAMES, Event, Folded, Frame, Node, OlderEdge, SourceTexts
+from graphdoc.evidence import PART_FRAMES, PART_NAMES, Event, Evidence, Folded, Frame, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.program.bindings import expression_at, made_of, scope_at, source_at
 from graphdoc.program.calls_in_order import Coupling, is_aim, is_fitted, one_way
@@ -42,37 +42,37 @@ _COMPARING = (
 )
 
 
-def is_reference(sources: SourceTexts, nodes: list[Node], carries: list[OlderEdge]) -> bool:
+def is_reference(run: Evidence, carries: list[OlderEdge]) -> bool:
     """Whether the failing pass only compares with each of these values: the operation that takes it up sets it against
     another one (a difference, a ratio, a distance) which the same function or method has computed anew.
 
     To be asked where everything that the loss is meant to train behind them gets gradient through the rest, too.
     """
-    set_against = [c.compared in ("ratio", "distance") or _compared(sources, nodes, c) for c in carries]
+    set_against = [c.compared in ("ratio", "distance") or _compared(run, c) for c in carries]
     # What it weighs with is no more to be learned through than what it compares with.
     beside = [c.factor or c.compared for c in carries]
     return any(set_against) and all(s or b for s, b in zip(set_against, beside, strict=True))
 
 
-def is_distance(sources: SourceTexts, nodes: list[Node], carries: list[OlderEdge]) -> bool:
+def is_distance(run: Evidence, carries: list[OlderEdge]) -> bool:
     """Whether the graph alone shows a value as a reference, by a distance: what a pass is drawn to may be meant to move
     with it (the mean of a class), where the one side of a ratio or of a divergence is not."""
-    return any(c.compared == "distance" and not _compared(sources, nodes, c) for c in carries)
+    return any(c.compared == "distance" and not _compared(run, c) for c in carries)
 
 
-def _compared(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> bool:
-    producer, consumer = node_with(nodes, carry.producer), node_with(nodes, carry.consumer)
+def _compared(run: Evidence, carry: OlderEdge) -> bool:
+    producer, consumer = run.node(carry.producer), run.node(carry.consumer)
     if producer is None or consumer is None or not consumer.op.startswith(_COMPARING):
         return False
     at = innermost_user(consumer.stack)
     if at is None:
         return False
-    makers = _makers(sources, producer)
+    makers = _makers(run.sources, producer)
     # What this function itself has kept the old value as is the old value, and not the new one beside it.
     here = [f for f in producer.stack if f.in_function_of(at)]
-    kept = {name for f in here for name in bound_names(sources, f)}
-    others = [n for n in _operands(sources, at) if ast.unparse(n) not in kept]
-    return any(_called_in(sources, at, n) & makers for n in others)
+    kept = {name for f in here for name in bound_names(run.sources, f)}
+    others = [n for n in _operands(run.sources, at) if ast.unparse(n) not in kept]
+    return any(_called_in(run.sources, at, n) & makers for n in others)
 
 
 def _makers(sources: SourceTexts, producer: Node) -> set[str]:
@@ -224,14 +224,14 @@ class SlicedBuffer:
     write: Frame
 
 
-def sliced_buffer(sources: SourceTexts, nodes: Sequence[Node], carries: Sequence[OlderEdge]) -> SlicedBuffer | None:
+def sliced_buffer(run: Evidence, carries: Sequence[OlderEdge]) -> SlicedBuffer | None:
     """The buffer through which all these edges go into the older part; None where they go through anything else.
 
     Each edge comes out of a slice assignment (``CopySlices``) and goes into a read of one slice, which a loop around
     the call that needs it picks by its own counter: the rounds of the loop take different slices.
     """
-    by_id = {n.id: n for n in nodes}
-    found = [_through(sources, by_id, c) for c in carries]
+    by_id = {n.id: n for n in run.nodes}
+    found = [_through(run.sources, by_id, c) for c in carries]
     first = found[0] if found else None
     return first if first is not None and all(b is not None and b.path == first.path for b in found) else None
 
@@ -294,7 +294,7 @@ class Reuse(OlderValues):
             return Role.UNKNOWN
         trained = self._all_behind & self._meant
         anew = bool(trained) and trained <= set(self._evidence.fresh_reaches)
-        compared = anew and is_reference(self._evidence.sources, self._evidence.nodes, self._crossing)
+        compared = anew and is_reference(self._evidence, self._crossing)
         return Role.REFERENCE if compared else Role.TRAINED
 
     @cached_property
@@ -365,7 +365,7 @@ class Reuse(OlderValues):
     def may_move_along(self) -> bool:
         """Whether a reference that was made once may be meant to be computed anew with what is compared with it."""
         kept = self.role is Role.REFERENCE and self.lifetime is Lifetime.MADE_ONCE
-        return kept and is_distance(self._evidence.sources, self._evidence.nodes, self._crossing)
+        return kept and is_distance(self._evidence, self._crossing)
 
     @cached_property
     def may_be_held(self) -> bool:
@@ -396,7 +396,7 @@ class Reuse(OlderValues):
     @cached_property
     def fitted(self) -> bool:
         """Whether the failing loss takes one of the values in as what is to become its target."""
-        return any(is_fitted(self._evidence.sources, self._evidence.nodes, c) for c in self._crossing)
+        return any(is_fitted(self._evidence, c) for c in self._crossing)
 
     @cached_property
     def two_losses_of_one_pass(self) -> bool:
@@ -430,8 +430,7 @@ class Reuse(OlderValues):
         """Whether one of two losses of a pass reaches something that the other one fits by a weight alone, or by what
         it aims at: that may be meant as data, whoever steps for both."""
         larger, edges = self._larger
-        sources, nodes = self._evidence.sources, self._evidence.nodes
-        aside = [c for c in edges if c.factor or is_aim(sources, nodes, c)] if larger is not None else []
+        aside = [c for c in edges if c.factor or is_aim(self._evidence, c)] if larger is not None else []
         others = {name for c in edges if c not in aside for name in c.behind}
         return bool({name for c in aside for name in c.behind} - others)
 
@@ -517,7 +516,7 @@ class Reuse(OlderValues):
     @cached_property
     def slices(self) -> SlicedBuffer | None:
         """The buffer of which each loss takes a slice of its own and nothing else connects the two."""
-        return sliced_buffer(self._evidence.sources, self._evidence.nodes, self.carries) if self.same_line else None
+        return sliced_buffer(self._evidence, self.carries) if self.same_line else None
 
     @cached_property
     def behind(self) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from graphdoc.evidence import Event, Frame, Holder, Node, OlderEdge, Package, SourceTexts
+from graphdoc.evidence import Event, Evidence, Frame, Holder, Node, OlderEdge, Package, SourceTexts
 from graphdoc.evidence.lookup import package_of
 from graphdoc.program.bindings import function_at, source_at, trees
 from graphdoc.program.spans import in_function, innermost_user, node_loop_of
@@ -14,7 +14,7 @@ from graphdoc.source.paths import covers
 from graphdoc.source.places import Place
 
 
-def of_this_round(sources: SourceTexts, nodes: list[Node], met: Node | None, failing: Event, made: Node) -> bool:
+def of_this_round(run: Evidence, met: Node | None, failing: Event, made: Node) -> bool:
     """Whether a value was made in a loop behind which the call stands, since that call was last made, and is whole.
 
     A loss that is added up over the rounds of an inner loop, in which optimizers step: all of it is meant for the one
@@ -23,14 +23,14 @@ def of_this_round(sources: SourceTexts, nodes: list[Node], met: Node | None, fai
     """
     if met is None or met.state != "stale" or made.iteration < 0:
         return False
-    if made.iteration != max(n.iteration for n in nodes):
+    if made.iteration != max(n.iteration for n in run.nodes):
         return False
-    if any(n.state == "released" and n.sequence <= met.sequence for n in nodes):
+    if any(n.state == "released" and n.sequence <= met.sequence for n in run.nodes):
         return False  # an earlier call has walked a part of it
     level = _meeting([f for f in made.stack if f.user], [f for f in failing.stack if f.user])
     if level is None:
         return False
-    source = source_at(sources, level[0])
+    source = source_at(run.sources, level[0])
     inner, outer = (_loops(source, f) for f in level)
     return len(inner) > len(outer) and all(any(o is i for i in inner) for o in outer)
 

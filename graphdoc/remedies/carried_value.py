@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from graphdoc.evidence import Frame, Holder, Node, OlderEdge, Parameter, SourceTexts
+from graphdoc.evidence import Evidence, Frame, Holder, Node, OlderEdge, Parameter, SourceTexts
 from graphdoc.finding import Remedy, together
 from graphdoc.program.bindings import frame_of, function_at, is_one_container, scope_at, tree
 from graphdoc.program.carried_names import (
@@ -152,12 +152,12 @@ def _start(sources: SourceTexts, loop: Frame, name: str) -> Frame | None:
 _KEPT = "whether the data are to keep what a pass writes into them, no run tells"
 
 
-def copy_of_entry(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> list[Remedy]:
+def copy_of_entry(run: Evidence, reuse: Reuse) -> list[Remedy]:
     """Work on a copy of an entry instead of writing this pass's results, graph and all, into the data itself."""
     note = "The data keep their values; each pass writes its results, graph and all, into a copy of its own."
     out: list[Remedy] = []
-    for frame in aliases(sources, nodes, reuse)[:1]:
-        what, left = ("entry", "") if is_entry(sources, frame) else ("data", _KEPT)
+    for frame in aliases(run, reuse)[:1]:
+        what, left = ("entry", "") if is_entry(run.sources, frame) else ("data", _KEPT)
         title = f"take a copy of the {what}, at {where(frame)}"
         out.append(Remedy("clone_expression", title, "unsafe", note, {"place": place(frame), "caller": True}, left))
     return out
@@ -351,7 +351,7 @@ def detach_at_reset(resets: list[Reset], behind_step: list[Remedy]) -> list[Reme
 
 def from_carrying(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:
     """For a value that goes from one iteration to the next: cut once in each, behind the step where that can be."""
-    if resets := resets_of(program.sources, program.nodes, reuse.carries, reuse.failing):
+    if resets := resets_of(program.evidence, reuse.carries, reuse.failing):
         return detach_at_reset(resets, detach_behind_step(program, reuse))
     kept = detach_where_kept(program, reuse)
     read = any(_read_on(program.sources, edit) for r in kept for edit in r.args["edits"])
@@ -362,7 +362,7 @@ def from_carrying(program: Program, reuse: Reuse, constant: str) -> list[Remedy]
         *(merge(reuse) if of_one_step(program, reuse) else []),
         *sum_started_anew(program, reuse),
         *sum_of_rounds(program, reuse),
-        *copy_of_entry(program.sources, program.nodes, reuse),
+        *copy_of_entry(program.evidence, reuse),
         *detach_behind_step(program, reuse),
         *begun,
         *detach_fed_back(program, reuse),
@@ -456,7 +456,7 @@ def _detach_in_batch(program: Program, reuse: Reuse) -> list[Remedy]:
             (
                 edit["args"]["targets"][0]
                 for holder in c.tensor.holders
-                for frame in kept_at(program.sources, program.nodes, program.raised, [holder], producer)[:1]
+                for frame in kept_at(program.evidence, [holder], producer)[:1]
                 if frame.function.rpartition(".")[0] == frames[0].function.rpartition(".")[0]
                 and (edit := _assignment(program.sources, frame, holder)) is not None
             ),
@@ -493,7 +493,7 @@ def _verb(sources: SourceTexts, anchor: Frame, call: Frame) -> str:
 def _paths_in(program: Program, reuse: Reuse, call: Frame) -> list[tuple[str, Any]]:
     paths: list[tuple[str, Any]] = []
     for c in reuse.carries:
-        holders = could_carry(program.sources, program.nodes, c)  # what merely looks on would be cut in vain
+        holders = could_carry(program.evidence, c)  # what merely looks on would be cut in vain
         here = [h for h in holders if program.reaches_in(h, call) and h.structure is not None]
         if not here:
             found = _carried_in(program, reuse.carrying(c), call)
@@ -564,7 +564,7 @@ def detach_where_kept(program: Program, reuse: Reuse) -> list[Remedy]:
         found = (
             (edit, frame)
             for holder in c.tensor.holders
-            for frame in kept_at(program.sources, program.nodes, program.raised, [holder], producer)[:1]
+            for frame in kept_at(program.evidence, [holder], producer)[:1]
             if (edit := _assignment(program.sources, frame, holder)) is not None
         )
         edit, frame = next(found, None) or _where_stored(program, c, producer)
@@ -593,7 +593,7 @@ def _binds_no_more(sources: SourceTexts, edit: dict[str, Any], at: Frame) -> boo
 
 def _where_stored(program: Program, carry: OlderEdge, producer: Node) -> tuple[dict[str, Any] | None, Frame]:
     """For a value that nothing holds any more: the statement that stored it under the name by which it was taken up."""
-    stored = stored_on(program.sources, program.nodes, carry)
+    stored = stored_on(program.evidence, carry)
     made = next((f for f in user_frames(producer.stack) if stored and f.function == stored[0].function), None)
     structure = value_at(program, producer.stack, made) if made is not None else None
     if stored is None or structure is None:

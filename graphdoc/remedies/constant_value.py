@@ -7,10 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from graphdoc.evidence import Event, Folded, Frame, Holder, Node, OlderEdge, SourceTexts
-from graphdoc.evidence.lookup import node_with
+from graphdoc.evidence import Event, Evidence, Folded, Frame, Holder, Node, OlderEdge, SourceTexts
 from graphdoc.finding import Remedy, together
-from graphdoc.program.bindings import assignments, frame_of, function_at, names_in, tree
+from graphdoc.program.bindings import assignments, frame_of, function_at, names_in, statement_at, tree
 from graphdoc.program.carried_names import (
     attributes_of_one_object,
     beside_the_new,
@@ -45,7 +44,6 @@ from graphdoc.program.spans import code_at, once_a_batch, place, where, within_a
 from graphdoc.remedies.recording import open_at_loop
 from graphdoc.source.module import Source, each, is_method_call
 from graphdoc.source.paths import bare_call, covers, is_name, is_read, key, pairs
-from graphdoc.source.places import Place
 from graphdoc.story.older_graph import distinct_carries, earlier_uses, paths_of
 from graphdoc.story.wording import folded, listing
 
@@ -183,7 +181,7 @@ def _made_constant(fresh: list[str], carries: list[OlderEdge], note: str) -> str
 def _where_made(program: Program, c: OlderEdge, frame: Frame, structure: Any) -> dict[str, Any]:
     """A detach of what the expression gave; of several values that it gave, the one that is taken up."""
     bound = bound_names(program.sources, frame)
-    taken = [n for n in names_taken_up(program.sources, program.nodes, c) if n in bound]
+    taken = [n for n in names_taken_up(program.evidence, c) if n in bound]
     if isinstance(structure, dict) and "tuple" in structure and 0 < len(taken) < len(bound):
         return {"kind": "detach_assigned", "args": {"place": place(frame), "targets": [[n, "tensor"] for n in taken]}}
     return {"kind": "detach_expression", "args": {"place": place(frame), "structure": structure}}
@@ -215,7 +213,7 @@ def _use(
             continue  # in a loop over time it would cut within the pass, too
         if level == 0 and (kept_on := beside_the_new(program.sources, c, made, frame)):
             return frame, kept_on, "tensor"
-        bound = names_taken_up(program.sources, program.nodes, c) if level == 0 else []
+        bound = names_taken_up(program.evidence, c) if level == 0 else []
         local = local_names_of(program.sources, frame, bound) if level == 0 else []
         kept = attributes_of_one_object(program.sources, frame, c.tensor.holders)
         paths = [p for p in paths_of(c) if p not in _of_others(c, frame)]
@@ -316,9 +314,9 @@ def _whole_expressions(
     return out, shown
 
 
-def in_earlier_loss(sources: SourceTexts, nodes: list[Node], reuse: Reuse, note: str) -> list[Remedy]:
+def in_earlier_loss(run: Evidence, reuse: Reuse, note: str) -> list[Remedy]:
     """The same where only the source shows how the earlier loss used the value."""
-    uses = earlier_uses(sources, nodes, reuse)
+    uses = earlier_uses(run, reuse)
     edits: list[dict[str, Any]] = [
         {"kind": "detach_expression", "args": {"place": place(frame), "operands": [[name, "tensor"]]}}
         for frame, name in uses
@@ -475,11 +473,11 @@ def tuple_of(kind: str) -> Any:
     return {"tuple": ["tensor", "tensor"]} if kind == "tuple" else {"list": "tensor"} if kind == "list" else None
 
 
-def stored(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> list[Remedy]:
+def stored(run: Evidence, reuse: Reuse) -> list[Remedy]:
     """Cut at the expression that goes into the store: an argument of the call that keeps it."""
     edits: list[dict[str, Any]] = []
-    for c in distinct_carries(nodes, reuse.carries):
-        producer = node_with(nodes, c.producer)
+    for c in distinct_carries(run.nodes, reuse.carries):
+        producer = run.node(c.producer)
         frames = user_frames(producer.stack) if producer is not None else []
         seen: set[tuple[str, str, str]] = set()
         for holder in c.tensor.holders:
@@ -490,14 +488,14 @@ def stored(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> list[Remedy
             structure = "tensor" if not entry.rest else None
             if len(entry.rest) == 1 and entry.field is not None:
                 structure = tuple_of(entry.field.type)
-            found = putting(sources, frames, entry) if structure is not None else []
+            found = putting(run.sources, frames, entry) if structure is not None else []
             if not found and producer is not None and structure is not None:
-                found = _elsewhere(sources, nodes, holder, producer)
+                found = _elsewhere(run, holder, producer)
             for frame, statement in found:
-                value = given(sources, statement, entry)
+                value = given(run.sources, statement, entry)
                 if value is None or isinstance(value, ast.Constant):
                     continue
-                at = frame_of(sources, frame.file, value, frame.function)
+                at = frame_of(run.sources, frame.file, value, frame.function)
                 edit = {"kind": "detach_expression", "args": {"place": place(at), "structure": structure}}
                 if edit not in edits:
                     edits.append(edit)
@@ -507,11 +505,11 @@ def stored(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> list[Remedy
     return together(edits, f"store it detached, at {line}", "unsafe", DATA)
 
 
-def _elsewhere(sources: SourceTexts, nodes: list[Node], holder: Holder, producer: Node) -> list[tuple[Frame, ast.stmt]]:
+def _elsewhere(run: Evidence, holder: Holder, producer: Node) -> list[tuple[Frame, ast.stmt]]:
     """The one statement that puts a value into its store, where no function that was under way when it was made does
     so: that of a hook."""
-    kept = kept_at(sources, nodes, None, [holder], producer)
-    statement = Source(kept[0].file, sources.get(kept[0].file, "")).node_statement(Place.of(kept[0])) if kept else None
+    kept = kept_at(run, [holder], producer, failing=False)
+    statement = statement_at(run.sources, kept[0] if kept else None)
     call = bare_call(statement)
     puts = is_method_call(call) and call.func.attr in FILLING
     return [(kept[0], statement)] if len(kept) == 1 and statement is not None and puts else []

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from graphdoc.evidence import Frame, Node, SourceTexts, Stale
-from graphdoc.evidence.lookup import node_with
+from graphdoc.evidence import Evidence, Frame, SourceTexts, Stale
 from graphdoc.finding import Remedy, together
 from graphdoc.program.bindings import scope_around, source_at, text_of
 from graphdoc.program.carried_names import bound_names
@@ -45,7 +44,7 @@ def clone_forward(program: Program, found: Overwrite) -> list[Remedy]:
             if at is not None and at.order == "within":
                 # The write would go into the clones as well, if the call that does both ran on them.
                 above = max(above, shared_levels(node.stack, write.stack))
-        edit, frame = _clone_edit(program.sources, program.nodes, stale, above, untied)
+        edit, frame = _clone_edit(program.evidence, stale, above, untied)
         if edit is not None and edit not in edits:
             edits.append(edit)
             shown.append(where(frame))
@@ -59,10 +58,10 @@ def clone_forward(program: Program, found: Overwrite) -> list[Remedy]:
 
 
 def _clone_edit(
-    sources: SourceTexts, nodes: list[Node], stale: Stale, above: int, untied: dict[str, Any]
+    run: Evidence, stale: Stale, above: int, untied: dict[str, Any]
 ) -> tuple[dict[str, Any] | None, Frame | None]:
     """The outermost module call below the function in which the steps are made; else the parameter at its use."""
-    node = node_with(nodes, stale.node)
+    node = run.node(stale.node)
     stack = node.stack if node is not None else []
     users = 0
     of_module = "." in stale.tensor.name  # a tensor by itself is no module's to be exchanged
@@ -71,7 +70,7 @@ def _clone_edit(
         if frame.user and users > above and not inner.user and "_call_impl" in inner.function:
             return {"kind": "clone_parameters", "args": {"place": place(frame), **untied}}, frame
     frame_ = innermost_user(stack)
-    names = operands_named(sources, frame_, stale.tensor.name)
+    names = operands_named(run.sources, frame_, stale.tensor.name)
     if frame_ is None or not names:
         return None, None
     return {"kind": "clone_expression", "args": {"place": place(frame_), "operands": names}}, frame_

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from graphdoc.evidence import Frame, Node, Raised, SourceTexts, Stale
+from graphdoc.evidence import Evidence, Frame, Node, SourceTexts, Stale
 from graphdoc.evidence.lookup import node_with
 from graphdoc.finding import Remedy, together
 from graphdoc.model import Safety
@@ -40,23 +40,23 @@ CUT = "A new tensor that is made under `no_grad` has no graph. What is computed 
 OTHER = "`{}`, which was the same tensor, keeps its numbers, which the write changed."
 
 
-def out_of_place(sources: SourceTexts, raised: Raised | None, found: Overwrite) -> list[Remedy]:
+def out_of_place(run: Evidence, found: Overwrite) -> list[Remedy]:
     """New tensors instead of writes, then clones before the writes: at every writing place.
 
     Where some of them write what a caller passed, which changes its numbers, the others alone come first: a name that
     is bound to a new tensor takes the later writes along. A tensor that none of the others wrote needs them all.
     """
     writers = found.writers
-    own = [w for w in writers if not _of_caller(sources, raised, w)]
+    own = [w for w in writers if not _of_caller(run, w)]
     groups = [own, writers] if len(own) < len(writers) and _reach(own, found.stales) else [writers]
-    made = [_instead(sources, raised, group) for group in groups]
+    made = [_instead(run, group) for group in groups]
     return [r for remedies in made for r in remedies[0]] + [r for remedies in made for r in remedies[1]]
 
 
-def instead_of_writing(sources: SourceTexts, raised: Raised | None, found: Overwrite) -> list[Remedy]:
+def instead_of_writing(run: Evidence, found: Overwrite) -> list[Remedy]:
     """New tensors in place of writes whose results the program uses: it computes something, with what happens to be
     another name of a parameter (``picture = grid.mul_(255)``, where ``grid`` is ``image.detach()``)."""
-    targets = [target_of(sources, raised, w.frame) for w in found.writers]
+    targets = [target_of(run, w.frame) for w in found.writers]
     if not targets or any(
         t.whole or not t.local or w.by is not By.LINE for t, w in zip(targets, found.writers, strict=True)
     ):
@@ -64,7 +64,7 @@ def instead_of_writing(sources: SourceTexts, raised: Raised | None, found: Overw
     edits = [
         {"kind": "out_of_place", "args": {"place": place(frame), "caller": True}}
         for w in found.writers
-        for frame in write_places(sources, w)
+        for frame in write_places(run.sources, w)
     ]
     lines = ", ".join(dict.fromkeys(where(w.frame) for w in found.writers[:4] if w.frame is not None))
     note = f"The result is computed in a tensor of its own, and `{found.stale.tensor.name}` keeps its values."
@@ -77,25 +77,23 @@ def _reach(writers: Sequence[Writer], stales: Sequence[Stale]) -> bool:
     return all(any(f.start in places for write in s.writes for f in write.stack) for s in stales)
 
 
-def _instead(
-    sources: SourceTexts, raised: Raised | None, writers: Sequence[Writer]
-) -> tuple[list[Remedy], list[Remedy]]:
+def _instead(run: Evidence, writers: Sequence[Writer]) -> tuple[list[Remedy], list[Remedy]]:
     auto: list[dict[str, Any]] = []
     clones: list[dict[str, Any]] = []
     shown: list[str] = []
     for w in writers:
-        entry = entry_written(sources, w)
+        entry = entry_written(run.sources, w)
         named: dict[str, Any] = {"base": entry} if entry else {}
-        container = {"container": True} if entry or target_of(sources, raised, w.frame).path.endswith("]") else {}
-        caller = {"caller": True} if _gives_back(sources, raised, w) else {}
-        for frame in write_places(sources, w):
+        container = {"container": True} if entry or target_of(run, w.frame).path.endswith("]") else {}
+        caller = {"caller": True} if _gives_back(run, w) else {}
+        for frame in write_places(run.sources, w):
             auto.append({"kind": "out_of_place", "args": {"place": place(frame), **container, **named, **caller}})
             clones.append({"kind": "out_of_place", "args": {"place": place(frame), "mode": "clone", **named, **caller}})
             shown.append(where(frame))
     lines = ", ".join(dict.fromkeys(shown[:4]))
-    other = next((n for w in writers if (n := read_elsewhere(sources, raised, w))), "")
+    other = next((n for w in writers if (n := read_elsewhere(run, w))), "")
     cut = cuts_there(writers)
-    safety: Safety = "unsafe" if cut or other or any(_of_caller(sources, raised, w) for w in writers) else "safe"
+    safety: Safety = "unsafe" if cut or other or any(_of_caller(run, w) for w in writers) else "safe"
     note = SAME if safety == "safe" else CUT if cut else OTHER.format(other) if other else CALLER
     return (
         together(auto, f"compute out of place, at {lines}", safety, note),
@@ -109,32 +107,32 @@ def cuts_there(writers: Sequence[Writer]) -> bool:
     return any(not w.grad_mode and w.stale is not None and w.stale.tensor.requires_grad for w in writers)
 
 
-def read_elsewhere(sources: SourceTexts, raised: Raised | None, writer: Writer) -> str:
+def read_elsewhere(run: Evidence, writer: Writer) -> str:
     """Another name of what is written, by which it is read afterwards, or may be: that of a store which holds it."""
-    target = target_of(sources, raised, writer.frame)
-    if entry_written(sources, writer):
+    target = target_of(run, writer.frame)
+    if entry_written(run.sources, writer):
         return ""  # the container gets the new tensor, for whoever reads it
     holders = writer.stale.tensor.holders if writer.stale is not None and target.path.isidentifier() else []
     # The namespace of a session holds every name of its own under that very name.
     stores = (h.path for h in holders if h.exact and len(h.steps) > 1 and h.steps[-1].key.strip("'\"") != target.path)
-    return read_by_another_name(sources, writer.frame, target.path) or next(stores, "")
+    return read_by_another_name(run.sources, writer.frame, target.path) or next(stores, "")
 
 
-def _of_caller(sources: SourceTexts, raised: Raised | None, writer: Writer) -> bool:
+def _of_caller(run: Evidence, writer: Writer) -> bool:
     """Whether a write goes into what the function around was given: its caller's tensor gets other numbers."""
-    target = target_of(sources, raised, writer.frame)
-    if entry_written(sources, writer):
+    target = target_of(run, writer.frame)
+    if entry_written(run.sources, writer):
         return False
     return target.alias or (target.parameter and not target.local)
 
 
-def _gives_back(sources: SourceTexts, raised: Raised | None, writer: Writer) -> bool:
+def _gives_back(run: Evidence, writer: Writer) -> bool:
     """Whether a function writes into what it was given while its caller takes up what it returns: that the caller's
     tensor changes too need not be meant."""
-    if writer.frame is None or not _of_caller(sources, raised, writer):
+    if writer.frame is None or not _of_caller(run, writer):
         return False
     around = [f for f in writer.stack if f.user and f.function != writer.frame.function]
-    source = Source(around[-1].file, sources.get(around[-1].file, "")) if around else None
+    source = Source(around[-1].file, run.sources.get(around[-1].file, "")) if around else None
     statement = source.node_statement(Place.of(around[-1])) if source is not None else None
     return statement is not None and not isinstance(statement, ast.Expr)
 
@@ -167,7 +165,7 @@ def clone_what_is_saved(nodes: list[Node], found: Overwrite) -> list[Remedy]:
     return together(edits, f"clone the result that is saved, at {', '.join(dict.fromkeys(shown[:3]))}", "safe", EXACT)
 
 
-def clone_operand(sources: SourceTexts, nodes: list[Node], found: Overwrite) -> list[Remedy]:
+def clone_operand(run: Evidence, found: Overwrite) -> list[Remedy]:
     """Give the operation that saves the tensor a clone of it: found by its name in the expression.
 
     A result that was saved is cloned where it is computed. Each saved tensor needs one: with half of them the next one
@@ -177,7 +175,7 @@ def clone_operand(sources: SourceTexts, nodes: list[Node], found: Overwrite) -> 
     shown = []
     saved = False
     for s in found.stales:
-        node = node_with(nodes, s.node)
+        node = run.node(s.node)
         frame = user_line(node)
         if frame is None or not frame.column:
             continue
@@ -186,13 +184,13 @@ def clone_operand(sources: SourceTexts, nodes: list[Node], found: Overwrite) -> 
             shown.append(f"the result at {where(frame)}")
             continue
         names = [*(h.path for h in s.tensor.holders), s.tensor.name, found.target.path]
-        operands = next((o for n in dict.fromkeys(names) if n and (o := operands_named(sources, frame, n))), [])
-        unnamed = saved_operand(sources, frame, node.op, s.attribute) if node is not None and not operands else None
+        operands = next((o for n in dict.fromkeys(names) if n and (o := operands_named(run.sources, frame, n))), [])
+        unnamed = saved_operand(run.sources, frame, node.op, s.attribute) if node is not None and not operands else None
         if not operands and unnamed is None:
             return []
         args = {"place": place(frame), "operands": operands} if unnamed is None else {"place": place(unnamed)}
         edits.append({"kind": "clone_expression", "args": args})
-        shown.append(f"{operands[0] if unnamed is None else code_at(sources, unnamed)} at {where(frame)}")
+        shown.append(f"{operands[0] if unnamed is None else code_at(run.sources, unnamed)} at {where(frame)}")
         saved = True
     if not saved:
         return []

@@ -89,7 +89,7 @@ def compute_again(program: Program, reuse: Reuse) -> list[Remedy]:
         if producer is None or consumer is None:
             continue
         cached = [f for f in user_frames(producer.stack) if _caches(program.sources, f)]
-        kept = kept_at(program.sources, program.nodes, program.raised, c.tensor.holders, producer)
+        kept = kept_at(program.evidence, c.tensor.holders, producer)
         for frame in [*cached, *kept][:1]:
             title = f"compute it each time instead of keeping it, at {where(frame)}"
             out.append(Remedy("uncache", title, "unsafe", _AGAIN, {"place": place(frame)}))
@@ -176,9 +176,7 @@ def in_methods(program: Program, reuse: Reuse) -> list[Remedy]:
         if producer is None:
             continue
         frames = kept_at(
-            program.sources,
-            program.nodes,
-            program.raised,
+            program.evidence,
             [h for h in c.tensor.holders if h.steps and h.steps[-1].kind == "attribute"],
             producer,
         )
@@ -192,7 +190,7 @@ def in_methods(program: Program, reuse: Reuse) -> list[Remedy]:
         group.sort(key=lambda f: f.line)
         names = list(dict.fromkeys(n for f in group for n in bound_names(program.sources, f)))
         at = ", ".join(where(f) for f in group[:3])
-        leaf = makes_parameter(program.sources, program.nodes, reuse.carries)
+        leaf = makes_parameter(program.evidence, reuse.carries)
         out.append(
             Remedy(
                 "compute_in_method",

@@ -258,7 +258,7 @@ def _data_of_another_pass(program: Program, reuse: Reuse, note: str) -> list[Rem
     left = "whether this loss is to learn through what the other pass has left as well, no run tells"
     both = kept_for_second(program.sources, reuse, program.evidence.root)
     return [
-        *stored(program.sources, program.nodes, reuse),
+        *stored(program.evidence, reuse),
         *detach_where_kept(program, reuse),
         *used,
         *(replace(r, safety="unsafe", open=left) for r in both),
@@ -289,7 +289,7 @@ def as_constant(program: Program, reuse: Reuse, note: str) -> list[Remedy]:
     both = _with_both_losses(reuse) if reuse.weighed_by is not None else []
     if reuse.in_earlier_loss:
         ways = constant_at_use(program, program.evidence.earlier_edges, note, use_only=True) or in_earlier_loss(
-            program.sources, program.nodes, reuse, note
+            program.evidence, reuse, note
         )
         if reuse.may_be_for_both:
             names = listing(all_told(program.optimizers, reuse.owners & reuse.gathering_since))

@@ -206,7 +206,7 @@ MOST = 4
 def from_storing(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:
     """For tensors in a store. Where they are all that trains something, computing again comes first, in words."""
     missing = lost(program.evidence.fresh_reaches, reuse)
-    storing = stored(program.sources, program.nodes, reuse)
+    storing = stored(program.evidence, reuse)
     cuts = [*storing, *detach_where_kept(program, reuse), *stored_records(program.sources, reuse)]
     if not reuse.behind & reuse.reached_beside:
         # Else other losses of this step learn through what the same lines make: no cut where it is made.
@@ -265,14 +265,14 @@ def from_building_once(program: Program, reuse: Reuse, constant: str) -> list[Re
     alone = {str(r.args["places"]) for r in more}
     again = [r for r in again if r.kind != "move_into_loop" or "into" in r.args or str(r.args["places"]) not in alone]
     ways = [*without_cache(program, reuse), *again]
-    context = cached_with(program.sources, program.nodes, reuse)
+    context = cached_with(program.evidence, reuse)
     if reuse.kept_by_package:  # a cut where the pass calls the package would cut this pass as well
         out = [*ways, *more] or ([_cleared(program, reuse)] if context is None else [])
     elif missing:
         out = [*ways, *more] or (_in_words(program, reuse, missing) if context is None else [])
     else:
         cuts = constant_at_use(program, reuse.carries, constant) if not is_left_out(reuse) else []
-        learns = reuse.own or not reuse.meant_known or makes_parameter(program.sources, program.nodes, reuse.carries)
+        learns = reuse.own or not reuse.meant_known or makes_parameter(program.evidence, reuse.carries)
         if reuse.own and more and not ways:
             cuts = [replace(r, open=_open(program, reuse)) for r in cuts]
         out = [*ways, *cuts, *more] if learns else [*cuts, *ways, *more]
@@ -287,7 +287,7 @@ def from_building_once(program: Program, reuse: Reuse, constant: str) -> list[Re
 
 def _open(program: Program, reuse: Reuse) -> str:
     """That the first call has trained something through the value, which a constant ends and a new one would not."""
-    name = next((n for c in reuse.carries if (n := called(program.sources, program.nodes, c))), "the value")
+    name = next((n for c in reuse.carries if (n := called(program.evidence, c))), "the value")
     whose = folded(reuse.own, beside=program.evidence.fresh_reaches)
     return f"the first call has trained {whose} through {name}, too: whether every call is to do so, no run tells"
 
@@ -303,10 +303,7 @@ def kept_places(program: Program, reuse: Reuse) -> set[tuple[str, int]]:
     for c in reuse.carries:
         producer = program.node(c.producer)
         if producer is not None:
-            out |= {
-                (f.file, f.line)
-                for f in kept_at(program.sources, program.nodes, program.raised, c.tensor.holders, producer)
-            }
+            out |= {(f.file, f.line) for f in kept_at(program.evidence, c.tensor.holders, producer)}
     return out
 
 
@@ -321,14 +318,10 @@ def _in_words(program: Program, reuse: Reuse, missing: set[str]) -> list[Remedy]
             continue
         if all((f.file, f.line) != (frame.file, frame.line) for f in made):
             made.append(frame)
-        kept += [
-            f
-            for f in kept_at(program.sources, program.nodes, program.raised, c.tensor.holders, producer)[:1]
-            if f not in kept
-        ]
+        kept += [f for f in kept_at(program.evidence, c.tensor.holders, producer)[:1] if f not in kept]
     if not made:
         return []
-    name = next((n for c in reuse.carries if (n := called(program.sources, program.nodes, c))), "the value")
+    name = next((n for c in reuse.carries if (n := called(program.evidence, c))), "the value")
     where_made = " and ".join(where(f) for f in made[:2])
     whose = folded(missing, beside=program.evidence.fresh_reaches)
     term = is_left_out(reuse) and not lost(program.evidence.fresh_reaches, reuse)
@@ -351,7 +344,7 @@ def _in_words(program: Program, reuse: Reuse, missing: set[str]) -> list[Remedy]
 
 def _cleared(program: Program, reuse: Reuse) -> Remedy:
     """What no patch can do where a package keeps the values: it has to let go of them before the pass."""
-    name = next((n for c in reuse.carries if (n := called(program.sources, program.nodes, c))), "what it keeps")
+    name = next((n for c in reuse.carries if (n := called(program.evidence, c))), "what it keeps")
     takers = [program.node(c.consumer) for c in reuse.carries]
     uses = [innermost_user(t.stack) for t in takers if t is not None]
     taken = next((f for f in uses if f is not None), None)

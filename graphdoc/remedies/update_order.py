@@ -400,7 +400,7 @@ def overwritten_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ..
         return hook_remedies(hook)
     if found.repeats:
         return _unique([*(recompute(at) if at is not None else ()), *computed_again(found, at)])
-    if computed := instead_of_writing(program.sources, program.raised, found):
+    if computed := instead_of_writing(program.evidence, found):
         return _unique(computed)  # nobody means to write the parameter
     copied = copy_for_package(program.sources, program.packages, found)
     cloned = clone_forward(program, found)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable
 from typing import Any
 
-from graphdoc.evidence import Event, Frame, Node, OlderEdge, SourceTexts
+from graphdoc.evidence import Event, Evidence, Frame, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.finding import distinct
 from graphdoc.model import Role, Span
@@ -45,39 +45,39 @@ def name_of(carry: OlderEdge) -> str:
     return f"`{carry.tensor.name}`" if carry.tensor.name else "this tensor"
 
 
-def called(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> str:
+def called(run: Evidence, carry: OlderEdge) -> str:
     """The same, also by the name that the statement which made it gives it; empty where it has none."""
-    holders = could_carry(sources, nodes, carry) if carry.tensor.name else []
-    if holders and (stored := _stored_for_later(sources, nodes, carry)) is not None:
+    holders = could_carry(run, carry) if carry.tensor.name else []
+    if holders and (stored := _stored_for_later(run, carry)) is not None:
         return f"`{stored[1]}`"
     if holders:
         held = any(h.told == carry.tensor.name for h in holders)
         name = carry.tensor.name if held else holders[0].told
         return f"`{name if any(h.exact for h in holders) else of_entries(name, [h.told for h in holders])}`"
-    producer, consumer = node_with(nodes, carry.producer), node_with(nodes, carry.consumer)
+    producer, consumer = run.node(carry.producer), run.node(carry.consumer)
     pair = meeting(producer, consumer)
-    kept = beside_the_new(sources, carry, *pair) if pair is not None else ""
-    names = [kept] if kept else names_taken_up(sources, nodes, carry)
+    kept = beside_the_new(run.sources, carry, *pair) if pair is not None else ""
+    names = [kept] if kept else names_taken_up(run, carry)
     if not names and pair is not None and pair[0].line != pair[1].line:
-        names = name_bound(sources, pair[0])
-    if not names and (handed := handed_round(sources, nodes, carry)) is not None:
+        names = name_bound(run.sources, pair[0])
+    if not names and (handed := handed_round(run, carry)) is not None:
         names = [handed[1]]
     return f"`{names[0]}`" if names else ""
 
 
-def _stored_for_later(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tuple[Frame, str] | None:
+def _stored_for_later(run: Evidence, carry: OlderEdge) -> tuple[Frame, str] | None:
     """The statement that has stored the older value under another name than the one that has a newer value by then.
 
     Asked where nothing holds that value itself any more: by its places alone it might be of either name.
     """
     if any(h.exact for h in carry.tensor.holders):
         return None
-    return stored_on(sources, nodes, carry)
+    return stored_on(run, carry)
 
 
-def names_of(sources: SourceTexts, nodes: list[Node], carries: Iterable[OlderEdge], most: int = 3) -> str:
+def names_of(run: Evidence, carries: Iterable[OlderEdge], most: int = 3) -> str:
     """The carried tensors by name, for a sentence; empty where none has a name."""
-    names = gathered(n.strip("`") for c in carries if (n := called(sources, nodes, c)))
+    names = gathered(n.strip("`") for c in carries if (n := called(run, c)))
     return listing((f"`{name}`" for name in names), most)
 
 
@@ -159,7 +159,7 @@ def calls_of(program: Program, reuse: Reuse) -> tuple[Span, ...]:
             told.setdefault((frame.file, frame.line), []).append(event)
     for events in list(told.values())[:3]:
         event, own = events[0], {e.index for e in events}
-        names = names_of(program.sources, program.nodes, (c for c in reuse.carries if c.freed_by in own), 2)
+        names = names_of(program.evidence, (c for c in reuse.carries if c.freed_by in own), 2)
         graph = f"the graph of {names}" if names else "that graph"
         does = f"{'goes through and keeps' if event.retain_graph else 'frees'} {graph}"
         if stepped:
@@ -180,17 +180,19 @@ def calls_of(program: Program, reuse: Reuse) -> tuple[Span, ...]:
     return tuple(out)
 
 
-def flow(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> tuple[Span, ...]:
+def flow(run: Evidence, reuse: Reuse) -> tuple[Span, ...]:
     """Where each carried tensor was made and where the failing pass took it up."""
     out: list[Span] = []
-    for c in distinct_carries(nodes, reuse.carries)[:3]:
-        producer, consumer = node_with(nodes, c.producer), node_with(nodes, c.consumer)
-        name = called(sources, nodes, c)
+    for c in distinct_carries(run.nodes, reuse.carries)[:3]:
+        producer, consumer = run.node(c.producer), run.node(c.consumer)
+        name = called(run, c)
         if producer is not None:
-            out += span_of("created", producer.stack, f"{name or 'the tensor'} is made here", sources, moment(producer))
+            out += span_of(
+                "created", producer.stack, f"{name or 'the tensor'} is made here", run.sources, moment(producer)
+            )
         if consumer is not None:
             text = f"{name or 'it'} comes into this loss ({consumer.op})"
-            out += span_of("consumed", consumer.stack, text, sources, moment(consumer))
+            out += span_of("consumed", consumer.stack, text, run.sources, moment(consumer))
     return tuple(out)
 
 
@@ -280,7 +282,7 @@ def cause_places(program: Program, reuse: Reuse, label: str, making: str = "") -
     """
     kept = [
         span("cause", f, f"{_is_what(program.sources, f)} of data that outlive this pass", program.sources)
-        for f in aliases(program.sources, program.nodes, reuse)
+        for f in aliases(program.evidence, reuse)
     ] + list(keeping_places(program, reuse, label))
     made: list[Span] = []
     for c in distinct_carries(program.nodes, reuse.carries)[:MOST_PLACES]:
@@ -313,19 +315,19 @@ def keeping_places(program: Program, reuse: Reuse, label: str) -> tuple[Span, ..
         producer = program.node(c.producer)
         if producer is None:
             continue
-        stored = _stored_for_later(program.sources, program.nodes, c)
+        stored = _stored_for_later(program.evidence, c)
         if stored is not None and c.tensor.holders:
             kept.append(span("cause", stored[0], label, program.sources, moment(producer)))
             continue
-        holders = carrying_holders(program.sources, program.nodes, program.raised, c)
-        statements = kept_at(program.sources, program.nodes, program.raised, holders, producer)[:2]
+        holders = carrying_holders(program.evidence, c)
+        statements = kept_at(program.evidence, holders, producer)[:2]
         for frame in _in_rounds(program.sources, reuse, producer, statements):
             kept.append(span("cause", frame, label, program.sources, moment(producer)))
         on_object = bool(holders) and all(any(s.kind == "attribute" for s in h.steps) for h in holders)
         recurs = reuse.lifetime is Lifetime.RECURS and not on_object and not any(h.exact for h in c.tensor.holders)
-        if statements and holders and handed_round(program.sources, program.nodes, c) is not None:
+        if statements and holders and handed_round(program.evidence, c) is not None:
             continue  # the call that hands it round keeps nothing beside them
-        carrying = (reuse.carrying(c) or stored_on(program.sources, program.nodes, c)) if recurs else None
+        carrying = (reuse.carrying(c) or stored_on(program.evidence, c)) if recurs else None
         if carrying is not None:
             kept.append(span("cause", carrying[0], label, program.sources, moment(program.node(c.consumer))))
     return distinct(kept)
@@ -375,14 +377,14 @@ def constant_places(
     out: list[Span] = []
     for c in distinct_carries(program.nodes, carries)[:MOST_PLACES]:
         producer, consumer = program.node(c.producer), program.node(c.consumer)
-        pair = ends(program.evidence.sources, program.evidence.nodes, program.evidence.raised, c)
+        pair = ends(program.evidence, c)
         if pair is None:
             stack = consumer.stack if consumer is not None else []
             out += span_of(role, stack, label, program.sources)
             continue
         made, used = pair
         out.append(span(role, used, label, program.sources, moment(consumer)))
-        text = f"{called(program.sources, program.nodes, c) or 'the value'} is computed here, with its graph"
+        text = f"{called(program.evidence, c) or 'the value'} is computed here, with its graph"
         out.append(span(role, made, text, program.sources, moment(producer)))
     return distinct(out)[:3]
 
@@ -391,44 +393,44 @@ def use_places(program: Program, carries: Iterable[OlderEdge], label: str) -> tu
     """Where the loss takes such a value up, in the function that has it in its hands."""
     out: list[Span] = []
     for c in distinct_carries(program.nodes, carries)[:MOST_PLACES]:
-        pair = ends(program.evidence.sources, program.evidence.nodes, program.evidence.raised, c)
+        pair = ends(program.evidence, c)
         if pair is not None:
             out.append(span("cause", pair[1], label, program.sources, moment(program.node(c.consumer))))
     return distinct(out)
 
 
-def made_places(sources: SourceTexts, nodes: list[Node], carries: Iterable[OlderEdge], label: str) -> tuple[Span, ...]:
+def made_places(run: Evidence, carries: Iterable[OlderEdge], label: str) -> tuple[Span, ...]:
     """Where each value gets its graph, in the function from which it is used as well."""
     out: list[Span] = []
-    for c in distinct_carries(nodes, carries)[:MOST_PLACES]:
-        producer, consumer = node_with(nodes, c.producer), node_with(nodes, c.consumer)
+    for c in distinct_carries(run.nodes, carries)[:MOST_PLACES]:
+        producer, consumer = run.node(c.producer), run.node(c.consumer)
         pair = meeting(producer, consumer)
         frame = pair[0] if pair is not None else user_line(producer)
         if frame is not None:
-            out.append(span("cause", frame, label, sources, moment(producer)))
+            out.append(span("cause", frame, label, run.sources, moment(producer)))
     return distinct(out)[:2]
 
 
-def below_places(sources: SourceTexts, nodes: list[Node], carries: Iterable[OlderEdge]) -> tuple[Span, ...]:
+def below_places(run: Evidence, carries: Iterable[OlderEdge]) -> tuple[Span, ...]:
     """The calls below which such a value is computed, in the function from which it is used as well."""
     out: list[Span] = []
-    for c in distinct_carries(nodes, carries)[:MOST_PLACES]:
-        producer, consumer = node_with(nodes, c.producer), node_with(nodes, c.consumer)
+    for c in distinct_carries(run.nodes, carries)[:MOST_PLACES]:
+        producer, consumer = run.node(c.producer), run.node(c.consumer)
         pair = meeting(producer, consumer)
         if producer is None or pair is None or pair[0] is innermost_user(producer.stack):
             continue
         out.append(
-            span("related", pair[0], f"{called(sources, nodes, c) or 'the value'} is computed below this call", sources)
+            span("related", pair[0], f"{called(run, c) or 'the value'} is computed below this call", run.sources)
         )
     return distinct(out)[:3]
 
 
-def earlier_uses(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> list[tuple[Frame, str]]:
+def earlier_uses(run: Evidence, reuse: Reuse) -> list[tuple[Frame, str]]:
     """Where the earlier loss, which lives no more, took up the shared value, as far as the source tells."""
     names: list[str] = []
-    for c in distinct_carries(nodes, reuse.carries):
-        pair = meeting(node_with(nodes, c.producer), node_with(nodes, c.consumer))
-        names += paths_of(c) + (bound_names(sources, pair[0]) if pair is not None else [])
+    for c in distinct_carries(run.nodes, reuse.carries):
+        pair = meeting(run.node(c.producer), run.node(c.consumer))
+        names += paths_of(c) + (bound_names(run.sources, pair[0]) if pair is not None else [])
     call = user_line(reuse.freeing)
     if call is None:
         return []
@@ -436,21 +438,21 @@ def earlier_uses(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> list[
     # What was made of the value and has no graph has not brought it along, whatever name the source reads there.
     return [
         (frame, name)
-        for frame, name in uses_in_loss(sources, call, list(dict.fromkeys(names)))
-        if not (bound := set(bound_names(sources, frame))) or not bound <= plain
+        for frame, name in uses_in_loss(run.sources, call, list(dict.fromkeys(names)))
+        if not (bound := set(bound_names(run.sources, frame))) or not bound <= plain
     ]
 
 
-def aliases(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> list[Frame]:
+def aliases(run: Evidence, reuse: Reuse) -> list[Frame]:
     """Where a view of longer-lived data was bound to the name through which the failing pass writes into it; of the
     data themselves only where what it writes is no state that goes on."""
     out: list[Frame] = []
-    for c in distinct_carries(nodes, reuse.carries):
-        for node in (node_with(nodes, c.producer), node_with(nodes, c.consumer)):
+    for c in distinct_carries(run.nodes, reuse.carries):
+        for node in (run.node(c.producer), run.node(c.consumer)):
             frame = user_line(node)
-            if node is None or frame is None or not ("CopySlices" in node.op or writes_the_same(sources, frame)):
+            if node is None or frame is None or not ("CopySlices" in node.op or writes_the_same(run.sources, frame)):
                 continue
-            found = alias_of(sources, frame)
+            found = alias_of(run.sources, frame)
             if found is not None and found not in out:
                 out.append(found)
     return out
@@ -466,30 +468,32 @@ def _is_what(sources: SourceTexts, frame: Frame) -> str:
     return "a view" if is_entry(sources, frame) else "another name"
 
 
-def cached_with(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> Frame | None:
+def cached_with(run: Evidence, reuse: Reuse) -> Frame | None:
 
     cached = any(
         "parametrize" in f.file and "cached" in f.function
         for c in reuse.carries
-        if (n := node_with(nodes, c.producer)) is not None
+        if (n := run.node(c.producer)) is not None
         for f in n.stack
     )
     if not cached or reuse.failing is None:
         return None
     for frame in user_frames(reuse.failing.stack):
-        for node in each(tree(sources, frame.file), ast.With):
+        for node in each(tree(run.sources, frame.file), ast.With):
             if covers(node, frame.line):
                 for item in node.items:
                     if "cached" in ast.unparse(item.context_expr):
-                        return frame_of(sources, frame.file, item.context_expr, frame.function)
+                        return frame_of(run.sources, frame.file, item.context_expr, frame.function)
     return None
 
 
-def cached_context(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> tuple[Span, ...]:
+def cached_context(run: Evidence, reuse: Reuse) -> tuple[Span, ...]:
     """The ``with parametrize.cached():`` around the loop, where a parametrization's cache keeps the old graph."""
-    found = cached_with(sources, nodes, reuse)
+    found = cached_with(run, reuse)
     return (
-        (span("cause", found, "the cache keeps the first pass's matrices with their graph", sources),) if found else ()
+        (span("cause", found, "the cache keeps the first pass's matrices with their graph", run.sources),)
+        if found
+        else ()
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from graphdoc.evidence import Frame, Node, Raised, SourceTexts, Stale
+from graphdoc.evidence import Evidence, Frame, Node, SourceTexts, Stale
 from graphdoc.finding import Finding, Remedy, distinct
 from graphdoc.model import Confidence, Span
 from graphdoc.program.exception import raised_span
@@ -91,13 +91,13 @@ def saved_spans(sources: SourceTexts, found: Overwrite) -> tuple[Span, ...]:
     return span_of("consumed", found.node.stack, label, sources, moment(found.node))
 
 
-def failed_spans(sources: SourceTexts, raised: Raised | None, found: Overwrite) -> tuple[Span, ...]:
+def failed_spans(run: Evidence, found: Overwrite) -> tuple[Span, ...]:
     """The backward call that noticed."""
     s = found.stale
     label = f"needs {quoted(found, s)} as it was then"
     if found.failing is not None:
-        return span_of("failed", found.failing.stack, label, sources, moment(found.failing))
-    return raised_span(sources, raised, label)
+        return span_of("failed", found.failing.stack, label, run.sources, moment(found.failing))
+    return raised_span(run.sources, run.raised, label)
 
 
 def facts_of(program: Program, found: Overwrite) -> tuple[str, ...]:
@@ -153,16 +153,14 @@ def trust(found: Overwrite, most: float) -> tuple[float, Confidence]:
     return (most - 0.03, "likely") if found.writers else (most - 0.12, "possible")
 
 
-def story(
-    sources: SourceTexts, raised: Raised | None, found: Overwrite, causes: Iterable[Span], label: str = ""
-) -> tuple[Span, ...]:
+def story(run: Evidence, found: Overwrite, causes: Iterable[Span], label: str = "") -> tuple[Span, ...]:
     """Causes (at most three), every write, where it was saved, and the call that failed."""
     return distinct(
         (
             *distinct(causes)[:MOST_CAUSES],
             *write_spans(found, label),
-            *saved_spans(sources, found),
-            *failed_spans(sources, raised, found),
+            *saved_spans(run.sources, found),
+            *failed_spans(run, found),
         )
     )
 

@@ -72,7 +72,7 @@ def test_name_at_the_use(code: str, names: list[str], line: str, tmp_path: Path)
     program = asked(tmp_path, START + code)
     assert program.reuse is not None
     evidence, carry = program.evidence, program.reuse.carries[-1]
-    assert names_taken_up(evidence.sources, evidence.nodes, carry) == names
-    place = carried_on(evidence.sources, evidence.nodes, carry) or stored_on(evidence.sources, evidence.nodes, carry)
+    assert names_taken_up(evidence, carry) == names
+    place = carried_on(evidence, carry) or stored_on(evidence, carry)
     told = evidence.sources[place[0].file].splitlines()[place[0].line - 1].strip() if place is not None else ""
     assert told == line

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphdoc.evidence import Frame, Raised
+from graphdoc.evidence import Evidence, Frame, Raised
 from graphdoc.program.gathered_parameters import made_input
 
 SOURCE = """\
@@ -30,7 +30,7 @@ def _library(function: str) -> Frame:
 
 
 def _made(*stack: Frame) -> tuple[str, int, bool] | None:
-    found = made_input(SOURCES, Raised("RuntimeError", "", list(stack)), "x")
+    found = made_input(Evidence(sources=SOURCES, raised=Raised("RuntimeError", "", list(stack))), "x")
     return (found.name, found.frame.line, found.given) if found is not None else None
 
 

@@ -37,7 +37,7 @@ TENSOR = ("state[1][:, i] = x", "state = torch.ones(2, 2, 3, 4)")
 
 def mended(program: Program) -> str:
     assert program.overwrite is not None
-    first, *_ = out_of_place(program.sources, program.raised, program.overwrite)
+    first, *_ = out_of_place(program.evidence, program.overwrite)
     (text,) = build(first.kind, {f: Source(f, t) for f, t in program.sources.items()}, first.args).values()
     return text
 
@@ -108,6 +108,6 @@ loss.backward()
 def test_an_operand_without_a_name_is_cloned_by_what_the_node_calls_it(gram: str, mended: str, tmp_path: Path) -> None:
     program = asked(tmp_path, GRAM.format(gram=gram))
     assert program.overwrite is not None
-    (only,) = clone_operand(program.sources, program.nodes, program.overwrite)
+    (only,) = clone_operand(program.evidence, program.overwrite)
     (text,) = build(only.kind, {f: Source(f, t) for f, t in program.sources.items()}, only.args).values()
     assert mended in text

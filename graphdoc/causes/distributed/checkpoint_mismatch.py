@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Frame, Node, Raised, SourceTexts
+from graphdoc.evidence import Evidence, Frame, Node, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import name_usage
@@ -125,7 +125,7 @@ def _remedies(sources: SourceTexts, calls: list[Frame]) -> tuple[Remedy, ...]:
 
 def _marks(program: Program, calls: list[Frame]) -> list[Span]:
     """What is changed inside of what is run twice, and the calls that run it; else where it was noticed."""
-    written = _written_state(program.sources, program.nodes)
+    written = _written_state(program.evidence)
     proven = [span("cause", f, f"`{n}` is changed inside of what is run twice") for sure, n, f in written if sure]
     others = [span("related", f, f"changes `{n}`, which it also reads") for sure, n, f in written if not sure]
     marks: list[Span] = proven[:2]
@@ -152,10 +152,10 @@ def _facts(raised: Raised | None) -> tuple[str, ...]:
     return ()
 
 
-def _written_state(sources: SourceTexts, nodes: list[Node]) -> list[tuple[bool, str, Frame]]:
+def _written_state(run: Evidence) -> list[tuple[bool, str, Frame]]:
     """Attributes of ``self`` that a ``forward`` both reads and writes: whether the graph shows that it ran inside of a
     checkpoint, where a second run finds them changed; the name; the place. Those inside come first."""
-    inside = ran_inside(nodes)
-    written = name_usage.state_written_by(sources, "forward")
+    inside = ran_inside(run.nodes)
+    written = name_usage.state_written_by(run.sources, "forward")
     found = [((frame.file, frame.function) in inside, name, frame) for name, frame in written]
     return sorted(found, key=lambda w: not w[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Cut, Frame, Raised, SourceTexts
+from graphdoc.evidence import Cut, Evidence, Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Confidence
 from graphdoc.program import bindings
@@ -81,7 +81,7 @@ def _refused(program: Program) -> Finding:
     strength, confidence = program.weight(0.9, Proof.RAISED.where(not inside))
     calls, text = reentrant_calls(program.sources), _INSIDE if inside else _GRAD
     calls = calls or (only_applied(program.evidence.extras) if inside else [])
-    return _finding(program.sources, program.raised, calls, strength, confidence, text)
+    return _finding(program.evidence, calls, strength, confidence, text)
 
 
 def _called(cuts: list[Cut]) -> list[Frame]:
@@ -94,8 +94,7 @@ def _cut_off(program: Program, cuts: list[Cut]) -> Finding:
     seen = _called(cuts)
     proven = bool(seen) and (cuts == program.cuts or any(is_learned(program, c) for c in cuts))
     return _finding(
-        program.sources,
-        program.raised,
+        program.evidence,
         seen or reentrant_calls(program.sources),
         0.97 if proven else 0.85 if program.cuts else 0.9,  # beside another cut, of what nobody trains: it may be meant
         Proof.GRAPH_END.where(proven),
@@ -144,20 +143,18 @@ _GRAD = (
 )
 
 
-def _finding(
-    sources: SourceTexts, raised: Raised | None, calls: list[Frame], strength: float, confidence: Confidence, text: str
-) -> Finding:
-    frames = calls or [f for f in [raised_at(raised)] if f]
+def _finding(run: Evidence, calls: list[Frame], strength: float, confidence: Confidence, text: str) -> Finding:
+    frames = calls or [f for f in [raised_at(run.raised)] if f]
     return Finding(
         strength,
         confidence,
-        _title(sources, calls, text),
+        _title(run.sources, calls, text),
         text,
         (
-            *(span("cause", f, "the reentrant checkpoint", sources) for f in frames[:2]),
-            *raised_span(sources, raised, "noticed here"),
+            *(span("cause", f, "the reentrant checkpoint", run.sources) for f in frames[:2]),
+            *raised_span(run.sources, run.raised, "noticed here"),
         ),
-        remedies=_remedies(sources, frames if calls else []),
+        remedies=_remedies(run.sources, frames if calls else []),
     )
 
 

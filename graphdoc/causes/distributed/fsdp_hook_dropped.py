@@ -68,7 +68,7 @@ def _told(program: Program, found: DroppedHook) -> Finding | None:
     frame = innermost_user(found.write.stack)
     assert frame is not None
     visible = is_statement(program.sources, frame)
-    target = target_of(program.sources, program.raised, frame)
+    target = target_of(program.evidence, frame)
     what = f"`{target.path}`" if visible and target.path else "a view"
     places = [frame] if visible else builders(program.sources, frame, found.write.stack)
     spans = [

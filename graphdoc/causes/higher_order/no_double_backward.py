@@ -6,7 +6,7 @@ import ast
 import re
 
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Frame, Node, SourceTexts
+from graphdoc.evidence import Evidence, Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import bindings, custom_functions
@@ -99,7 +99,7 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _told(program: Program, op: str) -> Finding:
-    frame = _forward(program.sources, program.nodes, op)
+    frame = _forward(program.evidence, op)
     marks = (span("cause", frame, "this operation cannot be differentiated twice", program.sources),) if frame else ()
     call = bindings.call_at(program.sources, frame)
     name = bindings.text_of(call.func) if call is not None else op.strip("_").removesuffix("_backward")
@@ -232,19 +232,24 @@ def _apart_by_two_norm(call: ast.Call) -> bool:
     return given and (p is None or ast.unparse(p) in ("2", "2.0"))
 
 
-def _forward(sources: SourceTexts, nodes: list[Node], op: str) -> Frame | None:
+def _forward(run: Evidence, op: str) -> Frame | None:
     """Where the forward operation was called: its node in the graph, or its only call in the source."""
     wanted = re.sub(r"[^a-z]", "", op.lower())
-    for node in nodes:
+    for node in run.nodes:
         if re.sub(r"[^a-z]", "", node.op.lower()).startswith(wanted):
             frame = innermost_user(node.stack)
-            if frame and not bindings.text_of(bindings.call_at(sources, frame)).split("(")[0].endswith(
+            if frame and not bindings.text_of(bindings.call_at(run.sources, frame)).split("(")[0].endswith(
                 (".grad", ".backward")
             ):
                 return frame
     short = op.strip("_").removesuffix("_backward")
     return only(
-        [f for name in _CALLS for f in bindings.calls_named(sources, name) if name in short or _CALLS[name] in short]
+        [
+            f
+            for name in _CALLS
+            for f in bindings.calls_named(run.sources, name)
+            if name in short or _CALLS[name] in short
+        ]
     )
 
 

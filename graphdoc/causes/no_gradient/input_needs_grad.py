@@ -194,7 +194,7 @@ def _finding(
     program: Program, frame: Frame | None, inputs: list[str], strength: float, certain: bool, seen: bool = True
 ) -> Finding:
     label = "does not require gradients" if seen else "does not seem to require gradients"
-    made = [found for n in inputs if (found := made_input(program.sources, program.raised, n))]
+    made = [found for n in inputs if (found := made_input(program.evidence, n))]
     spans = [
         span("cause", m.frame, f"`{m.name}` {'comes in' if m.given else 'is made'} here and {label}") for m in made[:2]
     ]

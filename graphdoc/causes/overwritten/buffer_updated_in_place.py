@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Node, SourceTexts
+from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import VERSION
@@ -100,27 +100,27 @@ def _told(program: Program, found: Overwrite) -> Finding:
         *trust(found, 0.95),
         title,
         explanation,
-        story(program.sources, program.raised, found, _causes(program.sources, program.nodes, found)),
+        story(program.evidence, found, _causes(program.evidence, found)),
         facts_of(program, found),
         (
-            *clone_operand(program.sources, program.nodes, found),
-            *out_of_place(program.sources, program.raised, found),
+            *clone_operand(program.evidence, found),
+            *out_of_place(program.evidence, found),
             *move_behind(program, found),
         ),
         because=reason(program, found),
     )
 
 
-def _causes(sources: SourceTexts, nodes: list[Node], found: Overwrite) -> list[Span]:
+def _causes(run: Evidence, found: Overwrite) -> list[Span]:
     """The writes, and the use of the buffer itself."""
     out: list[Span] = []
     for w in found.writers[:2]:
         if w.frame is not None:
             text = f"{readable(w)} updates {quoted(found, w.stale)} in place"
-            out.append(span("cause", w.frame, text, sources, written(nodes, w)))
+            out.append(span("cause", w.frame, text, run.sources, written(run.nodes, w)))
     used = innermost_user(found.node.stack)
     if used is not None:
-        out.append(span("cause", used, f"{quoted(found)} itself is saved here, without a copy", sources))
+        out.append(span("cause", used, f"{quoted(found)} itself is saved here, without a copy", run.sources))
     return out
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Node, SourceTexts
+from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program.exception import VERSION
@@ -98,7 +98,7 @@ def _told(program: Program, found: Overwrite) -> Finding:
         *trust(found, 0.95),
         title,
         f"{who} {what} Compute a new tensor instead of writing into this one.",
-        story(program.sources, program.raised, found, _causes(program.sources, program.nodes, found)),
+        story(program.evidence, found, _causes(program.evidence, found)),
         facts_of(program, found),
         _remedies(program, found),
         because=reason(program, found),
@@ -108,9 +108,9 @@ def _told(program: Program, found: Overwrite) -> Finding:
 def _remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
     """New tensors where it is written, clones where it is used; the latter first where the program reads what was
     written by another name as well, so that a new tensor changes its numbers, and where it would have no graph."""
-    written = out_of_place(program.sources, program.raised, found)
-    used = [*clone_what_is_saved(program.nodes, found), *clone_operand(program.sources, program.nodes, found)]
-    apart = any(read_elsewhere(program.sources, program.raised, w) for w in found.writers)
+    written = out_of_place(program.evidence, found)
+    used = [*clone_what_is_saved(program.nodes, found), *clone_operand(program.evidence, found)]
+    apart = any(read_elsewhere(program.evidence, w) for w in found.writers)
     apart = apart or cuts_there(found.writers)
     return (*used, *written) if apart else (*written, *used)
 
@@ -130,7 +130,7 @@ def _words(found: Overwrite) -> tuple[str, str]:
     )
 
 
-def _causes(sources: SourceTexts, nodes: list[Node], found: Overwrite) -> list[Span]:
+def _causes(run: Evidence, found: Overwrite) -> list[Span]:
     """The writes; for a module with inplace=True also the call that built it; where none was seen, what saved."""
     out: list[Span] = []
     for w in found.writers:
@@ -139,14 +139,14 @@ def _causes(sources: SourceTexts, nodes: list[Node], found: Overwrite) -> list[S
         label = f"writes into {quoted(found, w.stale)}, which backward needs"
         if found.shares_memory and (w.stale or found.stale) is found.stale:
             label = f"writes into `{found.shares_memory}`, which shares its memory with what backward needs"
-        out.append(span("cause", w.frame, label, sources, written(nodes, w)))
-        for built in write_places(sources, w):
+        out.append(span("cause", w.frame, label, run.sources, written(run.nodes, w)))
+        for built in write_places(run.sources, w):
             if (built.file, built.line) != (w.frame.file, w.frame.line):
-                out.append(span("cause", built, "built to write in place", sources))
+                out.append(span("cause", built, "built to write in place", run.sources))
     saved = innermost_user(found.node.stack)
     if not out and saved is not None:
         # Who wrote was not seen: the place that saved is where a reader begins, and where a clone goes.
-        out.append(span("cause", saved, f"{saved_by(found.node)} saves it; it is changed after that", sources))
+        out.append(span("cause", saved, f"{saved_by(found.node)} saves it; it is changed after that", run.sources))
     return out
 
 

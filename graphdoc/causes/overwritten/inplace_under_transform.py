@@ -129,7 +129,7 @@ def _norm(program: Program, frame: Frame) -> Finding:
 
 def _unbatched(program: Program, frame: Frame) -> Finding:
     sources = program.sources
-    path = target_of(sources, program.raised, frame).path
+    path = target_of(program.evidence, frame).path
     made = _factory(sources, frame, path)
     name = f"`{path}`" if path else "the target"
     spans = [span("failed" if made else "cause", frame, f"writes values of a whole batch into {name}", sources)]
@@ -162,7 +162,7 @@ def _unbatched(program: Program, frame: Frame) -> Finding:
 
 
 def _captured(program: Program, frame: Frame) -> Finding:
-    path = target_of(program.sources, program.raised, frame).path
+    path = target_of(program.evidence, frame).path
     name = f"`{path}`" if path else "a tensor"
     return Finding(
         0.95,

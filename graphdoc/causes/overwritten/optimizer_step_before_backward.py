@@ -130,7 +130,7 @@ def _told(program: Program, found: Overwrite) -> Finding:
         *trust(found, 0.8 if beside else 0.88 if recurrent or stored else 0.96),
         _title(program.optimizers, found),
         _explain(found, at),
-        story(program.sources, program.raised, found, _causes(program, found, at)),
+        story(program.evidence, found, _causes(program, found, at)),
         facts_of(program, found),
         stepped_remedies(program, found),
         covers="GD1" if found.needed else "",  # the connection is wanted: no fault of its own

@@ -102,7 +102,7 @@ def _told(program: Program, found: Overwrite) -> Finding:
         *trust(found, 0.96),
         f"{quoted(found)} is overwritten between forward and backward",
         _explain(found, hook),
-        story(program.sources, program.raised, found, _causes(program, found, hook)),
+        story(program.evidence, found, _causes(program, found, hook)),
         facts_of(program, found),
         overwritten_remedies(program, found),
         because=reason(program, found),

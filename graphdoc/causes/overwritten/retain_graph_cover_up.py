@@ -96,7 +96,7 @@ def _told(program: Program, found: Overwrite) -> Finding:
     if confidence == "certain" and not found.surely_covered_up:
         confidence = "likely"
     reuse = found.reuse if found.reuse is not None and found.reuse.carries else None
-    names = names_of(program.sources, program.nodes, reuse.carries, 2) if reuse is not None else ""
+    names = names_of(program.evidence, reuse.carries, 2) if reuse is not None else ""
     what = f"{names} connect{'' if several(names) else 's'}" if names else "A tensor connects"
     behind = reuse.behind if reuse is not None else found.behind
     return Finding(
@@ -121,8 +121,8 @@ def _told(program: Program, found: Overwrite) -> Finding:
 def _calls(program: Program, found: Overwrite, reuse: Reuse | None) -> tuple[Span, ...]:
     """How the old part came here and the calls that meet in it; where no older part is known, the one that failed."""
     if reuse is None:
-        return tuple(failed_spans(program.sources, program.raised, found))
-    return (*flow(program.sources, program.nodes, reuse), *calls_of(program, reuse))
+        return tuple(failed_spans(program.evidence, found))
+    return (*flow(program.evidence, reuse), *calls_of(program, reuse))
 
 
 def _causes(program: Program, found: Overwrite, reuse: Reuse | None) -> list[Span]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Node, SourceTexts
+from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import VERSION
@@ -78,24 +78,24 @@ def recognise(program: Program) -> Finding | None:
 def _told(program: Program, found: Overwrite) -> Finding:
     what = f"`{found.target.path}`" if found.target.path else called(found.stale)
     times = len(found.stales)
-    written = out_of_place(program.sources, program.raised, found)
-    used = clone_operand(program.sources, program.nodes, found)
+    written = out_of_place(program.evidence, found)
+    used = clone_operand(program.evidence, found)
     return Finding(
         *trust(found, 0.95),
         f"{what} is changed in place at every step, and backward needs its old values",
         f"{what} is one tensor that every step changes in place; {times} operation{'s' if times > 1 else ''} of this "
         "graph saved it, or a part of it, before a later change. All parts of a tensor share one version. "
         "Give each step a tensor of its own.",
-        story(program.sources, program.raised, found, _causes(program.sources, program.nodes, found)),
+        story(program.evidence, found, _causes(program.evidence, found)),
         facts_of(program, found),
         (*used, *written) if cuts_there(found.writers) else (*written, *used),
         because=reason(program, found),
     )
 
 
-def _causes(sources: SourceTexts, nodes: list[Node], found: Overwrite) -> list[Span]:
+def _causes(run: Evidence, found: Overwrite) -> list[Span]:
     return [
-        span("cause", w.frame, "changes in place what earlier steps have saved", sources, written(nodes, w))
+        span("cause", w.frame, "changes in place what earlier steps have saved", run.sources, written(run.nodes, w))
         for w in found.writers
         if w.frame is not None
     ]

@@ -118,9 +118,9 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _told(program: Program, reuse: Reuse) -> Finding:
-    if resets := resets_of(program.sources, program.nodes, reuse.carries, reuse.failing):
+    if resets := resets_of(program.evidence, reuse.carries, reuse.failing):
         return _reset(program, reuse, resets)
-    named = names_of(program.sources, program.nodes, reuse.carries)
+    named = names_of(program.evidence, reuse.carries)
     what = named or "A tensor"
     carry = "carry" if several(named) else "carries"
     proven = any(c.recurrent for c in reuse.carries) and not of_one_step(program, reuse)
@@ -133,7 +133,7 @@ def _told(program: Program, reuse: Reuse) -> Finding:
         f"Detach {'them' if several(named) else 'it'} once each iteration: that keeps the numbers and drops the graph.",
         (
             *_kept(program, reuse),
-            *flow(program.sources, program.nodes, reuse),
+            *flow(program.evidence, reuse),
             *calls_of(program, reuse),
         ),
         facts_of(program, reuse),
@@ -144,7 +144,7 @@ def _told(program: Program, reuse: Reuse) -> Finding:
 
 def _reset(program: Program, reuse: Reuse, resets: list[Reset]) -> Finding:
     """The value comes in through a write that gives the tensor new numbers, and was to be the end of the old ones."""
-    named = names_of(program.sources, program.nodes, reuse.carries) or listing(f"`{r.path}`" for r in resets)
+    named = names_of(program.evidence, reuse.carries) or listing(f"`{r.path}`" for r in resets)
     recorded = all(r.node is not None for r in resets)
     are, them = ("are", "them") if several(named) else ("is", "it")
     label = "gives the tensor new numbers, and leaves it the graph of the last iteration"
@@ -161,7 +161,7 @@ def _reset(program: Program, reuse: Reuse, resets: list[Reset]) -> Finding:
         "begin with a new tensor.",
         (
             *(span("cause", r.frame, label, program.sources, moment(r.node)) for r in resets[:3]),
-            *flow(program.sources, program.nodes, reuse),
+            *flow(program.evidence, reuse),
             *calls_of(program, reuse),
         ),
         facts_of(program, reuse),
@@ -176,7 +176,7 @@ def _kept(program: Program, reuse: Reuse) -> list[Span]:
     if written:
         label = "writes what has a graph into a tensor that this function was given"
         return [span("cause", f, label, program.sources) for f in written[:3]]
-    files = dict.fromkeys(s.file for s in flow(program.sources, program.nodes, reuse))
+    files = dict.fromkeys(s.file for s in flow(program.evidence, reuse))
     ignored = [
         span("cause", f, "this returns a new tensor, and nobody keeps it: the graph is not cut", program.sources)
         for f in dropped_detaches(program.sources, files)

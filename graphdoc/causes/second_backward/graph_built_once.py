@@ -100,7 +100,7 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _told(program: Program, reuse: Reuse) -> Finding:
-    named = names_of(program.sources, program.nodes, reuse.carries, 2)
+    named = names_of(program.evidence, reuse.carries, 2)
     apart = kept_apart(program, reuse)
     computed, again = ("set", "set again") if apart else ("computed", "computed again")
     clear = reuse.role is not Role.UNKNOWN and not reuse.may_be_held
@@ -121,18 +121,19 @@ def _told(program: Program, reuse: Reuse) -> Finding:
 
 def _places(program: Program, reuse: Reuse, apart: bool) -> tuple[Span, ...]:
     """What is to be computed again, and how it came into the loss: no line is told twice for its making."""
-    sources, nodes = program.sources, program.nodes
-    context = cached_context(sources, nodes, reuse)
+    context = cached_context(program.evidence, reuse)
     aimed_at = reuse.role is Role.TARGET and reuse.owned_by_others and not lost(program.evidence.fresh_reaches, reuse)
     taken = use_places(program, reuse.carries, TAKEN)[:1] if aimed_at else ()
     kept, made = (KEPT, MADE) if apart else (ONCE, ONCE)
     once = (*context, *taken, *cause_places(program, reuse, kept, made))[:3]
     steps: dict[tuple[str, int, str], Span] = {}
-    for s in flow(sources, nodes, reuse):
+    for s in flow(program.evidence, reuse):
         steps.setdefault((s.file, s.line, s.label), s)
     told = {"created": once, "consumed": taken}
     way = [s for s in steps.values() if not any(is_within(s, o) for o in told.get(s.role, ()))]
-    below = [s for s in below_places(sources, nodes, reuse.carries) if not any(is_within(s, o) for o in (*once, *way))]
+    below = [
+        s for s in below_places(program.evidence, reuse.carries) if not any(is_within(s, o) for o in (*once, *way))
+    ]
     return (*once, *below, *way, *calls_of(program, reuse))
 
 

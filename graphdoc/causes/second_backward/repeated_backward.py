@@ -145,7 +145,7 @@ def _what(program: Program, reuse: Reuse, call: str) -> str:
     if reuse.from_one_root:
         return f"This {call} starts from the same tensor as an earlier call"
     if reuse.only_scaled:
-        name = names_of(program.sources, program.nodes, reuse.earlier_roots, 1) or "the tensor"
+        name = names_of(program.evidence, reuse.earlier_roots, 1) or "the tensor"
         return f"This {call} starts from {name} times a factor, and an earlier call from {name} itself"
     if reuse.adds_nothing:
         return f"This {call} starts from a sum of losses that earlier calls have differentiated, and of nothing else"
@@ -164,7 +164,7 @@ def _because(reuse: Reuse) -> str:
 
 def _title(program: Program, reuse: Reuse) -> str:
     """The result by the expression that is differentiated, or by its name where the second call scales it."""
-    name = names_of(program.sources, program.nodes, reuse.earlier_roots, 1) if reuse.only_scaled else ""
+    name = names_of(program.evidence, reuse.earlier_roots, 1) if reuse.only_scaled else ""
     if name:
         return f"{name} is differentiated twice, and the first call frees its graph"
     what = differentiated_in(program.sources, reuse.failing.stack) if reuse.failing is not None else ""
@@ -177,7 +177,7 @@ def _title(program: Program, reuse: Reuse) -> str:
 
 def _counted_again(program: Program, reuse: Reuse, failing: Event) -> Finding:
     """The loss has terms that calls of their own have differentiated in the same pass."""
-    terms = names_of(program.sources, program.nodes, reuse.earlier_roots)
+    terms = names_of(program.evidence, reuse.earlier_roots)
     plural = several(terms)
     first = [
         s
@@ -196,7 +196,7 @@ def _counted_again(program: Program, reuse: Reuse, failing: Event) -> Finding:
         f"{'them' if plural else 'it'} again. With the graph kept, the same gradient would count twice.",
         (
             *first,
-            *flow(program.sources, program.nodes, reuse),
+            *flow(program.evidence, reuse),
             *span_of("failed", failing.stack, "goes through the same graph again", program.sources, moment(failing)),
         ),
         facts_of(program, reuse),
@@ -209,7 +209,7 @@ def _term(program: Program, reuse: Reuse) -> Finding:
     """``autograd.grad`` has differentiated something that the loss contains as a term."""
     assert reuse.failing is not None and reuse.freeing is not None
     frame = innermost_user(reuse.freeing.stack)
-    name = names_of(program.sources, program.nodes, reuse.carries, 2)
+    name = names_of(program.evidence, reuse.carries, 2)
     is_part = "are also parts" if several(name) else "is also a part"
     terms = [
         s
@@ -239,7 +239,7 @@ def _term(program: Program, reuse: Reuse) -> Finding:
                 moment(reuse.freeing),
             ),
             *terms,
-            *flow(program.sources, program.nodes, reuse),
+            *flow(program.evidence, reuse),
             *span_of("failed", reuse.failing.stack, "goes through the same graph again", program.sources),
         ),
         facts_of(program, reuse),

@@ -112,7 +112,7 @@ def recognise(program: Program) -> Finding | None:
 
 def _stored(program: Program, reuse: Reuse) -> Finding:
     missing = lost(program.evidence.fresh_reaches, reuse)
-    named = names_of(program.sources, program.nodes, reuse.carries, 2)
+    named = names_of(program.evidence, reuse.carries, 2)
     their, them, were = ("their", "them", "were") if several(named) or "…" in named else ("its", "it", "was")
     title = f"{named} {were} stored with {their} graph, and several updates use {them}" if named else PAGE.title
     one = len(reuse.carries) == 1
@@ -132,7 +132,7 @@ def _stored(program: Program, reuse: Reuse) -> Finding:
         f"{'An earlier update has freed that graph' if reuse.used_up else STEPPED[0].upper() + STEPPED[1:]}. {advice}",
         (
             *cause_places(program, reuse, "stored here with its graph"),
-            *flow(program.sources, program.nodes, reuse),
+            *flow(program.evidence, reuse),
             *calls_of(program, reuse),
         ),
         facts_of(program, reuse),
@@ -145,7 +145,7 @@ def _stored(program: Program, reuse: Reuse) -> Finding:
 
 def _reference(program: Program, reuse: Reuse) -> Finding:
     """One value from before the updates, which each of them compares with what it computes anew."""
-    what = names_of(program.sources, program.nodes, reuse.carries) or "A value"
+    what = names_of(program.evidence, reuse.carries) or "A value"
     many = several(what)
     are, were, hold, its = ("are", "were", "hold", "their") if many else ("is", "was", "holds", "its")
     them, it = ("them", "they are constants") if many else ("it", "it is a constant")
@@ -162,7 +162,7 @@ def _reference(program: Program, reuse: Reuse) -> Finding:
 
 def _left(program: Program, reuse: Reuse) -> Finding:
     """What the pass of another loss has left, taken by one that computes anew with the same parameters."""
-    what = names_of(program.sources, program.nodes, reuse.carries, 2) or "A value"
+    what = names_of(program.evidence, reuse.carries, 2) or "A value"
     has, was, its = ("have", "were", "their") if several(what) else ("has", "was", "its")
     learns = "learns" if len(reuse.behind) == 1 else "learn"
     return _data(
@@ -189,7 +189,7 @@ def _data(program: Program, reuse: Reuse, title: str, explanation: str, because:
         explanation,
         (
             *([s for s in places if (s.file, s.line) in kept] or places),
-            *flow(program.sources, program.nodes, reuse),
+            *flow(program.evidence, reuse),
             *calls_of(program, reuse),
         ),
         facts_of(program, reuse),

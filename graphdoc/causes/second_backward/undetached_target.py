@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Frame, Node, OlderEdge, SourceTexts
-from graphdoc.evidence.lookup import node_with
+from graphdoc.evidence import Evidence, Frame, OlderEdge, SourceTexts
 from graphdoc.finding import Finding, Remedy, distinct
 from graphdoc.model import Span
 from graphdoc.program.exception import SECOND_TIME, VERSION
@@ -113,7 +112,7 @@ def _of_another(program: Program, reuse: Reuse) -> Finding:
     """A value of one objective in the loss of another. What proves it: the optimizers of the calls, and who owns what
     lies behind the value, are known, and they have nothing in common."""
     carries = _edges(program.evidence.earlier_edges, reuse)
-    what = names_of(program.sources, program.nodes, carries, 2) or "a value"
+    what = names_of(program.evidence, carries, 2) or "a value"
     whose = "The earlier loss" if reuse.in_earlier_loss else "This loss"
     remedies = remedies_for(program, reuse)
     taken = _taken_for_another(program.sources, remedies)
@@ -128,7 +127,7 @@ def _of_another(program: Program, reuse: Reuse) -> Finding:
         (
             *taken,
             *_places(program, reuse, carries),
-            *flow(program.sources, program.nodes, reuse),
+            *flow(program.evidence, reuse),
             *steps_of(program, reuse),
             *calls_of(program, reuse),
         ),
@@ -159,7 +158,7 @@ def _places(program: Program, reuse: Reuse, carries: list[OlderEdge]) -> list[Sp
     """The uses of the value as a constant; where the earlier loss is gone, those that the source shows of it."""
     uses: list[tuple[Frame, str]] = []
     if reuse.in_earlier_loss and not program.evidence.earlier_edges:
-        uses = earlier_uses(program.sources, program.nodes, reuse)
+        uses = earlier_uses(program.evidence, reuse)
     earlier = [
         span(
             "cause",
@@ -171,7 +170,7 @@ def _places(program: Program, reuse: Reuse, carries: list[OlderEdge]) -> list[Sp
     ]
     return [
         *earlier[:2],
-        *targets_of(program.sources, program.nodes, reuse),
+        *targets_of(program.evidence, reuse),
         *constant_places(
             program,
             carries,
@@ -192,11 +191,11 @@ def _taken_in(reuse: Reuse, earlier: list[Span]) -> str:
 
 def _data_of_both(program: Program, reuse: Reuse) -> Finding:
     """What two losses share, and neither of them is to train."""
-    what = names_of(program.sources, program.nodes, reuse.carries, 2)
+    what = names_of(program.evidence, reuse.carries, 2)
     plural = several(what)
     ours = listing(all_told(program.owners.optimizers, reuse.works_for[0] | reuse.works_for[1]))
     behind = f"{folded(reuse.behind)}, {trained_by(program, reuse.behind)}"
-    made = made_places(program.sources, program.nodes, reuse.carries, "made here with a graph that neither loss trains")
+    made = made_places(program.evidence, reuse.carries, "made here with a graph that neither loss trains")
     return Finding(
         0.93,
         Proof.OLDER_EDGE.where(reuse.both_seen),
@@ -205,7 +204,7 @@ def _data_of_both(program: Program, reuse: Reuse) -> Finding:
         else PAGE.title,
         f"Both losses take {what or 'a value'} with its graph. That graph leads to {behind}. The losses are "
         f"for {ours}: for them it is data. The first backward call has freed that graph. Detach it.",
-        (*made, *flow(program.sources, program.nodes, reuse), *calls_of(program, reuse)),
+        (*made, *flow(program.evidence, reuse), *calls_of(program, reuse)),
         facts_of(program, reuse),
         remedies_for(program, reuse),
         because=f"the graph leads to {behind}; the two losses are for {ours}",
@@ -214,7 +213,7 @@ def _data_of_both(program: Program, reuse: Reuse) -> Finding:
 
 def _overwritten(program: Program, reuse: Reuse, found: Overwrite) -> Finding:
     """The connection is the fault, and the write only what made it fail: a number needs no old values."""
-    names = names_of(program.sources, program.nodes, reuse.carries, 2)
+    names = names_of(program.evidence, reuse.carries, 2)
     what, plural = names or "a value", several(names)
     behind = f"{folded(reuse.behind)}, {trained_by(program, reuse.behind)}"
     versions = versions_of(program, found)
@@ -234,7 +233,7 @@ def _overwritten(program: Program, reuse: Reuse, found: Overwrite) -> Finding:
             *places[1:],
             *writes[1:],
             *saved_spans(program.sources, found),
-            *failed_spans(program.sources, program.raised, found),
+            *failed_spans(program.evidence, found),
         ),
         versions,
         overwritten_remedies(program, found),
@@ -263,17 +262,17 @@ def _because(program: Program, reuse: Reuse) -> str:
     return f"{text}; this loss is for {listing(names)}, which hold{'' if len(names) > 1 else 's'} none of them"
 
 
-def targets_of(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> tuple[Span, ...]:
+def targets_of(run: Evidence, reuse: Reuse) -> tuple[Span, ...]:
     """Where each of two losses takes in what it only aims at."""
     if reuse.coupling is None:
         return ()
     used = [
         s
         for c in (*reuse.coupling.late, *reuse.coupling.early)
-        if (n := node_with(nodes, c.consumer)) is not None
-        for s in span_of("cause", n.stack, "used here with its graph: this loss reaches the other network", sources)
+        if (n := run.node(c.consumer)) is not None
+        for s in span_of("cause", n.stack, "used here with its graph: this loss reaches the other network", run.sources)
     ]
-    aims = [span("cause", frame, f"what {loss} compares with", sources) for frame, loss in reuse.coupling.places]
+    aims = [span("cause", frame, f"what {loss} compares with", run.sources) for frame, loss in reuse.coupling.places]
     return distinct((*distinct(used)[:2], *aims))[:3]
 
 

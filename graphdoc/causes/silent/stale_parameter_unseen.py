@@ -86,7 +86,7 @@ def _fused(program: Program, sign: Sign, found: Overwrite) -> Finding:
         "refuse this backward. Its gradient combines old activations with new parameters.",
         tuple(
             replace(s, label=_NEEDS) if s.role == "failed" else s
-            for s in story(program.sources, program.raised, found, _causes(program, found))
+            for s in story(program.evidence, found, _causes(program, found))
         ),
         remedies=(covered_remedies if found.fault is Fault.COVERED_UP else stepped_remedies)(program, found),
         covers="GD2",
