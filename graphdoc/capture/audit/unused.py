@@ -50,6 +50,8 @@ class _Waiting:
     def __init__(self, seen: Seen, noted: Noted, term: Term, mine: frozenset[int], whole: bool) -> None:
         self.optimizer, self.noted, self.term, self.mine, self.whole = seen.id, noted, term, mine, whole
         self.key = (seen.id, site_of(event_stacks.stack_of_seen(noted[3])), term.position)
+        self.left = set(term.leaves)
+        """Those whose gradients may be used yet: not seen cleared since."""
 
 
 class Unused(Watch):
@@ -85,16 +87,14 @@ class Unused(Watch):
         return found
 
     def _settle(self, leaves: dict[int, Any]) -> None:
-        """Another call reaches what such a term has reached: were its gradients cleared before?"""
+        """Another call reaches some of what such a term has reached: which of their gradients were cleared before?"""
         waiting, self._waiting = self._waiting, []
         for one in waiting:
-            common = [leaves[i] for i in one.term.leaves if i in leaves]
-            if not common:
+            one.left = {i for i in one.left if i not in leaves or not self._is_clear(leaves[i])}
+            if one.left:
                 self._waiting.append(one)
-            elif self._is_clear(common[0]):
-                self._confirm(one)
             else:
-                self._used.add(one.key)
+                self._confirm(one)
 
     def _is_clear(self, parameter: Any) -> bool:
         with Unseen(self._audit.torch, self._audit.witness.anomaly, None), self._audit.torch.no_grad():
@@ -115,7 +115,7 @@ class Unused(Watch):
         mine = frozenset(id(p) for p in every if p.requires_grad)
         self._held.update(mine)
         for one in self._waiting:
-            if one.term.leaves & mine:
+            if one.left & mine:
                 self._used.add(one.key)
         self._waiting = [one for one in self._waiting if one.key not in self._used]
         if len(calls) != 1 or not mine or len(self._waiting) >= MOST_WAITING:
