@@ -30,8 +30,12 @@ def shell(folder: Path, command: str, **variables: str) -> subprocess.CompletedP
 
 @pytest.mark.parametrize(
     "words",
-    ["<(cat train.py)", "/dev/stdin < train.py", "/dev/stdin < <(cat train.py)", "- < train.py"],
-    ids=["substitution", "stdin-file", "stdin-pipe", "dash"],
+    [
+        pytest.param("<(cat train.py)", id="substitution"),
+        pytest.param("/dev/stdin < train.py", id="stdin-file", marks=pytest.mark.slow),
+        pytest.param("/dev/stdin < <(cat train.py)", id="stdin-pipe", marks=pytest.mark.slow),
+        pytest.param("- < train.py", id="dash", marks=pytest.mark.slow),
+    ],
 )
 def test_a_script_that_can_be_read_only_once_is_run(words: str, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TWICE)

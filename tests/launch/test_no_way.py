@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import typer
 from commands import graphdoc
 
@@ -30,6 +31,7 @@ def test_a_run_that_cannot_be_is_not_announced(tmp_path: Path) -> None:
     assert "cannot be kept from your files" in tried and "running train.py again" not in tried, tried
 
 
+@pytest.mark.slow
 def test_a_python_without_torch_tries_nothing(tmp_path: Path) -> None:
     """graphdoc may be installed beside the environment that the program needs."""
     (tmp_path / "train.py").write_text(OVERWRITTEN)
@@ -61,6 +63,7 @@ for i in range(5):
 """
 
 
+@pytest.mark.slow
 def test_what_is_said_of_verify_is_done(tmp_path: Path) -> None:
     """Where it is only seen in the run that something cannot be kept from the user's files."""
     (tmp_path / "train.py").write_text(
@@ -76,6 +79,7 @@ def test_what_is_said_of_verify_is_done(tmp_path: Path) -> None:
     assert len((tmp_path / "made").read_text()) > 1
 
 
+@pytest.mark.slow
 def test_a_patch_is_not_verified_by_a_signal_to_others(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"]) as side:
         (tmp_path / "train.py").write_text(
