@@ -294,7 +294,7 @@ assert torch.is_anomaly_enabled() is False
 }
 
 
-@pytest.mark.parametrize("way", [*REAL])
+@pytest.mark.parametrize("way", [pytest.param(w, marks=pytest.mark.slow if n else ()) for n, w in enumerate(REAL)])
 def test_what_fails_then_is_seen(pair: Any, way: str) -> None:
     pair.write("train.py", REAL[way] + TWICE)
     plain, observed = pair.both("train.py")
