@@ -9,7 +9,7 @@ from graphdoc.source.edits import Piece, copied, insert_after, insert_before, re
 from graphdoc.source.expressions import factor_of, is_number, name_of, operand_of
 from graphdoc.source.layout import is_compound
 from graphdoc.source.module import Function, Source, each, is_method_call, is_within, receiver_of
-from graphdoc.source.paths import is_attribute, is_path, key, last_word, targets_of
+from graphdoc.source.paths import is_attribute, is_path, key, last_word, plain_names, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, is_torchs, parameters, reads, scope_of, stands_for, torch_name
 
@@ -51,18 +51,16 @@ def bound_name(sources: Sources, args: Args) -> list[Edit]:
     """
     source, node = expression(sources, required(args, "place"))
     name, scope = str(required(args, "name")), scope_of(source, node)
-    body = scope.body if isinstance(scope, Function | ast.Module) else []
     line = f"{name} = {name}.{required(args, 'guard')}"
-    found = [s for s in (n for b in body for n in each(b, ast.stmt)) if any(_binds(t, name) for t in targets_of(s))]
+    inside = (n for s in scope.body for n in each(s, ast.stmt))
+    found = [s for s in inside if any(name in plain_names(t) for t in targets_of(s))]
     if isinstance(scope, Function) and name in parameters(scope) and not found:
-        return insert_before(source, next(s for s in body if reads(s, name)), [line])
+        return insert_before(source, next(s for s in scope.body if reads(s, name)), [line])
     if len(found) != 1 or not isinstance(found[0], ast.Assign) or reads(found[0], name):
         raise CannotFix("the value is not bound in one place")
+    if source.node_loop(found[0]) is not source.node_loop(node):
+        raise CannotFix("the value is bound once, and used in each round of a loop")
     return insert_after(source, found[0], [line])
-
-
-def _binds(target: ast.expr, name: str) -> bool:
-    return any(n.id == name for n in each(target, ast.Name))
 
 
 def _clamped_by_numbers(source: Source, node: ast.expr) -> ast.expr | None:

@@ -16,7 +16,8 @@ from graphdoc.program.spans import place
 from graphdoc.remedies.fix_places import applies
 from graphdoc.source.expressions import name_of, position_of
 from graphdoc.source.module import each
-from graphdoc.source.paths import is_name, parse_expression
+from graphdoc.source.paths import is_read, parse_expression
+from graphdoc.source.scopes import reads
 
 
 def guarded(
@@ -51,41 +52,55 @@ def for_every_use(trouble: Trouble, birth: Birth, bound: float, upper: bool, tit
     """
     name, factor = _scaled(parse_expression(trouble.operand(birth)))
     scope = scope_at(trouble.sources, birth.place)
-    uses = [n for n in each(scope, ast.Name) if n.id == name and isinstance(n.ctx, ast.Load)]
     own = parse_expression(trouble.code(birth))
     chosen = (c for c in each(scope, ast.Call) if name_of(c) == "where")
-    if birth.place is None or not factor or any(any(is_name(n, name) for n in ast.walk(c)) for c in chosen):
+    if birth.place is None or not factor or any(reads(c, name) for c in chosen):
         return ()
-    if len(uses) <= sum(n.id == name for n in each(own, ast.Name)):
+    if _uses(scope, name) <= _uses(own, name):
         return ()
-    most, least = f"clamp_max({bound / factor})", f"clamp_min({bound / factor})"
-    args = {"place": place(birth.place), "name": name, "guard": most if upper == (factor > 0) else least}
+    guard = f"clamp_{'max' if upper == (factor > 0) else 'min'}({float(f'{bound / factor:.3g}')})"
+    args = {"place": place(birth.place), "name": name, "guard": guard}
     note = f"Beyond the bound no gradient reaches `{name}` from any of its uses."
     remedy = Remedy("bound_name", title, "unsafe", note, args)
     return (remedy,) if applies(trouble.sources, remedy) else ()
 
 
+def _uses(code: ast.AST | None, name: str) -> int:
+    return sum(n.id == name and is_read(n) for n in each(code, ast.Name))
+
+
 def kept_above_zero(trouble: Trouble, birth: Birth, alone: bool = False) -> tuple[Remedy, ...]:
     """One bound above zero for this function and for others of the iteration that fail by the very same value, or by a
     power of it; none where there are no others, unless it grows without bound ``alone``."""
-    maker, needed = _made(birth)
-    others = [(b, *_made(b)) for b in (*trouble.chain, *trouble.others) if b.kind == "birth" and b.place != birth.place]
-    same = [(b, bound) for b, at, bound in others if maker is not None and at == maker and bound]
-    for one in (birth, *(b for b, _ in same)) if needed and (same or alone) else ():
-        title = f"Keep `{trouble.operand(one)}` above zero for all that is computed from it"
-        found = for_every_use(trouble, one, max([needed, *(bound for _, bound in same)]), False, title)
-        if found:
-            return found
-    return ()
+    maker, _ = _made(birth)
+    others = (b for b in (*trouble.chain, *trouble.others) if b.kind == "birth" and b.place != birth.place)
+    alike = [birth, *(b for b in others if maker is not None and _made(b)[0] == maker)]
+    same = [(b, _made(b)[1], least) for b in alike if (least := least_above_zero(b.group, b.operand))]
+    if not least_above_zero(birth.group, birth.operand) or not (alone or len(same) > 1):
+        return ()
+    needed = max(least ** (0.5**powers) for _, powers, least in same)
+    ways = (
+        for_every_use(trouble, b, needed ** (2**powers), False, _KEEP.format(trouble.operand(b)))
+        for b, powers, _ in same
+        if not _is_signed(b)
+    )
+    return next((way for way in ways if way), ())
 
 
-def _made(birth: Birth) -> tuple[Frame | None, float]:
-    """What made a function's operand, powers left out, and the bound that it needs above zero."""
-    numbers = divisor_of(birth) or birth.operand
-    makers = numbers.makers if numbers is not None else []
+_KEEP = "Keep `{}` above zero for all that is computed from it"
+
+
+def _made(birth: Birth) -> tuple[Frame | None, int]:
+    """What made the value that a function was given a power of, and how many squares lie between."""
+    makers = birth.operand.makers if birth.operand is not None else []
     powers = len(list(takewhile(lambda made: made[0] in ("pow", "square"), makers)))
-    at = makers[powers][1] if len(makers) > powers else None
-    return at, least_above_zero(birth.group, numbers) ** (0.5**powers)
+    return (makers[powers][1] if len(makers) > powers else None), powers
+
+
+def _is_signed(birth: Birth) -> bool:
+    """Whether a function has values on both sides of zero, and is given such: a bound above it would change them."""
+    both = birth.group in ("division", "pow")
+    return both and (birth.operand is None or bool(birth.operand.count("negative")))
 
 
 def _scaled(node: ast.expr | None) -> tuple[str, float]:
@@ -112,7 +127,8 @@ def _scaled(node: ast.expr | None) -> tuple[str, float]:
 
 
 def _alike(a: Birth, b: Birth) -> bool:
-    return a.group == b.group and bool(a.group) and b.kind == "birth" and a.node == b.node
+    same = a.group == b.group and bool(a.group) and b.kind == "birth" and a.node == b.node
+    return same and _is_signed(a) >= _is_signed(b)
 
 
 def bounded(trouble: Trouble, birth: Birth) -> tuple[Remedy, ...]:
@@ -121,8 +137,7 @@ def bounded(trouble: Trouble, birth: Birth) -> tuple[Remedy, ...]:
     point, operand = singular_point(birth.operation), birth.operand
     guard = point.guard_in(operand.dtype if operand is not None else "") if point is not None else ""
     guard = guard or above_zero(birth.group, operand) or largest_exponent(birth.operation, birth.output.dtype)
-    signed = birth.group in ("division", "pow") and (operand is None or operand.count("negative"))
-    if not guard or signed:
+    if not guard or _is_signed(birth):
         return ()
     title = "Bound what the function is given, before it is computed"
     return guarded(trouble, birth, guard, title, "Nothing changes beyond the bound; at the bound no gradient flows.")

@@ -42,6 +42,12 @@ REFUSED = [
             "f = lambda a: «a.exp()» - a\n",
         )
     ),
+    (
+        "bound_name",
+        "a = leaf()\nfor x in xs:\n    loss = «a.exp()» - a\n",
+        {"name": "a", "guard": "clamp_max(20.0)"},
+        "in each round",
+    ),
     ("guard_operand", "y = «p * p.log()»\n", {"guard": "masked_fill({operand}.isneginf(), 0.0)", "side": 1}, "twice"),
     ("several", "«f(x)»\n", {"edits": [{"kind": "no_such", "args": {}}]}, "no kind of fix called 'no_such'"),
 ]
