@@ -359,24 +359,30 @@ def _each_a_tensor(source: Source, node: ast.Call, shaped: bool) -> list[Edit]:
     kept = {k.arg: k.value for k in node.keywords if k.arg in ("dtype", "device")}
     each_one = ", ".join(["entry", *(f"{name}={{{name}}}" for name in kept)])
     template = f"{stack.text}([{entry.text}({each_one}) for entry in {{given}}])"
-    return [write(source, node, template, given=node.args[0], **kept), *stack.edits]
+    return [
+        write(source, node, template, given=node.args[0], **kept),
+        *_elements(source, node.args[0], stack.text, numbers=True),
+        *(stack.edits or entry.edits),
+    ]
 
 
-def _elements(source: Source, given: ast.expr, stack: str) -> list[Edit]:
+def _elements(source: Source, given: ast.expr, stack: str, numbers: bool = False) -> list[Edit]:
+    """What makes tensors of the entries of a list again; ``numbers``: plain ones may stand among them."""
     if isinstance(given, ast.GeneratorExp | ast.ListComp):
-        edits = _element(source, given.elt, stack)
+        edits = _element(source, given.elt, stack, numbers)
         if isinstance(given, ast.GeneratorExp):
             raise CannotFix("torch.stack takes a list, not a generator")
         return edits
     if isinstance(given, ast.List | ast.Tuple):
         if not given.elts:
             raise CannotFix("the list is empty")
-        return [e for element in given.elts for e in _element(source, element, stack)]
+        return [e for element in given.elts for e in _element(source, element, stack, numbers)]
     return []
 
 
-def _element(source: Source, node: ast.expr, stack: str) -> list[Edit]:
-    if isinstance(node, ast.Constant | ast.UnaryOp) and isinstance(getattr(node, "operand", node), ast.Constant):
+def _element(source: Source, node: ast.expr, stack: str, numbers: bool) -> list[Edit]:
+    plain = isinstance(node, ast.Constant | ast.UnaryOp) and isinstance(getattr(node, "operand", node), ast.Constant)
+    if plain and not numbers:
         raise CannotFix("plain numbers stand among the elements")
     if isinstance(node, ast.List | ast.ListComp):
         return [write(source, node, f"{stack}({{it}})", it=node), *_elements(source, node, stack)]

@@ -147,6 +147,12 @@ FIXED = [
     ),
     (
         "stack_instead_of_tensor",
+        "from torch import stack, tensor\nx = «tensor([a, b.item(), -1])»\n",
+        {"mixed": True},
+        "from torch import stack, tensor\nimport torch\nx = stack([torch.as_tensor(entry) for entry in [a, b, -1]])\n",
+    ),
+    (
+        "stack_instead_of_tensor",
         "import torch as th\nx = «th.FloatTensor([[a, b.item()], [c, float(d)]])»\n",
         {},
         "import torch as th\nx = th.stack([th.stack([a, b]), th.stack([c, d])])\n",
