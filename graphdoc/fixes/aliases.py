@@ -114,7 +114,7 @@ def _base(source: Source, node: ast.expr) -> ast.expr | None:
             if library and not node.args:
                 return None
             node = node.args[0] if library else node.func.value
-        elif isinstance(node, ast.Subscript) or (is_attribute(node, *VIEWS)):
+        elif isinstance(node, ast.Subscript) or is_attribute(node, *VIEWS):
             node = node.value
         else:
             break

@@ -269,9 +269,7 @@ def static_function(sources: Sources, args: Args) -> list[Edit]:
 
 def class_named(sources: Sources, name: str) -> tuple[Source, ast.ClassDef]:
     """The one class of this name."""
-    found = [
-        (s, n) for s in sources.values() if s.tree is not None for n in each(s.tree, ast.ClassDef) if n.name == name
-    ]
+    found = [(s, n) for s in sources.values() for n in each(s.tree, ast.ClassDef) if n.name == name]
     if not name or len(found) != 1:
         raise CannotFix("the class is not in sight")
     return found[0]

@@ -363,7 +363,7 @@ def _handed_in(source: Source, node: ast.Assign, name: str, value: ast.Call, fun
 
 
 def _only_call(source: Source, function: Function) -> ast.Call:
-    named = [n for n in ast.walk(source.tree) if is_name(n, function.name) or (is_attribute(n, function.name))]
+    named = [n for n in ast.walk(source.tree) if is_name(n, function.name) or is_attribute(n, function.name)]
     call = source.parents.get(named[0]) if len(named) == 1 else None
     if not isinstance(call, ast.Call) or call.func is not named[0]:
         raise CannotFix("the function that makes it is not called at one place alone")

@@ -52,7 +52,7 @@ def _samples(sources: Sources, node: ast.stmt) -> bool:
     if any(last_word(c.func) in _SAMPLES for c in calls):
         return True
     names = {last_word(c.func) for c in calls} - {""}
-    called = functions_named((s.tree for s in sources.values() if s.tree is not None), names)
+    called = functions_named((s.tree for s in sources.values()), names)
     return any(last_word(c.func) in _SAMPLES for f in called for c in each(f, ast.Call))
 
 

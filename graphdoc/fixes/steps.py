@@ -141,7 +141,7 @@ def steps_last(sources: Sources, args: Args) -> list[Edit]:
     assert owner is not None  # _early has refused
     touching = None
     if args.get("apart"):
-        trees = [s.tree for s in sources.values() if s.tree is not None]
+        trees = [s.tree for s in sources.values()]
         touching = Touching(trees, frozenset(args["apart"]), frozenset(args.get("optimizers") or ()))
     crossing = _Crossing(frozenset(args.get("keepers") or ()), touching)
     helpers = [_helper(sources, p) for p in args.get("through", ())] if "behind" in args else []

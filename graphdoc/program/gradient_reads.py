@@ -217,7 +217,7 @@ def _read_in_class(sources: SourceTexts, file: str, cls: str, name: str) -> Kept
     uses = [n for n in each(within, ast.Subscript, ast.Attribute) if _last_text(n) == name]
     given = [pair for n in each(within, ast.Assign) for pair in pairs(n)]
     stores = [(t, v) for t, v in given if name in map(_last_text, (t, without_subscripts(t))) and _is_plain(v)]
-    if root is None or not stores:
+    if not stores:
         return None
     keeping = bindings.function_around(root, stores[0][1].lineno)
     called = {last_word(n.func) for n in each(keeping, ast.Call)}
@@ -228,7 +228,7 @@ def _read_in_class(sources: SourceTexts, file: str, cls: str, name: str) -> Kept
         bound = [bindings.text_of(t) for t, v in given if v is use]
         if _writes(source, use) or any(written_through(sources, file, b, use.lineno) for b in bound):
             return None
-        if earlier and isinstance(use.ctx, ast.Load):
+        if earlier and is_read(use):
             reads.append(use)
     if not reads:
         return None

@@ -490,7 +490,7 @@ def _is_train(statement: ast.stmt) -> bool:
     if not is_method_call(call, "train"):
         return False
     mode = bindings.argument(call, 0, "mode")
-    return mode is None or (is_constant(mode, True))
+    return mode is None or is_constant(mode, True)
 
 
 def _switching_off(sources: SourceTexts) -> Iterator[Range]:

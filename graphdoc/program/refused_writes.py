@@ -439,7 +439,7 @@ def _is_sum(sources: SourceTexts, frame: Frame, name: str) -> bool:
     """Whether the function begins this name from a constant, and the statement adds to it."""
     adds = any(
         n.lineno == frame.line and isinstance(n.op, ast.Add | ast.Sub) and is_name(n.target, name)
-        for n in each((bindings.tree(sources, frame.file)), ast.AugAssign)
+        for n in each(bindings.tree(sources, frame.file), ast.AugAssign)
     )
     return adds and any(_begins(value) for _, value in bindings.assignments(sources, frame, name))
 

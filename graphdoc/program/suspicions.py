@@ -68,9 +68,8 @@ def writes_through_data(sources: SourceTexts, signs: list[Sign]) -> bool:
     these do not stand above a backward call."""
     if not any(s.kind == "suspect-write" for s in signs):
         return False
-    roots = [root for file in sources if (root := bindings.tree(sources, file)) is not None]
-    found = [(root, node) for root in roots for node in walked(root) if _writes_data(node)]
-    every = [(bindings.function_around(root, _line(node)) or root, node) for root, node in found]
+    found = [(root, node) for root in bindings.trees(sources) for node in walked(root) if _writes_data(node)]
+    every = [(bindings.scope_around(root, _line(node)), node) for root, node in found]
     writes = [(scope, n) for scope, n in every if not _uses_gradient(n) or _is_before_the_first_backward(scope, n)]
     return not every or any(not _is_behind_a_step(scope, node) for scope, node in writes)
 

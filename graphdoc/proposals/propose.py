@@ -149,7 +149,7 @@ def _draws_again(sources: Mapping[str, Source], files: Mapping[str, str], candid
     remedy = candidate.remedy
     if remedy is None or not traits_of(remedy.kind, remedy.args).runs_again:
         return False
-    trees = [s.tree for s in sources.values() if s.tree is not None]
+    trees = [s.tree for s in sources.values()]
     for path, text in candidate.texts.items():
         before = Counter(ast.unparse(n) for n in _simple(sources[files[path]]))
         for node in _simple(Source("", text)):

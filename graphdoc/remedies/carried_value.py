@@ -127,10 +127,10 @@ def _is_none_but_once(sources: SourceTexts, path: str) -> bool:
     owner, _, name = path.rpartition(".")
     begins, others = False, 0
     for file in sources if owner else ():
-        for test in (n for n in each(tree(sources, file), ast.Compare)):
+        for test in each(tree(sources, file), ast.Compare):
             if isinstance(test.ops[0], ast.IsNot) and is_attribute(test.left, name):
                 return False
-        for function in (n for n in each(tree(sources, file), ast.FunctionDef)):
+        for function in each(tree(sources, file), ast.FunctionDef):
             for s in statements(function):
                 given = [ast.unparse(v) for t, v in pairs(s) if is_attribute(t, name)]
                 if given == ["None"] and function.name == "__init__":

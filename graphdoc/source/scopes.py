@@ -225,7 +225,7 @@ def _loaded(source: Source, module: str) -> bool:
 
 
 @lru_cache(maxsize=64)
-def imported(tree: ast.Module | None) -> dict[str, str]:
+def imported(tree: ast.Module) -> dict[str, str]:
     """What each imported name stands for, in full: ``ckpt`` for ``torch.utils.checkpoint``."""
     found: dict[str, str] = {}
     for node in each(tree, ast.Import, ast.ImportFrom):
@@ -237,10 +237,10 @@ def imported(tree: ast.Module | None) -> dict[str, str]:
 
 
 @lru_cache(maxsize=64)
-def names_bound(tree: ast.Module | None) -> set[str]:
+def names_bound(tree: ast.Module) -> set[str]:
     """The names that a file itself binds anywhere: functions, classes, arguments, variables."""
     found = {n.name for n in each(tree, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)}
-    return found | {n.arg for n in each(tree, ast.arg)} | (plain_names(tree, ast.Store) if tree else set())
+    return found | {n.arg for n in each(tree, ast.arg)} | plain_names(tree, ast.Store)
 
 
 _USUAL = {"torch": "torch", "np": "numpy", "math": "math", "F": "torch.nn.functional", "nn": "torch.nn"}

@@ -637,8 +637,7 @@ def made_late(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> 
 def _made_in(sources: SourceTexts, file: str, line: int, attributes: set[str]) -> Frame | None:
     """Where this forward makes the parameter for one of these attributes, which ``__init__`` leaves empty."""
     root = bindings.tree(sources, file)
-    forward = bindings.function_around(root, line) if root is not None else None
-    owner = bindings.class_around(root, line) if root is not None else None
+    forward, owner = bindings.function_around(root, line), bindings.class_around(root, line)
     methods = [m for m in owner.body if isinstance(m, ast.FunctionDef)] if owner is not None else []
     for attribute in sorted(attributes):
         path = f"self.{attribute}"

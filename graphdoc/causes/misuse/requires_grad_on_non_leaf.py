@@ -130,10 +130,9 @@ def _grad_read(sources: SourceTexts, statement: Frame, name: str) -> bool:
 
 def _switched(sources: SourceTexts, frame: Frame | None) -> tuple[str, Frame | None]:
     """The name whose flag the line switches, and the whole statement."""
-    root = bindings.tree_at(sources, frame)
-    for node in ast.walk(root) if root and frame else ():
-        if isinstance(node, ast.Assign | ast.Expr) and node.lineno == frame.line:  # type: ignore[union-attr]
+    for node in each(bindings.tree_at(sources, frame), ast.Assign, ast.Expr):
+        if frame is not None and node.lineno == frame.line:
             inner = node.targets[0] if isinstance(node, ast.Assign) else getattr(node.value, "func", None)
             if isinstance(inner, ast.Attribute) and inner.attr.startswith("requires_grad"):
-                return bindings.text_of(inner.value), bindings.frame_of(sources, frame.file, node)  # type: ignore[union-attr]
+                return bindings.text_of(inner.value), bindings.frame_of(sources, frame.file, node)
     return "", None
