@@ -45,6 +45,6 @@ def test_few_of_the_later_steps_are_looked_at(tmp_path: Path) -> None:
     seen = run(script(tmp_path, LOOP.replace("STEPS", "2000").replace("LATE", "pass")))
     looks = eval(seen.result.stdout)
     assert looks[:128] == list(range(1, 129))
-    assert 1000 in looks
+    assert {1000, 1001} <= set(looks)  # all that the parameters hold is compared between the two
     assert len([n for n in looks if n > 1000]) < 100
     assert max(b - a for a, b in pairwise(looks)) <= 32

@@ -68,7 +68,7 @@ class Audit:
         self.early = not witness.mode.startswith("observe")
         """A run that is ended from outside tells what it finds at once."""
         self.asleep = False
-        """Every optimizer's next step is passed over, and with it the calls before it."""
+        """No optimizer's next step was to be looked at when one was last: the calls since are passed over too."""
         self.unstepped = Unstepped(self)
         self.losses = Losses(self)
         self.reached: dict[int, int] = living.forgetting({})
@@ -155,7 +155,7 @@ class Audit:
             seen.due = 0
 
     def began(self, noted: Noted, outputs: Any) -> None:
-        """A backward call before a step that is looked at is about to run, whether it is looked at itself or not."""
+        """A backward call is about to run, whether it is looked at or not; none while the audit is asleep."""
         self.moved.began(noted, outputs)
         self.undone.began()
 

@@ -205,7 +205,8 @@ class Refrozen(Watch):
         self._kept: dict[int, tuple[_Followed, Sign]] = {}
 
     def wants(self, seen: Seen) -> bool:
-        return seen.id in self.followed
+        followed = self.followed.get(seen.id)
+        return followed is not None and followed.changes <= MOST_CHANGES
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""

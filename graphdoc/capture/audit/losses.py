@@ -250,11 +250,7 @@ class Losses(Watch):
         self.watch.stepped()
 
     def wants(self, seen: Seen) -> bool:
-        return (
-            self.watch is not None
-            or self._hungry.get(seen.id, (0, -1))[0] > 0
-            or ("unreached", seen.id) in self._suspects
-        )
+        return self._hungry.get(seen.id, (0, -1))[0] > 0 or ("unreached", seen.id) in self._suspects
 
     def _without(self, optimizer: Any, seen: Seen) -> set[int]:
         """The ids of what this optimizer is to train, where it has found a gradient before and now finds none at all,

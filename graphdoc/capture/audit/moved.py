@@ -186,6 +186,10 @@ class Moved(Watch):
 
     # -- what is read --------------------------------------------------------------------------------------------
 
+    def wants(self, seen: Seen) -> bool:
+        held = self._held.get(seen.id)
+        return held is not None and bool(held.prints)
+
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
         if self._looks >= MOST_LOOKS:
@@ -277,7 +281,7 @@ class Moved(Watch):
             self._look(noted, outputs, {storage_of(p) for p in moved}, 1 << 62)
 
     def began(self, noted: Noted, outputs: Any) -> None:
-        """A backward call is about to run, whether it is looked at or not."""
+        """A backward call is about to run, whether it is looked at or not; none while the audit is asleep."""
         if self._looks >= MOST_LOOKS:
             return
         for held in self._held.values():

@@ -31,8 +31,8 @@ class Stale(Watch):
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
-        self._steps: dict[int, tuple[int, dict[int, int]]] = {}
-        """By optimizer: the sequence number at its latest step, and its parameters by their memory, with versions."""
+        self._fused: dict[int, tuple[Seen, set[int]]] = {}
+        """By number: the optimizers whose steps are fused, and the memory of their parameters."""
         self._evidence: Evidence | None = None
         self._writes: HiddenWrites | None = None
 
@@ -41,9 +41,6 @@ class Stale(Watch):
         self._writes = writes
         self._audit.witness.looking = True
 
-    def wants(self, seen: Seen) -> bool:
-        return self._writes is not None or seen.id in self._steps
-
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
         if self._writes is not None:
@@ -51,18 +48,17 @@ class Stale(Watch):
         groups = optimizer.param_groups
         if not isinstance(groups, list) or not any(group.get("fused") for group in groups):
             return
-        _, memory = self._steps.get(seen.id, (0, {}))
+        _, memory = self._fused.get(seen.id, (seen, set()))
         if not memory or seen.steps <= 2:
-            found = ((storage_of(p), p._version) for p in parameters_of(optimizer) if p.grad is not None)
-            memory = {storage: version for storage, version in found if storage is not None}
-        self._steps[seen.id] = (self._audit.torch.autograd._get_sequence_nr(), memory)
+            found = (storage_of(p) for p in parameters_of(optimizer) if p.grad is not None)
+            self._fused[seen.id] = seen, {storage for storage in found if storage is not None}
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         """A backward call is about to run."""
         if self._writes is not None:
             self._writes.called(leaves)
             self._audit.witness.looking = True
-        if not (self._steps or self._writes) or self._evidence is not None:
+        if not (self._fused or self._writes) or self._evidence is not None:
             return
         roots = [root for root in (grad_fn_of(t) for t in outputs if hasattr(t, "grad_fn")) if root is not None]
         with Unseen(self._audit.torch, self._audit.witness.anomaly, None):
@@ -74,8 +70,8 @@ class Stale(Watch):
         """The attributes in which a node has saved memory that a write has changed since, and no version tells."""
         out = [
             name
-            for sequence, memory in self._steps.values()
-            if found.sequence < sequence
+            for seen, memory in self._fused.values()
+            if found.sequence < seen.sequence
             for name in walk.saved_in(found.node, memory)
         ]
         changed = self._writes.changed_since(found.sequence) if self._writes is not None else ()
@@ -113,7 +109,7 @@ class Stale(Watch):
 
     def _add_steps(self, evidence: Evidence, autopsy: Autopsy) -> None:
         """The latest fused step as what has written: it counts as no write anywhere else."""
-        step = next((e for e in reversed(autopsy.entries) if e.kind == "step" and e.optimizer in self._steps), None)
+        step = next((e for e in reversed(autopsy.entries) if e.kind == "step" and e.optimizer in self._fused), None)
         if step is None:
             return
         kind = next((o.type for o in evidence.optimizers if o.id == step.optimizer), "Optimizer")
