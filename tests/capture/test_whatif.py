@@ -79,6 +79,11 @@ CUTS: dict[str, tuple[str, str, str]] = {
     ),
     "a decision": ("z = nn.functional.one_hot(enc(x).argmax(1), 6).float()", "", "nondifferentiable-op"),
     "a round": ("z = (enc(x) * 8).round() / 8", "", "nondifferentiable-op"),
+    "a round beside a sparse gradient": (
+        "z = (enc(x) * 8).round() / 8 + table(torch.arange(32) % 5)",
+        "table = nn.Embedding(5, 6, sparse=True)",
+        "nondifferentiable-op",
+    ),
     "a cancelling sum": (
         "a = enc(x)\nz = a + ((a * 4).round() / 4 - a)",
         "",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
+
+import torch
 
 from graphdoc.capture import functions, node_stacks, stacks
 from graphdoc.capture.code_places import shown_file
@@ -70,9 +73,9 @@ class Dying:
         return hook
 
     def _size(self, gradients: Any, beside: float) -> list[float]:
-        """The largest number of each; 0 for what is rounding beside that."""
-        sizes = [float(g.detach().abs().max()) if g is not None and g.numel() else 0.0 for g in gradients]
-        return [size if size > self._least * beside else 0.0 for size in sizes]
+        """The largest number of each; 0 for what is rounding beside that. What is no number is larger than any."""
+        sizes = [_largest(g) if g is not None and g.numel() else 0.0 for g in gradients]
+        return [0.0 if size <= self._least * beside else size for size in sizes]
 
     def told(self) -> Any:
         """The places, those nearest to the loss first."""
@@ -132,6 +135,11 @@ class Dying:
             told["function"] = functions.described(cls, code, node, shown_file(code.co_filename, self._cwd), frames)
             functions.count_inputs(told["function"], node)
         return told
+
+
+def _largest(gradient: Any) -> float:
+    dense = gradient.detach() if gradient.layout is torch.strided else gradient.detach().to_dense()
+    return float(dense.abs().nan_to_num(math.inf).max())
 
 
 def _meeting(nodes: list[Any], above: dict[Any, list[Any]]) -> Any:

@@ -200,7 +200,7 @@ class _Look:
             for directions, step in ((given, NEAR[0]), (given, NEAR[1]), (given, max(FAR)), (other, max(FAR))):
                 slopes.append((yield from self._slope(directions, step)))
                 after.append(sum(2 * (s[2] - s[0]) for i in calls if (s := slopes[-1][i])) if slopes[-1] else least + 1)
-                if abs(after[-1]) > least:
+                if not abs(after[-1]) <= least:  # nor is what is no number
                     break
             else:
                 if any(abs(slope - first) > UNRELATED * first for slope in after[: len(NEAR)]):
