@@ -108,22 +108,20 @@ FUNCTIONS: dict[str, Singular] = {
 
 def above_zero(group: str, numbers: Numbers | None) -> str:
     """The call that keeps what a function of this group is given above zero, in its type; empty for other groups."""
-    return f"clamp_min({_LEAST[group][_is_half(numbers)]})" if group in _LEAST else ""
+    least = least_above_zero(group, numbers)
+    return f"clamp_min({least})" if least else ""
 
 
-def least_above_zero(group: str, numbers: Numbers | None) -> float:
-    """The same bound as a number; 0.0 for other groups."""
-    return float(_LEAST[group][_is_half(numbers)]) if group in _LEAST else 0.0
-
-
-def _is_half(numbers: Numbers | None) -> bool:
-    return numbers is not None and numbers.dtype == "float16"
+def least_above_zero(group: str, numbers: Numbers | None) -> str:
+    """That bound alone, as it is written."""
+    half = numbers is not None and numbers.dtype == "float16"
+    return _LEAST[group][half] if group in _LEAST else ""
 
 
 def largest_exponent(operation: str, dtype: str) -> str:
     """The call that keeps an exponent just inside of what its type can hold; empty for other functions."""
-    least = {"float16": "10.0", "float64": "700.0"}.get(dtype, "80.0")
-    return f"clamp_max({least})" if operation in ("exp", "expm1") else ""
+    most = {"float16": "10.0", "float64": "700.0"}.get(dtype, "80.0")
+    return f"clamp_max({most})" if operation in ("exp", "expm1") else ""
 
 
 def singular_point(operation: str) -> Singular | None:

@@ -78,7 +78,7 @@ def kept_above_zero(trouble: Trouble, birth: Birth, alone: bool = False) -> tupl
     same = [(b, _made(b)[1], least) for b in alike if (least := least_above_zero(b.group, b.operand))]
     if not least_above_zero(birth.group, birth.operand) or not (alone or len(same) > 1):
         return ()
-    needed = max(least ** (0.5**powers) for _, powers, least in same)
+    needed = max(float(least) ** (0.5**powers) for _, powers, least in same)
     ways = (
         for_every_use(trouble, b, needed ** (2**powers), False, _KEEP.format(trouble.operand(b)))
         for b, powers, _ in same

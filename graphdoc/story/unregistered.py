@@ -21,7 +21,7 @@ from graphdoc.program.optimizer_places import made, returned
 from graphdoc.program.proof import Proof, name_of
 from graphdoc.program.spans import code_at, innermost_user, place, short_code, span, span_of, where
 from graphdoc.source.module import each, is_method_call, values_of
-from graphdoc.source.paths import covers, is_set, only, parse_expression
+from graphdoc.source.paths import covers, is_set, last_word, only, parse_expression
 from graphdoc.story.wording import folded, listing, opening, optimizer_of
 
 # Telling parameters that a straight-through sum leaves without gradient: only its detached part is made of them.
@@ -490,7 +490,7 @@ def _parameter_anew(sources: SourceTexts, taken: Frame) -> tuple[str, Frame] | N
         (name, at)
         for name in bindings.names_in(bindings.expression_at(sources, taken))
         for at, value in bindings.assignments(sources, taken, name)[:1]
-        if "." not in name and any(_makes_parameter(n) for n in each(value, ast.Call))
+        if "." not in name and _makes_parameter(value)
     ]
     found = only(bound)
     if scope is None or found is None or any(n.attr == "grad" for n in each(scope, ast.Attribute)):
@@ -498,8 +498,8 @@ def _parameter_anew(sources: SourceTexts, taken: Frame) -> tuple[str, Frame] | N
     return None if _is_read(sources, found[0]) else found
 
 
-def _makes_parameter(call: ast.Call) -> bool:
-    return bindings.dotted(call.func).rpartition(".")[2] == "Parameter"
+def _makes_parameter(value: ast.expr) -> bool:
+    return any(last_word(n.func) == "Parameter" for n in each(value, ast.Call))
 
 
 def _is_made(value: ast.expr) -> bool:
@@ -642,7 +642,7 @@ def _made_in(sources: SourceTexts, file: str, line: int, attributes: set[str]) -
     for attribute in sorted(attributes):
         path = f"self.{attribute}"
         first = [v for m in methods if m.name == "__init__" for v in values_of(m, path)]
-        late = [v for v in values_of(forward, path) if any(_makes_parameter(n) for n in each(v, ast.Call))]
+        late = [v for v in values_of(forward, path) if _makes_parameter(v)]
         if late and all(isinstance(v, ast.Constant) for v in first):
             return bindings.frame_of(sources, file, late[0])
     return None
