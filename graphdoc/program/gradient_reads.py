@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from graphdoc.evidence import Event, Frame, Sign, SourceTexts
 from graphdoc.program import bindings
@@ -201,30 +202,31 @@ def read_on(sources: SourceTexts, sign: Sign) -> KeptGradients | None:
     """What a backward call has added to, if the program reads it afterwards and never writes through it."""
     file, name, line = str(sign.facts["file"]), str(sign.facts["name"]), int(sign.facts["line"])
     if "class" in sign.facts:
-        return _read_in_class(sources, file, str(sign.facts["class"]), name)
+        return _read_in_class(sources, sign, str(sign.facts["class"]))
     read, places = _read_next(sources, file, name, line), _kept(sources, file, name, line)
     if read is None or not places or written_through(sources, file, name, line):
         return None
     return KeptGradients(name, places, read)
 
 
-def _read_in_class(sources: SourceTexts, file: str, cls: str, name: str) -> KeptGradients | None:
+def _read_in_class(sources: SourceTexts, sign: Sign, cls: str) -> KeptGradients | None:
     """What a class keeps of a gradient under an attribute or a key, ``state["last"] = grad``, and reads at the next
-    call: above that line, or in another of its functions."""
+    call: above that line, or in a function that is called behind the backward call before it is kept again."""
+    file, name = str(sign.facts["file"]), str(sign.facts["name"])
     root = bindings.tree(sources, file)
     source = Source(file, sources.get(file, ""))
     within = next((n for n in each(root, ast.ClassDef) if n.name == cls), None)
     uses = [n for n in each(within, ast.Subscript, ast.Attribute) if _last_text(n) == name]
     given = [pair for n in each(within, ast.Assign) for pair in pairs(n)]
     stores = [(t, v) for t, v in given if name in map(_last_text, (t, without_subscripts(t))) and _is_plain(v)]
-    if not stores:
+    if within is None or not stores:
         return None
     keeping = bindings.function_around(root, stores[0][1].lineno)
-    called = {last_word(n.func) for n in each(keeping, ast.Call)}
+    behind = _called_behind(sources, sign, within, keeping)
     reads = []
     for use in uses:
         around = bindings.function_around(root, use.lineno)
-        earlier = use.lineno < stores[0][1].lineno if around is keeping else getattr(around, "name", "") not in called
+        earlier = use.lineno < stores[0][1].lineno if around is keeping else around in behind
         bound = [bindings.text_of(t) for t, v in given if v is use]
         if _writes(source, use) or any(written_through(sources, file, b, use.lineno) for b in bound):
             return None
@@ -234,6 +236,30 @@ def _read_in_class(sources: SourceTexts, file: str, cls: str, name: str) -> Kept
         return None
     places = [bindings.frame_of(sources, file, v) for _, v in stores]
     return KeptGradients(bindings.text_of(stores[0][0]), places, bindings.frame_of(sources, file, reads[0]))
+
+
+def _called_behind(sources: SourceTexts, sign: Sign, within: ast.ClassDef, keeping: Any) -> set[Any]:
+    """The functions of a class that run between a backward call and the next call of the one that keeps."""
+    methods = {m.name: m for m in within.body if isinstance(m, ast.FunctionDef)}
+    reached = {name: _reached(methods, name) for name in methods}
+    for frame in reversed(sign.stack):
+        calls = [n for n in own_nodes(bindings.scope_at(sources, frame)) if isinstance(n, ast.Call)]
+        below = [n for n in calls if n.lineno > (frame.end_line or frame.line) and isinstance(n.func, ast.Attribute)]
+        for call in sorted(below, key=lambda n: (n.lineno, n.col_offset)):
+            found = reached.get(last_word(call.func), set())
+            if found:
+                return found if keeping not in found else set()
+    return set()
+
+
+def _reached(methods: dict[str, Any], first: str) -> set[Any]:
+    """The methods that one of them calls, and those that these call; itself too."""
+    found, new = set[str](), {first}
+    while new:
+        found |= new
+        calls = (n for name in new for n in each(methods[name], ast.Call))
+        new = {last_word(n.func) for n in calls if bindings.dotted(n.func).count(".") == 1} & methods.keys() - found
+    return {methods[name] for name in found}
 
 
 def _writes(source: Source, node: ast.expr) -> bool:
@@ -246,10 +272,11 @@ def _writes(source: Source, node: ast.expr) -> bool:
 
 
 def _last_text(node: ast.expr) -> str:
-    """The attribute, or the text in brackets, by which something is reached; empty where it is by neither."""
+    """The attribute of ``self``, or the text in brackets, by which something is reached; empty for all else."""
     index = node.slice if isinstance(node, ast.Subscript) else None
     text = index.value if isinstance(index, ast.Constant) else ""
-    return node.attr if isinstance(node, ast.Attribute) else text if isinstance(text, str) else ""
+    own = isinstance(node, ast.Attribute) and is_name(node.value, "self")
+    return last_word(node) if own else text if isinstance(text, str) else ""
 
 
 def _is_plain(value: ast.expr) -> bool:
