@@ -83,7 +83,9 @@ class TermWatch(CutWatch):
         self._into_leaves: deque[Record] = deque(maxlen=MOST_LEFT)
         """What new leaves that require gradients were made from."""
         self._differentiated: set[Any] = set()
-        """Places of such numbers whose graph a backward call has gone through after all, by another name."""
+        """Places of such numbers whose graph a backward call goes through all the same, by another name."""
+        self._through: deque[int] = deque(maxlen=MOST_LEFT)
+        """Sequence numbers of the nodes that the latest backward calls have begun at."""
         self.entered = self.over = False
         self._operations = 0
         self._steps = 0
@@ -252,13 +254,17 @@ class TermWatch(CutWatch):
         record = self._of(result)
         if record is not None:
             made_of = frozenset(n._sequence_nr() for n in top_of([value.grad_fn]))
-            self._detached[id(record)] = record, site_of(record.raw), made_of
+            at = site_of(record.raw)
+            self._detached[id(record)] = record, at, made_of
+            if not made_of.isdisjoint(self._through):
+                self._differentiated.add(at)
             while len(self._detached) > MOST_DETACHED:
                 self._detached.popitem(last=False)
 
     def differentiating(self, roots: list[Any]) -> None:
         """A backward call goes through the graphs of these: what was detached of them is only a copy of the number."""
         through = {n._sequence_nr() for n in top_of(roots)}
+        self._through.extend(through)
         self._differentiated |= {at for _, at, made_of in self._detached.values() if made_of & through}
 
     def _note_leaving(self, value: Any, result: Any) -> None:
