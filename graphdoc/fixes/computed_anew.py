@@ -363,8 +363,8 @@ def _present(test: ast.expr) -> bool | None:
     """True where the test holds for a cached value, False where for a missing one, None where it is no such test."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         inner = _present(test.operand)
-        bare = isinstance(test.operand, ast.Name | ast.Attribute)
-        return not inner if inner is not None or bare else None
+        missing = False if isinstance(test.operand, ast.Name | ast.Attribute) else None
+        return not inner if inner is not None else missing
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
         # Whatever else has to hold: without the branch the value is computed.
         return True if any(_present(operand) is True for operand in test.values) else None

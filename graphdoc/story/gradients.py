@@ -259,9 +259,9 @@ def _rounding(sources: SourceTexts, sign: Sign, code: str, whose: str) -> Findin
         0.9,
         "likely",  # that there is no gradient is measured; that there should be one is not
         f"`{code}` cancels the gradient: only rounding reaches {whose}",
-        "The loss uses this where it is the same for every input: the squares of a normalised vector add up to 1, so "
-        "do the shares of a softmax, and a single weight divided by itself is 1. Adam divides each gradient by its "
-        "size: its steps are then as large as any, in random directions.",
+        "What the loss uses of this is the same for every input. The squares of a normalised vector add up to 1, and "
+        "so do the shares of a softmax; a weight divided by itself is 1. Adam divides each gradient by its size: its "
+        "steps are then as large as any, in random directions.",
         (
             *span_of("cause", sign.stack, f"{what}, but for rounding", sources),
             *span_of("related", sign.other, f"sends rounding alone to {whose}", sources),

@@ -48,8 +48,8 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
     elif sign.kind == "cut-term":
         title = f"a term of this loss trains nothing: {whose or 'what it is for'} cannot be reached through it"
         because = (
-            "the optimizer that steps for this loss holds nothing that the term was computed from, and the gradients "
-            "that it gives to other parameters are cleared before those are stepped"
+            "the optimizer of this loss holds no parameter of this term; the gradients that the term gives to others "
+            "are cleared before their step"
         )
     else:
         receives, them, their = ("receives", "it", "its") if len(sign.parameters) == 1 else ("receive", "them", "their")

@@ -176,7 +176,8 @@ def test_every_return_of_the_named_functions_backward_is_told() -> None:
     message = "function ScaleBackward returned an incorrect number of gradients (expected 2, got 1)"
     _, finding = only(GD5, FUNCTION.evidence(message, FUNCTION.at("loss.backward()")))
     assert lines(finding) == [11, 12]
-    assert finding.remedies == ()
+    edits = finding.remedies[0].args["edits"]
+    assert [(e["kind"], e["args"]["place"]["line"]) for e in edits] == [("pad_return", 11), ("pad_return", 12)]
     single = Program(FUNCTION.source.replace("        if g is None:\n            return g\n", ""))
     _, finding = only(GD5, single.evidence(message, single.at("loss.backward()")))
     assert lines(finding) == [10]
