@@ -204,19 +204,20 @@ class DeadEnds(Watch):
                 if self._sign is None and any(
                     type(f.node).__name__ in ZERO or constant_over(f.node) is not None for f in order
                 ):
-                    self._look_at_terms(noted, terms_of(roots))
+                    self._look_at_terms(noted, order, terms_of(roots))
 
-    def _look_at_terms(self, noted: Noted, terms: list[Any]) -> None:
+    def _look_at_terms(self, noted: Noted, every: Graph, terms: list[Any]) -> None:
         """Whether one of several terms reaches what an optimizer holds through such operations alone; or whether all
-        that it gives to some of them comes through a result that is a constant."""
+        that it gives to some of them comes through a result that is a constant, and is one in the other terms too."""
         audit = self._audit
         held = audit.journal.held()
         for term in terms[:MOST_TERMS] if len(terms) > 1 else ():
             order = walk.walk([term], MOST_NODES)
             dead = {f.number: True for f in order if type(f.node).__name__ in ZERO}
             constant = {} if dead else {f.number: s for f in order if (s := constant_over(f.node)) is not None}
-            found = dominating(order, dead or dict.fromkeys(constant, True), audit.torch.nn.Parameter)
-            if found is None:
+            ends = dead or dict.fromkeys(constant, True)
+            found = dominating(order, ends, audit.torch.nn.Parameter) if ends else None
+            if found is None or (constant and _varies(every, order.nodes[found[0]], found[1])):
                 continue
             whole = all(f.leaf is None or any(f.leaf is p for p in found[1]) for f in order)
             kept = node_stacks.stack_of(order[found[0]].node)
@@ -352,6 +353,16 @@ def dominating(order: Graph, dead: Collection[int], kind: type) -> tuple[int, li
     alike = [bits[n] for n in met if n == nearest or (place is not None and _place(order[n].node) == place)]
     together = functools.reduce(operator.or_, alike)
     return (nearest, list(missed.values())) if together.bit_count() == len(missed) else None
+
+
+def _varies(order: Graph, constant: Any, parameters: list[Any]) -> bool:
+    """Whether the line that has made a constant makes what is none of the same parameters elsewhere in a graph: the
+    first of many has a single element to be taken over, and that is right."""
+    line = (_place(constant) or ())[:1]
+    alike = [n for n in order.nodes if type(n) is type(constant) and (_place(n) or ())[:1] == line]
+    behind = walk.nodes_behind(n for n in alike if constant_over(n) is None)
+    ids = {id(getattr(node, "variable", None)) for node, _ in behind}
+    return any(id(p) in ids for p in parameters)
 
 
 def _place(node: Any) -> Any:
