@@ -266,7 +266,7 @@ def _rounding(sources: SourceTexts, sign: Sign, code: str, whose: str) -> Findin
             *span_of("cause", sign.stack, f"{what}, but for rounding", sources),
             *span_of("related", sign.other, f"sends rounding alone to {whose}", sources),
         ),
-        because=f"at two steps a move by the whole size of {whose} moved the loss {how} alone, and after a small move "
+        because=f"at two steps a move by the whole size of {whose} moved the loss {how} alone; after a small move "
         "the gradient was an unrelated one",
     )
 
