@@ -85,7 +85,7 @@ class TermWatch(CutWatch):
         self._differentiated: set[Any] = set()
         """Places of such numbers whose graph a backward call goes through all the same, by another name."""
         self._through: deque[int] = deque(maxlen=MOST_LEFT)
-        """Sequence numbers of the nodes that the latest backward calls have begun at."""
+        """Sequence numbers of the nodes that the latest backward calls have begun at, those of each row too."""
         self.entered = self.over = False
         self._operations = 0
         self._steps = 0
@@ -249,22 +249,23 @@ class TermWatch(CutWatch):
         return last is not None and last.index >= cut.event
 
     def _note_detached(self, value: Any, result: Any) -> None:
-        if value.grad_fn is None or value.numel() != 1 or not self._torch.is_grad_enabled():
+        if value.grad_fn is None or not self._torch.is_grad_enabled():
             return
         record = self._of(result)
-        if record is not None:
-            made_of = frozenset(n._sequence_nr() for n in top_of([value.grad_fn]))
-            at = site_of(record.raw)
+        if record is None:
+            return
+        at, made_of = site_of(record.raw), frozenset(n._sequence_nr() for n in top_of([value.grad_fn]))
+        if not made_of.isdisjoint(self._through):
+            self._differentiated.add(at)
+        if value.numel() == 1:
             self._detached[id(record)] = record, at, made_of
-            if not made_of.isdisjoint(self._through):
-                self._differentiated.add(at)
             while len(self._detached) > MOST_DETACHED:
                 self._detached.popitem(last=False)
 
     def differentiating(self, roots: list[Any]) -> None:
         """A backward call goes through the graphs of these: what was detached of them is only a copy of the number."""
         through = {n._sequence_nr() for n in top_of(roots)}
-        self._through.extend(through)
+        self._through.extend(n._sequence_nr() for n in top_of(roots, rows=True))
         self._differentiated |= {at for _, at, made_of in self._detached.values() if made_of & through}
 
     def _note_leaving(self, value: Any, result: Any) -> None:
