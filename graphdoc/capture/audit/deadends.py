@@ -187,6 +187,8 @@ class DeadEnds(Watch):
         """The gradient is zero by the graph, and perhaps not but for rounding."""
         self._share = 1.0
         """The smallest part of a gradient that was zero, of those that come through a scale."""
+        self._due = 0
+        """The step at which to look again at what was told: twice as late each time."""
         self._terms: dict[Any, int] = {}
         """In how many calls one term of several was seen to end at a place."""
 
@@ -282,7 +284,7 @@ class DeadEnds(Watch):
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
         sign = self._sign
-        if sign is None or self._found or not self._refs or seen.steps > 3 * ENOUGH:
+        if sign is None or not self._refs or seen.steps < self._due or (seen.steps > 3 * ENOUGH and not self._found):
             return
         audit = self._audit
         mine = [p for p in parameters_of(optimizer) if id(p) in self._refs and self._refs[id(p)]() is p]
@@ -295,6 +297,11 @@ class DeadEnds(Watch):
             if sign.kind == "scale-alone":
                 shares = [1.0 - int(g.count_nonzero()) / max(g.numel(), 1) for g in grads if g is not None]
                 zero, self._share = len(shares) == len(grads), min([self._share, *shares])
+        if self._found:
+            self._due = 2 * seen.steps
+            if any(g is not None and bool((g.abs() > least).any()) for g in grads) and sign.kind != "scale-alone":
+                self._found, self._refs = [], {}  # the size of the dimension has grown, or another loss has begun
+            return
         if not zero:
             self._refs = {}  # another loss gives them gradients
             return
