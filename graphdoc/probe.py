@@ -12,7 +12,6 @@ from graphdoc.evidence import (
     GRADIENTS_ASKED,
     LEFT_OUT,
     SECOND_LOOK,
-    THINNED,
     Evidence,
     EvidenceError,
     Process,
@@ -290,8 +289,7 @@ def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop, 
         return evidence
     if second is not None and evidence.raised is None and _tells_more(second.as_if, second.signs):
         second.exit_status, second.seconds = evidence.exit_status, evidence.seconds
-        second.signs += [s for s in evidence.signs if s.kind != THINNED]
-        add_later(evidence, second)
+        add_later(evidence, second, not (ended.stopped or ended.timed_out))
         return second
     if mode.endswith(UNCOMPILED):
         return _without_compile(evidence, second, ended)

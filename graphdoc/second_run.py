@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphdoc.evidence import Event, Evidence, Stale
+from graphdoc.evidence import SO_FAR, THINNED, Event, Evidence, Stale
 
 
 def take_over(first: Evidence, second: Evidence, mode: str) -> Evidence:
@@ -14,8 +14,11 @@ def take_over(first: Evidence, second: Evidence, mode: str) -> Evidence:
     return second
 
 
-def add_later(first: Evidence, second: Evidence) -> None:
-    """What the signs of the first run speak of, and a second one that was ended early has not come to."""
+def add_later(first: Evidence, second: Evidence, whole: bool) -> None:
+    """The signs of the first run and what they speak of, which a second one that was ended early has not come to; and
+    of that one only what the first had no means to see: a later step may contradict what was so until then."""
+    second.signs = [s for s in second.signs if whole or SO_FAR not in s.facts]
+    second.signs += [s for s in first.signs if s.kind != THINNED]
     second.sources = {**first.sources, **second.sources}
     ids, names = {o.id for o in second.optimizers}, {p.name for p in second.parameters}
     second.optimizers += [o for o in first.optimizers if o.id not in ids]

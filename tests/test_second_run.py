@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphdoc.evidence import Evidence, Optimizer, Parameter, Stale, Tensor, Write
+from graphdoc.evidence import SO_FAR, THINNED, Evidence, Optimizer, Parameter, Sign, Stale, Tensor, Write
 from graphdoc.second_run import add_later, take_over
 
 
@@ -33,7 +33,17 @@ def test_what_the_first_run_has_come_to_is_kept() -> None:
     second.optimizers = [Optimizer(0, "SGD", steps=4)]
     first.parameters = [Parameter("net.weight"), Parameter("later.weight")]
     second.parameters = [Parameter("net.weight")]
-    add_later(first, second)
+    add_later(first, second, whole=False)
     assert second.sources == first.sources
     assert [(o.id, o.steps) for o in second.optimizers] == [(0, 4), (1, 0)]
     assert [p.name for p in second.parameters] == ["net.weight", "later.weight"]
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_what_later_steps_may_contradict_is_told_by_the_run_that_saw_them(whole: bool) -> None:
+    """A reward that comes late, and an optimizer that steps late, are unknown to a run that was ended before it."""
+    first, second = Evidence(), Evidence()
+    first.signs = [Sign("suspect-zero"), Sign(THINNED)]
+    second.signs = [Sign("zero-derivative", facts={SO_FAR: True}), Sign("gradients")]
+    add_later(first, second, whole)
+    assert [s.kind for s in second.signs] == [*["zero-derivative"] * whole, "gradients", "suspect-zero"]

@@ -25,6 +25,8 @@ call, ``facts["positions"]`` where they stand among those of their optimizer, ``
 their own."""
 LEARNED = "learned"
 """In the mode of a run: steps like the last ones are not recorded."""
+SO_FAR = "so far"
+"""In the facts of a sign of a second run: the first run, which was not ended early, has looked for the same."""
 THINNED = "thinned"
 """In the extras of a run in which steps were not recorded: ``since`` is the last step before the first of these."""
 UNDONE = "undone"

@@ -37,7 +37,7 @@ from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.facts import user_frames
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.quiet import Unseen
-from graphdoc.evidence import AS_IF, Evidence, Sign
+from graphdoc.evidence import AS_IF, SO_FAR, Evidence, Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.journal import Noted, Seen
@@ -284,7 +284,12 @@ class Audit:
         return bool(self._signs())
 
     def _signs(self) -> list[Sign]:
-        found = [sign for watch in self.watches for sign in watch.signs()]
+        closer = (self.losses, self.unused)  # they ask for operations that only a second run records
+        found = list[Sign]()
+        for watch in self.watches:
+            found += (signs := watch.signs())
+            for sign in signs if self.early and watch not in closer else ():
+                sign.facts[SO_FAR] = True
         return found + [sign for probe in self.witness.probes for sign in getattr(probe, "audited", list)()]
 
     def tell(self, evidence: Evidence) -> None:
