@@ -30,6 +30,10 @@ MOST_HELD = 16_000_000
 EDITED = "{} was edited while the program ran: what is shown of it is the text that ran, and no patch is made for it"
 UNKNOWN = "{} was edited while the program ran, and which text of it ran is not known: its code is not shown"
 
+_COMPILED = ("__compiled_fn_", "__resume_at_", "torch_dynamo_resume_in_")
+"""How names begin in what Dynamo makes of a user's function and of its rest (torch/_dynamo/output_graph.py,
+resume_execution.py)."""
+
 
 class Text(NamedTuple):
     """The content of a file, and when it or its place in the folder last changed (seconds since the epoch)."""
@@ -181,7 +185,8 @@ def _running(path: str) -> list[CodeType]:
         owners = [values, *(vars(v) for v in values.values() if type(v) is type)]
         functions = [v for owner in owners for v in owner.values() if type(v) is types.FunctionType]
         found.update((id(f.__code__), f.__code__) for f in functions)
-    return [code for code in found.values() if os.path.abspath(code.co_filename) == path]
+    ours = [code for code in found.values() if os.path.abspath(code.co_filename) == path]
+    return [code for code in ours if not any(n.startswith(_COMPILED) for n in (code.co_name, *code.co_names))]
 
 
 def _on_stacks() -> list[CodeType]:

@@ -125,3 +125,19 @@ def test_the_evidence_of_a_trial_does_not_speak_of_edits(project: Path) -> None:
     seen = run(script(project, IMPORTING.format(early="edit('model.py', '* w', '* w * 2')", late="")), mode="verify:1")
     assert all("edited" not in line for e in seen.evidence for line in e.degraded)
     assert all(isinstance(e, Evidence) for e in seen.evidence)
+
+
+@pytest.mark.slow
+def test_the_rest_of_a_compiled_function_is_no_other_text(tmp_path: Path) -> None:
+    """Dynamo makes functions of its own of what follows a break in the graph."""
+    text = """
+import os
+os.utime(__file__)
+def step(w):
+    loss = (w * w).sum()
+    loss.backward()
+    loss.backward()
+torch.compile(step, backend="eager")(torch.ones(3, requires_grad=True))
+"""
+    seen = run(script(tmp_path, text))
+    assert (text_of(seen, "train.py") or "").endswith(text) and notes(seen) == []
