@@ -12,7 +12,7 @@ from pathlib import Path
 from forked import Result, run_forked
 
 from graphdoc.diagnose import Found, findings_for
-from graphdoc.evidence import Evidence
+from graphdoc.evidence import AS_IF, Evidence
 from graphdoc.finding import Remedy
 from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.fixes.kinds import build
@@ -41,7 +41,9 @@ class Seen:
     @property
     def mended(self) -> bool:
         """Whether the program ran to its end and nothing is told of it."""
-        failed = self.evidence is not None and self.evidence.raised is not None
+        kept = self.evidence
+        seen_to_go_on = kept is not None and any(s.kind in AS_IF for s in kept.signs)  # its error was never raised
+        failed = kept is not None and kept.raised is not None and not seen_to_go_on
         return self.result.status == 0 and not failed and not self.found
 
     def lines(self, role: str) -> list[str]:
