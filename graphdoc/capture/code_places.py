@@ -100,6 +100,17 @@ def is_users(module: Any) -> bool:
     return code is not None and is_user_file(code.co_filename)
 
 
+def forward_of(module: Any) -> CodeType | None:
+    """The code of a module's forward, where it is written in one of the user's files."""
+    code = getattr(type(module).forward, "__code__", None)
+    return code if code is not None and is_user_file(code.co_filename) else None
+
+
+def begins_at(code: CodeType, cwd: str) -> dict[str, Any]:
+    """The first line of code, as a place that the document names."""
+    return {"file": shown_file(code.co_filename, cwd), "line": code.co_firstlineno}
+
+
 def function_of(code: CodeType) -> str:
     """The function that code belongs to; what Dynamo makes of the rest of one (`resume_in_train_at_6`) is that one."""
     return _RESUMED.sub(r"\1", getattr(code, "co_qualname", code.co_name))

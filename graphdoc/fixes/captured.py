@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, kind, required, statement
 from graphdoc.source.edits import add_argument, add_members, write
-from graphdoc.source.module import Source, each
+from graphdoc.source.module import Source, each, is_within
 from graphdoc.source.paths import is_read
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import bound_names, fresh_name, is_readable
@@ -32,7 +32,7 @@ def pass_captured(sources: Sources, args: Args) -> list[Edit]:
     if given.vararg or given.kwarg or given.kwonlyargs or given.defaults:
         raise CannotFix("not every argument of the transformed function is required")
     loads = [n for n in each(source.tree, ast.Name) if n.id == function.name and is_read(n)]
-    if len(loads) != 1 or loads[0] not in ast.walk(calling.func):
+    if len(loads) != 1 or not is_within(loads[0], calling.func):
         raise CannotFix(f"`{function.name}` is used in other places too")
     name = str(args.get("name") or "")
     if name:

@@ -469,7 +469,7 @@ def _is_what(sources: SourceTexts, frame: Frame) -> str:
 
 
 def cached_with(run: Evidence, reuse: Reuse) -> Frame | None:
-
+    """The ``with parametrize.cached():`` around the failing call, where that cache keeps the old graph."""
     cached = any(
         "parametrize" in f.file and "cached" in f.function
         for c in reuse.carries

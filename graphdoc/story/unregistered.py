@@ -6,7 +6,6 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import Any
 
 from graphdoc.evidence import Frame, Optimizer, Parameter, Sign, SourceTexts
@@ -22,7 +21,7 @@ from graphdoc.program.proof import Proof, name_of
 from graphdoc.program.spans import code_at, innermost_user, place, short_code, span, span_of, where
 from graphdoc.source.module import each, is_method_call, values_of
 from graphdoc.source.paths import covers, is_set, last_word, only, parse_expression
-from graphdoc.story.wording import folded, listing, opening, optimizer_of
+from graphdoc.story.wording import folded, listing, opening, optimizer_of, shared_path
 
 # Telling parameters that a straight-through sum leaves without gradient: only its detached part is made of them.
 
@@ -657,10 +656,9 @@ def part_left_out(
     """The finding; None unless the optimizer was given the parts beside this one each by its name, and the program
     freezes with the flag what it does not train: this is new, and not frozen."""
     making = made(sources, optimizer_with(optimizers, sign.optimizer))
-    parts = {name.rpartition(".")[0] for name in sign.parameters}
-    if making is None or sign.facts.get("loaded") or not parts:
+    if making is None or sign.facts.get("loaded") or not sign.parameters:
         return None
-    root, _, part = _common(parts).rpartition(".")
+    root, _, part = shared_path(sign.parameters).removesuffix(".").rpartition(".")
     at, call = returned(sources, making) or (making.frame(sources), making.statement.value)
     target = bindings.text_of(making.statement.targets[0])
     if isinstance(call, ast.Name):
@@ -669,7 +667,8 @@ def part_left_out(
     scope = bindings.function_at(sources, at) or making.statement
     lists = [n.func.value for n in each(scope, ast.Call) if is_method_call(n, "parameters", "named_parameters")]
     named = {part: whole for node in lists for whole, _, part in [bindings.dotted(node).rpartition(".")] if part}
-    beside = [(p.name.removeprefix(f"{root}.").partition(".")[0], p) for p in parameters if _below(root, p.name)]
+    below = [p for p in parameters if p.name.startswith(f"{root}.")]
+    beside = [(p.name.removeprefix(f"{root}.").partition(".")[0], p) for p in below]
     held = {name for name, p in beside if sign.optimizer in p.owners}
     given = {name: whole for name, whole in named.items() if name in held}
     freezes = any(switches(n) is False for _, n in bindings.everywhere(sources, ast.stmt))
@@ -694,14 +693,3 @@ def part_left_out(
         remedies=(remedy,) if len(wholes) == 1 else (),
         because=unused_gradients(sign, whose),
     )
-
-
-def _below(root: str, name: str) -> bool:
-    return name.startswith(f"{root}.")
-
-
-def _common(paths: set[str]) -> str:
-    """The longest path that all of these begin with."""
-    parts = [path.split(".") for path in paths]
-    alike = takewhile(lambda at: len(set(at)) == 1, zip(*parts, strict=False))
-    return ".".join(at[0] for at in alike)

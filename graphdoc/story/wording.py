@@ -25,7 +25,7 @@ def folded(names: Iterable[str], most: int = 3, beside: Iterable[str] = ()) -> s
     every = sorted(set(names))
     others = set(beside).difference(every)
     groups = _groups(every, others, 1)
-    shown = [f"`{group[0]}`" if len(group) == 1 else f"`{_shared(group)}*`" for group in groups]
+    shown = [f"`{group[0]}`" if len(group) == 1 else f"`{shared_path(group)}*`" for group in groups]
     count = f" ({len(every)} parameters)" if len(every) > len(groups) else ""
     return listing(shown, most) + count
 
@@ -37,14 +37,14 @@ def _groups(names: list[str], others: set[str], depth: int) -> list[list[str]]:
         groups.setdefault(tuple(name.split(".")[:depth]), []).append(name)
     out: list[list[str]] = []
     for group in groups.values():
-        start = _shared(group)
+        start = shared_path(group)
         beside = (_INDEX.sub("[…]", o) if "[…]" in start else o for o in others)
         mixed = len(group) > 1 and any(o.startswith(start) for o in beside)
         out += _groups(group, others, depth + 1) if mixed else [group]
     return out
 
 
-def _shared(names: list[str]) -> str:
+def shared_path(names: list[str]) -> str:
     """The dotted beginning that all have in common, with its last dot."""
     common: list[str] = []
     for parts in zip(*(name.split(".")[:-1] for name in names), strict=False):

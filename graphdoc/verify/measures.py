@@ -136,8 +136,8 @@ def reference_difference(base: Trace, patched: Trace, failing: int) -> tuple[flo
     if at is None or now is None:
         return None, ""
     if at.kind == "grad" and at.sums and len(at.sums) == len(now.sums):
-        one, other_one = ({str(i): v for i, v in enumerate(c.sums) if v is not None} for c in (at, now))
-        pair = one, other_one
+        before, after = ({str(i): v for i, v in enumerate(c.sums) if v is not None} for c in (at, now))
+        pair = before, after
     elif at.gained:
         pair = at.gained, now.gained
     elif at.loose and at.loose == now.loose:  # of leaves that no optimizer has, the sizes are known together

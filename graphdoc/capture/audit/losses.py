@@ -13,7 +13,7 @@ from graphdoc.capture.audit.terms import TermWatch
 from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.calls import Glimpse
-from graphdoc.capture.code_places import is_user_file, shown_file, users_files
+from graphdoc.capture.code_places import begins_at, forward_of, users_files
 from graphdoc.capture.cut_recorder import CONVERSIONS, COPIES
 from graphdoc.capture.facts import grad_fn_of, has_gradient, is_leaf, parameters_of, user_frames
 from graphdoc.capture.frames import frames_of, site_of
@@ -78,17 +78,15 @@ class Bypassed(Watch):
         audit.tell_early()
 
 
-def forwards_of(torch: Any, parameters: set[int], cwd: str) -> list[dict[str, Any]]:
+def forwards_around(torch: Any, parameters: set[int], cwd: str) -> list[dict[str, Any]]:
     """Where the program's own modules that contain these parameters begin their forward: a place as it is told."""
     found: dict[Any, dict[str, Any]] = {}
     for module in gc.get_objects():
         if torch.nn.Module not in type(module).__mro__ or len(found) >= MOST_MODULES:
             continue
-        code = getattr(type(module).forward, "__code__", None)
-        if code is None or code in found or not is_user_file(code.co_filename):
-            continue
-        if any(id(p) in parameters for p in inside(module)):
-            found[code] = {"file": shown_file(code.co_filename, cwd), "line": code.co_firstlineno}
+        code = forward_of(module)
+        if code is not None and code not in found and any(id(p) in parameters for p in inside(module)):
+            found[code] = begins_at(code, cwd)
     return list(found.values())
 
 
@@ -201,7 +199,7 @@ class Losses(Watch):
             if missed:
                 stack = self._call(noted)
                 sign = Sign("suspect-part", stack, event=noted[0], count=OFTEN, weak=True)
-                sign.facts = {"forwards": forwards_of(self._audit.torch, missed, self._witness.cwd)}
+                sign.facts = {"forwards": forwards_around(self._audit.torch, missed, self._witness.cwd)}
                 self._suspects.setdefault("part", sign)
         return []
 
@@ -351,7 +349,7 @@ class Losses(Watch):
         if missed and reached and last is not None:
             sign = Sign("suspect-unreached", frames_of(last.raw, self._witness.cwd), optimizer=seen.id, weak=True)
             sign.event, sign.count = last.index, OFTEN
-            sign.facts = {"forwards": forwards_of(self._audit.torch, missed, self._witness.cwd)}
+            sign.facts = {"forwards": forwards_around(self._audit.torch, missed, self._witness.cwd)}
             sign.facts["positions"] = [i for i, p in enumerate(parameters_of(optimizer)) if id(p) in missed]
             self._suspects["unreached", seen.id] = sign
 

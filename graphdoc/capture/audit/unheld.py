@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture import node_stacks
 from graphdoc.capture.audit.hidden import held_beside, unregistered
 from graphdoc.capture.audit.watch import Watch
-from graphdoc.capture.code_places import is_users, shown_file
+from graphdoc.capture.code_places import begins_at, forward_of, is_users, shown_file
 from graphdoc.capture.facts import grad_fn_of, parameters_of, user_frames
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.living import Ref
@@ -94,8 +94,7 @@ def flagged_buffers(torch: Any, loose: dict[int, Any], held: set[int], cwd: str)
         sign.facts = {
             "class": type(owner).__qualname__,
             "buffers": sorted(mine),
-            "file": shown_file(code.co_filename, cwd),
-            "line": code.co_firstlineno,
+            **begins_at(code, cwd),
         }
         return {id(b): b for b in mine.values()}, sign
     return None
@@ -429,10 +428,8 @@ class Unheld(Watch):
 
 def forwards_of(owners: list[Any], cwd: str) -> list[dict[str, Any]]:
     """Where the forwards of these modules are written; none where one of them is not the user's."""
-    codes = {getattr(type(owner).forward, "__code__", None): None for owner in owners if is_users(owner)}
-    if None in codes or not all(map(is_users, owners)):
-        return []
-    return [{"file": shown_file(c.co_filename, cwd), "line": c.co_firstlineno} for c in codes if c is not None]
+    codes = dict.fromkeys(forward_of(owner) if is_users(owner) else None for owner in owners)
+    return [] if None in codes else [begins_at(code, cwd) for code in codes if code is not None]
 
 
 def _whose(live: list[tuple[Seen, Any]], given: set[int]) -> Seen | None:

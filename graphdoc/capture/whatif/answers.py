@@ -178,31 +178,30 @@ class Answers:
             return  # an input at which a slope is zero by its value, or a backward that gives zeros
         if not self._again((target.number, first["op"], str(first["frames"][-1:]))):
             return
-        last = self._probe.witness.journal.latest("backward")
         kind = "unreturned" if own else "cancelled" if sums else "zero-derivative"
-        sign = Sign(kind, [Frame(**f) for f in first["frames"]])
-        sign.other = self._probe.frames(last.raw) if last is not None else []
-        sign.facts = {
-            "op": first["op"],
+        facts = {
             "inner": [f for f in first.get("inner", ()) if f["user"]][-1:],
             "measured": _strongest(look, MISSING if own else ZEROS),
             "functions": [first["function"]] if own else [],
             "equal": bool(first.get("equal")),
         }
-        names = self._names(target, missing if own else never)
-        sign.parameters, sign.optimizer = sorted(names.values()), target.number
-        sign.count = self._probe.steps_of(target.optimizer)
-        self._dead = sign
+        self._tell_dead(kind, first, target, missing if own else never, facts)
 
     def cancelled(self, target: Target, chosen: set[int], jumps: bool, told: Any) -> None:
         """No loss depends on these parameters: what they are given is what rounding leaves behind these nodes."""
         ends = [] if isinstance(told, str) else [e for e in told["ends"] if any(f["user"] for f in e["frames"])]
         if not ends or self._dead is not None or not self._again((target.number, str(ends[0]["frames"][-1:]))):
             return
+        facts = {"rounding": ends[0]["how"], "jumps": jumps}
+        self._tell_dead("zero-derivative", ends[0], target, chosen, facts)
+
+    def _tell_dead(
+        self, kind: str, end: dict[str, Any], target: Target, chosen: set[int], facts: dict[str, Any]
+    ) -> None:
+        """The gradient of these parameters ends at this node."""
         last = self._probe.witness.journal.latest("backward")
-        sign = self._dead = Sign("zero-derivative", [Frame(**f) for f in ends[0]["frames"]])
+        sign = self._dead = Sign(kind, [Frame(**f) for f in end["frames"]], facts={"op": end["op"], **facts})
         sign.other = self._probe.frames(last.raw) if last is not None else []
-        sign.facts = {"op": ends[0]["op"], "rounding": ends[0]["how"], "jumps": jumps}
         sign.parameters, sign.optimizer = sorted(self._names(target, chosen).values()), target.number
         sign.count = self._probe.steps_of(target.optimizer)
 

@@ -104,7 +104,7 @@ class Held(TorchFunctionMode):
 
     def __enter__(self) -> Any:
         if not self._names.isdisjoint(NAMES):
-            watch_wrapped(torch, self._meet)
+            watch_wrapped(torch, self._meet)  # for good: this is a fork, which ends with its answer
         return super().__enter__()  # type: ignore[no-untyped-call]
 
     def _meet(self, name: str, args: Any, _kwargs: Any, result: Any) -> Any:

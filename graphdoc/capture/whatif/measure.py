@@ -281,11 +281,8 @@ class _Look:
     def _taken(self, rows: dict[int, list[Any]], directions: list[Any]) -> Generator[Move, Any, None]:
         """Whether a patch takes a part of what these parameters do to their losses out of their gradients: by the same
         step the slope is another one when its cuts are held too."""
-        expected, kept, step = (
-            {i: slope_by(row, directions) for i, row in rows.items()},
-            self._told.kept,
-            self._steps[0],
-        )
+        expected = {i: slope_by(row, directions) for i, row in rows.items()}
+        kept, step = self._told.kept, self._steps[0]
         with_cuts = yield from self._slope(directions, step, self._watches.holding(kept), expected)
         slopes = yield from self._slope(directions, step, self._watches.holding_as_written(kept), expected)
         for answer in self._told.answers if slopes is not None and with_cuts is not None else ():

@@ -224,7 +224,7 @@ def _end_all() -> None:
     asked = False
     limit = time.monotonic() + GRACE
     for _ in range(1000):
-        below = _below(os.getpid())
+        below = descendants(os.getpid())
         if not below:
             return
         kill = time.monotonic() > limit
@@ -243,7 +243,7 @@ def _end_all() -> None:
         time.sleep(0.01)
 
 
-def _below(root: int) -> list[int]:
+def descendants(root: int) -> list[int]:
     """The processes that descend from this one, deepest last; sessions and groups do not matter."""
     children: dict[int, list[int]] = {}
     try:

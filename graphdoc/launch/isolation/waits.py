@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import time
 
+from graphdoc.launch.isolation.keeper import descendants
+
 MOST = 3.0
 """How often its seconds a run may wait for a processor on top of them."""
 _PAUSE = 1.0
@@ -31,23 +33,9 @@ class Waits:
         now = time.monotonic()
         if self._most and now - self._looked >= _PAUSE:
             self._looked = now
-            told = max(map(_of_process, _family(self._pid)), default=0.0)
+            told = max(map(_of_process, (self._pid, *descendants(self._pid))))
             self.seconds = min(max(self.seconds, told), self._most)
         return self.seconds
-
-
-def _family(pid: int) -> list[int]:
-    """A process and its descendants, across namespaces."""
-    children: dict[int, list[int]] = {}
-    for name in _entries("/proc"):
-        if name.isdigit():
-            told = _read(f"/proc/{name}/stat").rpartition(")")[2].split()  # a name may have spaces and brackets
-            if len(told) > 1:
-                children.setdefault(int(told[1]), []).append(int(name))
-    found = [pid]
-    for one in found:
-        found += children.get(one, [])
-    return found
 
 
 def _of_process(pid: int) -> float:
