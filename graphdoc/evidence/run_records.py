@@ -13,6 +13,8 @@ NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_
 """What PyTorch says of a loss without graph; also of one that hides it, in whose evidence we say so ourselves."""
 STALE_UNSEEN = "one of the variables needed for gradient computation has been modified by an inplace operation"
 """The same of a tensor that was written where no version counter tells."""
+USED_AGAIN = "Trying to backward through the graph a second time"
+"""The same of a part of the graph that an earlier call has gone through, and that has nothing to free."""
 BYPASSED = "bypassed"
 ITSELF = "compared-with-itself"
 GRADIENTS = "gradients"
@@ -33,7 +35,7 @@ UNDONE = "undone"
 """Of parameters that have their old numbers again before the next step: ``stack`` is the write, ``other`` the step."""
 SECOND_LOOK = frozenset({BYPASSED, ITSELF, GRADIENTS, LEFT_OUT, UNDONE})
 """Kinds of signs that only a second run gives."""
-AS_IF = frozenset({"covered-loss", "constant-term", "cut-off", "cut-term", "stale-parameter"})
+AS_IF = frozenset({"covered-loss", "constant-term", "cut-off", "cut-term", "stale-parameter", "computed-once"})
 """Kinds of signs whose evidence is that of the failure which it would be if PyTorch raised an error for them."""
 SourceTexts = Mapping[str, str]
 """The text of each file of the run, by its name in the frames."""

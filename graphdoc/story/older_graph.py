@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from graphdoc.evidence import Event, Evidence, Frame, Node, OlderEdge, SourceTexts
@@ -161,7 +161,8 @@ def calls_of(program: Program, reuse: Reuse) -> tuple[Span, ...]:
         event, own = events[0], {e.index for e in events}
         names = names_of(program.evidence, (c for c in reuse.carries if c.freed_by in own), 2)
         graph = f"the graph of {names}" if names else "that graph"
-        does = f"{'goes through and keeps' if event.retain_graph else 'frees'} {graph}"
+        leaves = "goes through and keeps" if event.retain_graph else "frees"
+        does = f"{leaves if not program.evidence.as_if else 'goes through'} {graph}"
         if stepped:
             break  # what failed is a write, and nothing shows that this call went through the graph
         text = f"{does} ({_numbers(program.journal, events)})"
@@ -175,7 +176,8 @@ def calls_of(program: Program, reuse: Reuse) -> tuple[Span, ...]:
         again = "both again" if len(told) == 2 else "it again"
         if stepped:
             again = "the weights from before"
-        text = f"needs {again} ({numbered(program.journal, reuse.failing)})"
+        does = "goes through" if program.evidence.as_if else "needs"
+        text = f"{does} {again} ({numbered(program.journal, reuse.failing)})"
         out += span_of("failed", reuse.failing.stack, text, program.sources, moment(reuse.failing))
     return tuple(out)
 
@@ -478,12 +480,17 @@ def cached_with(run: Evidence, reuse: Reuse) -> Frame | None:
     )
     if not cached or reuse.failing is None:
         return None
-    for frame in user_frames(reuse.failing.stack):
-        for node in each(tree(run.sources, frame.file), ast.With):
-            if covers(node, frame.line):
-                for item in node.items:
-                    if "cached" in ast.unparse(item.context_expr):
-                        return frame_of(run.sources, frame.file, item.context_expr, frame.function)
+    return with_around(run.sources, reuse.failing.stack, "cached")
+
+
+def with_around(sources: SourceTexts, stack: Sequence[Frame], word: str) -> Frame | None:
+    """What the innermost ``with`` around a call enters whose expression has this word; None where there is none."""
+    for frame in user_frames(stack):
+        for node in each(tree(sources, frame.file), ast.With):
+            items = [i.context_expr for i in node.items] if covers(node, frame.line) else []
+            for item in items:
+                if word in ast.unparse(item):
+                    return frame_of(sources, frame.file, item, frame.function)
     return None
 
 

@@ -22,6 +22,7 @@ from graphdoc.capture.audit.growing import LOOKS, Growing
 from graphdoc.capture.audit.inner import Inner, Products
 from graphdoc.capture.audit.losses import Losses
 from graphdoc.capture.audit.moved import Moved
+from graphdoc.capture.audit.once import Once
 from graphdoc.capture.audit.references import References
 from graphdoc.capture.audit.restored import Restored
 from graphdoc.capture.audit.rounded import Rounded
@@ -76,6 +77,7 @@ class Audit:
         self.aliases = Aliases(self)
         self.stale = Stale(self)
         self.moved = Moved(self)
+        self.once = Once(self)
         self.targets = Targets(self)
         self.followers = Followers(self)
         self.unheld = Unheld(self)
@@ -110,7 +112,7 @@ class Audit:
             *(self.inner, self.products, self.references, self.baselines, self.collecting, self.misspelled),
             *(self.starved, self.unreduced, self.rounded, self.flattened, self.zero_loss),
             *(self.undone, self.at_rest, self.made_anew, self.dropped, self.streams),
-            *(self.restored, self.wasted),
+            *(self.restored, self.wasted, self.once),
         ]
 
     @classmethod
@@ -132,6 +134,7 @@ class Audit:
         self.aliases.called(noted, leaves)
         self.stale.called(noted, outputs, leaves)
         self.moved.called(noted, outputs, leaves)
+        self.once.called(noted, outputs)
         self.followers.called(leaves)
         self.targets.called(noted, outputs, leaves)
         self.unheld.called(noted, outputs, leaves)
@@ -215,6 +218,7 @@ class Audit:
         self.losses.stepped(optimizer, seen, self.reached)
         self.stale.stepped(optimizer, seen)
         self.moved.stepped(optimizer, seen)
+        self.once.stepped(optimizer, seen)
         closely = seen.steps <= CLOSELY
         if closely:
             self.followers.stepped(optimizer)
@@ -305,7 +309,7 @@ class Audit:
 
     def evidence(self) -> Evidence | None:
         """What was found as the evidence of a failure, if that is how it is told best."""
-        return self.losses.evidence() or self.stale.evidence()
+        return self.losses.evidence() or self.stale.evidence() or self.once.evidence()
 
     def tell_early(self) -> None:
         """Something is certain now; a run that is ended from outside has no end of its own to tell it at."""

@@ -7,6 +7,7 @@ to the old values nor to the new. Writes through ``.data`` are only seen by a se
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
@@ -78,34 +79,18 @@ class Stale(Watch):
         return out or (walk.saved_in(found.node, changed) if changed else [])
 
     def _tell(self, noted: Noted, roots: list[Any]) -> None:
-        audit, witness, frame = self._audit, self._audit.witness, _getframe(1)
-        with Unseen(audit.torch, witness.anomaly, frame):
-            evidence = witness.failures.begin(RuntimeError(STALE_UNSEEN))
-            assert evidence.raised is not None
-            evidence.raised.uncaught = False
-            evidence.raised.stack = frames_of(event_stacks.stack_of_seen(noted[3]), witness.cwd)
-            autopsy = Autopsy(audit.torch, audit.journal, witness.cwd, user_frames(frame))
-            autopsy.limit = walk.DEEP - 1
-            autopsy.suspect = self._suspect
-            autopsy.fill_program(evidence)
-            entry = audit.journal.entry_of(noted, autopsy.entries, failed=False)
-            autopsy.fill_graph(evidence, roots, None, "", entry)
-            glimpse = Glimpse(audit.torch, witness.switches, audit.journal.count, None, "")
-            hidden = self._writes.latest() if self._writes is not None else None
+        hidden = self._writes.latest() if self._writes is not None else None
+
+        def add(evidence: Evidence, autopsy: Autopsy, sign: Sign) -> None:
             self._add_steps(evidence, autopsy)
-            for stale in evidence.stale:
-                if hidden is None:
-                    break
-                stale.writes = [Write(hidden[0], frames_of(hidden[1], witness.cwd), version=1)]
-            witness.failures.fill_extras(evidence, autopsy, glimpse)
-            evidence.extras["failing_call"] = "backward"
-            sign = Sign("stale-parameter", evidence.raised.stack, event=noted[0], count=1)
             if hidden is not None:
-                sign.other, sign.facts = frames_of(hidden[1], witness.cwd), {"hidden": hidden[0]}
+                sign.other, sign.facts = self._frames(hidden[1]), {"hidden": hidden[0]}
+                for stale in evidence.stale:
+                    stale.writes = [Write(hidden[0], self._frames(hidden[1]), version=1)]
             sign.parameters = sorted({s.tensor.name for s in evidence.stale if s.tensor.name})
-            evidence.signs = [sign]
-        self._evidence = evidence
-        audit.tell_early()
+
+        self._evidence = as_if(self._audit, noted, roots, STALE_UNSEEN, "stale-parameter", self._suspect, add)
+        self._audit.tell_early()
 
     def _add_steps(self, evidence: Evidence, autopsy: Autopsy) -> None:
         """The latest fused step as what has written: it counts as no write anywhere else."""
@@ -129,3 +114,44 @@ class Stale(Watch):
 
     def signs(self) -> list[Sign]:
         return self._evidence.signs[:1] if self._evidence is not None else []
+
+
+def as_if(
+    audit: Audit,
+    noted: Noted,
+    roots: list[Any],
+    message: str,
+    kind: str,
+    suspect: Callable[[walk.Graph], None],
+    add: Callable[[Evidence, Autopsy, Sign], None] = lambda *_: None,
+) -> Evidence:
+    """The evidence of a backward call that is about to run, as if PyTorch raised this message in it.
+
+    Args:
+        audit: whose program runs.
+        noted: the call.
+        roots: the nodes that it begins at.
+        message: what would be raised.
+        kind: that of the sign which tells of it.
+        suspect: marks the nodes of the graph at which it would be raised.
+        add: what else is known, put in before the program's own values are looked at.
+    """
+    witness, frame = audit.witness, _getframe(1)
+    with Unseen(audit.torch, witness.anomaly, frame):
+        evidence = witness.failures.begin(RuntimeError(message))
+        assert evidence.raised is not None
+        evidence.raised.uncaught = False
+        evidence.raised.stack = frames_of(event_stacks.stack_of_seen(noted[3]), witness.cwd)
+        autopsy = Autopsy(audit.torch, audit.journal, witness.cwd, user_frames(frame))
+        autopsy.limit = walk.DEEP - 1
+        autopsy.suspect = suspect
+        autopsy.fill_program(evidence)
+        entry = audit.journal.entry_of(noted, autopsy.entries, failed=False)
+        autopsy.fill_graph(evidence, roots, None, "", entry)
+        glimpse = Glimpse(audit.torch, witness.switches, audit.journal.count, None, "")
+        sign = Sign(kind, evidence.raised.stack, event=noted[0], count=1)
+        add(evidence, autopsy, sign)
+        witness.failures.fill_extras(evidence, autopsy, glimpse)
+        evidence.extras["failing_call"] = "backward"
+        evidence.signs = [sign]
+    return evidence

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
-from graphdoc.finding import Finding
+from graphdoc.evidence import Sign
+from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof
+from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.reuse import Reuse, Role
+from graphdoc.program.spans import span, span_of
+from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.stored_graph import is_left_out
 from graphdoc.remedies.sum_of_rounds import lost
@@ -28,22 +31,27 @@ from graphdoc.story.older_graph import (
     kept_apart,
     names_of,
     use_places,
+    with_around,
 )
-from graphdoc.story.wording import folded
+from graphdoc.story.wording import folded, listing
 
 ONCE = "computed once, with a graph that serves one backward call"
 KEPT = "set once, to what has a graph that serves one backward call"
+SILENT = "computed once, and as the parameters were then"
 TAKEN = "enters a loss that trains nothing of what it was computed from"
 
 PAGE = Page(
     code="GD105",
     title="Part of the forward pass was computed once and is used in every iteration",
-    families=("graph-reuse",),
+    families=("graph-reuse", "silent"),
     what_happened="""\
 A tensor that depends on parameters was computed a single time: before the training loop, in `__init__`, in a cached
 property, in a memo or under `parametrize.cached()`. The loop only reads it. The first `backward()` goes through that
 computation and frees it; the second one goes there again. The failing line often lies inside a library's `fit` or in
-the loop, which are right; what is wrong is the line that ran before them.""",
+the loop, which are right; what is wrong is the line that ran before them.
+
+`torch.autocast` does the same where one region surrounds several steps: it keeps the cast of each parameter until the
+region ends. Every forward after the first step then computes with the first step's parameters.""",
     why="""\
 PyTorch records the graph while the operations run. There is no second recording: a line that runs once makes its nodes
 once, and they last for one backward. Everything that leads from a trained parameter to the loss has to run again in
@@ -91,9 +99,11 @@ def recognise(program: Program) -> Finding | None:
     Certain where all of it was made before the first backward call of the run, that call's own line fails again, and it
     is known whom the loss trains, so that neither another lifetime nor another role of the values is open.
     """
-    reuse = program.reuse
+    cast, reuse = first_sign(program.signs, "cast-once"), program.reuse
+    if cast is not None:
+        return _cast(program, cast)
     if reuse is None or not program.nodes:
-        return _from_text(program)
+        return _from_text(program) if program.evidence.raised is not None else None
     if reuse.lifetime is not Lifetime.MADE_ONCE or reuse.role is Role.REFERENCE or not reuse.used_up:
         return None
     return _told(program, reuse)
@@ -101,6 +111,8 @@ def recognise(program: Program) -> Finding | None:
 
 def _told(program: Program, reuse: Reuse) -> Finding:
     named = names_of(program.evidence, reuse.carries, 2)
+    if program.evidence.as_if is not None:
+        return _unseen(program, reuse, named)
     apart = kept_apart(program, reuse)
     computed, again = ("set", "set again") if apart else ("computed", "computed again")
     clear = reuse.role is not Role.UNKNOWN and not reuse.may_be_held
@@ -119,12 +131,61 @@ def _told(program: Program, reuse: Reuse) -> Finding:
     )
 
 
+def _unseen(program: Program, reuse: Reuse, named: str) -> Finding:
+    """Nothing of it had to be freed, so PyTorch goes through it again and again."""
+    owners = listing([f"`{o.name}`" for o in program.optimizers if o.id in reuse.owners and o.name])
+    whose = folded(reuse.behind, 2) or "the parameters"
+    return Finding(
+        0.95,
+        Proof.STEPS.confidence,
+        f"{named or 'a value'} {'were' if ' and ' in named else 'was'} computed once: the loss sees no step of {whose}",
+        f"{owners or 'The optimizer'} updates {whose}, and this loss takes what was computed from their first values. "
+        "PyTorch raises nothing: the computation saved no tensor that a backward call could free.",
+        _places(program, reuse, apart=False),
+        remedies=remedies_for(program, reuse),
+        because="several backward calls in a row went through the same old nodes, with steps of "
+        f"{owners or 'the optimizer'} in between",
+    )
+
+
+def _cast(program: Program, sign: Sign) -> Finding | None:
+    """Autocast keeps what it casts until the region ends, and the steps are made inside of it."""
+    sources, whose = program.sources, folded(sign.parameters) or "the parameters"
+    region = with_around(sources, sign.other, "autocast")
+    once = span_of("created" if region else "cause", sign.stack, "casts the parameters, the first time only", sources)
+    step = span_of("related", sign.other, f"changes {whose} while autocast keeps their casts", sources)
+    title, note = "let autocast keep no casts", "Each forward then casts the parameters as they are."
+    words = Remedy(
+        "autocast_per_forward",
+        "enter autocast for each forward, and leave it before the step",
+        "display",
+        "The casts are kept for one forward then, and each step is seen by the next one.",
+    )
+    args = {"name": "cache_enabled", "value": "False"}
+    return Finding(
+        0.97,
+        Proof.STEPS.confidence,
+        f"autocast keeps the first casts of {whose}: the loss sees no step",
+        "`torch.autocast` casts each parameter once and keeps the result until its region ends. The optimizer steps "
+        "inside of the region, so every later forward computes with the parameters of the first one.",
+        (
+            *((span("cause", region, "one region around several steps", sources),) if region else ()),
+            *once,
+            *step,
+        ),
+        remedies=(*(remedy_at(region, "set_keyword", title, "safe", note, **args) if region else ()), words),
+        because=f"{sign.count} steps ran inside of the region, and the graph still leads through the casts from before",
+    )
+
+
 def _places(program: Program, reuse: Reuse, apart: bool) -> tuple[Span, ...]:
     """What is to be computed again, and how it came into the loss: no line is told twice for its making."""
     context = cached_context(program.evidence, reuse)
     aimed_at = reuse.role is Role.TARGET and reuse.owned_by_others and not lost(program.evidence.fresh_reaches, reuse)
     taken = use_places(program, reuse.carries, TAKEN)[:1] if aimed_at else ()
     kept, made = (KEPT, MADE) if apart else (ONCE, ONCE)
+    if program.evidence.as_if is not None:
+        kept = made = SILENT
     once = (*context, *taken, *cause_places(program, reuse, kept, made))[:3]
     steps: dict[tuple[str, int, str], Span] = {}
     for s in flow(program.evidence, reuse):
