@@ -30,18 +30,11 @@ from graphdoc.processes import (
     read_processes,
     same_failure,
 )
+from graphdoc.program import suspicions
 from graphdoc.program.custom_functions import read_besides
 from graphdoc.program.exception import INFERENCE, NO_GRAPH, SECOND_TIME, VERSION, message_of
 from graphdoc.program.proof import first_sign
 from graphdoc.program.spans import is_compiled
-from graphdoc.program.suspicions import (
-    adds_from_arrays,
-    goes_around,
-    left_unrecorded,
-    may_be_constant,
-    suspicious,
-    writes_through_data,
-)
 from graphdoc.program.writers import plausible
 from graphdoc.second_run import add_later, take_over
 from graphdoc.source.paths import only
@@ -131,20 +124,20 @@ def _of_one_that_went_on(evidence: Evidence) -> str:
     # The other ranks would wait for a fork of one: it is not measured there.
     measurable = evidence.process.world_size <= 1 and first_sign(signs, *_MEASURED) is not None
     mode = ""
-    if suspicious(sources, signs) or left_unrecorded(sources, evidence.warnings, signs):
+    if suspicions.suspicious(sources, signs) or suspicions.left_unrecorded(sources, evidence.warnings, signs):
         mode = "probe:cuts"
-    elif goes_around(sources, signs):
+    elif suspicions.goes_around(sources, signs):
         mode = "probe:cuts:around"
-    elif writes_through_data(sources, signs):
+    elif suspicions.writes_through_data(sources, signs):
         mode = "probe:hidden"
-    elif may_be_constant(sources, signs):
+    elif suspicions.may_be_constant(sources, signs):
         mode = "probe:cuts"
     elif first_sign(signs, "suspect-product") is not None:
         mode = "probe:product"
     elif measurable:
         mode = _measuring("", False, signs)
     asked = first_sign(signs, GRADIENTS_ASKED) is not None
-    added = evidence.process.world_size <= 1 and adds_from_arrays(sources, signs)
+    added = evidence.process.world_size <= 1 and suspicions.adds_from_arrays(sources, signs)
     if not asked and (mode != "probe:cuts" or not (measurable or added)):
         return mode
     return _measuring(mode, asked, signs)

@@ -8,22 +8,12 @@ from typing import Any
 from graphdoc.fixes.aliases import refuse_lost, view_binding
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, anchored, call, expression, kind, required, statement
 from graphdoc.fixes.structures import convert_expression, rebinding
+from graphdoc.source import scopes
 from graphdoc.source.edits import copied, delete, insert_after, insert_before, instead, write, written
 from graphdoc.source.effects import method_of
 from graphdoc.source.module import Source, each, is_method_call
 from graphdoc.source.paths import is_path, key, parse_expression, plain_names, same, targets_of, words
 from graphdoc.source.places import Edit
-from graphdoc.source.scopes import (
-    binds,
-    fresh_name,
-    is_rebindable,
-    iterated,
-    name_for,
-    own_nodes,
-    scope_of,
-    stands_for,
-    torch_name,
-)
 
 # Reading these takes no gradient along.
 _METADATA = words("shape dtype device ndim size dim numel layout is_cuda requires_grad grad data detach")
@@ -227,7 +217,7 @@ def detach_stored(sources: Sources, args: Args) -> list[Edit]:
     if isinstance(anchor.value, ast.Name) and not _bound_again(function, anchor.value.id, anchor.lineno):
         name = anchor.value.id
         return [write(source, anchor.value, f"{name}.detach()"), *(write(source, read, name) for read in reads)]
-    name = fresh_name(source, target.attr, f"{target.attr}_")
+    name = scopes.fresh_name(source, target.attr, f"{target.attr}_")
     return [
         write(source, target, name),
         *insert_after(
@@ -258,7 +248,9 @@ def detach_in_entries(sources: Sources, args: Args) -> list[Edit]:
     source, anchor, _ = anchored(sources, args)
     entries = required(args, "entries")
     last = entries.rpartition(".")[2]
-    one = fresh_name(source, last.removesuffix("s") if last.endswith("s") and last.isidentifier() else "entry", "kept")
+    one = scopes.fresh_name(
+        source, last.removesuffix("s") if last.endswith("s") and last.isidentifier() else "entry", "kept"
+    )
     lines = [f"for {one} in {entries}:", *(f"    {one}.{k} = {one}.{k}.detach()" for k in required(args, "kept"))]
     return insert_after(source, anchor, ["\n".join(lines)])
 
@@ -278,10 +270,10 @@ def detach_in_modules(sources: Sources, args: Args) -> list[Edit]:
         kept: list of ``[attribute, "tensor" | "dict"]``: what the attribute of such a module holds.
     """
     source, anchor, behind = anchored(sources, args)
-    torch = torch_name(source, anchor)
-    module = fresh_name(source, "module", "one_module")
-    value = fresh_name(source, "kept", "kept_value")
-    name = fresh_name(source, "name", "its_name")
+    torch = scopes.torch_name(source, anchor)
+    module = scopes.fresh_name(source, "module", "one_module")
+    value = scopes.fresh_name(source, "kept", "kept_value")
+    name = scopes.fresh_name(source, "name", "its_name")
     lines = [f"for {module} in {required(args, 'model')}.modules():"]
     graph = f"if {torch.text}.is_tensor({value}) and {value}.grad_fn is not None:"
     for attribute, sort in required(args, "kept"):
@@ -324,7 +316,7 @@ def detach_instead(sources: Sources, args: Args) -> list[Edit]:
     if not _is_plain(target):
         raise CannotFix("the tensor is the item of a container or the result of a call: a new one would be lost")
     if isinstance(target, ast.Name):
-        if not is_rebindable(source, target.id, owner):
+        if not scopes.is_rebindable(source, target.id, owner):
             raise CannotFix(f"{target.id} belongs to an enclosing scope and cannot be assigned here")
         bound = view_binding(source, owner, target.id)
         if bound is not None and bound.looped and isinstance(bound.statement, ast.For):
@@ -341,12 +333,12 @@ def _is_plain(node: ast.expr) -> bool:
 
 def _list_anew(source: Source, owner: ast.stmt, loop: ast.For, name: str) -> list[Edit]:
     """A list of cut tensors before the loop, in the place of what the loop goes through."""
-    given = iterated(loop.target, loop.iter, name)
-    if not isinstance(given, ast.Name) or not is_rebindable(source, given.id, loop):
+    given = scopes.iterated(loop.target, loop.iter, name)
+    if not isinstance(given, ast.Name) or not scopes.is_rebindable(source, given.id, loop):
         raise CannotFix(f"{name} is bound by a loop over what has no name of its own: a new tensor would be lost")
     if not _is_sequence(source, loop, given.id):
         raise CannotFix(f"{given.id} may be one tensor, and not a list of them")
-    if owner not in loop.body or any(binds(s, name) for s in loop.body):
+    if owner not in loop.body or any(scopes.binds(s, name) for s in loop.body):
         raise CannotFix(f"not each {name} of the loop is detached")
     at = loop.body.index(owner)
     if any(name in plain_names(s) for s in loop.body[:at]):
@@ -363,8 +355,8 @@ def _refuse(name: str) -> list[Edit]:
 
 def _is_sequence(source: Source, at: ast.stmt, name: str) -> bool:
     """Whether all that a function binds to a name is a list or tuple."""
-    scope = scope_of(source, at)
-    nodes = own_nodes(scope)
+    scope = scopes.scope_of(source, at)
+    nodes = scopes.own_nodes(scope)
     bound = [n for n in nodes if isinstance(n, ast.stmt) and any(key(t) == name for t in targets_of(n))]
     values = [n.value for n in bound if isinstance(n, ast.Assign | ast.AnnAssign) and n.value is not None]
     return bool(bound) and len(values) == len(bound) and all(_is_list(source, v) for v in values)
@@ -377,7 +369,7 @@ def _is_list(source: Source, value: ast.expr) -> bool:
         return False
     if isinstance(value.func, ast.Name) and value.func.id in ("list", "tuple", "sorted"):
         return True
-    if stands_for(source, value.func) == "torch.autograd.grad":
+    if scopes.stands_for(source, value.func) == "torch.autograd.grad":
         return True
     return is_method_call(value) and value.func.attr in _SEVERAL
 
@@ -409,7 +401,7 @@ def clone_parameters(sources: Sources, args: Args) -> list[Edit]:
     positional = [f"*{v}" if isinstance(a, ast.Starred) else v for a, v in zip(node.args, values, strict=False)]
     behind = zip(node.keywords, values[len(positional) :], strict=True)
     named = [f'"{k.arg}": {v}' if k.arg else f"**{v}" for k, v in behind]
-    name = name_for(source, "torch.func.functional_call", node, "import torch")
+    name = scopes.name_for(source, "torch.func.functional_call", node, "import torch")
     given = [net, f"{{k: v.clone() for k, v in {net}.named_parameters()}}"]
     given.append(f"({positional[0]},)" if len(positional) == 1 else f"({', '.join(positional)})")
     given += [f"{{{', '.join(named)}}}"] if named else []
@@ -425,7 +417,7 @@ def deepcopy_expression(sources: Sources, args: Args) -> list[Edit]:
         place: the expression.
     """
     source, node = expression(sources, required(args, "place"))
-    name = name_for(source, "copy.deepcopy", node, "import copy")
+    name = scopes.name_for(source, "copy.deepcopy", node, "import copy")
     return [write(source, node, f"{name.text}({{it}})", it=node), *name.edits]
 
 

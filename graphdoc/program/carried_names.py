@@ -7,20 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from graphdoc.evidence import Evidence, Folded, Frame, Holder, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
-from graphdoc.program.bindings import (
-    every_node,
-    expression_at,
-    frame_of,
-    function_at,
-    made_of,
-    names_in,
-    scope_at,
-    source_at,
-    statement_at,
-    text_of,
-    tree,
-    trees,
-)
+from graphdoc.program import bindings
 from graphdoc.program.container_entries import kept_at, statements, statements_at, user_frames
 from graphdoc.program.spans import innermost_user, node_loop_of
 from graphdoc.source.module import Loop, each, has, is_method_call, walked
@@ -94,7 +81,7 @@ def ends(run: Evidence, carry: OlderEdge) -> tuple[Frame, Frame] | None:
 def bound_names(sources: SourceTexts, frame: Frame) -> list[str]:
     """The names that the statement around this place assigns."""
 
-    return list(source_at(sources, frame).names_bound_by(frame.line, frame.column or 1))
+    return list(bindings.source_at(sources, frame).names_bound_by(frame.line, frame.column or 1))
 
 
 def beside_the_new(sources: SourceTexts, carry: OlderEdge, made: Frame, used: Frame) -> str:
@@ -105,7 +92,11 @@ def beside_the_new(sources: SourceTexts, carry: OlderEdge, made: Frame, used: Fr
 
     if not carry.remade or not made.in_function_of(used):
         return ""
-    found = [o.text for o in source_at(sources, used).operands(used)] if used.column and made.line < used.line else []
+    found = (
+        [o.text for o in bindings.source_at(sources, used).operands(used)]
+        if used.column and made.line < used.line
+        else []
+    )
     new = {*bound_names(sources, made)}
     kept = [n for n in dict.fromkeys(found) if n not in new and not n.isidentifier()]
     return kept[0] if len(kept) == 1 and new & {*found} else ""
@@ -115,33 +106,33 @@ def name_bound(sources: SourceTexts, frame: Frame) -> list[str]:
     """The name that the statement around this place gives to what is made at it; of several (``q, k = f(x), g(x)``)
     the one that stands for this part, and none where they are given out by what was made (``q, k = f(x)``)."""
     names = bound_names(sources, frame)
-    root = tree(sources, frame.file)
+    root = bindings.tree(sources, frame.file)
     if len(names) < 2:
         return names
     found = [n for n in each(root, ast.Assign) if covers(n, frame.line)]
     for target, value in (pair for n in found for pair in pairs(n)):
-        one = frame_of(sources, frame.file, value)
+        one = bindings.frame_of(sources, frame.file, value)
         begins = (one.line, one.column) <= (frame.line, frame.column)
         if begins and (frame.end_line, frame.end_column) <= (one.end_line, one.end_column):
-            return [text_of(target)] if text_of(target) in names else []
+            return [bindings.text_of(target)] if bindings.text_of(target) in names else []
     return []
 
 
 def statement_names(sources: SourceTexts, frame: Frame) -> set[str] | None:
     """The plain names in the statement around this place, read or bound; None where the source is not known."""
 
-    statement = statement_at(sources, frame)
+    statement = bindings.statement_at(sources, frame)
     return None if statement is None else plain_names(statement)
 
 
 def grows_at(sources: SourceTexts, frame: Frame) -> bool:
     """Whether the statement at this place adds to what it binds: ``total += loss``, ``total = total + loss``."""
-    for node in every_node(sources, frame.file):
+    for node in bindings.every_node(sources, frame.file):
         if not isinstance(node, ast.Assign | ast.AugAssign):
             continue
         if covers(node, frame.line):
-            read = set(names_in(node.value))
-            if isinstance(node, ast.AugAssign) or any(text_of(t) in read for t in node.targets):
+            read = set(bindings.names_in(node.value))
+            if isinstance(node, ast.AugAssign) or any(bindings.text_of(t) in read for t in node.targets):
                 return True
     return False
 
@@ -149,7 +140,7 @@ def grows_at(sources: SourceTexts, frame: Frame) -> bool:
 def operands_in(sources: SourceTexts, frame: Frame, names: Iterable[str]) -> list[str]:
     """Those of the names (or paths) that are read in the expression at this place."""
 
-    found = {spelled(o.text) for o in source_at(sources, frame).operands(frame)} if frame.column else ()
+    found = {spelled(o.text) for o in bindings.source_at(sources, frame).operands(frame)} if frame.column else ()
     return [n for n in dict.fromkeys(names) if spelled(n) in found]
 
 
@@ -157,7 +148,7 @@ def slices_in(sources: SourceTexts, frame: Frame, names: Iterable[str]) -> list[
     """Those of the paths of tensors of which the expression at this place reads a part (``self.codes[:, 1:]``)."""
 
     found: set[str] = set()
-    for operand in source_at(sources, frame).operands(frame) if frame.column else ():
+    for operand in bindings.source_at(sources, frame).operands(frame) if frame.column else ():
         node = parse_expression(operand.text)
         while isinstance(node, ast.Subscript):
             node = node.value
@@ -169,7 +160,7 @@ def attributes_of_one_object(sources: SourceTexts, frame: Frame, holders: Iterab
     """The paths by which the methods of one class reach a tensor that an attribute of their object holds, where the
     place lies in a method of that class: ``self`` means the same in all of them."""
     cls = next(
-        (n for n in each(tree(sources, frame.file), ast.ClassDef) if covers(n, frame.line)),
+        (n for n in each(bindings.tree(sources, frame.file), ast.ClassDef) if covers(n, frame.line)),
         None,
     )
     methods = {m.name: m for m in (cls.body if cls is not None else ()) if isinstance(m, ast.FunctionDef)}
@@ -191,7 +182,7 @@ def uses_in_loss(sources: SourceTexts, call: Frame, names: Sequence[str], depth:
     Followed through at most ``depth`` assignments of the function that makes the call. One value may enter by several
     ways: an expression that reads it is followed by what else it reads.
     """
-    scope = scope_at(sources, call)
+    scope = bindings.scope_at(sources, call)
     if not names:
         return []
     start = [s for s in statements(scope) if covers(s, call.line) and isinstance(s, ast.Expr)]
@@ -202,8 +193,8 @@ def uses_in_loss(sources: SourceTexts, call: Frame, names: Sequence[str], depth:
     value = start[-1].value
     if is_method_call(value, "backward"):
         value = value.func.value
-    behind = made_of(scope, value, lambda e: bool(read_in(e, names)), depth, names)
-    return [(frame_of(sources, call.file, e, call.function), read_in(e, names)[0]) for e in behind.found]
+    behind = bindings.made_of(scope, value, lambda e: bool(read_in(e, names)), depth, names)
+    return [(bindings.frame_of(sources, call.file, e, call.function), read_in(e, names)[0]) for e in behind.found]
 
 
 def read_in(expression: ast.expr, names: Iterable[str]) -> list[str]:
@@ -214,7 +205,7 @@ def read_in(expression: ast.expr, names: Iterable[str]) -> list[str]:
 
 def read_behind(sources: SourceTexts, frame: Frame, path: str) -> bool:
     """Whether the statements behind the one at ``frame``, in its function, read a path that it assigns."""
-    scope = scope_at(sources, frame)
+    scope = bindings.scope_at(sources, frame)
     last = max(frame.line, frame.end_line)
     return any(
         isinstance(n, ast.Name | ast.Attribute)
@@ -331,7 +322,7 @@ def yields(loop: ast.AST) -> bool:
 
 def _runs_backward(sources: SourceTexts, within: ast.AST) -> bool:
     """Whether code runs backward, itself or in a function of the program that it calls by its name."""
-    roots = trees(sources)
+    roots = bindings.trees(sources)
     functions = [n for root in roots for n in each(root, ast.FunctionDef)]
     looked_at: set[str] = set()
     code = [within]
@@ -369,13 +360,13 @@ def stored_on(run: Evidence, carry: OlderEdge) -> tuple[Frame, str] | None:
     made, used = pair
     consumer = run.node(carry.consumer)
     consumers = user_frames(consumer.stack) if consumer is not None else []
-    scope = scope_at(run.sources, made)
+    scope = bindings.scope_at(run.sources, made)
     names = bound_names(run.sources, made)
     for s in reversed(list(statements(scope))):
         for target, value in pairs(s):
             path = ast.unparse(target)
             if ast.unparse(value) in names and path not in names and _takes_up(run.sources, consumers, used, path):
-                return frame_of(run.sources, made.file, s, made.function), path
+                return bindings.frame_of(run.sources, made.file, s, made.function), path
     return None
 
 
@@ -433,7 +424,7 @@ def _is_new_by(sources: SourceTexts, frame: Frame, name: str) -> bool:
         given = [value for s in _above(loop, frame) for target, value in pairs(s) if ast.unparse(target) == name]
         if given and ast.unparse(given[-1]) in _EMPTY:
             return True
-        at = frame_of(sources, frame.file, loop, frame.function)
+        at = bindings.frame_of(sources, frame.file, loop, frame.function)
     return name in bound_names(sources, frame)
 
 
@@ -457,7 +448,7 @@ def carrying_holders(run: Evidence, carry: OlderEdge) -> list[Holder]:
 def local_names_of(sources: SourceTexts, frame: Frame, paths: list[str]) -> list[str]:
     """The local names that hold, at a place, what one of these paths holds: ``h = self.h``, or that or a start value
     (``h = self.h if self.h is not None else zeros``). One that may be None is none of them."""
-    scope = function_at(sources, frame)
+    scope = bindings.function_at(sources, frame)
     last: dict[str, ast.expr] = {}
     for s in statements(scope) if scope is not None else ():
         if s.lineno < frame.line:
@@ -486,7 +477,7 @@ def _at(nodes: list[Node], carry: OlderEdge, places: Callable[[Node, Node], Plac
 
 def _reads(sources: SourceTexts, frame: Frame, name: str) -> bool:
     """Whether the statement around a place reads a name, or one that is bound to what that name held."""
-    every = list(statements(scope_at(sources, frame)))
+    every = list(statements(bindings.scope_at(sources, frame)))
     around = [s for s in every if covers(s, frame.line)]
     if not around:
         return False
@@ -571,9 +562,9 @@ def is_divided(sources: SourceTexts, frame: Frame | None, holders: list[Holder])
     divides, it is the loss that it was given."""
     if frame is None or not frame.user:
         return frame is not None
-    node = expression_at(sources, frame)
+    node = bindings.expression_at(sources, frame)
     names = {h.base for h in holders}
-    statement = statement_at(sources, frame)
+    statement = bindings.statement_at(sources, frame)
     if isinstance(statement, ast.AugAssign):
         return key(statement.target) in names and not read_in(statement.value, names)
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and not read_in(node.right, names)

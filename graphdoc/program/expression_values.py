@@ -12,16 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphdoc.evidence import Event, Evidence, Frame, Holder, Node, OlderEdge, SourceTexts
-from graphdoc.program.bindings import (
-    dotted,
-    everywhere,
-    frame_of,
-    function_at,
-    scope_at,
-    source_at,
-    statement_at,
-    tree,
-)
+from graphdoc.program import bindings
 from graphdoc.program.container_entries import kept_name, statements, statements_at, user_frames
 from graphdoc.program.in_place_writes import target_of
 from graphdoc.program.observed import Program
@@ -45,12 +36,12 @@ _DEEPEST = 3
 
 def can_detach(program: Program, at: Frame) -> bool:
     """Whether ``x.detach()`` at this place can have run: the run has not seen ``x`` as a tuple alone."""
-    source = source_at(program.sources, at)
+    source = bindings.source_at(program.sources, at)
     node = source.node_statement(Place.of(at))
     value = node.value.func if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
     if node is None or not isinstance(value, ast.Attribute):
         return True
-    path, function = spelled(dotted(value.value)), source.node_function(node)
+    path, function = spelled(bindings.dotted(value.value)), source.node_function(node)
     name = function.name if function is not None else "<module>"
     here = [h for h in program.holders if h.file == at.file and h.function.rpartition(".")[2] == name]
     seen = [h.structure for h in here if spelled(h.base) == path]
@@ -97,7 +88,7 @@ def value_at(program: Program, stack: Sequence[Frame], frame: Frame) -> Any:
 
     ``stack`` is the whole stack (outermost first) of the operation that ran below that expression.
     """
-    source = source_at(program.sources, frame)
+    source = bindings.source_at(program.sources, frame)
     node = source.node_expression(Place.of(frame)) if frame.column else None
     owner = source.node_statement(Place.of(frame))
     if node is not None and owner is not None:
@@ -117,7 +108,7 @@ def value_at(program: Program, stack: Sequence[Frame], frame: Frame) -> Any:
 
 def named_value_at(program: Program, stack: Sequence[Frame], frame: Frame, name: str) -> Any:
     """The structure of what the statement at ``frame`` gave to one name: the value itself, or its part of a tuple."""
-    owner = statement_at(program.sources, frame)
+    owner = bindings.statement_at(program.sources, frame)
     if isinstance(owner, ast.Assign) and len(owner.targets) == 1 and isinstance(owner.targets[0], ast.Tuple | ast.List):
         parts = _parts(program, stack, frame, owner.targets[0])
         return next((p for t, p in zip(owner.targets[0].elts, parts, strict=True) if key(t) == spelled(name)), UNKNOWN)
@@ -149,7 +140,7 @@ def _returned_parts(sources: SourceTexts, stack: Sequence[Frame], frame: Frame, 
     for f in stack[start + 1 :]:
         if not f.user:
             continue
-        called = function_at(sources, f)
+        called = bindings.function_at(sources, f)
         inside = list(own_nodes(called)) if called is not None else []
         values = [n.value for n in inside if isinstance(n, ast.Return)]
         if len(values) == 1 and isinstance(values[0], ast.Call) and covers(values[0], f.line):
@@ -194,7 +185,7 @@ def _result(sources: SourceTexts, stack: Sequence[Frame], frame: Frame) -> Any:
         if name == "__init__" and "distributions" not in f.file:
             return None  # an object was built
         if f.user:
-            called = function_at(sources, f)
+            called = bindings.function_at(sources, f)
             if name in ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>", "<module>"):
                 return None
             if called is None or name == "<lambda>":
@@ -248,7 +239,7 @@ def _calls_for_tensor(sources: SourceTexts, file: str, value: ast.Call, depth: i
     name = last_word(value.func)
     if name in _PLAIN:
         return False
-    root = tree(sources, file)
+    root = bindings.tree(sources, file)
     if depth >= _DEEPEST or not isinstance(value.func, ast.Name):
         return True
     called = [n for n in each(root, ast.FunctionDef) if n.name == name]
@@ -259,8 +250,8 @@ def builds_object(sources: SourceTexts, value: ast.expr) -> bool:
     """Whether an expression is a call of a class of the user's program."""
     if not isinstance(value, ast.Call):
         return False
-    name = dotted(value.func).rpartition(".")[2]
-    return bool(name) and any(n.name == name for _, n in everywhere(sources, ast.ClassDef))
+    name = bindings.dotted(value.func).rpartition(".")[2]
+    return bool(name) and any(n.name == name for _, n in bindings.everywhere(sources, ast.ClassDef))
 
 
 def in_training(events: list[Event], frame: Frame) -> bool:
@@ -271,7 +262,7 @@ def in_training(events: list[Event], frame: Frame) -> bool:
 
 def trains_below(sources: SourceTexts, events: list[Event], frame: Frame) -> bool:
     """Whether a backward call or an optimizer step ran below the statement of this frame."""
-    owner = statement_at(sources, frame)
+    owner = bindings.statement_at(sources, frame)
     first, last = (owner.lineno, owner.end_lineno or owner.lineno) if owner is not None else (frame.line, frame.line)
     stacks = [e.stack for e in events if e.kind in ("backward", "grad", "step")]
     return any(f.in_function_of(frame) and first <= f.line <= last for stack in stacks for f in stack)
@@ -281,7 +272,7 @@ def calls_into(sources: SourceTexts, frames: Sequence[Frame], function: str) -> 
     """Whether the functions of these frames call, by name, the function with this (qualified) name."""
     name = function.rpartition(".")[2]
     for f in frames:
-        for n in each(function_at(sources, f), ast.Call):
+        for n in each(bindings.function_at(sources, f), ast.Call):
             if name in (getattr(n.func, "attr", ""), getattr(n.func, "id", "")):
                 return True
     return False
@@ -327,7 +318,7 @@ def _recorded(sources: SourceTexts, taking: Node | None) -> Reset | None:
         tensor = _written(s)
         times_zero = taking.op.startswith("Mul") and _times_zero(s)
         if tensor is not None and (times_zero or (taking.op.startswith(_WRITES) and not _times_zero(s))):
-            return Reset(frame_of(sources, frame.file, s, frame.function), ast.unparse(tensor), taking)
+            return Reset(bindings.frame_of(sources, frame.file, s, frame.function), ast.unparse(tensor), taking)
     return None
 
 
@@ -338,13 +329,13 @@ def _unrecorded(sources: SourceTexts, failing: Event | None) -> list[tuple[str, 
     around = [(f.file, loop) for f, loop in loops if loop is not None]
     called = {last_word(n.func) for _, loop in around for n in each(loop, ast.Call)}
     found = []
-    for file, scope in everywhere(sources, ast.Module, ast.FunctionDef):
+    for file, scope in bindings.everywhere(sources, ast.Module, ast.FunctionDef):
         name = getattr(scope, "name", "<module>")
         for s in statements(scope):
             tensor = _hidden(scope, s)
             inside = any(file == f and covers(loop, s.lineno) for f, loop in around)
             if tensor is not None and (inside or name in called):
-                found.append((last_word(tensor), Reset(frame_of(sources, file, s, name), ast.unparse(tensor))))
+                found.append((last_word(tensor), Reset(bindings.frame_of(sources, file, s, name), ast.unparse(tensor))))
     return found
 
 
@@ -408,7 +399,7 @@ def behind_the_step(sources: SourceTexts, events: list[Event], frame: Frame) -> 
     journal tells where steps were made; where none was seen yet, the source does. The two differ where the step stands
     inside a branch.
     """
-    scope = scope_at(sources, frame)
+    scope = bindings.scope_at(sources, frame)
     lines = {
         f.line
         for e in events
@@ -423,10 +414,10 @@ def behind_the_step(sources: SourceTexts, events: list[Event], frame: Frame) -> 
         chosen = [s for s in later if calls_method(s, "step")]
     if not chosen:
         return frame, frame
-    anchor = frame_of(sources, frame.file, chosen[-1], frame.function)
+    anchor = bindings.frame_of(sources, frame.file, chosen[-1], frame.function)
     inside = [n for n in each(chosen[-1], ast.stmt) if not isinstance(n, ast.If | ast.With)]
     steps = [n for n in inside if n.lineno in lines] or [n for n in inside if calls_method(n, "step")]
-    return anchor, frame_of(sources, frame.file, steps[-1], frame.function) if steps else anchor
+    return anchor, bindings.frame_of(sources, frame.file, steps[-1], frame.function) if steps else anchor
 
 
 def started_again(sources: SourceTexts, frame: Frame, anchor: Frame, path: str) -> bool:
@@ -434,7 +425,7 @@ def started_again(sources: SourceTexts, frame: Frame, anchor: Frame, path: str) 
 
     Looked for from the statement at ``frame`` to the end of the anchor, and in the branches on the way.
     """
-    scope = scope_at(sources, frame)
+    scope = bindings.scope_at(sources, frame)
     last = anchor.end_line or anchor.line
     for s in statements(scope):
         if not frame.line < s.lineno <= last:
@@ -473,7 +464,7 @@ def written_into_given(program: Program, reuse: Reuse) -> list[Frame]:
         callers = [f for f in user_frames(producer.stack) if in_function([f], frame) is None]
         if not target.parameter or target.local or target.sliced or not target.whole or not callers:
             return []
-        if isinstance(statement_at(program.sources, callers[0]), ast.Expr | None):
+        if isinstance(bindings.statement_at(program.sources, callers[0]), ast.Expr | None):
             return []
         found.setdefault(frame.start, frame)
     return list(found.values())

@@ -16,21 +16,8 @@ from graphdoc.program.gathered_parameters import made_input
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import made
 from graphdoc.program.spans import innermost_user
+from graphdoc.source import paths
 from graphdoc.source.module import each, is_method_call, walked
-from graphdoc.source.paths import (
-    bare_call,
-    blocks_of,
-    covers,
-    is_attribute,
-    is_constant,
-    is_name,
-    is_read,
-    last_word,
-    only,
-    plain_names,
-    targets_of,
-    without_subscripts,
-)
 from graphdoc.source.scopes import own_nodes
 
 # What a program treats as something that learns: an optimizer holds it, or its gradient is read.
@@ -78,7 +65,7 @@ def _asked(program: Program) -> Iterator[tuple[str, Frame, bool]]:
             elements = given.elts if isinstance(given, ast.List | ast.Tuple) else [given]
             yield from ((name, at, True) for e in elements if (name := bindings.dotted(e)))
     for file, node in bindings.everywhere(sources, ast.Attribute):
-        if node.attr == "grad" and is_read(node):
+        if node.attr == "grad" and paths.is_read(node):
             name = bindings.dotted(node.value)
             if name and name.rpartition(".")[2] not in ("autograd", "func", "torch"):
                 yield name, bindings.frame_of(sources, file, node), False
@@ -88,7 +75,7 @@ def _made(program: Program, name: str, used: Frame) -> Iterable[tuple[str, Frame
     """Where what has this name is bound: the name, the statement, what makes it. Elements for a loop's variable."""
     sources = program.sources
     scope = bindings.scope_at(sources, used)
-    loops = [n for n in each(scope, ast.For) if is_name(n.target, name) and n.lineno <= used.line]
+    loops = [n for n in each(scope, ast.For) if paths.is_name(n.target, name) and n.lineno <= used.line]
     if loops:
         iterated = loops[-1].iter
         if isinstance(iterated, ast.List | ast.Tuple):
@@ -187,7 +174,7 @@ class TrainOverride:
 
 def freezing_in_train(sources: SourceTexts) -> TrainOverride | None:
     """The one class of the program whose ``train`` sets ``requires_grad`` to False; None for none or several."""
-    return only([o for file in sources for o in _in_file(sources, file)])
+    return paths.only([o for file in sources for o in _in_file(sources, file)])
 
 
 def unfreezing(sources: SourceTexts) -> list[Frame]:
@@ -217,9 +204,9 @@ def switched(statement: ast.stmt, to: bool) -> str:
     empty where the statement does not switch ``requires_grad`` ``to`` this."""
     if isinstance(statement, ast.For):
         source = statement.iter.func if isinstance(statement.iter, ast.Call) else None
-        if not is_attribute(source, "parameters", "named_parameters"):
+        if not paths.is_attribute(source, "parameters", "named_parameters"):
             return ""
-        names = plain_names(statement.target)
+        names = paths.plain_names(statement.target)
         each = any(switches(s) is to and _flagged(s) in names for s in statement.body)
         return bindings.text_of(source.value) if each else ""
     return _flagged(statement) if switches(statement) is to else ""
@@ -229,7 +216,7 @@ def _flagged(statement: ast.stmt) -> str:
     """What a simple statement sets ``requires_grad`` of."""
     if isinstance(statement, ast.Assign):
         return bindings.text_of(getattr(statement.targets[0], "value", None))
-    call = bare_call(statement)
+    call = paths.bare_call(statement)
     return bindings.text_of(getattr(call.func, "value", None)) if call is not None else ""
 
 
@@ -256,7 +243,7 @@ def parameter_behind(sources: SourceTexts, at: Frame, name: str) -> bool:
     return any(
         isinstance(n, ast.Call)
         and n.lineno > at.line
-        and last_word(n.func) == "Parameter"
+        and paths.last_word(n.func) == "Parameter"
         and any(bindings.text_of(part) == name for a in _given(n) for part in each(a, ast.expr))
         for n in own_nodes(scope)
     )
@@ -270,7 +257,7 @@ def _given(call: ast.Call) -> list[ast.expr]:
 def writes_on(sources: SourceTexts, at: Frame, name: str) -> Frame | None:
     """The last of the statements that follow the one at ``at`` in its block and write into the same tensor; None for
     none."""
-    for block in (b for n in bindings.every_node(sources, at.file) for b in blocks_of(n)):
+    for block in (b for n in bindings.every_node(sources, at.file) for b in paths.blocks_of(n)):
         for i, statement in enumerate(block):
             if statement.lineno == at.line:
                 run = list(takewhile(lambda s: _writes_into(s, name), block[i + 1 :]))
@@ -282,16 +269,16 @@ def _writes_into(statement: ast.stmt, name: str) -> bool:
     """``name[0] = …``, ``name[:, 1] += …``, ``name += …``: an entry or the tensor itself is written."""
     if not isinstance(statement, ast.Assign | ast.AugAssign):
         return False
-    targets = targets_of(statement)
+    targets = paths.targets_of(statement)
     entries = isinstance(statement, ast.AugAssign) or all(isinstance(t, ast.Subscript) for t in targets)
-    return entries and all(bindings.text_of(without_subscripts(t)) == name for t in targets)
+    return entries and all(bindings.text_of(paths.without_subscripts(t)) == name for t in targets)
 
 
 def _frozen(node: ast.stmt) -> str:
     """``x`` of ``x.requires_grad = False``, ``x.requires_grad_(False)`` and ``x.detach_()``; empty for the rest."""
     if isinstance(node, ast.Assign) and switches(node) is False:
         return bindings.text_of(getattr(node.targets[0], "value", None))
-    call = bare_call(node)
+    call = paths.bare_call(node)
     if not is_method_call(call):
         return ""
     ends = switches(node) is False or (call.func.attr == "detach_" and not call.args)
@@ -321,7 +308,7 @@ def _in_file(sources: SourceTexts, file: str) -> Iterator[TrainOverride]:
 
 def _own_method(statement: ast.stmt) -> str:
     """``freeze`` of ``self.freeze()``."""
-    call = bare_call(statement)
+    call = paths.bare_call(statement)
     func = call.func if call is not None else None
     return func.attr if isinstance(func, ast.Attribute) and bindings.text_of(func.value) == "self" else ""
 
@@ -393,8 +380,8 @@ def _undone(statement: ast.stmt, setters: Collection[str]) -> tuple[list[str], s
     if owner := switched(statement, False):
         flag = ".requires_grad = True" if isinstance(statement, ast.Assign) else ".requires_grad_(True)"
         return [owner], owner + flag
-    call = bare_call(statement)
-    if call is None or last_word(call.func) not in setters:
+    call = paths.bare_call(statement)
+    if call is None or paths.last_word(call.func) not in setters:
         return [], ""
     other = ast.parse(ast.unparse(statement))
     flags = [n for n in each(other, ast.Constant) if n.value is False]
@@ -410,9 +397,9 @@ def _flag_of(function: _Def) -> bool:
         v
         for n in walked(function)
         for v in (
-            [n.value] * any(is_attribute(t, "requires_grad") for t in n.targets)
+            [n.value] * any(paths.is_attribute(t, "requires_grad") for t in n.targets)
             if isinstance(n, ast.Assign)
-            else n.args * (last_word(n.func) == "requires_grad_")
+            else n.args * (paths.last_word(n.func) == "requires_grad_")
             if isinstance(n, ast.Call)
             else []
         )
@@ -429,7 +416,7 @@ def released_behind(sources: SourceTexts, freezing: Freezing, between: Sequence[
         for e in between
         for f in e.stack
         if f.user and f.file == freezing.at.file and f.line > max(freezing.at.line, freezing.at.end_line)
-        if (covers(around, f.line) if around is not None else f.function == "<module>")
+        if (paths.covers(around, f.line) if around is not None else f.function == "<module>")
     ]
     return max(lines, key=lambda f: (f.line, f.column), default=None)
 
@@ -475,10 +462,10 @@ def unfrozen_before(sources: SourceTexts, stack: list[Frame], override: TrainOve
 def _passed(block: list[ast.stmt], line: int) -> Iterator[ast.stmt]:
     """The statements that have run before this line is reached, in each block on the way to it."""
     for statement in block:
-        if not covers(statement, line):
+        if not paths.covers(statement, line):
             yield statement
             continue
-        for inner in blocks_of(statement):
+        for inner in paths.blocks_of(statement):
             if inner[0].lineno <= line <= (inner[-1].end_lineno or inner[-1].lineno):
                 yield from _passed(inner, line)
         return
@@ -486,20 +473,20 @@ def _passed(block: list[ast.stmt], line: int) -> Iterator[ast.stmt]:
 
 def _is_train(statement: ast.stmt) -> bool:
     """``model.train()`` or ``model.train(True)``."""
-    call = bare_call(statement)
+    call = paths.bare_call(statement)
     if not is_method_call(call, "train"):
         return False
     mode = bindings.argument(call, 0, "mode")
-    return mode is None or is_constant(mode, True)
+    return mode is None or paths.is_constant(mode, True)
 
 
 def _switching_off(sources: SourceTexts) -> Iterator[Range]:
     """Every statement that may switch ``requires_grad`` off: what is no plain True may be False."""
     for file, node in bindings.everywhere(sources):
         if isinstance(node, ast.Assign):
-            named = any(is_attribute(t, "requires_grad") for t in node.targets)
+            named = any(paths.is_attribute(t, "requires_grad") for t in node.targets)
         else:
-            call = bare_call(node)
+            call = paths.bare_call(node)
             named = call is not None and getattr(call.func, "attr", "") in ("requires_grad_", "setattr")
         if named and switches(node) is not True:
             yield _range(file, node)

@@ -8,18 +8,11 @@ from functools import cached_property
 from typing import TypeVar
 
 from graphdoc.evidence import Event, Evidence, Frame, Holder, Node, OlderEdge, SourceTexts
+from graphdoc.program import rounds
 from graphdoc.program.calls_in_order import Journal, Site, only_heads_stepped, site
 from graphdoc.program.carried_names import carried_on, grows, is_divided, is_scaled, is_sum_that_goes_on, takes_term
 from graphdoc.program.container_entries import entry_of
 from graphdoc.program.custom_functions import runs_backward
-from graphdoc.program.rounds import (
-    in_loop_of,
-    kept_by_package,
-    kept_since_first_use,
-    leads_to,
-    made_each_round,
-    roots_of,
-)
 from graphdoc.program.spans import innermost_user, user_line
 from graphdoc.program.writers import without_step
 
@@ -235,8 +228,8 @@ class EarlierTerms(TwoCalls):
     @cached_property
     def earlier_roots(self) -> list[OlderEdge]:
         """Edges into results that an earlier backward call started from."""
-        roots = roots_of(self._evidence.events, self._evidence.packages)
-        return [c for c in self._crossing if leads_to(c, self._evidence.node(c.producer), roots)]
+        roots = rounds.roots_of(self._evidence.events, self._evidence.packages)
+        return [c for c in self._crossing if rounds.leads_to(c, self._evidence.node(c.producer), roots)]
 
     @property
     def kept_behind(self) -> bool:
@@ -291,7 +284,7 @@ class EarlierTerms(TwoCalls):
         """The calls that started from a part of the failing loss, in the order in which they were made."""
         began = [(c, self._evidence.node(c.producer)) for c in self.earlier_roots]
         calls = [e for e in self._evidence.events if e.kind == "backward" and not e.failed]
-        return [e for e in calls if any(leads_to(c, made, e.roots) for c, made in began)]
+        return [e for e in calls if any(rounds.leads_to(c, made, e.roots) for c, made in began)]
 
     @cached_property
     def adds_nothing(self) -> bool:
@@ -426,14 +419,14 @@ class OlderValues(EarlierTerms):
         if freeing is None or not self._crossing:
             return False
         pairs = [(node(c.producer), node(c.consumer)) for c in self._crossing]
-        return all(kept_since_first_use(sources, made, taken, freeing) for made, taken in pairs)
+        return all(rounds.kept_since_first_use(sources, made, taken, freeing) for made, taken in pairs)
 
     @cached_property
     def kept_by_package(self) -> bool:
         """Whether a package keeps all of the values to itself, and a later pass has taken them up again."""
         node, sources = self._evidence.node, self._evidence.sources
         kept = [(c.tensor.holders, node(c.producer), node(c.consumer), self.freeing) for c in self._crossing]
-        return bool(kept) and all(kept_by_package(sources, *k) for k in kept)
+        return bool(kept) and all(rounds.kept_by_package(sources, *k) for k in kept)
 
     @cached_property
     def carried_on(self) -> list[tuple[Frame, str]]:
@@ -458,7 +451,7 @@ class OlderValues(EarlierTerms):
         sources, failing = self._evidence.sources, self.failing
         if self._evidence.stale:
             return False  # written to since; nothing need have used it before
-        return bool(makers) and failing is not None and all(made_each_round(sources, n, failing) for n in makers)
+        return bool(makers) and failing is not None and all(rounds.made_each_round(sources, n, failing) for n in makers)
 
     @cached_property
     def _stored_rounds_ago(self) -> bool:
@@ -468,9 +461,9 @@ class OlderValues(EarlierTerms):
             return False
         (freeing, failing), sources = self.calls, self._evidence.sources
         passed = any(site(e.stack) == site(freeing.stack) for e in self.journal.between(*self.calls))
-        passed = passed and in_loop_of(sources, freeing, failing)
+        passed = passed and rounds.in_loop_of(sources, freeing, failing)
         makers = [self._evidence.node(c.producer) for c in self._crossing]
-        return passed and any(made_each_round(sources, n, freeing) for n in makers)
+        return passed and any(rounds.made_each_round(sources, n, freeing) for n in makers)
 
     @cached_property
     def asks_for_it(self) -> bool:
@@ -508,7 +501,7 @@ class OlderValues(EarlierTerms):
         """Whether the very tensor that an ``autograd.grad`` started from is itself a part of the failing loss."""
         calls = (e for e in self.journal.events if e.kind == "grad" and e.root >= 0 and not e.failed)
         roots = {root for e in calls for root in e.roots}
-        return any(leads_to(c, self._evidence.node(c.producer), roots) for c in self._crossing)
+        return any(rounds.leads_to(c, self._evidence.node(c.producer), roots) for c in self._crossing)
 
     @cached_property
     def _renewed(self) -> bool:

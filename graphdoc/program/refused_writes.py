@@ -8,18 +8,6 @@ from dataclasses import dataclass, replace
 
 from graphdoc.evidence import Event, Frame, Node, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.program.bindings import (
-    argument,
-    call_at,
-    frame_of,
-    made_of,
-    position_of_argument,
-    scope_around,
-    source_at,
-    statement_at,
-    text_of,
-    tree,
-)
 from graphdoc.program.carried_names import read_behind
 from graphdoc.program.container_entries import statements
 from graphdoc.program.in_place_writes import Target, bound_before, is_statement, target_of
@@ -42,7 +30,7 @@ _WRAPPERS = frozenset({"Variable", "to", "cuda", "cpu", "float", "double", "type
 def entry_written(sources: SourceTexts, frame: Frame) -> str:
     """The entry of a list or a dictionary that the statement writes into: ``s[t + 1]`` of ``s[t + 1][:, 0] = v``; empty
     where it writes into no such thing."""
-    source = source_at(sources, frame)
+    source = bindings.source_at(sources, frame)
     owner = source.node_statement(Place.of(frame))
     if owner is None:
         return ""
@@ -67,7 +55,7 @@ def entry_added_to(sources: SourceTexts, frame: Frame) -> str:
     then that of the item alone (Python's ``BINARY_OP`` has the place of the statement, ``STORE_SUBSCR`` that of its
     target).
     """
-    owner = statement_at(sources, frame)
+    owner = bindings.statement_at(sources, frame)
     if not isinstance(owner, ast.AugAssign) or not isinstance(owner.target, ast.Subscript):
         return ""
     at = bindings.frame_of(sources, frame.file, owner, frame.function)
@@ -89,7 +77,7 @@ def is_update_of_its_own(sources: SourceTexts, frame: Frame, path: str) -> bool:
     asked = gradient_asked(sources, frame, path)
     if not asked:
         return False
-    source = source_at(sources, frame)
+    source = bindings.source_at(sources, frame)
     owner = source.node_statement(Place.of(frame))
     if owner is None:
         return False
@@ -103,7 +91,7 @@ def is_update_of_its_own(sources: SourceTexts, frame: Frame, path: str) -> bool:
 def goes_on_with_it(sources: SourceTexts, frame: Frame, path: str) -> bool:
     """Whether a function computes on with a plain name of its own that it has written by an operator: ``x /= scale`` of
     an argument, and then what it returns."""
-    source = source_at(sources, frame)
+    source = bindings.source_at(sources, frame)
     owner = source.node_statement(Place.of(frame))
     if not isinstance(owner, ast.AugAssign) or not path.isidentifier() or source.node_function(owner) is None:
         return False
@@ -113,7 +101,7 @@ def goes_on_with_it(sources: SourceTexts, frame: Frame, path: str) -> bool:
 def is_for_its_effect(sources: SourceTexts, frame: Frame, path: str) -> bool:
     """Whether a function writes into a plain name of its own (``gate = bias[4:8]``; ``gate += 1``), and nothing reads
     it any more: the write is there for whom else it changes."""
-    source = source_at(sources, frame)
+    source = bindings.source_at(sources, frame)
     owner = source.node_statement(Place.of(frame))
     function = source.node_function(owner) if owner is not None else None
     if owner is None or function is None or not path.isidentifier() or isinstance(owner, ast.Return):
@@ -125,7 +113,7 @@ def is_for_its_effect(sources: SourceTexts, frame: Frame, path: str) -> bool:
 
 def is_reckoned(sources: SourceTexts, frame: Frame) -> bool:
     """Whether the write takes what is there and adds, takes off, multiplies or divides: no new numbers, no bounds."""
-    owner = statement_at(sources, frame)
+    owner = bindings.statement_at(sources, frame)
     value = bare_call(owner)
     return isinstance(owner, ast.AugAssign) or (value is not None and last_word(value.func) in _RECKONS)
 
@@ -235,7 +223,7 @@ def unpacked_view(program: Program) -> Unpacked | None:
     if node is None or failing is None or _stepped_since(node, failing, program.evidence.events):
         return None
     used = innermost_user(node.stack)
-    source = source_at(program.sources, used) if used is not None else None
+    source = bindings.source_at(program.sources, used) if used is not None else None
     if used is None or source is None or not used.column:
         return None
     parts: list[tuple[str, Frame]] = []
@@ -258,7 +246,7 @@ def _stepped_since(node: Node, failing: Event, events: list[Event]) -> bool:
 
 def _whole(sources: SourceTexts, value: Frame | None) -> Frame | None:
     """The tensor of which the parts are bound by the statement of this value; None where it binds no parts."""
-    source = source_at(sources, value) if value is not None else None
+    source = bindings.source_at(sources, value) if value is not None else None
     node = source.node_expression(Place.of(value)) if source is not None else None
     if value is None or source is None or node is None:
         return None
@@ -330,14 +318,14 @@ def _handed(sources: SourceTexts, stack: list[Frame], target: Target) -> Handed 
     if len(own) < 2 or own[-1] - own[-2] != 1 or not target.parameter or target.local:
         return None
     frame, caller = stack[own[-1]], stack[own[-2]]
-    position = position_of_argument(sources, frame, target.path)
-    call = call_at(sources, caller)
-    statement = statement_at(sources, caller)
+    position = bindings.position_of_argument(sources, frame, target.path)
+    call = bindings.call_at(sources, caller)
+    statement = bindings.statement_at(sources, caller)
     if position is None or call is None or not isinstance(statement, ast.Expr):
         return None
     if ast.unparse(statement.value) != ast.unparse(call):
         return None
-    given = argument(call, position, target.path)
+    given = bindings.argument(call, position, target.path)
     written = without_subscripts(given) if given is not None else None
     return Handed(caller, written.id) if isinstance(written, ast.Name) else None
 
@@ -363,7 +351,7 @@ def is_written_back(program: Program, write: RefusedWrite) -> bool:
     held = [t for t in program.tensors if t.path == path and t.function == frame.function]
     if not write.visible or not held or any(t.is_leaf for t in held):
         return False
-    owner = statement_at(program.sources, frame)
+    owner = bindings.statement_at(program.sources, frame)
     target = owner.target if isinstance(owner, ast.AugAssign) else None
     return isinstance(target, ast.Subscript) and is_full(target.slice)
 
@@ -472,15 +460,15 @@ def written_from(sources: SourceTexts, wanted: set[str], stack: Sequence[Frame])
     here: list[Frame] = []
     elsewhere: list[Frame] = []
     for file in sources:
-        root = tree(sources, file)
+        root = bindings.tree(sources, file)
         for scope in _scopes(root):
             name = getattr(scope, "name", "<module>")
             for s in statements(scope):
                 value, target = _written(s)
                 if value is None or target & wanted or not _reads(scope, value, wanted):
                     continue
-                at = frame_of(sources, file, s, name)
-                calls = [f for f in stack if f.user and f.file == file and scope_around(root, f.line) is scope]
+                at = bindings.frame_of(sources, file, s, name)
+                calls = [f for f in stack if f.user and f.file == file and bindings.scope_around(root, f.line) is scope]
                 if not calls:
                     elsewhere.append(at)
                 elif any(s.lineno < f.line or _share_a_loop(scope, s.lineno, f.line) for f in calls):
@@ -512,12 +500,12 @@ def _written(statement: ast.stmt) -> tuple[ast.expr | None, set[str]]:
     target = without_subscripts(target)
     if not isinstance(target, ast.Attribute) or target.attr != "data":
         return None, set()
-    return value, set(text_of(target.value).replace("[", ".").split("."))
+    return value, set(bindings.text_of(target.value).replace("[", ".").split("."))
 
 
 def _reads(scope: ast.AST, value: ast.expr, wanted: set[str]) -> bool:
     """Whether an expression is made of one of the names with the graph that leads to it."""
-    return any(_names_with_graph(e) & wanted for e in made_of(scope, value).expressions)
+    return any(_names_with_graph(e) & wanted for e in bindings.made_of(scope, value).expressions)
 
 
 def _names_with_graph(node: ast.AST) -> set[str]:

@@ -9,26 +9,9 @@ from typing import Any
 
 from graphdoc.evidence import Evidence, Frame, Holder, Node, OlderEdge, Parameter, SourceTexts
 from graphdoc.finding import Remedy, together
+from graphdoc.program import carried_names, expression_values
 from graphdoc.program.bindings import frame_of, function_at, is_one_container, scope_at, tree
-from graphdoc.program.carried_names import (
-    bound_names,
-    carrier_of,
-    could_carry,
-    fed_back,
-    is_local,
-    read_behind,
-    stored_on,
-)
 from graphdoc.program.container_entries import element_of, kept_at, kept_name, statements, user_frames
-from graphdoc.program.expression_values import (
-    UNKNOWN,
-    Reset,
-    behind_the_step,
-    known,
-    resets_of,
-    started_again,
-    value_at,
-)
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program, of_one_step
 from graphdoc.program.reuse import Reuse, Role
@@ -105,7 +88,7 @@ def begun_with_none(program: Program, reuse: Reuse) -> list[Remedy]:
         paths = [path for path, _ in _paths_in(program, reuse, call)]
         if not paths or not all(_is_none_but_once(program.sources, path) for path in paths):
             continue
-        anchor, step = behind_the_step(program.sources, program.evidence.events, call)
+        anchor, step = expression_values.behind_the_step(program.sources, program.evidence.events, call)
         shown = listing(f"`{p}`" for p in paths)
         return [
             Remedy(
@@ -173,7 +156,7 @@ def detach_fed_back(program: Program, reuse: Reuse) -> list[Remedy]:
         producer, consumer = program.node(c.producer), program.node(c.consumer)
         used = user_line(consumer)
         made = user_line(producer)
-        kept = fed_back(program.sources, used) if used is not None else []
+        kept = carried_names.fed_back(program.sources, used) if used is not None else []
         if used is None or made is None or c.tensor.holders or used.start != made.start or not kept:
             return []
         operands = [[name, "tensor"] for name in kept]
@@ -200,7 +183,7 @@ def detach_behind_yield(program: Program, reuse: Reuse) -> list[Remedy]:
             return []
         at = _yield_of(program.sources, found[0])
         made = next((f for f in user_frames(producer.stack) if f.function == found[0].function), None)
-        structure = value_at(program, producer.stack, made) if made is not None else None
+        structure = expression_values.value_at(program, producer.stack, made) if made is not None else None
         if at is None or not isinstance(structure, str) or (behind is not None and at != behind):
             return []
         behind = at
@@ -322,7 +305,7 @@ def _of_module(parameters: list[Parameter], holder: Holder) -> tuple[str, str, s
 # A state that is reset in place, let go of its graph where it is reset.
 
 
-def detach_at_reset(resets: list[Reset], behind_step: list[Remedy]) -> list[Remedy]:
+def detach_at_reset(resets: list[expression_values.Reset], behind_step: list[Remedy]) -> list[Remedy]:
     """Detach in place in front of each reset; else once each iteration, behind the step."""
     edits: list[dict[str, Any]] = [
         {
@@ -351,7 +334,7 @@ def detach_at_reset(resets: list[Reset], behind_step: list[Remedy]) -> list[Reme
 
 def from_carrying(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:
     """For a value that goes from one iteration to the next: cut once in each, behind the step where that can be."""
-    if resets := resets_of(program.evidence, reuse.carries, reuse.failing):
+    if resets := expression_values.resets_of(program.evidence, reuse.carries, reuse.failing):
         return detach_at_reset(resets, detach_behind_step(program, reuse))
     kept = detach_where_kept(program, reuse)
     read = any(_read_on(program.sources, edit) for r in kept for edit in r.args["edits"])
@@ -381,7 +364,7 @@ def from_carrying(program: Program, reuse: Reuse, constant: str) -> list[Remedy]
 def _read_on(sources: SourceTexts, edit: dict[str, Any]) -> bool:
     """Whether the function that keeps a value goes on to compute with it under that name."""
     at = frame_at(edit["args"]["place"])
-    return any(read_behind(sources, at, path) for path, _ in edit["args"]["targets"])
+    return any(carried_names.read_behind(sources, at, path) for path, _ in edit["args"]["targets"])
 
 
 def detach_behind_step(program: Program, reuse: Reuse) -> list[Remedy]:
@@ -397,14 +380,14 @@ def detach_behind_step(program: Program, reuse: Reuse) -> list[Remedy]:
             between = True
             continue
         paths = _paths_in(program, reuse, call)
-        anchor, step = behind_the_step(program.sources, program.evidence.events, call)
+        anchor, step = expression_values.behind_the_step(program.sources, program.evidence.events, call)
         if len(paths) > FEW or not paths:
             for in_one_loop in (detach_in_modules, detach_in_entries) if not between else ():
                 out += in_one_loop(program, reuse, call, anchor, step)
         if not paths:
             continue
         paths += [p for p in _held_in(program, call, paths) if p not in paths]
-        if any(started_again(program.sources, call, anchor, p) for p, _ in paths):
+        if any(expression_values.started_again(program.sources, call, anchor, p) for p, _ in paths):
             continue
         made = [program.node(c.producer) for c in reuse.carries if c.consumer < 0]
         if any(n is not None and ((at := in_function(n.stack, call)) is None or at.line > anchor.line) for n in made):
@@ -493,7 +476,7 @@ def _verb(sources: SourceTexts, anchor: Frame, call: Frame) -> str:
 def _paths_in(program: Program, reuse: Reuse, call: Frame) -> list[tuple[str, Any]]:
     paths: list[tuple[str, Any]] = []
     for c in reuse.carries:
-        holders = could_carry(program.evidence, c)  # what merely looks on would be cut in vain
+        holders = carried_names.could_carry(program.evidence, c)  # what merely looks on would be cut in vain
         here = [h for h in holders if program.reaches_in(h, call) and h.structure is not None]
         if not here:
             found = _carried_in(program, reuse.carrying(c), call)
@@ -514,16 +497,16 @@ def _paths_in(program: Program, reuse: Reuse, call: Frame) -> list[tuple[str, An
 
 def _carrier(sources: SourceTexts, call: Frame, holder: Holder) -> str:
     """What goes on to the next round of what a holder holds, by name."""
-    plain = is_local(holder, call) and len(holder.steps) == 1
-    return carrier_of(sources, call, holder.base) if plain else holder.base
+    plain = carried_names.is_local(holder, call) and len(holder.steps) == 1
+    return carried_names.carrier_of(sources, call, holder.base) if plain else holder.base
 
 
 def _carried_in(program: Program, found: tuple[Frame, str] | None, call: Frame) -> tuple[str, Any] | None:
     """The name under which the function of the call carries a value on, and what the name holds."""
     if found is None or not found[0].in_function_of(call):
         return None
-    structure = known(program, call.file, call.function, found[1])
-    return (found[1], structure) if structure is not None and structure is not UNKNOWN else None
+    structure = expression_values.known(program, call.file, call.function, found[1])
+    return (found[1], structure) if structure is not None and structure is not expression_values.UNKNOWN else None
 
 
 def _held_in(program: Program, call: Frame, paths: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
@@ -588,14 +571,14 @@ def detach_where_kept(program: Program, reuse: Reuse) -> list[Remedy]:
 
 def _binds_no_more(sources: SourceTexts, edit: dict[str, Any], at: Frame) -> bool:
     """Whether all that an assignment binds is cut by this edit of it."""
-    return {name for name, *_ in edit["args"]["targets"]} == {*bound_names(sources, at)}
+    return {name for name, *_ in edit["args"]["targets"]} == {*carried_names.bound_names(sources, at)}
 
 
 def _where_stored(program: Program, carry: OlderEdge, producer: Node) -> tuple[dict[str, Any] | None, Frame]:
     """For a value that nothing holds any more: the statement that stored it under the name by which it was taken up."""
-    stored = stored_on(program.evidence, carry)
+    stored = carried_names.stored_on(program.evidence, carry)
     made = next((f for f in user_frames(producer.stack) if stored and f.function == stored[0].function), None)
-    structure = value_at(program, producer.stack, made) if made is not None else None
+    structure = expression_values.value_at(program, producer.stack, made) if made is not None else None
     if stored is None or structure is None:
         return None, Frame("", 0)
     edit = {"kind": "detach_assigned", "args": {"place": place(stored[0]), "targets": [[stored[1], structure]]}}
@@ -604,7 +587,7 @@ def _where_stored(program: Program, carry: OlderEdge, producer: Node) -> tuple[d
 
 def _assignment(sources: SourceTexts, frame: Frame, holder: Holder) -> dict[str, Any] | None:
     last = kept_name(holder)
-    names = bound_names(sources, frame)
+    names = carried_names.bound_names(sources, frame)
     target = next((n for n in names if n.split("[")[0].rsplit(".", 1)[-1] == last), None)
     structure = _structure_at(holder, target, last) if target is not None else None
     if structure is None:

@@ -9,18 +9,8 @@ from typing import Any
 
 from graphdoc.evidence import Event, Evidence, Folded, Frame, Holder, Node, OlderEdge, SourceTexts
 from graphdoc.finding import Remedy, together
+from graphdoc.program import carried_names, overwrites
 from graphdoc.program.bindings import assignments, frame_of, function_at, names_in, statement_at, tree
-from graphdoc.program.carried_names import (
-    attributes_of_one_object,
-    beside_the_new,
-    bound_names,
-    handing_on,
-    is_local,
-    local_names_of,
-    names_taken_up,
-    operands_in,
-    slices_in,
-)
 from graphdoc.program.container_entries import FILLING, entry_of, given, kept_at, putting, statements, user_frames
 from graphdoc.program.expression_values import (
     UNKNOWN,
@@ -32,13 +22,6 @@ from graphdoc.program.expression_values import (
     value_at,
 )
 from graphdoc.program.observed import Program
-from graphdoc.program.overwrites import (
-    is_needed,
-    is_the_loss_itself,
-    reached_without_nodes,
-    reached_without_values,
-    takes_only_older,
-)
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import code_at, once_a_batch, place, where, within_a_loop
 from graphdoc.remedies.recording import open_at_loop
@@ -81,16 +64,16 @@ def constant_at_use(
         producer, consumer = program.node(c.producer), program.node(c.consumer)
         if producer is None or consumer is None:
             continue
-        pair = handing_on(producer, consumer, c.tensor.holders)
+        pair = carried_names.handing_on(producer, consumer, c.tensor.holders)
         if pair is None:
             continue
         made, used = pair
         edit, name = _edit_at_use(program, c, (producer, consumer), made, used)
-        if edit is not None and not alone and is_the_loss_itself(program.evidence.folded, [c]):
+        if edit is not None and not alone and overwrites.is_the_loss_itself(program.evidence.folded, [c]):
             return []
         if edit is not None and edit not in at_use:
             at_use.append(edit)
-            if beside_the_new(program.sources, c, made, used):
+            if carried_names.beside_the_new(program.sources, c, made, used):
                 each += within_a_loop(program.sources, _below_the_call(program.failing, consumer), used)
         shown = shown or name
         own = not use_only and _begins_with_call(program.failing, producer)
@@ -150,18 +133,18 @@ def _edit_at_use(
 def _ends_learning(program: Program, carries: list[OlderEdge], otherwise: Iterable[str], alone: bool) -> bool:
     """Whether the failing loss would reach nothing that it is to train."""
     evidence, trained = program.evidence, program.trained
-    if is_needed([*evidence.fresh_reaches, *otherwise], evidence.earlier_edges, carries, trained):
+    if overwrites.is_needed([*evidence.fresh_reaches, *otherwise], evidence.earlier_edges, carries, trained):
         return True
     if any(c in evidence.earlier_edges for c in carries):
         return False  # the graph that is known is not that of the loss which takes them in so
-    left = reached_without_nodes(evidence.folded, [c.producer for c in carries])
+    left = overwrites.reached_without_nodes(evidence.folded, [c.producer for c in carries])
     return not alone and bool(trained) and left is not None and not {*(trained or ())} & left
 
 
 def leaves_nothing(program: Program, computed: Sequence[Frame]) -> bool:
     """Whether the failing loss reaches what it is to train through these expressions alone: cut there, what this pass
     computes has no gradient either."""
-    left = reached_without_values(program.evidence.folded, computed)
+    left = overwrites.reached_without_values(program.evidence.folded, computed)
     return left is not None and not (left & program.trained if program.trained else left)
 
 
@@ -180,8 +163,8 @@ def _made_constant(fresh: list[str], carries: list[OlderEdge], note: str) -> str
 
 def _where_made(program: Program, c: OlderEdge, frame: Frame, structure: Any) -> dict[str, Any]:
     """A detach of what the expression gave; of several values that it gave, the one that is taken up."""
-    bound = bound_names(program.sources, frame)
-    taken = [n for n in names_taken_up(program.evidence, c) if n in bound]
+    bound = carried_names.bound_names(program.sources, frame)
+    taken = [n for n in carried_names.names_taken_up(program.evidence, c) if n in bound]
     if isinstance(structure, dict) and "tuple" in structure and 0 < len(taken) < len(bound):
         return {"kind": "detach_assigned", "args": {"place": place(frame), "targets": [[n, "tensor"] for n in taken]}}
     return {"kind": "detach_expression", "args": {"place": place(frame), "structure": structure}}
@@ -211,14 +194,14 @@ def _use(
     for level, frame in enumerate(levels):
         if place(frame) == place(made) and not once_a_batch(program.driver, program.sources, taking, frame):
             continue  # in a loop over time it would cut within the pass, too
-        if level == 0 and (kept_on := beside_the_new(program.sources, c, made, frame)):
+        if level == 0 and (kept_on := carried_names.beside_the_new(program.sources, c, made, frame)):
             return frame, kept_on, "tensor"
-        bound = names_taken_up(program.evidence, c) if level == 0 else []
-        local = local_names_of(program.sources, frame, bound) if level == 0 else []
-        kept = attributes_of_one_object(program.sources, frame, c.tensor.holders)
+        bound = carried_names.names_taken_up(program.evidence, c) if level == 0 else []
+        local = carried_names.local_names_of(program.sources, frame, bound) if level == 0 else []
+        kept = carried_names.attributes_of_one_object(program.sources, frame, c.tensor.holders)
         paths = [p for p in paths_of(c) if p not in _of_others(c, frame)]
-        read = operands_in(program.sources, frame, [*bound, *local, *paths])
-        parts = slices_in(program.sources, frame, [*kept, *bound, *paths])
+        read = carried_names.operands_in(program.sources, frame, [*bound, *local, *paths])
+        parts = carried_names.slices_in(program.sources, frame, [*kept, *bound, *paths])
         for name in dict.fromkeys([*read, *parts]):
             structure = known(program, frame.file, frame.function, name)
             if name in parts and name not in (*read, *kept) and structure != "tensor":
@@ -235,8 +218,8 @@ def _use(
 def _of_others(c: OlderEdge, frame: Frame) -> set[str]:
     """The paths by which other functions know a value where this one knows it by one of its own: what bears such a name
     here is something else (``learn(other, mine)`` of ``def learn(self, mine, other)``)."""
-    here = {p for h in c.tensor.holders if is_local(h, frame) for p in (h.path, h.base)}
-    there = {p for h in c.tensor.holders if not is_local(h, frame) for p in (h.path, h.base)}
+    here = {p for h in c.tensor.holders if carried_names.is_local(h, frame) for p in (h.path, h.base)}
+    there = {p for h in c.tensor.holders if not carried_names.is_local(h, frame) for p in (h.path, h.base)}
     return {p for p in there - here if not p.startswith(("self.", "cls."))} if here else set()
 
 
@@ -249,7 +232,7 @@ def _whole_use(program: Program, consumer: Node, used: Frame) -> dict[str, Any] 
     found = Source(used.file, text).expression_at(place(used)) if text is not None else None
     if found is None or found.kind != "Call":
         return None
-    if not at or at[0] is not used or not takes_only_older(program.evidence.folded, consumer.id):
+    if not at or at[0] is not used or not overwrites.takes_only_older(program.evidence.folded, consumer.id):
         return None
     if value_at(program, consumer.stack, used) != "tensor":
         return None
@@ -307,7 +290,7 @@ def _whole_expressions(
         read = {o.text for o in source.operands(at)} if source is not None else set()
         if len(names) > 1 and found is not None and found.kind == "BinOp" and read <= names:
             out.append({"kind": "detach_expression", "args": {"place": at}})
-            bound = bound_names(sources, frame_at(at))
+            bound = carried_names.bound_names(sources, frame_at(at))
             shown = bound[0] if bound else found.text
         else:
             out += group

@@ -12,17 +12,6 @@ from graphdoc.evidence.lookup import node_with
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings, name_usage
 from graphdoc.program.asked_gradients import Beside, FlaggedLate, Reason, TakenOut, step_between
-from graphdoc.program.bindings import (
-    everywhere,
-    first_line,
-    frame_of,
-    function_around,
-    function_at,
-    scope_around,
-    scope_at,
-    text_of,
-    tree,
-)
 from graphdoc.program.container_entries import statements
 from graphdoc.program.custom_functions import Idle, runs_backward
 from graphdoc.program.cuts import drawn_within, is_whole_term, left_cut, mode_under_way, uses_of_cut
@@ -30,20 +19,8 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import frames, innermost, innermost_user, place, span, where
 from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.source import paths
 from graphdoc.source.module import each, is_method_call
-from graphdoc.source.paths import (
-    bare_call,
-    blocks_of,
-    covers,
-    is_name,
-    is_path,
-    key,
-    last_word,
-    names_read,
-    names_written,
-    plain_names,
-    targets_of,
-)
 from graphdoc.source.scopes import own_nodes
 from graphdoc.story.missing_graph import recording_was_on, without_graph
 from graphdoc.story.wording import as_called, folded, listing
@@ -57,7 +34,7 @@ def open_at_cut(program: Program, cut: Cut) -> str:
     uses = uses_of_cut(program, cut) if cut.behind else []
     at = innermost(cut.stack)
     if not uses:
-        around = function_at(program.sources, at)
+        around = bindings.function_at(program.sources, at)
         called = open_at_calls(program.sources, cut.stack, at.file, around) if at is not None and around else ""
         return called or open_at_draw(program.sources, at)
     lines = listing(map(where, uses), len(uses))
@@ -79,17 +56,17 @@ def open_at_calls(sources: SourceTexts, stack: Sequence[Frame], file: str, funct
     no graph, as a target is, or turn what they get into an array. Empty where it is not. ``stack`` is that of an
     operation inside of it."""
     own = [f for f in stack if f.user]
-    inside = next((i for i, f in enumerate(own) if f.file == file and covers(function, f.line)), 0)
+    inside = next((i for i, f in enumerate(own) if f.file == file and paths.covers(function, f.line)), 0)
     caller = own[inside - 1] if inside else None
-    scope = scope_at(sources, caller)
+    scope = bindings.scope_at(sources, caller)
     if caller is None:
         return ""
-    calls = [n for n in each(scope, ast.Call) if covers(n, caller.line)]
-    here = next((c for c in calls if frame_of(sources, caller.file, c).extent == caller.extent), None)
+    calls = [n for n in each(scope, ast.Call) if paths.covers(n, caller.line)]
+    here = next((c for c in calls if bindings.frame_of(sources, caller.file, c).extent == caller.extent), None)
     if here is None:
         return ""
-    name = text_of(here.func)
-    same = sum(isinstance(n, ast.Call) and text_of(n.func) == name for n in ast.walk(scope))
+    name = bindings.text_of(here.func)
+    same = sum(isinstance(n, ast.Call) and bindings.text_of(n.func) == name for n in ast.walk(scope))
     if same > 1:
         return f"`{name}` is called at {same} places there, and which of them is to train, no run tells"
     every = _calls_of(sources, getattr(function, "name", ""))
@@ -101,10 +78,10 @@ def _calls_of(sources: SourceTexts, name: str) -> int:
     """How often the program calls the one function of this name; 0 where several have it, or PyTorch calls it."""
     if name == "forward" or name.startswith("__"):
         return 0
-    nodes = [n for _, n in everywhere(sources)]
+    nodes = [n for _, n in bindings.everywhere(sources)]
     if sum(isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and n.name == name for n in nodes) != 1:
         return 0
-    return sum(isinstance(n, ast.Call) and last_word(n.func) == name for n in nodes)
+    return sum(isinstance(n, ast.Call) and paths.last_word(n.func) == name for n in nodes)
 
 
 def open_at_loop(again: Sequence[Frame]) -> str:
@@ -369,7 +346,7 @@ def _common_call(sources: SourceTexts, cut: Cut, raised: Raised | None, switch: 
 
 def _all_of_the_block(sources: SourceTexts, switch: Frame, call: Frame) -> bool:
     """Whether the statement with this call is all that stands under the switch: no other is to stay unrecorded."""
-    root = tree(sources, switch.file) if call.file == switch.file else None
+    root = bindings.tree(sources, switch.file) if call.file == switch.file else None
     return any(
         node.lineno <= switch.line < node.body[0].lineno
         and len(node.body) == 1
@@ -381,10 +358,10 @@ def _all_of_the_block(sources: SourceTexts, switch: Frame, call: Frame) -> bool:
 
 def _function_of(sources: SourceTexts, switch: Frame) -> tuple[int, int] | None:
     """The first and the last line of the function that a switch stands in, or decorates; of the file at its level."""
-    root = tree(sources, switch.file)
+    root = bindings.tree(sources, switch.file)
     found = 1, sources[switch.file].count("\n") + 1
     for node in each(root, ast.FunctionDef, ast.AsyncFunctionDef):
-        first = first_line(node)
+        first = bindings.first_line(node)
         if first <= switch.line <= (node.end_lineno or first) and first >= found[0]:
             found = first, node.end_lineno or first
     return found
@@ -411,49 +388,53 @@ def meant_for_one(
         switch: the place of the block's item, or of the decorator.
         parameters: the names of the program's parameters.
     """
-    root = tree(sources, switch.file)
+    root = bindings.tree(sources, switch.file)
     for node in ast.walk(root):
-        if isinstance(node, ast.With | ast.AsyncWith) and any(covers(i.context_expr, switch.line) for i in node.items):
+        if isinstance(node, ast.With | ast.AsyncWith) and any(
+            paths.covers(i.context_expr, switch.line) for i in node.items
+        ):
             values = _values_of(root, node, [f.line for f in failing if f.user and f.file == switch.file])
             values = values if len(values) > 1 else _modules_of(node, parameters)
             if len(values) > 1:
                 return f"which of {listing(values)} the block is meant for, no run tells"
-            around = function_around(root, node.lineno)
+            around = bindings.function_around(root, node.lineno)
             return open_at_calls(sources, cut, switch.file, around) if around is not None else ""
-        if isinstance(node, _Function) and any(covers(d, switch.line) for d in node.decorator_list):
+        if isinstance(node, _Function) and any(paths.covers(d, switch.line) for d in node.decorator_list):
             return open_at_calls(sources, cut, switch.file, node)
     return ""
 
 
 def _values_of(root: ast.Module, block: ast.With | ast.AsyncWith, failing: list[int]) -> list[str]:
     """One name for each statement of the block that makes a part of the loss, or of what the function returns."""
-    every = sorted(statements(scope_around(root, block.lineno)), key=lambda s: s.lineno)
+    every = sorted(statements(bindings.scope_around(root, block.lineno)), key=lambda s: s.lineno)
     end = block.end_lineno or block.lineno
     wanted: set[str] = set()
     for s in reversed(every):
-        if not (s.lineno > end or covers(block, s.lineno)) or isinstance(s, ast.With | ast.For | ast.While | ast.If):
+        if not (s.lineno > end or paths.covers(block, s.lineno)) or isinstance(
+            s, ast.With | ast.For | ast.While | ast.If
+        ):
             continue
-        ends = isinstance(s, ast.Return) or any(covers(s, line) for line in failing)
+        ends = isinstance(s, ast.Return) or any(paths.covers(s, line) for line in failing)
         if (s.lineno > end and (ends or wanted & {*_filled(s)})) or (isinstance(s, ast.Return) and s.lineno <= end):
-            wanted |= names_read(s)
-    made = [s for s in every if covers(block, s.lineno) and s is not block and wanted & {*_filled(s)}]
+            wanted |= paths.names_read(s)
+    made = [s for s in every if paths.covers(block, s.lineno) and s is not block and wanted & {*_filled(s)}]
     return [f"`{next(n for n in _filled(s) if n in wanted)}`" for s in made]
 
 
 def _filled(statement: ast.AST) -> list[str]:
     """What a statement binds or writes into, and the list that it appends to."""
-    call = bare_call(statement)
+    call = paths.bare_call(statement)
     if is_method_call(call) and call.func.attr in _FILLING:
-        return [key(call.func.value)]
-    return names_written(statement)
+        return [paths.key(call.func.value)]
+    return paths.names_written(statement)
 
 
 def _modules_of(block: ast.With | ast.AsyncWith, parameters: Collection[str]) -> list[str]:
     """The modules with parameters that a block calls by name, each once, in their order."""
     steps = {step for name in parameters for step in name.split(".")[:-1]}
     calls = [n for s in block.body for n in each(s, ast.Call)]
-    named = sorted((c for c in calls if is_path(c.func)), key=lambda c: (c.lineno, c.col_offset))
-    return list(dict.fromkeys(f"`{key(c.func)}`" for c in named if key(c.func).rpartition(".")[2] in steps))
+    named = sorted((c for c in calls if paths.is_path(c.func)), key=lambda c: (c.lineno, c.col_offset))
+    return list(dict.fromkeys(f"`{paths.key(c.func)}`" for c in named if paths.key(c.func).rpartition(".")[2] in steps))
 
 
 # Scoping a switch: where ``set_grad_enabled(False)`` was thrown as a statement, which computations it was meant for.
@@ -517,7 +498,7 @@ def scoped(program: Program, cut: Cut, switch: Frame) -> tuple[Remedy, ...]:
 def _statement(root: ast.Module, switch: Frame) -> tuple[ast.stmt, list[ast.stmt]] | None:
     """The statement at the switch, if it is nothing but the call, and those behind it in its block."""
     for node in ast.walk(root):
-        for block in blocks_of(node):
+        for block in paths.blocks_of(node):
             for index, s in enumerate(block):
                 if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) and s.lineno == switch.line:
                     return s, block[index + 1 :]
@@ -548,14 +529,16 @@ def _trained_paths(program: Program, cut: Cut) -> list[list[Frame]]:
 
 def _computes(stacks: Iterable[Sequence[Frame]], file: str, parts: Sequence[ast.stmt]) -> bool:
     """Whether one of these calls goes through one of these statements."""
-    return any(f.file == file and covers(p, f.line) for stack in stacks for f in stack for p in parts)
+    return any(f.file == file and paths.covers(p, f.line) for stack in stacks for f in stack for p in parts)
 
 
 def _entered(work: list[list[Frame]], file: str, functions: Sequence[_Def]) -> list[_Def]:
     """By which of these functions the work was entered: the outermost ones."""
     found: dict[int, _Def] = {}
     for stack in work:
-        outermost = next((f for frame in stack if frame.file == file for f in functions if covers(f, frame.line)), None)
+        outermost = next(
+            (f for frame in stack if frame.file == file for f in functions if paths.covers(f, frame.line)), None
+        )
         if outermost is not None:
             found[outermost.lineno] = outermost
     return list(found.values())
@@ -569,17 +552,17 @@ NOTE = "Where no term is added the gradients are zero, and the optimizer steps w
 def of_other_branch(sources: SourceTexts, start: Frame, value: ast.expr, wanted: str) -> list[Remedy]:
     """Zero times the expression by which the other branch of an ``if`` binds the same name; none where that reads what
     only this branch has."""
-    around = [n for n in each(bindings.tree(sources, start.file), ast.If) if covers(n, start.line)]
+    around = [n for n in each(bindings.tree(sources, start.file), ast.If) if paths.covers(n, start.line)]
     for branch in reversed(around):
         here, other = branch.body, branch.orelse
-        if not any(covers(s, start.line) for s in here):
+        if not any(paths.covers(s, start.line) for s in here):
             here, other = other, here
-        bound = [s for s in other if isinstance(s, ast.Assign) and key(s.targets[0]) == wanted]
-        if len(bound) != 1 or not any(covers(s, start.line) for s in here):
+        bound = [s for s in other if isinstance(s, ast.Assign) and paths.key(s.targets[0]) == wanted]
+        if len(bound) != 1 or not any(paths.covers(s, start.line) for s in here):
             continue
         made = bound[0].value
-        before = {key(t) for s in other[: other.index(bound[0])] for t in targets_of(s)}
-        if before & plain_names(made) or not isinstance(made, ast.Call):
+        before = {paths.key(t) for s in other[: other.index(bound[0])] for t in paths.targets_of(s)}
+        if before & paths.plain_names(made) or not isinstance(made, ast.Call):
             return []
         text = ast.unparse(made)
         args = {"place": place(bindings.frame_of(sources, start.file, value)), "name": text}
@@ -593,9 +576,9 @@ def is_no_tensor(function: ast.AST, name: str) -> bool:
     """Whether a function takes an argument apart: unpacks it, or reads an entry of it by a word."""
     for n in ast.walk(function):
         if isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Constant) and isinstance(n.slice.value, str):
-            apart = key(n.value) == name
+            apart = paths.key(n.value) == name
         elif isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Tuple | ast.List):
-            apart = is_name(n.value, name)
+            apart = paths.is_name(n.value, name)
         else:
             continue
         if apart:

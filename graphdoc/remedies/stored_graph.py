@@ -9,15 +9,7 @@ from typing import Any
 
 from graphdoc.evidence import Frame, Holder, SourceTexts
 from graphdoc.finding import Remedy, together
-from graphdoc.program.bindings import (
-    assignments,
-    everywhere,
-    frame_of,
-    function_around,
-    function_at,
-    text_of,
-    tree,
-)
+from graphdoc.program import bindings
 from graphdoc.program.carried_names import meeting
 from graphdoc.program.container_entries import MOST_PUTS, kept_at, statements
 from graphdoc.program.gathered_parameters import makes_parameter
@@ -85,11 +77,11 @@ def _record(holder: Holder) -> tuple[str, Any] | None:
 
 def _puts(sources: SourceTexts, name: str, structure: Any) -> Iterator[tuple[Frame, Any]]:
     """The expressions that go into such a list, or into a record of it, with their structure."""
-    for file, scope in everywhere(sources, ast.FunctionDef, ast.AsyncFunctionDef, ast.Module):
+    for file, scope in bindings.everywhere(sources, ast.FunctionDef, ast.AsyncFunctionDef, ast.Module):
         for s in statements(scope):
             found = _put(s, name, structure)
             if found is not None:
-                yield frame_of(sources, file, found[0], getattr(scope, "name", "<module>")), found[1]
+                yield bindings.frame_of(sources, file, found[0], getattr(scope, "name", "<module>")), found[1]
 
 
 def _put(statement: ast.stmt, name: str, structure: Any) -> tuple[ast.expr, Any] | None:
@@ -121,7 +113,7 @@ def unread_value(program: Program, reuse: Reuse) -> list[Remedy]:
     if len(found) != 1:
         return []
     ((file, line, name, twin),) = found
-    scope = function_around(tree(program.sources, file), line)
+    scope = bindings.function_around(bindings.tree(program.sources, file), line)
     edits: list[dict[str, Any]] = [
         {"kind": "use_instead", "args": {"place": place(at), "operand": name, "name": twin}}
         for at in (_reads(program.sources, file, scope, name) if scope is not None else ())
@@ -134,13 +126,13 @@ def _found(program: Program, consumer: int, producer: int) -> tuple[str, int, st
     """File and line of a read, the name that is read there, and the local one that nothing reads."""
     taken, made = program.node(consumer), program.node(producer)
     read = user_line(taken)
-    scope = function_at(program.sources, read)
+    scope = bindings.function_at(program.sources, read)
     if read is None or made is None or scope is None:
         return None
     here = {n.id for n in _names(scope) if is_read(n) and n.lineno == read.line}
     bound = {n.id for n in _names(scope) if is_set(n)}
     for name in sorted(here - bound):
-        for at, value in assignments(program.sources, read, name)[:1]:
+        for at, value in bindings.assignments(program.sources, read, name)[:1]:
             if any(f.file == at.file and at.line <= f.line <= at.end_line for f in made.stack):
                 twin = _twin(program.sources, scope, read, name, at, value)
                 if twin:
@@ -151,7 +143,7 @@ def _found(program: Program, consumer: int, producer: int) -> tuple[str, int, st
 def _twin(sources: SourceTexts, scope: ast.AST, read: Frame, name: str, at: Frame, value: ast.expr) -> str:
     """The name in this function that the same call has given its value, in the same place of what it gives, and that
     nothing reads; empty where there is none or more than one."""
-    outer = next((s for s in statements(tree(sources, at.file)) if s.lineno == at.line), None)
+    outer = next((s for s in statements(bindings.tree(sources, at.file)) if s.lineno == at.line), None)
     position = next((p for n, p in _targets(outer) if n == name), None) if outer is not None else None
     if not isinstance(value, ast.Call) or position is None:
         return ""
@@ -160,7 +152,7 @@ def _twin(sources: SourceTexts, scope: ast.AST, read: Frame, name: str, at: Fram
         n
         for s in statements(scope)
         if isinstance(s, ast.Assign) and isinstance(s.value, ast.Call) and s.lineno < read.line
-        if text_of(s.value.func) == text_of(value.func)
+        if bindings.text_of(s.value.func) == bindings.text_of(value.func)
         for n, p in _targets(s)
         if p == position and n not in loads
     ]
@@ -189,7 +181,7 @@ def _reads(sources: SourceTexts, file: str, scope: ast.AST, name: str) -> list[F
     for node in sorted(_names(scope), key=lambda n: (n.lineno, n.col_offset)):
         if node.id != name or not is_read(node) or any(covers(s, node.lineno) for s in done):
             continue
-        at = frame_of(sources, file, node)
+        at = bindings.frame_of(sources, file, node)
         around = statement_around(scope, at)
         if around is not None:
             done.append(around)

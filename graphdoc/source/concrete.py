@@ -20,26 +20,10 @@ import libcst as cst
 from libcst._nodes.internal import CodegenState
 from libcst.helpers import parse_template_expression, parse_template_module
 
+from graphdoc.source import places
 from graphdoc.source.layout import Unplaceable, indent_unit
 from graphdoc.source.module import Lines, Source
 from graphdoc.source.paths import binding, parse_expression
-from graphdoc.source.places import (
-    Below,
-    Beside,
-    Copied,
-    Decorators,
-    Edit,
-    Filled,
-    Instead,
-    Members,
-    Named,
-    Opened,
-    Place,
-    Spot,
-    Text,
-    Under,
-    Written,
-)
 
 # Python ends a line at these three and at nothing else (str.splitlines also splits at form feeds and U+2028).
 _LINE_END = re.compile(r"\r\n|\n|\r")
@@ -146,10 +130,10 @@ class _Tree:
             if isinstance(node, cst.BaseSmallStatement | cst.BaseCompoundStatement)
         }
 
-    def holds(self, spot: Spot) -> bool:
+    def holds(self, spot: places.Spot) -> bool:
         return self.begin <= spot.start < self.begin + len(self.text)
 
-    def node(self, spot: Spot) -> _Node:
+    def node(self, spot: places.Spot) -> _Node:
         """The node at these offsets of the file."""
         start, end = self._offset(spot.start - self.begin), self._offset(spot.end - self.begin)
         found = self._statements.get(start) if spot.statement else self._expressions.get((start, end))
@@ -213,7 +197,7 @@ def _chunks(source: Source) -> list[tuple[int, int]]:
 # -- all edits of one file -------------------------------------------------------------------------------------------
 
 
-def rewritten(source: Source, edits: Iterable[Edit]) -> str:
+def rewritten(source: Source, edits: Iterable[places.Edit]) -> str:
     """The text of a file with these edits made.
 
     Raises:
@@ -236,7 +220,7 @@ def _deep() -> Iterator[None]:
         sys.setrecursionlimit(before)
 
 
-def _rewritten(source: Source, given: list[Edit]) -> str:
+def _rewritten(source: Source, given: list[places.Edit]) -> str:
     wanted = [*dict.fromkeys(e for e in given if e.once), *(e for e in given if not e.once)]
     files = _Files(source)
     parts: list[str] = []
@@ -252,7 +236,7 @@ def _rewritten(source: Source, given: list[Edit]) -> str:
     return source.bom + "".join(parts) + source.code[done:] + "".join(ending)
 
 
-def _check(edits: Sequence[Edit]) -> None:
+def _check(edits: Sequence[places.Edit]) -> None:
     """Raise where an edit lies in what another one takes out."""
     for edit in edits:
         for other in edits if _takes_out(edit) else ():
@@ -265,17 +249,17 @@ def _check(edits: Sequence[Edit]) -> None:
                 raise OverlappingEdits("a change lies within what another one takes out")
 
 
-def _takes_out(edit: Edit) -> bool:
+def _takes_out(edit: places.Edit) -> bool:
     """Whether what stands there is gone, but for the parts of it that are put elsewhere."""
-    return isinstance(edit.change, Instead | Filled) and all(edit.at != s for s in _spots(edit.change))
+    return isinstance(edit.change, places.Instead | places.Filled) and all(edit.at != s for s in _spots(edit.change))
 
 
-def _spots(change: object) -> Iterator[Spot]:
+def _spots(change: object) -> Iterator[places.Spot]:
     """The nodes that a change puts elsewhere, with what is changed inside them."""
     for text in (getattr(change, "written", None), getattr(change, "header", None), *getattr(change, "texts", ())):
-        if isinstance(text, Written):
-            yield from (part for _, part in text.parts if isinstance(part, Spot))
-        elif isinstance(text, Below):
+        if isinstance(text, places.Written):
+            yield from (part for _, part in text.parts if isinstance(part, places.Spot))
+        elif isinstance(text, places.Below):
             yield from _spots(text)
 
 
@@ -289,12 +273,12 @@ class _Files:
     def tree(self, start: int, end: int) -> _Tree:
         return _tree(self.source.code[start:end], start, self.source.lines.newline)
 
-    def _around(self, spot: Spot) -> _Tree:
+    def _around(self, spot: places.Spot) -> _Tree:
         return self.tree(*next((s, e) for s, e in self.chunks if s <= spot.start < e))
 
-    def changed(self, tree: _Tree, root: _Node, edits: Sequence[Edit]) -> _Node:
+    def changed(self, tree: _Tree, root: _Node, edits: Sequence[places.Edit]) -> _Node:
         """A node with these edits made inside it."""
-        by_node: dict[_Node, list[Edit]] = {}
+        by_node: dict[_Node, list[places.Edit]] = {}
         for edit in edits:
             assert edit.at is not None
             own = by_node.setdefault(tree.node(edit.at), [])
@@ -302,22 +286,22 @@ class _Files:
                 own.append(edit)
         return root.visit(_Maker(self, tree, by_node))
 
-    def expression(self, copied: Copied) -> _Node:
+    def expression(self, copied: places.Copied) -> _Node:
         """An expression as it stands in the file, or with edits."""
         tree = self._around(copied.at)
         return self.changed(tree, tree.node(copied.at), copied.edits)
 
-    def unit(self, spot: Spot) -> str:
+    def unit(self, spot: places.Spot) -> str:
         """How far a block is indented around a statement."""
         lines = self.source.lines
         line = lines.line_of(spot.start)
-        place = Place(
+        place = places.Place(
             self.source.file, line, spot.start - lines.start(line) + 1, line, spot.start - lines.start(line) + 2
         )
         node = self.source.node_statement(place)
         return indent_unit(self.source, node) if node is not None else "    "
 
-    def copy(self, copied: Copied) -> list[_Node]:
+    def copy(self, copied: places.Copied) -> list[_Node]:
         """A statement's line, or the statement alone where it shares its line."""
         tree = self._around(copied.at)
         node = tree.node(copied.at)
@@ -347,7 +331,7 @@ def _unended(statement: _Node) -> _Node:
 class _Maker(cst.CSTTransformer):
     """Makes the edits of some nodes while the tree is written anew around them."""
 
-    def __init__(self, files: _Files, tree: _Tree, edits: dict[_Node, list[Edit]]) -> None:
+    def __init__(self, files: _Files, tree: _Tree, edits: dict[_Node, list[places.Edit]]) -> None:
         super().__init__()
         self.files, self.tree, self.edits = files, tree, edits
         self.results: dict[_Node, _Node] = {}
@@ -359,7 +343,7 @@ class _Maker(cst.CSTTransformer):
                 self.open.add(node)
                 node = tree.parents.get(node)
 
-    def _own(self, spot: Spot) -> _Node:
+    def _own(self, spot: places.Spot) -> _Node:
         """The node in this tree; None where it stands in another one."""
         return self.tree.node(spot) if self.tree.holds(spot) else None
 
@@ -386,24 +370,24 @@ class _Maker(cst.CSTTransformer):
 
     def _listed(self, original: _Node, node: _Node) -> _Node:
         """A node with the changes of what it lists; all of them count with the indices of the source."""
-        for kind, make in ((Members, _with_members), (Decorators, _with_decorators)):
+        for kind, make in ((places.Members, _with_members), (places.Decorators, _with_decorators)):
             changes = [e.change for e in self.edits.get(original, ()) if isinstance(e.change, kind)]
             if changes:
                 node = make(node, {i for c in changes for i in c.dropped}, [t for c in changes for t in c.added])
         return node
 
-    def _expression(self, edit: Edit, node: _Node) -> _Node:
+    def _expression(self, edit: places.Edit, node: _Node) -> _Node:
         change = edit.change
-        if isinstance(change, Filled):
+        if isinstance(change, places.Filled):
             return self._filled(change, node)
-        if isinstance(change, Named):
+        if isinstance(change, places.Named):
             attribute = isinstance(node, cst.Attribute)
             return node.with_changes(attr=cst.Name(change.name)) if attribute else node.with_changes(value=change.name)
-        if isinstance(change, Members):
+        if isinstance(change, places.Members):
             return node
         raise Unreadable("no such change can be made to an expression")
 
-    def _filled(self, change: Filled, node: _Node) -> _Node:
+    def _filled(self, change: places.Filled, node: _Node) -> _Node:
         parts = self.parts(change.written)
         made = _fill(parse_template_expression, change.written.template, parts)
         if made.lpar:
@@ -415,12 +399,12 @@ class _Maker(cst.CSTTransformer):
             return made.with_changes(lpar=node.lpar, rpar=node.rpar)
         return made if fits else _parenthesized(made)
 
-    def parts(self, written: Written) -> dict[str, _Node]:
+    def parts(self, written: places.Written) -> dict[str, _Node]:
         """What stands for each name of a template."""
         return {name: self._part(part) for name, part in written.parts}
 
-    def _part(self, part: Spot | Copied | str) -> _Node:
-        if isinstance(part, Copied):
+    def _part(self, part: places.Spot | places.Copied | str) -> _Node:
+        if isinstance(part, places.Copied):
             copy = self.files.expression(part)
             return copy if "\n" in _code(copy) else copy.with_changes(lpar=[], rpar=[])
         if isinstance(part, str):
@@ -428,22 +412,22 @@ class _Maker(cst.CSTTransformer):
                 return cst.parse_expression(part)
             except cst.ParserSyntaxError:
                 return cst.parse_expression(f"({part})")
-        found: _Node = self._own(part) or self.files.expression(Copied(part))
+        found: _Node = self._own(part) or self.files.expression(places.Copied(part))
         made: _Node = self.results.get(found, found)
         return made.deep_clone()
 
-    def lines(self, texts: Iterable[Text], unit: str) -> list[_Node]:
+    def lines(self, texts: Iterable[places.Text], unit: str) -> list[_Node]:
         """The statements that a change asks for, each a line or a compound statement."""
         found: list[_Node] = []
         for text in texts:
-            if isinstance(text, Copied):
+            if isinstance(text, places.Copied):
                 found += self.files.copy(text)
-            elif isinstance(text, Below):
-                header = Written(f"{text.header.template}\n    pass", text.header.parts)
+            elif isinstance(text, places.Below):
+                header = places.Written(f"{text.header.template}\n    pass", text.header.parts)
                 body = _spaced(self.lines(text.texts, unit))
                 block = self.block(body, unit)
                 found += [made.with_changes(body=block) for made in self.lines([header], unit)]
-            elif isinstance(text, Written):
+            elif isinstance(text, places.Written):
                 made = _fill(parse_template_module, text.template + "\n", self.parts(text))
                 found += _indented(made, unit, self.tree.module.default_indent)
             elif text:
@@ -605,31 +589,31 @@ class _Row:
     def touched(self) -> bool:
         return any(self.maker.edits.get(n) for n in self.originals)
 
-    def _made(self, node: _Node, texts: Iterable[Text]) -> list[_Node]:
+    def _made(self, node: _Node, texts: Iterable[places.Text]) -> list[_Node]:
         spot = self.maker.edits[node][0].at
         assert spot is not None
         return self.maker.lines(texts, self.maker.files.unit(spot))
 
     def around(self, node: _Node, after: bool) -> list[_Node]:
         own = self.maker.edits.get(node, ())
-        outside = bool(self.edits(node, Under)) and not after  # an import stands above the header
+        outside = bool(self.edits(node, places.Under)) and not after  # an import stands above the header
         return self._beside(node, [e for e in own if not (outside and e.once)], after)
 
     def above_header(self, node: _Node) -> list[_Node]:
         """What stands before a statement and stays outside when it goes below a header."""
         return self._beside(node, [e for e in self.maker.edits.get(node, ()) if e.once], False)
 
-    def _beside(self, node: _Node, edits: Iterable[Edit], after: bool) -> list[_Node]:
-        changes = [e.change for e in edits if isinstance(e.change, Beside)]
+    def _beside(self, node: _Node, edits: Iterable[places.Edit], after: bool) -> list[_Node]:
+        changes = [e.change for e in edits if isinstance(e.change, places.Beside)]
         texts = [t for c in changes if c.after == after for t in c.texts]
         return self._made(node, texts) if texts else []
 
     def in_place(self, node: _Node) -> list[_Node] | None:
         """What stands in the place of a statement; None where it stays."""
-        opened = self.edits(node, Opened)
+        opened = self.edits(node, places.Opened)
         if opened:
             return _opened(self.maker, opened[0])
-        instead = self.edits(node, Instead)
+        instead = self.edits(node, places.Instead)
         return self._made(node, instead[0].texts) if instead else None
 
     def lines(self, alone: bool) -> list[_Node]:
@@ -682,7 +666,9 @@ class _Row:
         """Each statement with a line of its own."""
         made = []
         for index, (node, updated) in enumerate(zip(self.originals, self.updated, strict=True)):
-            if self.maker.edits.get(node) and any(not isinstance(e.change, Under) for e in self.maker.edits[node]):
+            if self.maker.edits.get(node) and any(
+                not isinstance(e.change, places.Under) for e in self.maker.edits[node]
+            ):
                 raise Unplaceable("the statements share lines with others")
             line = cst.SimpleStatementLine([_unended(updated)])
             if index == len(self.originals) - 1:
@@ -693,7 +679,7 @@ class _Row:
         return made
 
 
-def _opened(maker: _Maker, change: Opened) -> list[_Node]:
+def _opened(maker: _Maker, change: places.Opened) -> list[_Node]:
     """The lines of that block of a compound statement in which a statement stands."""
     wanted = maker.tree.node(change.body)
     block = maker.tree.parents[wanted]
@@ -775,7 +761,7 @@ class _Block:
         alone = len(self.rows) == 1 and not whole
         units: list[tuple[list[_Node], list[_Node], list[_Node]]] = []  # statements, lines, what stood above them
         for row in self.rows:
-            if row.shared and any(row.edits(n, Under) for n in row.originals) and not self._whole(row):
+            if row.shared and any(row.edits(n, places.Under) for n in row.originals) and not self._whole(row):
                 units += [([n], lines, []) for n, lines in row.apart()]
             else:
                 units.append((row.originals, row.lines(alone), getattr(row.line, "leading_lines", [])))
@@ -792,7 +778,7 @@ class _Block:
         (row,) = self.rows
         if not row.touched:
             return self.updated
-        if not any(row.edits(n, Under) for n in row.originals):
+        if not any(row.edits(n, places.Under) for n in row.originals):
             return row.lines(True)[0]
         body, _ = self._joined(self._below([([n], made, []) for n, made in row.apart()]))
         spot = next(e.at for n in row.originals for e in self.maker.edits.get(n, ()))
@@ -801,8 +787,8 @@ class _Block:
 
     def _whole(self, row: _Row) -> bool:
         """Whether what goes below a header are whole lines, this one among them."""
-        changes = [c for n in row.originals for c in row.edits(n, Under)]
-        first = bool(row.edits(row.originals[0], Under))
+        changes = [c for n in row.originals for c in row.edits(n, places.Under)]
+        first = bool(row.edits(row.originals[0], places.Under))
         return first and all(self._ends_row(self.maker.tree.node(c.last)) for c in changes)
 
     def _ends_row(self, node: _Node) -> bool:
@@ -812,11 +798,11 @@ class _Block:
         """The units with headers put in: a header and what is below it are one unit."""
         for row in self.rows:
             for node in row.originals:
-                for change in row.edits(node, Under):
+                for change in row.edits(node, places.Under):
                     units = self._headed(units, node, change)
         return units
 
-    def _headed(self, units: list[Any], first: _Node, change: Under) -> list[Any]:
+    def _headed(self, units: list[Any], first: _Node, change: places.Under) -> list[Any]:
         last = self.maker.tree.node(change.last)
         try:
             low = next(i for i, u in enumerate(units) if first in u[0])

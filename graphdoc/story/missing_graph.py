@@ -9,21 +9,9 @@ from typing import Any
 from graphdoc.evidence import Cut, Frame, Optimizer, Parameter, Raised, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy, distinct
 from graphdoc.model import Confidence, Span
-from graphdoc.program import bindings
+from graphdoc.program import bindings, learning
 from graphdoc.program.exception import NO_GRAPH, message_of
 from graphdoc.program.in_place_writes import is_only_written
-from graphdoc.program.learning import (
-    Freezing,
-    KeptFrozen,
-    Learner,
-    TrainOverride,
-    freezing_in_train,
-    freezing_of,
-    released_behind,
-    switches,
-    unfreezing,
-    unfrozen_before,
-)
 from graphdoc.program.library_calls import by_checkpoint
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
@@ -257,7 +245,11 @@ def flag_of_module(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
     nodes = list(bindings.everywhere(sources))
     if any(_reads(n, names) for _, n in nodes):
         return None
-    found = [(file, n) for file, n in nodes if isinstance(n, ast.Assign) and _sets(n, names) and switches(n) is value]
+    found = [
+        (file, n)
+        for file, n in nodes
+        if isinstance(n, ast.Assign) and _sets(n, names) and learning.switches(n) is value
+    ]
     if len(found) != 1:
         return None
     file, node = found[0]
@@ -314,8 +306,8 @@ def _last(node: ast.expr) -> str:
 
 def frozen_again(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
     """The finding for a ``frozen-again`` sign; None where no ``train()`` freezes: it may be meant."""
-    override = freezing_in_train(sources)
-    switched_on = unfreezing(sources)
+    override = learning.freezing_in_train(sources)
+    switched_on = learning.unfreezing(sources)
     if override is None or not switched_on:
         return None
     whose = folded(sign.parameters) or "parameters"
@@ -340,8 +332,8 @@ def frozen_again(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) 
 def frozen_throughout(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
     """The finding for a ``frozen-throughout`` sign; None where the program has not unfrozen them on its way to the step
     or may have frozen them elsewhere: a frozen backbone is no fault."""
-    override = freezing_in_train(sources)
-    unfrozen = unfrozen_before(sources, sign.stack, override) if override is not None else None
+    override = learning.freezing_in_train(sources)
+    unfrozen = learning.unfrozen_before(sources, sign.stack, override) if override is not None else None
     mine = [name for name in sign.parameters if unfrozen is not None and unfrozen.has(name)]
     if override is None or unfrozen is None or not mine:
         return None
@@ -364,7 +356,7 @@ def frozen_throughout(sources: SourceTexts, optimizers: list[Optimizer], sign: S
     )
 
 
-def _kept_unfrozen(sources: SourceTexts, override: TrainOverride) -> tuple[Remedy, ...]:
+def _kept_unfrozen(sources: SourceTexts, override: learning.TrainOverride) -> tuple[Remedy, ...]:
     if not override.call or override.init_end is None:
         return ()
     deletion = {"place": place(override.frame(sources, override.statement))}
@@ -447,10 +439,10 @@ def _note(value: bool) -> str:
 # Telling parameters that were frozen for another loss and are still frozen where their own loss is computed.
 
 
-def still_frozen(program: Program, found: KeptFrozen) -> Finding:
+def still_frozen(program: Program, found: learning.KeptFrozen) -> Finding:
     """The finding; it stands for whatever else keeps this loss from having a graph, which was so the last time too."""
     whose, one = folded(found.names), len(found.names) == 1
-    freezing = list(freezing_of(program.sources, sorted(found.names)))
+    freezing = list(learning.freezing_of(program.sources, sorted(found.names)))
     was, them = ("was", "it") if one else ("were", "them")
     told, because = _told(program, found, whose, one)
     earlier = found.earlier.stack if found.earlier is not None else []
@@ -476,7 +468,7 @@ def still_frozen(program: Program, found: KeptFrozen) -> Finding:
     )
 
 
-def _told(program: Program, found: KeptFrozen, whose: str, one: bool) -> tuple[str, str]:
+def _told(program: Program, found: learning.KeptFrozen, whose: str, one: bool) -> tuple[str, str]:
     """That they are frozen, and what shows that this loss is to train them: as a part of a sentence and as a whole."""
     none = "it requires no gradient" if one else "none of them requires gradients"
     if found.earlier is None:
@@ -492,10 +484,10 @@ def _told(program: Program, found: KeptFrozen, whose: str, one: bool) -> tuple[s
     )
 
 
-def _let_go(sources: SourceTexts, found: KeptFrozen, freezing: list[Freezing]) -> tuple[Remedy, ...]:
+def _let_go(sources: SourceTexts, found: learning.KeptFrozen, freezing: list[learning.Freezing]) -> tuple[Remedy, ...]:
     out = []
     for f in freezing:
-        behind = released_behind(sources, f, found.between)
+        behind = learning.released_behind(sources, f, found.between)
         if behind is not None:
             out.append(
                 Remedy(
@@ -550,14 +542,16 @@ def _remedies(program: Program, cut: Cut) -> tuple[Remedy, ...]:
 
 def _unfrozen_between(sources: SourceTexts, call: Frame, end: Frame) -> Frame | None:
     """The last line between the forward and the backward, in their file, that lets parameters require gradients."""
-    found = [f for f in unfreezing(sources) if f.file == call.file and call.line < f.line < end.line]
+    found = [f for f in learning.unfreezing(sources) if f.file == call.file and call.line < f.line < end.line]
     return max(found, key=lambda f: f.line, default=None)
 
 
 # Telling tensors that are to learn and were made without ``requires_grad=True``.
 
 
-def forgotten_flag(program: Program, learners: list[Learner], strength: float, remedies: tuple[Remedy, ...]) -> Finding:
+def forgotten_flag(
+    program: Program, learners: list[learning.Learner], strength: float, remedies: tuple[Remedy, ...]
+) -> Finding:
     """What is held by an optimizer, or whose gradient is read, does not require gradients."""
     sources = program.sources
     shown = named(learners)
@@ -584,11 +578,11 @@ def forgotten_flag(program: Program, learners: list[Learner], strength: float, r
     )
 
 
-def named(learners: list[Learner]) -> str:
+def named(learners: list[learning.Learner]) -> str:
     """How a sentence calls them: ```w` and `b```."""
     return listing(list(dict.fromkeys(f"`{one.name}`" if one.name else "a tensor of the list" for one in learners)))
 
 
-def _label(one: Learner) -> str:
+def _label(one: learning.Learner) -> str:
     made = "is made here and does not require gradients"
     return f"`{one.name}` {made}" if one.name else made

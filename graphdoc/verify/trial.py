@@ -31,55 +31,28 @@ from graphdoc.program.observed import program_of
 from graphdoc.second_run import take_over
 from graphdoc.sourcetext import decode, read_source
 from graphdoc.standing import Standing
+from graphdoc.verify import failing_again, traces
 from graphdoc.verify.beside import Beside, has_accelerator, has_room
 from graphdoc.verify.compared import NO_STEPS, TOLERANCE, Baseline, Measured, Outcome, Verdict, measured
-from graphdoc.verify.failing_again import (
-    NONFINITE,
-    failing_place,
-    fails_alike,
-    fails_elsewhere,
-    first_unfinite,
-    leads_to,
-    left_in_part,
-    left_over,
-    same_signs,
-    unbinds,
-)
-from graphdoc.verify.traces import (
-    Call,
-    Line,
-    Trace,
-    behind_what_was_made_once,
-    covered_places,
-    difference,
-    expected_names,
-    failing_index,
-    own_graph,
-    point_of_failure,
-    reached_from,
-    read_trace,
-    refused_views,
-    stepped_between,
-)
 from graphdoc.verify.verdict import behind_old_parts, crashed, judge, without_original
 
 # Which line of the original a line of the patched text is.
 
 
-def back_to_original(trace: Trace, old: Mapping[str, str], new: Mapping[str, str], cwd: str) -> None:
+def back_to_original(trace: traces.Trace, old: Mapping[str, str], new: Mapping[str, str], cwd: str) -> None:
     """Give every call of a patched run's trace the place that its line had in the original. Files by absolute path."""
     back = original_line(old, new, cwd)
     for entry in trace.order:
-        if isinstance(entry, Call):
+        if isinstance(entry, traces.Call):
             entry.place = back(entry.place)
             entry.shares = frozenset(back(place) for place in entry.shares)
 
 
-def original_line(old: Mapping[str, str], new: Mapping[str, str], cwd: str) -> Callable[[Line], Line]:
+def original_line(old: Mapping[str, str], new: Mapping[str, str], cwd: str) -> Callable[[traces.Line], traces.Line]:
     """A function that tells for a line of the patched text which line of the original it is; a new one is negative."""
     tables = {path: _table(old[path], text) for path, text in new.items() if path in old}
 
-    def back(place: Line) -> Line:
+    def back(place: traces.Line) -> traces.Line:
         table = tables.get(os.path.realpath(os.path.join(cwd, place[0])))
         return (place[0], table.get(place[1], -place[1])) if table is not None else place
 
@@ -136,15 +109,15 @@ def outcome_of(
     outcome.refused, outcome.printed = ended.refused, last_line(ended.printed)
     # Beside a crash, or what a bound is to keep finite, what is seen is a fault of its own.
     meant = original.went_on and not traits.keeps_finite
-    outcome.still = failed is not None and meant and same_signs(original.signs, failed.signs)
+    outcome.still = failed is not None and meant and failing_again.same_signs(original.signs, failed.signs)
     if failed is not None:
-        part = left_in_part(original.signs, failed.signs) if meant else ""
-        outcome.left = part or left_over(original.signs, failed.signs)
+        part = failing_again.left_in_part(original.signs, failed.signs) if meant else ""
+        outcome.left = part or failing_again.left_over(original.signs, failed.signs)
     if failed is None or failed.raised is None or failed.went_on:
         return outcome
     raised = failed.raised
     back = original_line(before, texts, cwd)
-    outcome.same = fails_alike(original, failed, back)
+    outcome.same = failing_again.fails_alike(original, failed, back)
     match = recognise_exception(raised.type, raised.message)
     outcome.autograd = match is not None and match.kind == "error"
     # A run that was ended behind the failure had dealt with what was raised in it.
@@ -152,9 +125,9 @@ def outcome_of(
         return outcome
     outcome.failure = f"{raised.type}: {raised.message}"
     outcome.next = failed if outcome.autograd and not outcome.same else None
-    outcome.elsewhere = fails_elsewhere(original, failed, back)
+    outcome.elsewhere = failing_again.fails_elsewhere(original, failed, back)
     outcome.passed = not outcome.same and 0 <= original.failing_event < failed.failing_event
-    at = failing_place(failed.failing_call, failed.raised)
+    at = failing_again.failing_place(failed.failing_call, failed.raised)
     outcome.place = f" at {at.file}:{at.line}" if at is not None else ""
     outcome.later = _is_anothers(outcome, original, failed, before, texts, cwd)
     outcome.clumsy = raised.type in _CLUMSY and not outcome.later
@@ -180,15 +153,15 @@ def _is_anothers(
 
     It is raised in the program's own statement, elsewhere, and no value from a changed statement gets there.
     """
-    at = failing_place(failed.failing_call, failed.raised)
+    at = failing_again.failing_place(failed.failing_call, failed.raised)
     if outcome.same or outcome.autograd or not outcome.elsewhere or at is None:
         return False
     name = _UNDEFINED.search(outcome.failure)
     if name is not None:
-        return not unbinds(before, texts, name[1], at, cwd)
+        return not failing_again.unbinds(before, texts, name[1], at, cwd)
     others = {**failed.sources, **original.sources}
     paths = {os.path.realpath(os.path.join(cwd, name)): text for name, text in others.items()}
-    return not leads_to(before, texts, paths, at, cwd)
+    return not failing_again.leads_to(before, texts, paths, at, cwd)
 
 
 def last_line(printed: str) -> str:
@@ -202,7 +175,7 @@ def last_line(printed: str) -> str:
 UNSTEADY = "the program's numbers differ from one run to the next"
 
 
-def repeats(one: Trace, other: Trace, failing: int, tolerance: float) -> bool:
+def repeats(one: traces.Trace, other: traces.Trace, failing: int, tolerance: float) -> bool:
     """Whether two runs of the unchanged program made the same calls with the same numbers before the point of failure.
 
     A run that was stopped sooner is compared as far as it went. True also where neither made any: nothing speaks
@@ -212,13 +185,13 @@ def repeats(one: Trace, other: Trace, failing: int, tolerance: float) -> bool:
     return all(a.place == b.place and _apart(a, b) <= tolerance for a, b in pairs)
 
 
-def _before(trace: Trace, failing: int) -> list[Call]:
+def _before(trace: traces.Trace, failing: int) -> list[traces.Call]:
     return [c for c in trace.backwards if c.index < failing or failing < 0]
 
 
-def _apart(a: Call, b: Call) -> float:
-    loss = difference({"": a.value}, {"": b.value}) if a.value is not None and b.value is not None else 0.0
-    gained = difference(a.gained, b.gained) if a.measured and b.measured else 0.0
+def _apart(a: traces.Call, b: traces.Call) -> float:
+    loss = traces.difference({"": a.value}, {"": b.value}) if a.value is not None and b.value is not None else 0.0
+    gained = traces.difference(a.gained, b.gained) if a.measured and b.measured else 0.0
     return max(loss, gained)
 
 
@@ -256,8 +229,8 @@ class Trial:
         self.evidence = evidence
         self.stop = stop or Stop()
         self.asked = asked
-        self.failing = failing_index(evidence)
-        self.point = point_of_failure(evidence.events, evidence.signs if evidence.went_on else [], self.failing)
+        self.failing = traces.failing_index(evidence)
+        self.point = traces.point_of_failure(evidence.events, evidence.signs if evidence.went_on else [], self.failing)
         self.limit = max(SHORTEST, 4 * kept.seconds + 10)
         self._patience = patience
         self.waited = 0.0
@@ -309,10 +282,10 @@ class Trial:
         if failed is not None and cuts and question(failed) == cuts:
             failed = self._looked_closer(failed, texts)  # one of several cuts may be gone
         outcome = outcome_of(self.evidence, failed, ended, self._original_texts(texts), texts, self._cwd, traits)
-        verdict = self._judged(outcome, read_trace(folder), texts, safe, traits.keeps_numbers)
+        verdict = self._judged(outcome, traces.read_trace(folder), texts, safe, traits.keeps_numbers)
         if traits.of_caller and verdict.verified is None and not verdict.equal:
             gap = verdict.data["max_relative_difference"]
-            verdict = self._judged(outcome, read_trace(folder), texts, False, False)
+            verdict = self._judged(outcome, traces.read_trace(folder), texts, False, False)
             verdict.data["max_relative_difference"] = gap
         if verdict.verified:
             self._measure(verdict, texts)
@@ -331,7 +304,7 @@ class Trial:
     def _judged(
         self,
         outcome: Outcome,
-        trace: Trace | None,
+        trace: traces.Trace | None,
         texts: Mapping[str, str],
         safe: bool,
         same_numbers: bool,
@@ -396,8 +369,8 @@ class Trial:
         if second is None:
             return None
         back = original_line(self._original_texts(texts), texts, self._cwd)
-        was = first_unfinite(self.evidence, lambda line: line)
-        now = first_unfinite(second, back)
+        was = failing_again.first_unfinite(self.evidence, lambda line: line)
+        now = failing_again.first_unfinite(second, back)
         second.probe = second.probe or self.evidence.probe
         return second if now is not None and now != was else None
 
@@ -415,7 +388,7 @@ class Trial:
             return base is None or base.steady
         self._asked_twice = True
         folder, _ = self._run("verify", None, self.limit)
-        again = read_trace(folder)
+        again = traces.read_trace(folder)
         if again is None or repeats(base.trace, again, self.failing, TOLERANCE * 10):
             return True
         self._baseline = replace(base, no_reference=UNSTEADY, steady=False)
@@ -446,26 +419,26 @@ class Trial:
 
     def _make_baseline(self) -> Baseline | None:
         program = program_of(self.evidence)
-        expected, reuse = expected_names(program), program.reuse
+        expected, reuse = traces.expected_names(program), program.reuse
         raised = self.evidence.raised
         if raised is None or self.evidence.went_on:
             return self._plain_baseline(expected)
         match = recognise_exception(raised.type, raised.message)
         group = match.group if match is not None else ""
         sound = group != "distributed"
-        reached = reached_from(self.evidence.events, self.evidence.failing_event, self.evidence.reaches)
+        reached = traces.reached_from(self.evidence.events, self.evidence.failing_event, self.evidence.reaches)
         # Copying what is about to be overwritten costs a multiple of the time.
-        views = refused_views(self.evidence.raised)
+        views = traces.refused_views(self.evidence.raised)
         mode = "verify:reference:views" if views else "verify:reference"
         if checkpoint_fails(program):
             mode += ":straight"
         folder, ended = self._run(mode, None, 1.5 * self.limit)
-        trace = read_trace(folder)
+        trace = traces.read_trace(folder)
         if trace is not None and trace.is_past(self.failing, views):
-            stepped = group == "second-backward" and stepped_between(trace, self._freed_by(), self.failing)
+            stepped = group == "second-backward" and traces.stepped_between(trace, self._freed_by(), self.failing)
             why = "an optimizer stepped between the two backward calls, so their gradients are not to be equal"
-            own = own_graph(self.evidence.fresh_reaches, self.evidence.raised)
-            once = behind_what_was_made_once(reuse)
+            own = traces.own_graph(self.evidence.fresh_reaches, self.evidence.raised)
+            once = traces.behind_what_was_made_once(reuse)
             no_reference = why if stepped else ""
             edges = [*self.evidence.older_edges, *self.evidence.earlier_edges]
             old = behind_old_parts(self.evidence.stale, edges, reuse)
@@ -483,10 +456,10 @@ class Trial:
             )
         if self._rest >= LEAST:
             folder, ended = self._run("verify", None, self.limit)
-            again = read_trace(folder)
+            again = traces.read_trace(folder)
             if again is not None and (trace is None or len(again.order) >= len(trace.order)):
                 trace = again
-        once = behind_what_was_made_once(reuse)
+        once = traces.behind_what_was_made_once(reuse)
         if trace is None:
             self._note_none(ended)
             return None
@@ -508,7 +481,7 @@ class Trial:
     def _plain_baseline(self, expected: frozenset[str]) -> Baseline | None:
         """The trace of a program that went on by itself: what it did was wrong from its first call on."""
         folder, ended = self._run("verify", None, self.limit)
-        trace = read_trace(folder)
+        trace = traces.read_trace(folder)
         spared = frozenset(name for sign in self.evidence.signs for name in sign.facts.get("stops", ()))
         piling = ("never-cleared", "left-over")
         piled = frozenset(name for sign in self.evidence.signs if sign.kind in piling for name in sign.parameters)
@@ -524,8 +497,8 @@ class Trial:
             spared=spared,
             piled=piled,
             meant=meant,
-            covered=covered_places(self.evidence.signs),
-            unfinite=any(sign.kind == NONFINITE and not sign.weak for sign in self.evidence.signs),
+            covered=traces.covered_places(self.evidence.signs),
+            unfinite=any(sign.kind == failing_again.NONFINITE and not sign.weak for sign in self.evidence.signs),
             gone="what was found is gone",
         )
 

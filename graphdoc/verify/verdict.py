@@ -9,6 +9,7 @@ from typing import Any
 from graphdoc.evidence import OlderEdge, Stale
 from graphdoc.program.reuse import Reuse
 from graphdoc.story.wording import folded
+from graphdoc.verify import measures, usage
 from graphdoc.verify.compared import (
     TOLERANCE,
     Baseline,
@@ -24,42 +25,7 @@ from graphdoc.verify.compared import (
     told_lost,
     unmeasured,
 )
-from graphdoc.verify.measures import (
-    changed_first_loss,
-    changed_loss,
-    counterpart,
-    draws_again,
-    draws_elsewhere,
-    graph_grows,
-    idle_before,
-    names_of,
-    new_warnings,
-    reference_difference,
-    same_call,
-    silent_afterwards,
-    steps_by_old_values,
-    stopped_flows,
-    stopped_steps,
-    told_place,
-    walks_old_graph,
-)
 from graphdoc.verify.traces import Call, Line, Step, Trace, apart, difference
-from graphdoc.verify.usage import (
-    cleared,
-    differentiated_away,
-    fed_once,
-    lost_parameters,
-    mixed,
-    never_reached,
-    not_compared,
-    reaches_nothing,
-    reference_gap,
-    steps_in_vain,
-    steps_starved,
-    steps_twice,
-    unused_by_steps,
-    zeros_alone,
-)
 
 # Whether the losses and gradients of a patched run are finite wherever they are to be.
 
@@ -78,7 +44,7 @@ def not_finite(base: Trace, patched: Trace, mended: bool) -> str:
         elif entry.inner:
             continue
         else:
-            same = None if mended else same_call(patched, base, entry)
+            same = None if mended else measures.same_call(patched, base, entry)
             bad = not _is_finite(entry) and (same is None or _is_finite(same))
             waiting.pop(entry.place, None)
             if bad:
@@ -98,7 +64,7 @@ def changed_before(base: Trace, patched: Trace, tolerance: float) -> list[str]:
             if not _is_finite(entry):
                 break
             continue
-        other = counterpart(base, patched, entry)
+        other = measures.counterpart(base, patched, entry)
         if other is None or not all(map(isfinite, entry.each.values())):
             break
         gap = difference(entry.each, other.each)
@@ -126,20 +92,19 @@ def _is_finite(call: Call) -> bool:
 def _of_loss(calls: dict[Line, Call]) -> str:
     for place, call in calls.items():
         if call.value is not None and not isfinite(call.value):
-            return f"the loss at {told_place(place)} is {'nan' if isnan(call.value) else 'inf'}"
-        return f"the gradients of the call at {told_place(place)} are not finite"
+            return f"the loss at {measures.told_place(place)} is {'nan' if isnan(call.value) else 'inf'}"
+        return f"the gradients of the call at {measures.told_place(place)} are not finite"
     return ""
 
 
 def _of_step(base: Trace, patched: Trace, step: Step, mended: bool) -> str:
-    before = None if mended else counterpart(patched, base, step)
+    before = None if mended else measures.counterpart(patched, base, step)
     own = {k for k, size in before.each.items() if not isfinite(size)} if before is not None else set()
     bad = [k for k, size in step.each.items() if not isfinite(size) and k not in own]
     if not bad:
         return ""
-    return (
-        f"{patched.optimizer_name(step.optimizer)} steps by gradients of {names_of(patched, bad)} that are not finite"
-    )
+    name, whose = patched.optimizer_name(step.optimizer), measures.names_of(patched, bad)
+    return f"{name} steps by gradients of {whose} that are not finite"
 
 
 # Whether the first backward call of a run, which had worked, still gives the same gradients.
@@ -169,7 +134,7 @@ def changed_first_call(
     ]
     if not changed or _merged(base, patched, first.place, changed):
         return []
-    where, names = told_place(first.place), names_of(base, changed)
+    where, names = measures.told_place(first.place), measures.names_of(base, changed)
     return [f"the first backward, at {where}, worked before and now gives other gradients to {names}"]
 
 
@@ -226,7 +191,7 @@ def cut_within(base: Trace, patched: Trace, failing: int, old: frozenset[str], t
     at = base.call_of(failing)
     if at is None or at.value is None or not at.gained:
         return []
-    now = same_call(base, patched, at)
+    now = measures.same_call(base, patched, at)
     if now is None or not _same_value(at, now):
         return []
     own = base.trained_by(at)
@@ -282,14 +247,16 @@ def cut_from_leaves(base: Trace, patched: Trace, tolerance: float) -> list[str]:
             if not same or at.shares or at.inner:
                 return []  # from here on the leaves are others
             what = "its leaves" if at.kind == "backward" else "what it is asked for"
-            return [f"the loss at {told_place(at.place)} has the same value and gives other gradients to {what}"]
+            return [
+                f"the loss at {measures.told_place(at.place)} has the same value and gives other gradients to {what}"
+            ]
     return []
 
 
 def _alike_until(base: Trace, patched: Trace) -> float:
     """The place in the order of the original's events up to which every optimizer has made the steps that it made."""
     for step in base.steps:
-        other = counterpart(base, patched, step)
+        other = measures.counterpart(base, patched, step)
         if other is None or difference(step.each, other.each) > SAME:
             return step.index
     return math.inf
@@ -329,7 +296,7 @@ def _told(base: Trace, at: Call, now: Call, keys: set[str], tolerance: float) ->
     if gap <= tolerance:
         return []
     changed = [k for k in mine if difference({k: mine[k]}, {k: others[k]}) > tolerance]
-    where, names = told_place(at.place), names_of(base, changed, mine)
+    where, names = measures.told_place(at.place), measures.names_of(base, changed, mine)
     told = f"the loss at {where} has the same value and gives other gradients to {names}, which it is to train"
     return [f"{told} (by {percent(gap)})"]
 
@@ -414,24 +381,24 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     if unfinite and baseline.unfinite:
         return Verdict(False, unfinite, {**data, "passed_crash": None, "not_finite": True})
     sound = _while_finite(base) if baseline.unfinite else base
-    lost = [name for name in lost_parameters(sound, trace, baseline.expected) if name not in baseline.spared]
+    lost = [name for name in usage.lost_parameters(sound, trace, baseline.expected) if name not in baseline.spared]
     lost = _to_be_reached(lost, base, trace, outcome, data)
     data["lost_gradient"] = lost
     if lost:
         return Verdict(False, f"{baseline.gone}, but {told_lost(base, lost)}", data)
-    gone = stopped_steps(base, trace)
+    gone = measures.stopped_steps(base, trace)
     if gone:
         return Verdict(
             False, f"{baseline.gone}, but {listed(gone)} no longer {'steps' if len(gone) == 1 else 'step'}", data
         )
-    still = reaches_nothing(trace, baseline.covered)
+    still = usage.reaches_nothing(trace, baseline.covered)
     if still:
         return Verdict(False, still, data)
-    idle = safe and idle_before(base, baseline.failing)
-    silent = "" if idle else silent_afterwards(trace, baseline.failing, baseline.gone)
+    idle = safe and measures.idle_before(base, baseline.failing)
+    silent = "" if idle else measures.silent_afterwards(trace, baseline.failing, baseline.gone)
     if silent:
         return Verdict(False, silent, data)
-    old = walks_old_graph(base, trace, baseline.failing, baseline.gone)
+    old = measures.walks_old_graph(base, trace, baseline.failing, baseline.gone)
     if old:
         return Verdict(False, old, data)
     doubts: list[str] = [told for told in (outcome.left, unfinite) if told]
@@ -439,7 +406,7 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     if safe or same_numbers:
         how = ""
         if not baseline.no_reference:
-            difference, how = reference_difference(base, trace, baseline.failing)
+            difference, how = measures.reference_difference(base, trace, baseline.failing)
         none = "the unpatched program gives no gradient there"
         if baseline.late:
             none = "the time of the unpatched program was up before it came there"
@@ -452,21 +419,26 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
                 # Not wrong for certain: where other code saw what was written in place, ending that is a choice.
                 doubts.append(f"gradients differ from the reference by {difference:.2g} of their size")
     if same_numbers and not baseline.no_reference:
-        moved, changed = changed_loss(base, trace, baseline.failing, TOLERANCE)
+        moved, changed = measures.changed_loss(base, trace, baseline.failing, TOLERANCE)
         if moved is not None:
             data["loss_difference"] = moved
         doubts += changed
     if went_on and outcome.traits.keeps_loss and baseline.steady:
-        doubts += changed_first_loss(base, trace, TOLERANCE * 10)
+        doubts += measures.changed_first_loss(base, trace, TOLERANCE * 10)
     if baseline.unfinite and outcome.traits.keeps_finite and baseline.steady:
         doubts += changed_before(base, trace, TOLERANCE * 10)
-    redrawn = baseline.steady and not safe and not same_numbers and draws_elsewhere(base, trace)
+    redrawn = baseline.steady and not safe and not same_numbers and measures.draws_elsewhere(base, trace)
     if redrawn:
         data["draws_elsewhere"] = True
-    if baseline.steady and not redrawn and outcome.traits.runs_again and draws_again(base, trace, baseline.failing):
+    if (
+        baseline.steady
+        and not redrawn
+        and outcome.traits.runs_again
+        and measures.draws_again(base, trace, baseline.failing)
+    ):
         data["draws_again"] = True
     if not baseline.no_reference and not redrawn:
-        gradients, loss = reference_gap(base, trace, baseline.failing)
+        gradients, loss = usage.reference_gap(base, trace, baseline.failing)
         gaps = {"reference_gradients": gradients, "reference_loss": loss}
         data.update({name: round(gap, 6) for name, gap in gaps.items() if gap is not None})
         same_loss = outcome.traits.keeps_numbers or outcome.traits.keeps_loss
@@ -474,22 +446,22 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
             doubts.append(f"the loss is {percent(loss)} off that of the program as it is written")
         if baseline.steady:
             doubts += cut_within(base, trace, baseline.failing, baseline.old_parts, TOLERANCE * 10)
-    later = not_compared(base, trace)
+    later = usage.not_compared(base, trace)
     if later:
         data["not_compared"] = later
     if not baseline.steady:
         data["reference"] = f"none: {baseline.no_reference}"
-    allowed, suspect = stopped_flows(base, trace, baseline.failing, baseline.own_graph, baseline.spared)
+    allowed, suspect = measures.stopped_flows(base, trace, baseline.failing, baseline.own_graph, baseline.spared)
     if allowed:
         data["stopped_elsewhere"] = allowed
     doubts += suspect
-    doubts += cleared(base, trace, baseline.piled, outcome.traits.clears)
-    doubts += [*steps_in_vain(base, trace), *steps_starved(base, trace), *fed_once(base, trace)]
-    doubts += zeros_alone(base, trace)
+    doubts += usage.cleared(base, trace, baseline.piled, outcome.traits.clears)
+    doubts += [*usage.steps_in_vain(base, trace), *usage.steps_starved(base, trace), *usage.fed_once(base, trace)]
+    doubts += usage.zeros_alone(base, trace)
     # What only lets more be recorded puts no gradient into another step's sum.
-    doubts += [*steps_twice(base, trace), *(() if outcome.traits.only_records else mixed(base, trace))]
-    missed = _to_be_reached(never_reached(base, trace, baseline.reached_from), base, trace, outcome, data)
-    if unused_by_steps(base, trace) - {*missed}:
+    doubts += [*usage.steps_twice(base, trace), *(() if outcome.traits.only_records else usage.mixed(base, trace))]
+    missed = _to_be_reached(usage.never_reached(base, trace, baseline.reached_from), base, trace, outcome, data)
+    if usage.unused_by_steps(base, trace) - {*missed}:
         data["left_out"] = True
     if missed and outcome.traits.only_forgets:
         data["never_reached"] = missed
@@ -503,9 +475,9 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
         doubts += cut_from_leaves(base, trace, TOLERANCE * 10)
     elif went_on and baseline.steady and not redrawn:
         doubts += cut_elsewhere(base, trace, baseline.failing, TOLERANCE * 10, baseline.meant)
-    doubts += steps_by_old_values(base, trace, baseline.failing)
-    doubts += graph_grows(trace)
-    doubts += new_warnings(base, trace)
+    doubts += measures.steps_by_old_values(base, trace, baseline.failing)
+    doubts += measures.graph_grows(trace)
+    doubts += measures.new_warnings(base, trace)
     if doubts:
         data["doubts"] = list(dict.fromkeys(doubts))
         return Verdict(None, f"{baseline.gone}, but {doubts[0]}", data)
@@ -527,7 +499,7 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
 
 def _to_be_reached(names: list[str], base: Trace, trace: Trace, outcome: Outcome, data: dict[str, Any]) -> list[str]:
     """Of parameters without gradient those that a right program gives one; the others are noted in ``data``."""
-    away = differentiated_away(base, trace, names) if outcome.traits.only_records else set()
+    away = usage.differentiated_away(base, trace, names) if outcome.traits.only_records else set()
     if away:
         data["differentiated_away"] = sorted({*away, *data.get("differentiated_away", ())})
     return [name for name in names if name not in away]

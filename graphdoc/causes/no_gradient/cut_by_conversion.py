@@ -17,17 +17,7 @@ from graphdoc.program.values_taken_out import plain_number
 from graphdoc.remedies.alongside import for_each_term
 from graphdoc.remedies.fix_places import applies
 from graphdoc.source.module import is_method_call
-from graphdoc.story.missing_graph import (
-    facts_of,
-    find_cut,
-    kept_note,
-    of_cut,
-    of_other_terms,
-    same_line,
-    story,
-    unseen,
-    weigh,
-)
+from graphdoc.story import missing_graph
 from graphdoc.story.wording import as_called
 
 PAGE = Page(
@@ -96,20 +86,20 @@ def recognise(program: Program) -> Finding | None:
     """The first place where a value left its tensor; or a loss that is a float itself."""
     if program.field("type", "float-has-no-backward") == "float":
         return _float_loss(program)
-    cut = find_cut(program, "conversion")
-    return _told(program, cut) if cut is not None else unseen(program, 0.3, PAGE.title, _UNSEEN)
+    cut = missing_graph.find_cut(program, "conversion")
+    return _told(program, cut) if cut is not None else missing_graph.unseen(program, 0.3, PAGE.title, _UNSEEN)
 
 
 def _told(program: Program, cut: Cut) -> Finding:
-    terms, of = of_other_terms(program, cut), of_cut(program.sources, cut)
+    terms, of = missing_graph.of_other_terms(program, cut), missing_graph.of_cut(program.sources, cut)
     together = [cut, *terms, *(c for c in copied_beside(program, cut) if not any(c is t for t in terms))]
     return Finding(
-        *weigh(program, cut),
+        *missing_graph.weigh(program, cut),
         f"{of} takes the loss out of the graph, so backward() reaches no parameter",
-        f"At {same_line(cut)} {of} copies the values out of the graph. What is computed from them has "
+        f"At {missing_graph.same_line(cut)} {of} copies the values out of the graph. What is computed from them has "
         "the same numbers and no graph, so autograd sees no parameter that the loss depends on.",
-        story(program, cut, f"{of} copies the values only: the graph ends here"),
-        facts_of(program.cuts, cut),
+        missing_graph.story(program, cut, f"{of} copies the values only: the graph ends here"),
+        missing_graph.facts_of(program.cuts, cut),
         for_each_term([_remedies(program.sources, c) for c in together]) if not _in_steps(program) else (SMOOTH,),
     )
 
@@ -160,7 +150,7 @@ def _remedies(sources: SourceTexts, cut: Cut) -> tuple[Remedy, ...]:
         "torch_instead_of_numpy",
         f"Compute `{bindings.text_of(call.func)}` in torch" if call is not None else "",
         "unsafe",
-        kept_note(cut),
+        missing_graph.kept_note(cut),
         {"place": place(frame)},
     )
     if call is not None and cut.op == "__float__" and applies(sources, in_torch):
@@ -170,7 +160,7 @@ def _remedies(sources: SourceTexts, cut: Cut) -> tuple[Remedy, ...]:
             "drop_call",
             f"Keep the tensor: drop {as_called(cut.op)}",
             "unsafe",
-            kept_note(cut),
+            missing_graph.kept_note(cut),
             {"place": place(frame)},
         ),
     )

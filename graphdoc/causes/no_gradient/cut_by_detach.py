@@ -12,18 +12,7 @@ from graphdoc.program.cuts import detached_by_choice, handed_on_together
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import innermost, place
 from graphdoc.remedies.recording import open_at_cut, open_at_others
-from graphdoc.story.missing_graph import (
-    alike,
-    facts_of,
-    find_cut,
-    kept_note,
-    of_other_parameters,
-    of_other_terms,
-    same_line,
-    story,
-    unseen,
-    weigh,
-)
+from graphdoc.story import missing_graph
 from graphdoc.story.wording import as_called
 
 PAGE = Page(
@@ -94,9 +83,9 @@ _UNSEEN = "`.detach()` or `.data` on the only way from the network to the loss."
 
 def recognise(program: Program) -> Finding | None:
     """The first detach on the loss's way."""
-    cut = find_cut(program, "detach")
+    cut = missing_graph.find_cut(program, "detach")
     if cut is None:
-        return unseen(program, 0.26, PAGE.title, _UNSEEN)
+        return missing_graph.unseen(program, 0.26, PAGE.title, _UNSEEN)
     term = program.evidence.as_if if _of_a_term(program.evidence.as_if) else None
     if term is not None and detached_by_choice(program.sources, cut, term):
         return None
@@ -109,12 +98,12 @@ def _of_a_term(sign: Sign | None) -> bool:
 
 def _told(program: Program, cut: Cut) -> Finding:
     whole = _of_a_term(program.evidence.as_if)  # every term that was detached, or the rest trains nobody
-    cuts = alike(program.cuts, cut) if whole else [cut, *of_other_terms(program, cut)]
-    beside = [*of_other_parameters(program, cut), *handed_on_together(program, cut)]
+    cuts = missing_graph.alike(program.cuts, cut) if whole else [cut, *missing_graph.of_other_terms(program, cut)]
+    beside = [*missing_graph.of_other_parameters(program, cut), *handed_on_together(program, cut)]
     cuts += [c for c in beside if not any(c is known for known in cuts)]
     frames = [f for c in cuts if (f := innermost(c.stack)) is not None]
     edits: list[dict[str, Any]] = [{"kind": "drop_call", "args": {"place": place(f)}} for f in frames]
-    title, note = f"Keep the graph: drop {as_called(cut.op)}", kept_note(cut)
+    title, note = f"Keep the graph: drop {as_called(cut.op)}", missing_graph.kept_note(cut)
     others = open_at_others(program, cuts)
     left = "; and ".join(filter(None, (open_at_cut(program, cut), others)))
     remedies = (
@@ -123,17 +112,17 @@ def _told(program: Program, cut: Cut) -> Finding:
         else tuple(Remedy("drop_call", title, "unsafe", note, e["args"], left) for e in edits)
     )
     return Finding(
-        *weigh(program, cut),
+        *missing_graph.weigh(program, cut),
         f"{as_called(cut.op)} cuts the graph of the loss"
         if cut.certain
         else f"the loss has no graph, and {as_called(cut.op)} ends one before it",
-        f"At {same_line(cut)} {as_called(cut.op)} ends the graph: the result is a constant for autograd. "
+        f"At {missing_graph.same_line(cut)} {as_called(cut.op)} ends the graph: the result is a constant for autograd. "
         + (
             "Nothing else connects the loss with a parameter, so `backward()` has nothing to follow."
             if cut.certain
             else "That the loss is built from it was not seen: it may have been put in the place of what was."
         ),
-        story(program, cut, f"{as_called(cut.op)} ends the graph here"),
-        facts_of(program.cuts, cut),
+        missing_graph.story(program, cut, f"{as_called(cut.op)} ends the graph here"),
+        missing_graph.facts_of(program.cuts, cut),
         remedies,
     )

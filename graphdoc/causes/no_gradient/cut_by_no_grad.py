@@ -17,17 +17,7 @@ from graphdoc.program.spans import code_at, innermost, place, span, where
 from graphdoc.program.writers import unrecorded_call
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.recording import meant_for_one, recorded_call, recorded_derivative, scoped, told_under_way
-from graphdoc.story.missing_graph import (
-    facts_of,
-    is_gradient,
-    loss_made,
-    recording_was_on,
-    same_line,
-    story,
-    unseen,
-    weigh,
-    without_graph,
-)
+from graphdoc.story import missing_graph
 from graphdoc.story.wording import as_called
 
 PAGE = Page(
@@ -108,15 +98,15 @@ _UNSEEN = "the forward ran under `torch.no_grad()` or `torch.inference_mode()`, 
 
 def recognise(program: Program) -> Finding | None:
     """The first operation that had parameters and no recording, and where recording was switched off."""
-    own = [c for c in program.cuts if c.reason == "no-grad" and not is_gradient(c)]
+    own = [c for c in program.cuts if c.reason == "no-grad" and not missing_graph.is_gradient(c)]
     # A reentrant checkpoint runs without recording on purpose: that is another cause's.
     cut = next((c for c in own if not by_checkpoint(c)), None)
     if own and cut is None:
         return None
-    seen = cut is not None and without_graph(program.raised)
+    seen = cut is not None and missing_graph.without_graph(program.raised)
     if cut is not None and seen:
         return _told(program, cut)
-    return told_under_way(program) or unseen(program, 0.28, PAGE.title, _UNSEEN)
+    return told_under_way(program) or missing_graph.unseen(program, 0.28, PAGE.title, _UNSEEN)
 
 
 @dataclass(frozen=True)
@@ -154,15 +144,15 @@ def _told(program: Program, cut: Cut) -> Finding:
         runs = runs.replace("` runs", "` ran")
         so = f"in an earlier round (at {where(earlier)}), and the loss is built from it"
     return Finding(
-        *weigh(program, cut),
+        *missing_graph.weigh(program, cut),
         f"{runs} {f'under {off.kind}' if off.kind else 'while gradient recording is off'}, {so}",
         _explain(program.sources, cut, off),
         (
             *_marks(program.sources, off),
-            *story(program, cut, "computed here without being recorded"),
+            *missing_graph.story(program, cut, "computed here without being recorded"),
             *(span("related", f, "this has no effect in inference mode", program.sources) for f in useless[:1]),
         ),
-        facts_of(program.cuts, cut),
+        missing_graph.facts_of(program.cuts, cut),
         _fixes(program, cut, off),
     )
 
@@ -181,8 +171,9 @@ def _explain(sources: SourceTexts, cut: Cut, off: _Off) -> str:
     where_off = f" {'inside the call ' if off.inside else ''}at {where(off.switch)}" if off.switch else ""
     told = f"`{off.kind}`{where_off}" if off.kind else "nothing shows where it was switched off"
     text = (
-        f"{_code(sources, cut)} at {same_line(cut)} ran while gradient recording was off ({told}). Its result has "
-        "no graph although the parameters require gradients, and neither has the loss that is computed from it."
+        f"{_code(sources, cut)} at {missing_graph.same_line(cut)} ran while gradient recording was off ({told}). Its "
+        "result has no graph although the parameters require gradients, and neither has the loss that is computed "
+        "from it."
     )
     more = [_CLOSURE] if off.closure is not None else []
     return " ".join([text, *more, *([_INFERENCE] if cut.grad_mode else [])])
@@ -191,7 +182,7 @@ def _explain(sources: SourceTexts, cut: Cut, off: _Off) -> str:
 def _earlier(program: Program, cut: Cut) -> Frame | None:
     """Where an earlier round left what the loss takes, to the loss of this one."""
     failing = program.failing.stack if program.failing is not None else []
-    return left_by_an_earlier_round(loss_made(program.evidence.extras)[1] or failing, cut)
+    return left_by_an_earlier_round(missing_graph.loss_made(program.evidence.extras)[1] or failing, cut)
 
 
 def _marks(sources: SourceTexts, off: _Off) -> list[Span]:
@@ -281,6 +272,8 @@ def _remedies(program: Program, cut: Cut, switch: Frame | None) -> tuple[Remedy,
     whole = meant_for_one(program.sources, cut.stack, failing, switch, [p.name for p in program.parameters])
     removed = tuple(replace(r, open=whole) for r in removed)
     inside = (
-        () if recording_was_on(program.evidence.extras) else recorded_call(program.sources, cut, program.raised, switch)
+        ()
+        if missing_graph.recording_was_on(program.evidence.extras)
+        else recorded_call(program.sources, cut, program.raised, switch)
     )
     return (*swap, *inside, *scoped(program, cut, switch), *removed)

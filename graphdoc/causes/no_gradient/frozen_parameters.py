@@ -18,24 +18,7 @@ from graphdoc.program.spans import span, span_of
 from graphdoc.remedies.learning import unfreeze, used_up
 from graphdoc.source.module import each, receiver_of
 from graphdoc.source.paths import covers, is_attribute, is_constant
-from graphdoc.story.missing_graph import (
-    FORWARD,
-    facts_of,
-    find_cut,
-    flag_of_module,
-    frozen_again,
-    frozen_forward,
-    frozen_throughout,
-    loss_made,
-    misspelled_flag,
-    recording_was_on,
-    still_frozen,
-    story,
-    unfrozen_since,
-    unseen,
-    weigh,
-    without_graph,
-)
+from graphdoc.story import missing_graph
 from graphdoc.story.wording import first_told, folded, optimizer_of
 
 PAGE = Page(
@@ -93,6 +76,8 @@ cannot leave them frozen.""",
     ),
 )
 
+_UNSEEN = "all parameters that the loss depends on have `requires_grad=False`."
+
 
 def recognise(program: Program) -> Finding | None:
     """A forward whose parameters all had ``requires_grad`` off; or DDP's refusal of such a module."""
@@ -100,13 +85,13 @@ def recognise(program: Program) -> Finding | None:
         return _seen(program)
     if program.message("ddp-no-grad-parameters"):
         return _refused(program)
-    if not without_graph(program.raised):
+    if not missing_graph.without_graph(program.raised):
         return None
     if program.evidence.from_text:
-        return unseen(program, 0.2, PAGE.title, "all parameters that the loss depends on have `requires_grad=False`.")
+        return missing_graph.unseen(program, 0.2, PAGE.title, _UNSEEN)
     if (kept := kept_frozen(program)) is not None:
-        return still_frozen(program, kept)
-    cut = find_cut(program, "frozen")
+        return missing_graph.still_frozen(program, kept)
+    cut = missing_graph.find_cut(program, "frozen")
     return _from_cut(program, cut) if cut is not None else _nothing_trainable(program)
 
 
@@ -117,10 +102,10 @@ def _seen(program: Program) -> Finding | None:
     return first_told(
         program.signs,
         ("frozen-throughout", lambda s: None if s.weak or s.optimizer in replaced else _nothing_learns(program, s)),
-        ("frozen-again", lambda s: frozen_again(sources, optimizers, s)),
-        ("frozen-throughout", lambda s: frozen_throughout(sources, optimizers, s)),
-        ("misspelled-flag", lambda s: misspelled_flag(sources, optimizers, s)),
-        ("flag-of-module", lambda s: flag_of_module(sources, optimizers, s)),
+        ("frozen-again", lambda s: missing_graph.frozen_again(sources, optimizers, s)),
+        ("frozen-throughout", lambda s: missing_graph.frozen_throughout(sources, optimizers, s)),
+        ("misspelled-flag", lambda s: missing_graph.misspelled_flag(sources, optimizers, s)),
+        ("flag-of-module", lambda s: missing_graph.flag_of_module(sources, optimizers, s)),
     )
 
 
@@ -144,15 +129,15 @@ def _nothing_learns(program: Program, sign: Sign) -> Finding:
 
 def _from_cut(program: Program, cut: Cut) -> Finding:
     """A forward whose parameters were all frozen was seen."""
-    strength, confidence = weigh(program, cut)
-    told_forward, alone = frozen_forward(program.parameters)
+    strength, confidence = missing_graph.weigh(program, cut)
+    told_forward, alone = missing_graph.frozen_forward(program.parameters)
     if not alone and confidence == "certain":
         confidence = "likely"  # what the others have computed may have come in by a write that is not followed
     used = [*cut.behind, *_names_used(program.sources, cut)] if cut.behind else _frozen(program.parameters)
     since = {p.name for p in program.parameters if p.requires_grad} & {*cut.behind}
     if since:
-        return unfrozen_since(program, cut, since, _freezing(program.sources, sorted(since)), strength)
-    told = story(program, cut, "computed from parameters that do not require gradients")
+        return missing_graph.unfrozen_since(program, cut, since, _freezing(program.sources, sorted(since)), strength)
+    told = missing_graph.story(program, cut, "computed from parameters that do not require gradients")
     trainable = any(p.requires_grad and not p.buffer for p in program.parameters)
     seen = [f for f in cut.switch if f.user]
     models = {name.partition(".")[0] for name in cut.behind}
@@ -164,7 +149,7 @@ def _from_cut(program: Program, cut: Cut) -> Finding:
         f"no parameter of this loss requires gradients: {_are_frozen(shown)}" if cut.behind else PAGE.title,
         told_forward,
         (*_freezing(program.sources, used, seen), *told),
-        (*facts_of(program.cuts, cut), *_frozen_names(program.parameters)),
+        (*missing_graph.facts_of(program.cuts, cut), *_frozen_names(program.parameters)),
         (*used_up(program.sources), *unfreeze(program, [f for _, f in _statements(program.sources, used, seen)], seen)),
     )
 
@@ -175,14 +160,14 @@ def _nothing_trainable(program: Program) -> Finding | None:
     trainable = [p for p in program.parameters if not p.buffer and p.requires_grad]
     if (
         program.cuts
-        or not recording_was_on(program.evidence.extras)
+        or not missing_graph.recording_was_on(program.evidence.extras)
         or not _frozen_names(program.parameters)
         or (trainable and not marks)
     ):
         return None
     made = span_of(
         "cause",
-        loss_made(program.evidence.extras)[1],
+        missing_graph.loss_made(program.evidence.extras)[1],
         "nothing that this was computed from requires gradients",
         program.sources,
     )
@@ -191,7 +176,7 @@ def _nothing_trainable(program: Program) -> Finding | None:
         strength,
         cast(Confidence, confidence),
         PAGE.title,
-        FORWARD,
+        missing_graph.FORWARD,
         (*marks, *made, *program.raised_span("the loss that arrives here has no graph")),
         _frozen_names(program.parameters),
     )

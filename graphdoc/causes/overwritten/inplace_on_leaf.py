@@ -9,23 +9,12 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Parameter, SourceTexts
 from graphdoc.finding import Finding, Remedy, together
+from graphdoc.program import refused_writes
 from graphdoc.program.bindings import names_in, tree
 from graphdoc.program.in_place_writes import Target, is_statement, uses_gradient
 from graphdoc.program.learning import frozen_behind, parameter_behind, writes_on
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.refused_writes import (
-    Handed,
-    RefusedWrite,
-    goes_on_with_it,
-    is_for_its_effect,
-    is_reckoned,
-    is_update_of_its_own,
-    is_written_back,
-    leads_to,
-    learns_through,
-    refused_write,
-)
 from graphdoc.program.spans import loop_of, place, span, where
 from graphdoc.remedies.in_place_write import SAME, without_flag
 from graphdoc.source.module import each
@@ -96,13 +85,13 @@ _STAYS = "each time it runs it then changes the parameter for good: whether that
 
 def recognise(program: Program) -> Finding | None:
     """The message belongs to this cause alone; the run knows what is written, and by what."""
-    write = refused_write(program, *MESSAGES)
-    if write is not None and is_written_back(program, write):
+    write = refused_writes.refused_write(program, *MESSAGES)
+    if write is not None and refused_writes.is_written_back(program, write):
         return told_written_back(program.sources, write)
     return _told(program, write) if write is not None else _from_text(program)
 
 
-def _told(program: Program, write: RefusedWrite) -> Finding:
+def _told(program: Program, write: refused_writes.RefusedWrite) -> Finding:
     frame, target = write.frame, write.target
     what = f"`{target.path}`" if target.path else "a tensor"
     part = target.sliced and _is_leaf(program.parameters, target.path)
@@ -113,10 +102,10 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
     causes = [span("cause", frame, f"writes into {what}, {leaf}", program.sources)]
     causes += [span("cause", b, "built to write in place", program.sources) for b in write.built[:2]]
     training = bool(program.optimizers or program.evidence.events)  # else nothing in sight learns through anything
-    learns = training and learns_through(program.sources, frame, target.path, program.tensors)
+    learns = training and refused_writes.learns_through(program.sources, frame, target.path, program.tensors)
     filled = without_flag(program, write)
-    own = is_update_of_its_own(program.sources, frame, target.path)
-    own = own or is_for_its_effect(program.sources, frame, target.path)
+    own = refused_writes.is_update_of_its_own(program.sources, frame, target.path)
+    own = own or refused_writes.is_for_its_effect(program.sources, frame, target.path)
     update = not learns and not filled and (own or _is_update(program.sources, program.parameters, frame, target))
     advice = (
         "The write is an update of the tensor: put it under torch.no_grad()."
@@ -124,7 +113,7 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
         else "The write is a part of the model: compute a new tensor."
     )
     remedies = _remedies(program.sources, write, update, learns or bool(filled), training, own)
-    if learns and any(_is_held(p) and leads_to(target.path, p.name) for p in program.parameters):
+    if learns and any(_is_held(p) and refused_writes.leads_to(target.path, p.name) for p in program.parameters):
         # What a module holds as a parameter takes no computed tensor in its place: a trial tells whether it is that.
         remedies = tuple(replace(r, open=_LEARNS) if r.kind == _NO_GRAD else r for r in remedies)
     if update and _may_be_a_part(program, frame):
@@ -151,7 +140,7 @@ def _may_be_a_part(program: Program, frame: Frame) -> bool:
     if program.raised_in_forward:
         return True
     around = [f for f in stack if f.user and f is not frame and loop_of(program.sources, f) is not None]
-    return bool(program.optimizers and around) and is_reckoned(program.sources, frame)
+    return bool(program.optimizers and around) and refused_writes.is_reckoned(program.sources, frame)
 
 
 def _is_held(p: Parameter) -> bool:
@@ -170,7 +159,11 @@ def _is_update(sources: SourceTexts, parameters: list[Parameter], frame: Frame, 
     filled = frozen_behind(sources, frame, target.path) or parameter_behind(sources, frame, target.path)
     if uses_gradient(sources, frame) or filled:
         return True
-    if not target.whole or not is_statement(sources, frame) or goes_on_with_it(sources, frame, target.path):
+    if (
+        not target.whole
+        or not is_statement(sources, frame)
+        or refused_writes.goes_on_with_it(sources, frame, target.path)
+    ):
         return False
     name = target.path.rpartition(".")[2]
     mine = [p for p in parameters if p.name.rpartition(".")[2] == name and p.is_leaf]
@@ -192,7 +185,7 @@ def _is_looped(sources: SourceTexts, frame: Frame, path: str) -> bool:
 
 def _facts(parameters: list[Parameter], target: Target, update: bool) -> tuple[str, ...]:
     """What is written, where the path leads to one parameter alone: ``layer.weight`` may be that of any layer."""
-    found = [p for p in parameters if not p.buffer and leads_to(target.path, p.name)]
+    found = [p for p in parameters if not p.buffer and refused_writes.leads_to(target.path, p.name)]
     held = [p for p in found if update or _is_held(p)]
     if len(found) != 1 or not held:
         return ()
@@ -201,7 +194,7 @@ def _facts(parameters: list[Parameter], target: Target, update: bool) -> tuple[s
 
 
 def _remedies(
-    sources: SourceTexts, write: RefusedWrite, update: bool, learns: bool, training: bool, own: bool
+    sources: SourceTexts, write: refused_writes.RefusedWrite, update: bool, learns: bool, training: bool, own: bool
 ) -> tuple[Remedy, ...]:
     frame, target, built = write.frame, write.target, write.built
     at = place(frame)
@@ -245,7 +238,7 @@ def _remedies(
     return (no_grad, *ways) if "." in target.path and is_statement(sources, frame) else (*ways, no_grad)
 
 
-def _clone_of_callers(handed: Handed, path: str) -> Remedy:
+def _clone_of_callers(handed: refused_writes.Handed, path: str) -> Remedy:
     """The function is called for what it writes: its caller hands it a clone, and goes on with that."""
     args = {"place": place(handed.statement), "statement": f"{handed.name} = {handed.name}.clone()", "before": True}
     note = f"The write into `{path}` is meant for the caller: it goes into a clone there, which has a graph that leads "

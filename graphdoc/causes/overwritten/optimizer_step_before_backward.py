@@ -15,18 +15,9 @@ from graphdoc.program.spans import where
 from graphdoc.program.update_function import Scene, scene
 from graphdoc.remedies.sum_of_rounds import lost
 from graphdoc.remedies.update_order import AGAIN, stepped_remedies
+from graphdoc.story import overwrite
 from graphdoc.story.message_alone import from_message, mismatch
 from graphdoc.story.older_graph import keeping_places
-from graphdoc.story.overwrite import (
-    MOST_CAUSES,
-    facts_of,
-    quoted,
-    reason,
-    stepped_and_before,
-    steps_of,
-    story,
-    trust,
-)
 from graphdoc.story.wording import listing
 
 PAGE = Page(
@@ -127,20 +118,20 @@ def _told(program: Program, found: Overwrite) -> Finding:
     # Where all that this loss trains learns beside what was carried over as well, the connection is wrong, no order.
     beside = recurrent and not found.needed and not (reuse and lost(program.evidence.fresh_reaches, reuse))
     return Finding(
-        *trust(found, 0.8 if beside else 0.88 if recurrent or stored else 0.96),
+        *overwrite.trust(found, 0.8 if beside else 0.88 if recurrent or stored else 0.96),
         _title(program.optimizers, found),
         _explain(found, at),
-        story(program.evidence, found, _causes(program, found, at)),
-        facts_of(program, found),
+        overwrite.story(program.evidence, found, _causes(program, found, at)),
+        overwrite.facts_of(program, found),
         stepped_remedies(program, found),
         covers="GD1" if found.needed else "",  # the connection is wanted: no fault of its own
-        because=reason(program, found),
+        because=overwrite.reason(program, found),
     )
 
 
 def _title(optimizers: list[Optimizer], found: Overwrite) -> str:
     """The steps by their optimizers' own names, and the parameter that one of them has moved."""
-    steps = steps_of(found)
+    steps = overwrite.steps_of(found)
     names: list[str] = []
     for writer in steps:
         of = writer.event.optimizer if writer.event is not None else None
@@ -149,7 +140,7 @@ def _title(optimizers: list[Optimizer], found: Overwrite) -> str:
     if len(set(names)) > 1:
         return f"{listing(names)} change parameters before a backward that needs their old values"
     step = names[0] if names else "a step"
-    return f"{step} changes {quoted(found)} before a backward that needs its old value"
+    return f"{step} changes {overwrite.quoted(found)} before a backward that needs its old value"
 
 
 def _causes(program: Program, found: Overwrite, at: Scene | None) -> list[Span]:
@@ -158,8 +149,8 @@ def _causes(program: Program, found: Overwrite, at: Scene | None) -> list[Span]:
     if at is not None and at.order == "carried" and found.reuse is not None and found.reuse.carries:
         kept = keeping_places(program, found.reuse, "what was computed before the step is kept here for later")[:1]
         kept = tuple(k for k in kept if not any((f.file, f.line) == (k.file, k.line) for f in at.lines))
-    step, forwards = stepped_and_before(
-        program.sources, found, at.lines[:2] if at is not None else (), MOST_CAUSES - len(kept)
+    step, forwards = overwrite.stepped_and_before(
+        program.sources, found, at.lines[:2] if at is not None else (), overwrite.MOST_CAUSES - len(kept)
     )
     return [*step, *forwards, *kept]
 
@@ -168,7 +159,7 @@ def _explain(found: Overwrite, at: Scene | None) -> str:
     writer = found.writers[0] if found.writers else None
     step = f"{writer.op} at {where(writer.frame)}" if writer is not None and writer.frame is not None else "A step"
     forward = f"the forward at {where(at.forwards[0])}" if at is not None and at.forwards else "a forward pass"
-    text = f"{step} changed {quoted(found)} in place after {forward} had saved it. "
+    text = f"{step} changed {overwrite.quoted(found)} in place after {forward} had saved it. "
     text += "This backward still needs the weights from before."
     if found.repeats:
         return f"{text} {AGAIN}"

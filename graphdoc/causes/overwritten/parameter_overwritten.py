@@ -15,17 +15,8 @@ from graphdoc.program.update_function import scene
 from graphdoc.program.writers import written
 from graphdoc.remedies.in_place_write import hook_of
 from graphdoc.remedies.update_order import AGAIN, overwritten_remedies
+from graphdoc.story import overwrite
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.overwrite import (
-    facts_of,
-    first_writer,
-    forwards_before,
-    quoted,
-    readable,
-    reason,
-    story,
-    trust,
-)
 
 PAGE = Page(
     code="GD206",
@@ -99,22 +90,22 @@ def _told(program: Program, found: Overwrite) -> Finding:
     writer = found.writers[0] if found.writers else None
     hook = hook_of(program.sources, writer) if at is not None and at.order == "within" else []
     return Finding(
-        *trust(found, 0.96),
-        f"{quoted(found)} is overwritten between forward and backward",
+        *overwrite.trust(found, 0.96),
+        f"{overwrite.quoted(found)} is overwritten between forward and backward",
         _explain(found, hook),
-        story(program.evidence, found, _causes(program, found, hook)),
-        facts_of(program, found),
+        overwrite.story(program.evidence, found, _causes(program, found, hook)),
+        overwrite.facts_of(program, found),
         overwritten_remedies(program, found),
-        because=reason(program, found),
+        because=overwrite.reason(program, found),
     )
 
 
 def _explain(found: Overwrite, hook: list[Frame]) -> str:
     """Who wrote, and when it should write instead."""
-    who = first_writer(found)
+    who = overwrite.first_writer(found)
     if hook:
         return (
-            f"{who} runs as a forward hook, inside the forward that has just saved {quoted(found)}: each "
+            f"{who} runs as a forward hook, inside the forward that has just saved {overwrite.quoted(found)}: each "
             "pass overwrites what its own backward needs. Let it write before the layer computes, or after the step."
         )
     advice = (
@@ -125,8 +116,8 @@ def _explain(found: Overwrite, hook: list[Frame]) -> str:
         else "Let it write after the backward, or run the forward on clones of the parameters."
     )
     return (
-        f"{who} overwrote {quoted(found)} after a forward pass had saved it, and this backward still needs the "
-        f"old values. {advice}"
+        f"{who} overwrote {overwrite.quoted(found)} after a forward pass had saved it, and this backward still "
+        f"needs the old values. {advice}"
     )
 
 
@@ -136,13 +127,13 @@ def _causes(program: Program, found: Overwrite, hook: list[Frame]) -> list[Span]
     at = scene(program, found)
     out: list[Span] = []
     if writer is not None and writer.frame is not None:
-        text = f"{readable(writer)} overwrites {quoted(found)}"
+        text = f"{overwrite.readable(writer)} overwrites {overwrite.quoted(found)}"
         out.append(span("cause", writer.frame, text, program.sources, written(program.nodes, writer)))
     if hook:
         return [*out, *(span("cause", f, "registered to run after the layer", program.sources) for f in hook[:2])]
     # That of the parameter that the title names comes first: it may be another network's than the first in the text.
     lines = sorted(at.lines, key=lambda f: found.node not in found.ran_in(f)) if at is not None else []
-    return [*out, *forwards_before(program.sources, found, lines[:2], "the values from before")]
+    return [*out, *overwrite.forwards_before(program.sources, found, lines[:2], "the values from before")]
 
 
 def _from_text(program: Program) -> Finding | None:

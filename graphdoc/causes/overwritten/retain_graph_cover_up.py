@@ -15,18 +15,9 @@ from graphdoc.program.spans import span
 from graphdoc.program.update_function import scene
 from graphdoc.remedies.alongside import flagged_calls
 from graphdoc.remedies.update_order import covered_remedies, uses
+from graphdoc.story import overwrite
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import calls_of, cause_places, constant_places, flow, names_of, several
-from graphdoc.story.overwrite import (
-    facts_of,
-    failed_spans,
-    forwards_before,
-    quoted,
-    reason,
-    saved_spans,
-    trust,
-    write_spans,
-)
 from graphdoc.story.wording import folded
 
 PAGE = Page(
@@ -92,7 +83,7 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _told(program: Program, found: Overwrite) -> Finding:
-    strength, confidence = trust(found, 0.97)
+    strength, confidence = overwrite.trust(found, 0.97)
     if confidence == "certain" and not found.surely_covered_up:
         confidence = "likely"
     reuse = found.reuse if found.reuse is not None and found.reuse.carries else None
@@ -103,25 +94,25 @@ def _told(program: Program, found: Overwrite) -> Finding:
         strength,
         confidence,
         f"{what} this loss to a graph from before a step, kept by `retain_graph=True`" if names else PAGE.title,
-        f"`retain_graph=True` keeps the graph, not the weights. The old graph needs {quoted(found)} as it was before "
-        "the step. The fault is the connection of this loss to it: part the two and drop the flag.",
+        f"`retain_graph=True` keeps the graph, not the weights. The old graph needs {overwrite.quoted(found)} as it "
+        "was before the step. The fault is the connection of this loss to it: part the two and drop the flag.",
         (
             *_causes(program, found, reuse),
-            *write_spans(found),
-            *saved_spans(program.sources, found),
+            *overwrite.write_spans(found),
+            *overwrite.saved_spans(program.sources, found),
             *_calls(program, found, reuse),
         ),
-        (*facts_of(program, found), f"the old part was computed from {folded(behind)}"),
+        (*overwrite.facts_of(program, found), f"the old part was computed from {folded(behind)}"),
         covered_remedies(program, found),
         covers="GD1" if reuse is not None else "",
-        because=reason(program, found),
+        because=overwrite.reason(program, found),
     )
 
 
 def _calls(program: Program, found: Overwrite, reuse: Reuse | None) -> tuple[Span, ...]:
     """How the old part came here and the calls that meet in it; where no older part is known, the one that failed."""
     if reuse is None:
-        return tuple(failed_spans(program.evidence, found))
+        return tuple(overwrite.failed_spans(program.evidence, found))
     return (*flow(program.evidence, reuse), *calls_of(program, reuse))
 
 
@@ -132,7 +123,9 @@ def _causes(program: Program, found: Overwrite, reuse: Reuse | None) -> list[Spa
     if reuse is None:
         at = scene(program, found)
         taken = [span("cause", f, label, program.sources) for f in uses(program, found, at)]
-        places = distinct((*taken, *forwards_before(program.sources, found, at.lines if at is not None else ())))
+        places = distinct(
+            (*taken, *overwrite.forwards_before(program.sources, found, at.lines if at is not None else ()))
+        )
     elif reuse.slices is not None:
         tie = "takes its row of a buffer that ties the losses together"
         places = (span("cause", reuse.slices.read, tie, program.sources),)

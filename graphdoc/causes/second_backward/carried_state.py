@@ -15,20 +15,8 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import moment, span, where
 from graphdoc.remedies.reused_graph import remedies_for
+from graphdoc.story import older_graph
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.older_graph import (
-    STEPPED,
-    before,
-    calls_of,
-    cause_places,
-    cloned,
-    facts_of,
-    flow,
-    names_of,
-    numbered,
-    several,
-    stepped_since,
-)
 from graphdoc.story.wording import listing
 
 PAGE = Page(
@@ -120,33 +108,34 @@ def recognise(program: Program) -> Finding | None:
 def _told(program: Program, reuse: Reuse) -> Finding:
     if resets := resets_of(program.evidence, reuse.carries, reuse.failing):
         return _reset(program, reuse, resets)
-    named = names_of(program.evidence, reuse.carries)
+    named = older_graph.names_of(program.evidence, reuse.carries)
     what = named or "A tensor"
-    carry = "carry" if several(named) else "carries"
+    carry = "carry" if older_graph.several(named) else "carries"
     proven = any(c.recurrent for c in reuse.carries) and not of_one_step(program, reuse)
     return Finding(
         0.95 if proven else 0.85,
         Proof.OLDER_EDGE.where(proven),
         f"{named} {carry} the last iteration's graph into this one" if named else PAGE.title,
         f"This iteration's loss uses {named or 'a tensor'} from {'after' if reuse.kept_behind else 'before'} the "
-        f"earlier backward call, with {'their' if several(named) else 'its'} old graph. {_since(program, reuse)}. "
-        f"Detach {'them' if several(named) else 'it'} once each iteration: that keeps the numbers and drops the graph.",
+        f"earlier backward call, with {'their' if older_graph.several(named) else 'its'} old graph. "
+        f"{_since(program, reuse)}. Detach {'them' if older_graph.several(named) else 'it'} once each iteration: "
+        "that keeps the numbers and drops the graph.",
         (
             *_kept(program, reuse),
-            *flow(program.evidence, reuse),
-            *calls_of(program, reuse),
+            *older_graph.flow(program.evidence, reuse),
+            *older_graph.calls_of(program, reuse),
         ),
-        facts_of(program, reuse),
+        older_graph.facts_of(program, reuse),
         remedies_for(program, reuse),
-        because=_because(program, reuse, what) + cloned(program, reuse),
+        because=_because(program, reuse, what) + older_graph.cloned(program, reuse),
     )
 
 
 def _reset(program: Program, reuse: Reuse, resets: list[Reset]) -> Finding:
     """The value comes in through a write that gives the tensor new numbers, and was to be the end of the old ones."""
-    named = names_of(program.evidence, reuse.carries) or listing(f"`{r.path}`" for r in resets)
+    named = older_graph.names_of(program.evidence, reuse.carries) or listing(f"`{r.path}`" for r in resets)
     recorded = all(r.node is not None for r in resets)
-    are, them = ("are", "them") if several(named) else ("is", "it")
+    are, them = ("are", "them") if older_graph.several(named) else ("is", "it")
     label = "gives the tensor new numbers, and leaves it the graph of the last iteration"
     how = (
         "is an operation on the tensor as it was, so its graph stays"
@@ -161,10 +150,10 @@ def _reset(program: Program, reuse: Reuse, resets: list[Reset]) -> Finding:
         "begin with a new tensor.",
         (
             *(span("cause", r.frame, label, program.sources, moment(r.node)) for r in resets[:3]),
-            *flow(program.evidence, reuse),
-            *calls_of(program, reuse),
+            *older_graph.flow(program.evidence, reuse),
+            *older_graph.calls_of(program, reuse),
         ),
-        facts_of(program, reuse),
+        older_graph.facts_of(program, reuse),
         remedies_for(program, reuse),
         because=_because(program, reuse, named),
     )
@@ -176,32 +165,32 @@ def _kept(program: Program, reuse: Reuse) -> list[Span]:
     if written:
         label = "writes what has a graph into a tensor that this function was given"
         return [span("cause", f, label, program.sources) for f in written[:3]]
-    files = dict.fromkeys(s.file for s in flow(program.evidence, reuse))
+    files = dict.fromkeys(s.file for s in older_graph.flow(program.evidence, reuse))
     ignored = [
         span("cause", f, "this returns a new tensor, and nobody keeps it: the graph is not cut", program.sources)
         for f in dropped_detaches(program.sources, files)
         if can_detach(program, f)
     ][:1]
     kept = "kept here with its graph, and used again in the next iteration"
-    places = cause_places(program, reuse, kept, "made here with its graph")
+    places = older_graph.cause_places(program, reuse, kept, "made here with its graph")
     return [*ignored, *places[: 3 - len(ignored)]]
 
 
 def _since(program: Program, reuse: Reuse) -> str:
     """What has become of the older graph, as a sentence."""
-    if stepped_since(program, reuse):
-        return f"Since then {STEPPED}"
+    if older_graph.stepped_since(program, reuse):
+        return f"Since then {older_graph.STEPPED}"
     return "The earlier call has freed that graph"
 
 
 def _because(program: Program, reuse: Reuse, what: str) -> str:
-    were, their = ("were", "their") if several(what) else ("was", "its")
-    if stepped_since(program, reuse):
-        return f"{what} {were} computed {before(reuse)} and never detached; {STEPPED}"
+    were, their = ("were", "their") if older_graph.several(what) else ("was", "its")
+    if older_graph.stepped_since(program, reuse):
+        return f"{what} {were} computed {older_graph.before(reuse)} and never detached; {older_graph.STEPPED}"
     if reuse.kept_behind and reuse.freeing is not None:
-        used = numbered(reuse.journal, reuse.freeing)
+        used = older_graph.numbered(reuse.journal, reuse.freeing)
         return f"{what} {were} computed from values whose graph {used} had freed, and {were} never detached"
-    return f"{what} {were} computed {before(reuse)}, which freed {their} graph, and {were} never detached"
+    return f"{what} {were} computed {older_graph.before(reuse)}, which freed {their} graph, and {were} never detached"
 
 
 def _from_text(program: Program) -> Finding | None:

@@ -17,22 +17,8 @@ from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.stored_graph import is_left_out
 from graphdoc.remedies.sum_of_rounds import lost
+from graphdoc.story import older_graph
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.older_graph import (
-    MADE,
-    before,
-    below_places,
-    cached_context,
-    calls_of,
-    cause_places,
-    facts_of,
-    flow,
-    is_within,
-    kept_apart,
-    names_of,
-    use_places,
-    with_around,
-)
 from graphdoc.story.wording import folded, listing
 
 ONCE = "computed once, with a graph that serves one backward call"
@@ -110,10 +96,10 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _told(program: Program, reuse: Reuse) -> Finding:
-    named = names_of(program.evidence, reuse.carries, 2)
+    named = older_graph.names_of(program.evidence, reuse.carries, 2)
     if program.evidence.as_if is not None:
         return _unseen(program, reuse, named)
-    apart = kept_apart(program, reuse)
+    apart = older_graph.kept_apart(program, reuse)
     computed, again = ("set", "set again") if apart else ("computed", "computed again")
     clear = reuse.role is not Role.UNKNOWN and not reuse.may_be_held
     return Finding(
@@ -125,9 +111,9 @@ def _told(program: Program, reuse: Reuse) -> Finding:
         f"A part of this loss was {computed} once, before the earlier backward call, and not {again} since; that call "
         f"has freed its graph. {_advice(lost(program.evidence.fresh_reaches, reuse), reuse)}",
         _places(program, reuse, apart),
-        facts_of(program, reuse),
+        older_graph.facts_of(program, reuse),
         remedies_for(program, reuse),
-        because=f"made {before(reuse)}, which freed its graph, and not {again} since",
+        because=f"made {older_graph.before(reuse)}, which freed its graph, and not {again} since",
     )
 
 
@@ -151,7 +137,7 @@ def _unseen(program: Program, reuse: Reuse, named: str) -> Finding:
 def _cast(program: Program, sign: Sign) -> Finding | None:
     """Autocast keeps what it casts until the region ends, and the steps are made inside of it."""
     sources, whose = program.sources, folded(sign.parameters) or "the parameters"
-    region = with_around(sources, sign.other, "autocast")
+    region = older_graph.with_around(sources, sign.other, "autocast")
     once = span_of("created" if region else "cause", sign.stack, "casts the parameters, the first time only", sources)
     step = span_of("related", sign.other, f"changes {whose} while autocast keeps their casts", sources)
     title, note = "let autocast keep no casts", "Each forward then casts the parameters as they are."
@@ -180,22 +166,24 @@ def _cast(program: Program, sign: Sign) -> Finding | None:
 
 def _places(program: Program, reuse: Reuse, apart: bool) -> tuple[Span, ...]:
     """What is to be computed again, and how it came into the loss: no line is told twice for its making."""
-    context = cached_context(program.evidence, reuse)
+    context = older_graph.cached_context(program.evidence, reuse)
     aimed_at = reuse.role is Role.TARGET and reuse.owned_by_others and not lost(program.evidence.fresh_reaches, reuse)
-    taken = use_places(program, reuse.carries, TAKEN)[:1] if aimed_at else ()
-    kept, made = (KEPT, MADE) if apart else (ONCE, ONCE)
+    taken = older_graph.use_places(program, reuse.carries, TAKEN)[:1] if aimed_at else ()
+    kept, made = (KEPT, older_graph.MADE) if apart else (ONCE, ONCE)
     if program.evidence.as_if is not None:
         kept = made = SILENT
-    once = (*context, *taken, *cause_places(program, reuse, kept, made))[:3]
+    once = (*context, *taken, *older_graph.cause_places(program, reuse, kept, made))[:3]
     steps: dict[tuple[str, int, str], Span] = {}
-    for s in flow(program.evidence, reuse):
+    for s in older_graph.flow(program.evidence, reuse):
         steps.setdefault((s.file, s.line, s.label), s)
     told = {"created": once, "consumed": taken}
-    way = [s for s in steps.values() if not any(is_within(s, o) for o in told.get(s.role, ()))]
+    way = [s for s in steps.values() if not any(older_graph.is_within(s, o) for o in told.get(s.role, ()))]
     below = [
-        s for s in below_places(program.evidence, reuse.carries) if not any(is_within(s, o) for o in (*once, *way))
+        s
+        for s in older_graph.below_places(program.evidence, reuse.carries)
+        if not any(older_graph.is_within(s, o) for o in (*once, *way))
     ]
-    return (*once, *below, *way, *calls_of(program, reuse))
+    return (*once, *below, *way, *older_graph.calls_of(program, reuse))
 
 
 def _advice(missing: set[str], reuse: Reuse) -> str:

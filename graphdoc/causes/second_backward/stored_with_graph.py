@@ -12,18 +12,8 @@ from graphdoc.program.reuse import Reuse, Role
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.stored_graph import kept_places
 from graphdoc.remedies.sum_of_rounds import lost
+from graphdoc.story import older_graph
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.older_graph import (
-    STEPPED,
-    before,
-    calls_of,
-    cause_places,
-    cloned,
-    facts_of,
-    flow,
-    names_of,
-    several,
-)
 from graphdoc.story.wording import folded
 
 PAGE = Page(
@@ -112,9 +102,12 @@ def recognise(program: Program) -> Finding | None:
 
 def _stored(program: Program, reuse: Reuse) -> Finding:
     missing = lost(program.evidence.fresh_reaches, reuse)
-    named = names_of(program.evidence, reuse.carries, 2)
-    their, them, were = ("their", "them", "were") if several(named) or "…" in named else ("its", "it", "was")
+    named = older_graph.names_of(program.evidence, reuse.carries, 2)
+    their, them, were = (
+        ("their", "them", "were") if older_graph.several(named) or "…" in named else ("its", "it", "was")
+    )
     title = f"{named} {were} stored with {their} graph, and several updates use {them}" if named else PAGE.title
+    since = "an earlier update has freed that graph" if reuse.used_up else older_graph.STEPPED
     one = len(reuse.carries) == 1
     they, was, it, its = ("it", "was", "it", "its") if one else ("they", "were", "them", "their")
     what = "1 tensor of this loss was" if one else f"{len(reuse.carries)} tensors of this loss were"
@@ -128,25 +121,24 @@ def _stored(program: Program, reuse: Reuse) -> Finding:
         0.9,
         "likely",
         title,
-        f"{what} stored earlier with {its} graph. "
-        f"{'An earlier update has freed that graph' if reuse.used_up else STEPPED[0].upper() + STEPPED[1:]}. {advice}",
+        f"{what} stored earlier with {its} graph. {since[0].upper() + since[1:]}. {advice}",
         (
-            *cause_places(program, reuse, "stored here with its graph"),
-            *flow(program.evidence, reuse),
-            *calls_of(program, reuse),
+            *older_graph.cause_places(program, reuse, "stored here with its graph"),
+            *older_graph.flow(program.evidence, reuse),
+            *older_graph.calls_of(program, reuse),
         ),
-        facts_of(program, reuse),
+        older_graph.facts_of(program, reuse),
         remedies_for(program, reuse),
-        because=f"{what} made {before(reuse)}"
-        + (f", which freed {'its' if one else 'their'} graph" if reuse.used_up else f"; {STEPPED}")
-        + cloned(program, reuse),
+        because=f"{what} made {older_graph.before(reuse)}"
+        + (f", which freed {'its' if one else 'their'} graph" if reuse.used_up else f"; {older_graph.STEPPED}")
+        + older_graph.cloned(program, reuse),
     )
 
 
 def _reference(program: Program, reuse: Reuse) -> Finding:
     """One value from before the updates, which each of them compares with what it computes anew."""
-    what = names_of(program.evidence, reuse.carries) or "A value"
-    many = several(what)
+    what = older_graph.names_of(program.evidence, reuse.carries) or "A value"
+    many = older_graph.several(what)
     are, were, hold, its = ("are", "were", "hold", "their") if many else ("is", "was", "holds", "its")
     them, it = ("them", "they are constants") if many else ("it", "it is a constant")
     return _data(
@@ -156,14 +148,15 @@ def _reference(program: Program, reuse: Reuse) -> Finding:
         f"{what} {were} computed before the updates, and each update compares {them} with new values. There "
         f"{it}: {folded(reuse.own, 2)} {'learns' if len(reuse.own) == 1 else 'learn'} through the new "
         "value. The first update has freed the old graph. Detach what is kept.",
-        f"{what} {were} computed {before(reuse)}, which freed {its} graph; the loss learns through new values",
+        f"{what} {were} computed {older_graph.before(reuse)}, which freed {its} graph; "
+        "the loss learns through new values",
     )
 
 
 def _left(program: Program, reuse: Reuse) -> Finding:
     """What the pass of another loss has left, taken by one that computes anew with the same parameters."""
-    what = names_of(program.evidence, reuse.carries, 2) or "A value"
-    has, was, its = ("have", "were", "their") if several(what) else ("has", "was", "its")
+    what = older_graph.names_of(program.evidence, reuse.carries, 2) or "A value"
+    has, was, its = ("have", "were", "their") if older_graph.several(what) else ("has", "was", "its")
     learns = "learns" if len(reuse.behind) == 1 else "learn"
     return _data(
         program,
@@ -173,14 +166,14 @@ def _left(program: Program, reuse: Reuse) -> Finding:
         f"parameters: {folded(reuse.behind, 2)} {learns} through that, and what the other pass has left is most likely "
         "data for it, as a teacher's output or a target is. Keep the numbers only. Where this loss is to learn through "
         "both, the earlier call has to keep its graph.",
-        f"{what} {was} computed {before(reuse)}, which freed {its} graph; the pass of this loss leads to "
+        f"{what} {was} computed {older_graph.before(reuse)}, which freed {its} graph; the pass of this loss leads to "
         f"{folded(reuse.behind, 2)}, too",
     )
 
 
 def _data(program: Program, reuse: Reuse, title: str, explanation: str, because: str) -> Finding:
     """The finding for a value that is data for the loss, told first where it is kept."""
-    places = cause_places(program, reuse, "kept here with its graph")
+    places = older_graph.cause_places(program, reuse, "kept here with its graph")
     kept = kept_places(program, reuse)
     return Finding(
         0.9,
@@ -189,12 +182,12 @@ def _data(program: Program, reuse: Reuse, title: str, explanation: str, because:
         explanation,
         (
             *([s for s in places if (s.file, s.line) in kept] or places),
-            *flow(program.evidence, reuse),
-            *calls_of(program, reuse),
+            *older_graph.flow(program.evidence, reuse),
+            *older_graph.calls_of(program, reuse),
         ),
-        facts_of(program, reuse),
+        older_graph.facts_of(program, reuse),
         remedies_for(program, reuse),
-        because=because + cloned(program, reuse),
+        because=because + older_graph.cloned(program, reuse),
     )
 
 

@@ -19,19 +19,8 @@ from graphdoc.program.spans import code_at, span, span_of
 from graphdoc.remedies.constant_value import frame_at
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.update_order import overwritten_remedies
+from graphdoc.story import older_graph
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.older_graph import (
-    calls_of,
-    constant_places,
-    earlier_uses,
-    facts_of,
-    flow,
-    made_places,
-    names_of,
-    several,
-    steps_of,
-    trained_by,
-)
 from graphdoc.story.overwrite import called, failed_spans, first_writer, saved_spans, trust, write_spans
 from graphdoc.story.overwrite import facts_of as versions_of
 from graphdoc.story.wording import all_told, folded, listing
@@ -112,7 +101,7 @@ def _of_another(program: Program, reuse: Reuse) -> Finding:
     """A value of one objective in the loss of another. What proves it: the optimizers of the calls, and who owns what
     lies behind the value, are known, and they have nothing in common."""
     carries = _edges(program.evidence.earlier_edges, reuse)
-    what = names_of(program.evidence, carries, 2) or "a value"
+    what = older_graph.names_of(program.evidence, carries, 2) or "a value"
     whose = "The earlier loss" if reuse.in_earlier_loss else "This loss"
     remedies = remedies_for(program, reuse)
     taken = _taken_for_another(program.sources, remedies)
@@ -121,17 +110,17 @@ def _of_another(program: Program, reuse: Reuse) -> Finding:
         Proof.OLDER_EDGE.where(reuse.owned_by_others and not taken),
         _title(reuse, what),
         f"{whose} takes {what} with {'their' if ' and ' in what else 'its'} graph. That graph leads to "
-        f"{folded(reuse.behind) or 'other parameters'}, {trained_by(program, reuse.behind)}. For "
+        f"{folded(reuse.behind) or 'other parameters'}, {older_graph.trained_by(program, reuse.behind)}. For "
         f"{whose[0].lower()}{whose[1:]} they are constants. Two backward calls go through one graph, and "
         "the first one has freed it.",
         (
             *taken,
             *_places(program, reuse, carries),
-            *flow(program.evidence, reuse),
-            *steps_of(program, reuse),
-            *calls_of(program, reuse),
+            *older_graph.flow(program.evidence, reuse),
+            *older_graph.steps_of(program, reuse),
+            *older_graph.calls_of(program, reuse),
         ),
-        facts_of(program, reuse),
+        older_graph.facts_of(program, reuse),
         remedies,
         because=_because(program, reuse),
     )
@@ -158,7 +147,7 @@ def _places(program: Program, reuse: Reuse, carries: list[OlderEdge]) -> list[Sp
     """The uses of the value as a constant; where the earlier loss is gone, those that the source shows of it."""
     uses: list[tuple[Frame, str]] = []
     if reuse.in_earlier_loss and not program.evidence.earlier_edges:
-        uses = earlier_uses(program.evidence, reuse)
+        uses = older_graph.earlier_uses(program.evidence, reuse)
     earlier = [
         span(
             "cause",
@@ -171,7 +160,7 @@ def _places(program: Program, reuse: Reuse, carries: list[OlderEdge]) -> list[Sp
     return [
         *earlier[:2],
         *targets_of(program.evidence, reuse),
-        *constant_places(
+        *older_graph.constant_places(
             program,
             carries,
             _taken_in(reuse, earlier),
@@ -191,11 +180,11 @@ def _taken_in(reuse: Reuse, earlier: list[Span]) -> str:
 
 def _data_of_both(program: Program, reuse: Reuse) -> Finding:
     """What two losses share, and neither of them is to train."""
-    what = names_of(program.evidence, reuse.carries, 2)
-    plural = several(what)
+    what = older_graph.names_of(program.evidence, reuse.carries, 2)
+    plural = older_graph.several(what)
     ours = listing(all_told(program.owners.optimizers, reuse.works_for[0] | reuse.works_for[1]))
-    behind = f"{folded(reuse.behind)}, {trained_by(program, reuse.behind)}"
-    made = made_places(program.evidence, reuse.carries, "made here with a graph that neither loss trains")
+    behind = f"{folded(reuse.behind)}, {older_graph.trained_by(program, reuse.behind)}"
+    made = older_graph.made_places(program.evidence, reuse.carries, "made here with a graph that neither loss trains")
     return Finding(
         0.93,
         Proof.OLDER_EDGE.where(reuse.both_seen),
@@ -204,8 +193,8 @@ def _data_of_both(program: Program, reuse: Reuse) -> Finding:
         else PAGE.title,
         f"Both losses take {what or 'a value'} with its graph. That graph leads to {behind}. The losses are "
         f"for {ours}: for them it is data. The first backward call has freed that graph. Detach it.",
-        (*made, *flow(program.evidence, reuse), *calls_of(program, reuse)),
-        facts_of(program, reuse),
+        (*made, *older_graph.flow(program.evidence, reuse), *older_graph.calls_of(program, reuse)),
+        older_graph.facts_of(program, reuse),
         remedies_for(program, reuse),
         because=f"the graph leads to {behind}; the two losses are for {ours}",
     )
@@ -213,11 +202,11 @@ def _data_of_both(program: Program, reuse: Reuse) -> Finding:
 
 def _overwritten(program: Program, reuse: Reuse, found: Overwrite) -> Finding:
     """The connection is the fault, and the write only what made it fail: a number needs no old values."""
-    names = names_of(program.evidence, reuse.carries, 2)
-    what, plural = names or "a value", several(names)
-    behind = f"{folded(reuse.behind)}, {trained_by(program, reuse.behind)}"
+    names = older_graph.names_of(program.evidence, reuse.carries, 2)
+    what, plural = names or "a value", older_graph.several(names)
+    behind = f"{folded(reuse.behind)}, {older_graph.trained_by(program, reuse.behind)}"
     versions = versions_of(program, found)
-    places = constant_places(program, reuse.carries, "a constant for this loss, with its graph")[:2]
+    places = older_graph.constant_places(program, reuse.carries, "a constant for this loss, with its graph")[:2]
     writes = write_spans(found)
     return Finding(
         trust(found, 0.96)[0],
@@ -246,12 +235,12 @@ def _title(reuse: Reuse, what: str) -> str:
     loss = "an earlier loss" if reuse.in_earlier_loss else "this loss"
     if what == "a value":
         return PAGE.title
-    return f"{what} bring{'' if several(what) else 's'} another network's graph into {loss}"
+    return f"{what} bring{'' if older_graph.several(what) else 's'} another network's graph into {loss}"
 
 
 def _because(program: Program, reuse: Reuse) -> str:
     """Who trains what lies behind, and whom the loss is for."""
-    text = f"the graph leads to {folded(reuse.behind)}, {trained_by(program, reuse.behind)}"
+    text = f"the graph leads to {folded(reuse.behind)}, {older_graph.trained_by(program, reuse.behind)}"
     ours = reuse.works_for[0] if reuse.in_earlier_loss else reuse.works_for[1]
     free = [o.id for o in program.optimizers if o.id in ours and not {*o.parameters} & reuse.behind]
     names = all_told(program.optimizers, free)

@@ -9,18 +9,8 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import ITSELF, Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
-from graphdoc.program import bindings
+from graphdoc.program import bindings, spans
 from graphdoc.program.observed import Program
-from graphdoc.program.spans import (
-    code_at,
-    innermost,
-    innermost_user,
-    place,
-    shared_levels,
-    span,
-    span_of,
-    where,
-)
 from graphdoc.source.module import is_method_call, values_of
 from graphdoc.source.paths import last_word
 from graphdoc.story.gradients import dropped_detach, kept_reference, trained_baseline
@@ -89,12 +79,12 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _trained(sources: SourceTexts, sign: Sign) -> Finding | None:
-    frame = innermost(sign.stack)
+    frame = spans.innermost(sign.stack)
     if frame is None:
         return None
     whose = folded(sign.parameters)
     note = f"The loss sends no gradient into {whose or 'the target network'} any more."
-    code = code_at(sources, frame)
+    code = spans.code_at(sources, frame)
     copied = bool(sign.other)
     how = "is copied from" if copied else "follows"
     only = "be a copy of" if copied else "follow"
@@ -105,10 +95,10 @@ def _trained(sources: SourceTexts, sign: Sign) -> Finding | None:
         f"the loss trains {whose or 'a network'}, which should only {only} the trained one",
         f"The goal of this loss carries the graph of the network that {how} the trained one.",
         (
-            *span_of("cause", sign.stack, label, sources),
-            *span_of("related", sign.other, "copied from the trained network here", sources),
+            *spans.span_of("cause", sign.stack, label, sources),
+            *spans.span_of("related", sign.other, "copied from the trained network here", sources),
         ),
-        remedies=(Remedy("detach_expression", f"detach `{code}`", "unsafe", note, {"place": place(frame)}),),
+        remedies=(Remedy("detach_expression", f"detach `{code}`", "unsafe", note, {"place": spans.place(frame)}),),
         because=f"it {how} the other network while the training goes on, the same loss reaches both, and an optimizer "
         "steps both",
     )
@@ -117,26 +107,26 @@ def _trained(sources: SourceTexts, sign: Sign) -> Finding | None:
 def _itself(sources: SourceTexts, sign: Sign) -> Finding | None:
     one = [f for f in sign.stack if f.user]
     two = [Frame(**f) for f in sign.facts["second"] if f["user"]]
-    level = shared_levels(one, two)
+    level = spans.shared_levels(one, two)
     if not level < min(len(one), len(two)):
         return None
     first, other = one[level], two[level]
-    code = code_at(sources, first)
+    code = spans.code_at(sources, first)
     remedies = []
     if first.line != other.line:
         note = "The other side alone is differentiated, so the product with the Hessian is no longer zero."
-        title = f"compute `{code}` at {where(first)} under torch.no_grad()"
-        remedies.append(Remedy("no_grad_block", title, "unsafe", note, {"place": place(first)}))
-    what = f"the same computation: `{code_at(sources, other)}`"
+        title = f"compute `{code}` at {spans.where(first)} under torch.no_grad()"
+        remedies.append(Remedy("no_grad_block", title, "unsafe", note, {"place": spans.place(first)}))
+    what = f"the same computation: `{spans.code_at(sources, other)}`"
     return Finding(
         0.95,
         "likely",  # that nothing is left of the second derivative is measured; which side is meant as a constant is not
         f"`{code}` is compared with itself, not detached: the second derivative is zero",
         "Both sides of the comparison are the same function of the same parameters, so it is zero whatever they are.",
         (
-            span("cause", first, "computed with a graph, and so is the same computation beside it", sources),
-            span("related", other, what, sources),
-            *span_of("consumed", sign.other, "this gradient is differentiated again, and gives zero", sources),
+            spans.span("cause", first, "computed with a graph, and so is the same computation beside it", sources),
+            spans.span("related", other, what, sources),
+            *spans.span_of("consumed", sign.other, "this gradient is differentiated again, and gives zero", sources),
         ),
         remedies=tuple(remedies),
         because=f"in {sign.count} of {sign.count} gradients that were tried, the second derivative is zero, and is not "
@@ -145,7 +135,7 @@ def _itself(sources: SourceTexts, sign: Sign) -> Finding | None:
 
 
 def _same(sources: SourceTexts, sign: Sign) -> Finding | None:
-    frame = innermost_user(sign.stack)
+    frame = spans.innermost_user(sign.stack)
     call = bindings.call_at(sources, frame)
     if frame is None or not is_method_call(call) or not call.args:
         return None
@@ -166,7 +156,7 @@ def _same(sources: SourceTexts, sign: Sign) -> Finding | None:
             f"make `{name}` a network of its own with copy.deepcopy",
             "unsafe",
             f"`{source}` alone is trained then, and the copy at {frame.file}:{frame.line} has an effect",
-            {"place": place(f)},
+            {"place": spans.place(f)},
         )
         for f in bound[:1]
     ]
@@ -177,8 +167,8 @@ def _same(sources: SourceTexts, sign: Sign) -> Finding | None:
         "Loading the network's own state changes nothing. The goal should be a constant, and has the graph of the "
         "trained network.",
         (
-            *(span("cause", f, label, sources) for f in bound[:1]),
-            *span_of("related" if bound else "cause", sign.stack, "copies the network into itself", sources),
+            *(spans.span("cause", f, label, sources) for f in bound[:1]),
+            *spans.span_of("related" if bound else "cause", sign.stack, "copies the network into itself", sources),
         ),
         remedies=tuple(remedies),
         because="the parameters that were loaded are the network's own",
@@ -206,10 +196,10 @@ def _became(sources: SourceTexts, sign: Sign) -> Finding | None:
         "An assignment gives one object a second name. The goal should be a constant, and has the graph of the "
         "trained network.",
         (
-            span("cause", found[0], f"from here on `{name}` and `{source}` are one network", sources),
-            *span_of("related", sign.stack, "trains it by both of its values", sources),
+            spans.span("cause", found[0], f"from here on `{name}` and `{source}` are one network", sources),
+            *spans.span_of("related", sign.stack, "trains it by both of its values", sources),
         ),
-        remedies=(Remedy("deepcopy_expression", title, "unsafe", note, {"place": place(found[0])}),),
+        remedies=(Remedy("deepcopy_expression", title, "unsafe", note, {"place": spans.place(found[0])}),),
         because=f"this loss reached `{name}`'s own parameters at first, and reaches those of `{source}` twice since",
     )
 
@@ -223,7 +213,7 @@ def _owner(parameters: list[str]) -> str:
 
 def _never_copied(sources: SourceTexts, sign: Sign, name: str, source: str) -> Finding | None:
     """A network that is copied into itself again and again, where its value is held constant for every loss."""
-    frame = innermost_user(sign.stack)
+    frame = spans.innermost_user(sign.stack)
     if frame is None or not source or not (_computes(sources, name) and _computes(sources, source)):
         return None
     if source == name:
@@ -236,17 +226,17 @@ def _never_copied(sources: SourceTexts, sign: Sign, name: str, source: str) -> F
             "likely",  # that the copy changes nothing is seen; which network was meant is not
             title,
             said,
-            span_of("cause", sign.stack, f"loads into `{name}` what it holds", sources),
+            spans.span_of("cause", sign.stack, f"loads into `{name}` what it holds", sources),
             remedies=_loads_another(sources, frame, name),
             because="the parameters that were loaded are the network's own",
         )
-    bound = [f for f in _bindings(sources, frame.file, name) if code_at(sources, f) == source]
+    bound = [f for f in _bindings(sources, frame.file, name) if spans.code_at(sources, f) == source]
     if sign.facts["rests"] or not bound:
         return None
     note = f"`{name}` keeps its values from one copy to the next, as it did until the first one"
     remedies = (
-        Remedy("delete_statement", "remove the assignment", "unsafe", note, {"place": place(bound[0])}),
-        Remedy("deepcopy_expression", "assign a copy", "unsafe", note, {"place": place(bound[0])}),
+        Remedy("delete_statement", "remove the assignment", "unsafe", note, {"place": spans.place(bound[0])}),
+        Remedy("deepcopy_expression", "assign a copy", "unsafe", note, {"place": spans.place(bound[0])}),
     )
     return Finding(
         0.95,
@@ -254,8 +244,8 @@ def _never_copied(sources: SourceTexts, sign: Sign, name: str, source: str) -> F
         f"`{name}` becomes the network `{source}`: it is no target any more",
         "A value that is computed with it as the goal of a loss moves with every step.",
         (
-            *span_of("cause", [bound[0]], f"`{name}` is `{source}` from here on", sources),
-            *span_of("related", sign.stack, "copied between two networks at first, into itself since", sources),
+            *spans.span_of("cause", [bound[0]], f"`{name}` is `{source}` from here on", sources),
+            *spans.span_of("related", sign.stack, "copied between two networks at first, into itself since", sources),
         ),
         remedies=remedies,
         because="the parameters that were loaded are the network's own, and were another one's at first",
@@ -275,7 +265,7 @@ def _loads_another(sources: SourceTexts, frame: Frame, name: str) -> tuple[Remed
         return ()
     other = others.pop()
     given = bindings.frame_of(sources, frame.file, here.args[0])
-    args = {"place": place(given), "inside": True, "operand": name, "name": other}
+    args = {"place": spans.place(given), "inside": True, "operand": name, "name": other}
     note = f"`{name}` becomes a copy of `{other}` again, as this file makes it elsewhere"
     return (Remedy("use_instead", f"load the state of `{other}`", "unsafe", note, args),)
 

@@ -17,22 +17,7 @@ from graphdoc.program.proof import name_of
 from graphdoc.program.spans import place
 from graphdoc.source.module import each
 from graphdoc.source.paths import is_constant
-from graphdoc.story.unregistered import (
-    bypassed,
-    flagged_buffer,
-    in_no_optimizer,
-    kept_result,
-    made_anew,
-    made_late,
-    never_handed,
-    none_registered,
-    not_registered,
-    nothing_left,
-    part_left_out,
-    unfrozen_late,
-    ungiven_places,
-    unused_gradients,
-)
+from graphdoc.story import unregistered
 from graphdoc.story.wording import first_told, folded, opening, optimizer_of
 
 PAGE = Page(
@@ -83,15 +68,15 @@ def recognise(program: Program) -> Finding | None:
     sources, optimizers, parameters = program.sources, program.optimizers, program.parameters
     return first_told(
         program.signs,
-        ("unregistered", lambda s: not_registered(sources, optimizers, s)),
-        ("flagged-buffer", lambda s: flagged_buffer(sources, optimizers, s)),
-        ("made-anew", lambda s: made_anew(sources, s)),
-        ("kept-result", lambda s: kept_result(sources, optimizers, s)),
+        ("unregistered", lambda s: unregistered.not_registered(sources, optimizers, s)),
+        ("flagged-buffer", lambda s: unregistered.flagged_buffer(sources, optimizers, s)),
+        ("made-anew", lambda s: unregistered.made_anew(sources, s)),
+        ("kept-result", lambda s: unregistered.kept_result(sources, optimizers, s)),
         ("empty-group", lambda s: _used_up(sources, optimizers, parameters, s)),
-        (BYPASSED, lambda s: bypassed(sources, optimizers, s)),
+        (BYPASSED, lambda s: unregistered.bypassed(sources, optimizers, s)),
         ("unheld-weight", lambda s: _unheld(sources, optimizers, s)),
         ("suspect-ungiven", lambda s: _ungiven(sources, optimizers, parameters, s)),
-        ("ungiven", lambda s: in_no_optimizer(sources, optimizers, s)),
+        ("ungiven", lambda s: unregistered.in_no_optimizer(sources, optimizers, s)),
     ) or _given_nothing(program)
 
 
@@ -105,8 +90,8 @@ def _given_nothing(program: Program) -> Finding | None:
         return None
     used = one_shot(sources, program.parameters, frame, given)
     if used is None:
-        return none_registered(sources, frame, given)
-    return nothing_left(
+        return unregistered.none_registered(sources, frame, given)
+    return unregistered.nothing_left(
         sources,
         used,
         frame,
@@ -120,10 +105,10 @@ def _ungiven(
     sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
 ) -> Finding | None:
     return (
-        never_handed(sources, optimizers, parameters, sign)
-        or unfrozen_late(sources, optimizers, sign)
-        or made_late(sources, optimizers, sign)
-        or part_left_out(sources, optimizers, parameters, sign)
+        unregistered.never_handed(sources, optimizers, parameters, sign)
+        or unregistered.unfrozen_late(sources, optimizers, sign)
+        or unregistered.made_late(sources, optimizers, sign)
+        or unregistered.part_left_out(sources, optimizers, parameters, sign)
     )
 
 
@@ -135,9 +120,9 @@ def _unheld(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Fi
         "likely",  # that nobody trains them is seen; that somebody should is not
         f"no optimizer holds {weights}: what weighs the loss keeps its initial value",
         f"{opening(name)} steps other parameters of the same loss. The gradients of {weights} are never used.",
-        ungiven_places(sources, optimizers, sign, weights),
+        unregistered.ungiven_places(sources, optimizers, sign, weights),
         remedies=tuple(_remedies(sources, optimizers, sign)),
-        because=unused_gradients(sign, folded(sign.parameters)),
+        because=unregistered.unused_gradients(sign, folded(sign.parameters)),
     )
 
 
@@ -161,7 +146,7 @@ def _used_up(
     found = [o for value in groups if (o := one_shot(sources, parameters, at, value)) is not None]
     if len(found) != 1:
         return None
-    return nothing_left(
+    return unregistered.nothing_left(
         sources,
         found[0],
         at,
