@@ -79,9 +79,8 @@ class Stale(Watch):
         return out or (walk.saved_in(found.node, changed) if changed else [])
 
     def _tell(self, noted: Noted, roots: list[Any]) -> None:
-        hidden = self._writes.latest() if self._writes is not None else None
-
         def add(evidence: Evidence, autopsy: Autopsy, sign: Sign) -> None:
+            hidden = self._writes.latest() if self._writes is not None else None
             self._add_steps(evidence, autopsy)
             if hidden is not None:
                 sign.other, sign.facts = self._frames(hidden[1]), {"hidden": hidden[0]}

@@ -36,8 +36,10 @@ MOST_SAMPLED = 20
 """Gradients that are compared, and numbers of each."""
 CLOSE = 1e-2
 """Factors of numbers that were scaled by the same one, in 16 bits too."""
-_OTHERS = {"FullyShardedDataParallel", "FSDPState", "DeepSpeedEngine"}
+_OTHERS = {"FullyShardedDataParallel", "DeepSpeedEngine"}
 """Classes whose owners average gradients in a way of their own."""
+_SHARDED = "FSDPModule"
+"""The class that ``fully_shard`` gives a module besides its own."""
 _COUNTED = {"gloo", "nccl", "xccl"}
 """Backends that number every collective (PyTorch 2.6 to 2.13)."""
 
@@ -59,7 +61,8 @@ class Unreduced(Watch):
     """``wrapper-bypassed``: ``stack`` is where a wrapped module was called without its DistributedDataParallel,
     ``other`` the backward call; ``facts["collectives"]``: some ran meanwhile, and averaged no gradient of those steps.
 
-    ``wrapper-outdated``: the same, but the wrapper was called, and these parameters were made after it.
+    ``wrapper-outdated``: the same, but the wrapper was called, and these parameters were made after it; with
+    ``facts["sharded"]`` the module is one of ``fully_shard``, and none of its groups has them.
 
     ``never-wrapped``: ``stack`` is the backward call of a program whose ranks share nothing while they train, though a
     DistributedSampler divides the data among them.
@@ -71,6 +74,7 @@ class Unreduced(Watch):
         """Backward calls that were looked at: none where there is one process."""
         self._searches = 0
         self._wrappers: list[weakref.ref[Any]] = []
+        """The DistributedDataParallel modules, or those of FSDP2, which are their own."""
         self._open: tuple[_Local, dict[int, Any]] | None = None
         self._calls: list[_Local] = []
         """Those whose gradients no step has used yet."""
@@ -108,6 +112,8 @@ class Unreduced(Watch):
             local = _Local(noted, count, mine, bool(unknown))
             if wrapper is not None:
                 local.wrapper = weakref.ref(wrapper)
+                if not unknown and _is_sharded(wrapper):
+                    return  # it is one of FSDP2's own parameters that are behind this loss
                 local.stack = _used_at(outputs, mine, None if unknown else type(wrapper).forward.__code__)
             if wrapper is None or local.stack is not None:
                 self._open = local, mine
@@ -203,11 +209,17 @@ class Unreduced(Watch):
         """The wrapper of some of these leaves, with them; no wrapper and all leaves where the program has none at all.
         None where it cannot be told."""
         for _ in range(2):
+            whole: tuple[Any, dict[int, Any]] | None = None
             for ref in self._wrappers:
                 wrapper = ref()
-                mine = {i: leaves[i] for p in wrapper.module.parameters() if (i := id(p)) in leaves} if wrapper else {}
-                if mine:
+                every = _module_of(wrapper).parameters() if wrapper else ()
+                mine = {i: leaves[i] for p in every if (i := id(p)) in leaves}
+                if mine and not _is_sharded(wrapper):
                     return (wrapper, mine) if self._reduces(wrapper) else None
+                if mine and (whole is None or len(mine) > len(whole[1])):
+                    whole = wrapper, mine  # modules of FSDP2 lie in one another
+            if whole is not None:
+                return whole
             if self._searches >= MOST_SEARCHES:
                 break
             self._searches += 1
@@ -222,7 +234,8 @@ class Unreduced(Watch):
         self._wrappers = []
         for obj in gc.get_objects():
             mro = type(obj).__mro__  # never isinstance: that would touch lazy proxies
-            if kind in mro and "module" in obj.__dict__.get("_modules", ()):
+            wraps = kind in mro and "module" in obj.__dict__.get("_modules", ())
+            if wraps or _is_sharded(obj):
                 self._wrappers.append(weakref.ref(obj))
             elif mro[0].__name__ in _OTHERS:
                 return False
@@ -254,7 +267,7 @@ class Unreduced(Watch):
             return
         wrapper = local.wrapper()
         sign.stack, sign.other = frames_of(_around(local.stack.raw, wrapper), cwd), backward
-        sign.facts = {"collectives": not quiet or local.count != self._before}
+        sign.facts = {"collectives": not quiet or local.count != self._before, "sharded": _is_sharded(wrapper)}
         self._bypassed.append(sign)
         audit.tell_early()
 
@@ -271,12 +284,34 @@ def _is_scaled(pairs: list[tuple[float, float]]) -> bool:
     return min(factors) > 0 and max(factors) <= 1 + CLOSE and max(factors) - min(factors) <= CLOSE * max(factors)
 
 
+def _is_sharded(module: Any) -> bool:
+    """Whether ``fully_shard`` was called with this module."""
+    return any(c.__name__ == _SHARDED for c in type(module).__mro__)
+
+
+def _module_of(wrapper: Any) -> Any:
+    """The module that is wrapped."""
+    return wrapper if _is_sharded(wrapper) else wrapper.module
+
+
 def _unknown(wrapper: Any, leaves: dict[int, Any]) -> dict[int, Any]:
-    """Those of these leaves that a wrapper has no hooks for: its parameters are the ones that it was made with."""
-    known = {id(p) for p in getattr(wrapper, "_module_parameters", leaves.values())}
+    """Those of these leaves that a wrapper has no hooks for: its parameters are the ones that it was made with. One
+    that has hooks of its own may be averaged in them."""
     ignored = getattr(wrapper, "parameters_to_ignore", ())
-    left = {id(p) for name, p in wrapper.module.named_parameters() if id(p) not in known and name not in ignored}
-    return {i: p for i, p in leaves.items() if i in left}
+    if _is_sharded(wrapper):
+        kind = type(wrapper)._get_fsdp_state
+        states = [kind(m) for m in wrapper.modules() if _is_sharded(m)]
+        groups = [g for s in states for g in getattr(s, "_fsdp_param_groups", None) or [s._fsdp_param_group] if g]
+        both = [(p.sharded_param, getattr(p, "_unsharded_param", None)) for g in groups for p in g.fsdp_params]
+        known = {id(p) for pair in both for p in pair}
+    else:
+        known = {id(p) for p in getattr(wrapper, "_module_parameters", leaves.values())}
+    left = {
+        id(p)
+        for name, p in _module_of(wrapper).named_parameters()
+        if id(p) not in known and name not in ignored and not (p._backward_hooks or p._post_accumulate_grad_hooks)
+    }
+    return {i: p for i, p in leaves.items() if i in left and not hasattr(p, "device_mesh")}
 
 
 def _used_at(outputs: Any, leaves: dict[int, Any], forward: Any) -> stacks.Stack | None:
@@ -298,7 +333,7 @@ def _used_at(outputs: Any, leaves: dict[int, Any], forward: Any) -> stacks.Stack
 
 def _around(raw: stacks.RawStack, wrapper: Any) -> stacks.RawStack:
     """The part of a stack outside of the module that this wrapper wraps: who called it, or one of its methods."""
-    classes = {c for m in wrapper.module.modules() for c in type(m).__mro__} if wrapper is not None else set()
+    classes = {c for m in _module_of(wrapper).modules() for c in type(m).__mro__} if wrapper is not None else set()
     functions = [f for c in classes if c.__module__ != "torch.nn.modules.module" for f in vars(c).values()]
     codes = {code for f in functions if (code := getattr(f, "__code__", None)) is not None}
     inside = [i for i in range(0, len(raw), 2) if raw[i] in codes]

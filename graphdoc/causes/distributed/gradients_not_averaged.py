@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Sign
 from graphdoc.finding import Finding, Remedy
-from graphdoc.program.library_calls import module_called, wrapper_past
+from graphdoc.program.library_calls import library_calls, module_called, wrapper_past
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import code_at, innermost, short_code, span, span_of
@@ -22,7 +22,8 @@ Nothing is raised, and each rank's loss may even fall. Three programs do that:
 
 - **the wrapper is bypassed**: `model.module(x)`, `unwrap_model(model)(x)` or a method such as
   `model.module.loss(x)` runs the forward, so `DistributedDataParallel.forward` does not;
-- **the wrapper is older than the parameters**: a conversion that makes new ones, or a layer that is added later;
+- **the wrapper is older than the parameters**: a conversion that makes new ones, or a layer that is added later. The
+  same holds of `fully_shard`: an adapter or a head that a module gets after it belongs to none of FSDP2's groups;
 - **there is no wrapper**: a `DistributedSampler` divides the data, but the model was never wrapped and the
   program averages nothing itself.""",
     why="""\
@@ -81,7 +82,7 @@ def recognise(program: Program) -> Finding | None:
         return _bypassed(program, bypassed)
     outdated = first_sign(program.signs, "wrapper-outdated")
     if outdated is not None:
-        return _outdated(program, outdated)
+        return (_unsharded if outdated.facts.get("sharded") else _outdated)(program, outdated)
     alone = first_sign(program.signs, "never-wrapped")
     return _alone(program, alone) if alone is not None else None
 
@@ -131,6 +132,31 @@ def _outdated(program: Program, sign: Sign) -> Finding | None:
         ),
         remedies=(Remedy("wrap_model", title, "display", note),),
         because=f"at {sign.count} steps of {name} no collective changed their gradients, and the wrapper lists others",
+    )
+
+
+def _unsharded(program: Program, sign: Sign) -> Finding | None:
+    """Parameters that FSDP2 does not have, where the program gives it all that a module has."""
+    calls = library_calls(program.sources, "fully_shard")
+    frame = innermost(sign.stack)
+    if frame is None or not calls or any("ignored_params" in text for text in program.sources.values()):
+        return None
+    name, names = optimizer_of(program.optimizers, sign), folded(sign.parameters) or "new parameters"
+    are, they = ("are", "they") if len(sign.parameters) != 1 else ("is", "it")
+    note = "First add adapters, heads and whatever else is trained; then shard, and make the optimizer."
+    return Finding(
+        0.95,
+        "likely",  # that they are later than the call is read off the groups, which lack them
+        f"FSDP2 does not average {names}, added after `fully_shard`",
+        f"`fully_shard` takes the parameters that a module has at the call. {names} {are} none of those, so {they} "
+        f"{are} neither sharded nor averaged: each rank steps by its own gradient.",
+        (
+            span("cause", calls[-1], f"{names} {are} not there yet", program.sources),
+            span("created", frame, f"runs {names}, a plain tensor on each rank", program.sources),
+            *span_of("related", sign.other, "fills `.grad` on this rank alone", program.sources),
+        ),
+        remedies=(Remedy("shard_last", "call `fully_shard` after the last change of the module", "display", note),),
+        because=f"at {sign.count} steps of {name} no collective changed their gradients, and FSDP2 does not list them",
     )
 
 
