@@ -49,14 +49,11 @@ def graphdoc(
     """
     env = {k: v for k, v in os.environ.items() if not k.startswith(("GITHUB_", "GRAPHDOC_", "FORCE_COLOR"))}
     env |= variables
-    if (
-        (forked or words[:1] != ("run",))
-        and not flags
-        and not given
-        and not any(k.startswith("PYTHON") for k in variables)
-    ):
+    if (forked or words[:1] != ("run",)) and not flags and not any(k.startswith("PYTHON") for k in variables):
         _load()
-        done = run_forked(MAIN, words, folder or Path.cwd(), _surroundings(folder or Path.cwd(), env, words))
+        done = run_forked(
+            MAIN, words, folder or Path.cwd(), _surroundings(folder or Path.cwd(), env, words), given=given
+        )
         return subprocess.CompletedProcess(words, done.status, done.stdout, done.stderr)
     return subprocess.run(
         [sys.executable, *flags, "-m", "graphdoc", *words],

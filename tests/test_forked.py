@@ -18,7 +18,7 @@ SCRIPTS = {
     "exit": "import sys\nsys.exit(3)\n",
     "exit text": "raise SystemExit('stopped: reason')\n",
     "signal": "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\n",
-    "facts": "import os, sys\nprint(sys.argv, os.getcwd(), sys.path[0], __name__, __file__)\n",
+    "facts": "import os, sys\nprint(sys.argv, os.getcwd(), sys.path[0], __name__, __file__, sys.unraisablehook)\n",
     "input": "import sys\nprint(repr(sys.stdin.read()))\n",
     "atexit": "import atexit\natexit.register(print, 'last')\nprint('first')\n",
     "warns": "import warnings\nwarnings.warn('careful')\nwarnings.warn('careful')\n",

@@ -12,23 +12,16 @@ from pathlib import Path
 
 import pytest
 from corners import FAILING, TWICE, W
-from observed import run, script
+from observed import both, run, script
 
 from graphdoc.evidence import Evidence
 from graphdoc.launch import HOOK
 
 
-def start(path: Path, out: Path, *args: str) -> subprocess.CompletedProcess[str]:
+def start(path: Path, out: Path, *args: str) -> int:
     """Run in a process of its own, with the start-up hook."""
     environment = dict(os.environ, GRAPHDOC_OUT=str(out), GRAPHDOC_KIND="script", PYTHONPATH=str(HOOK))
-    return subprocess.run(
-        [sys.executable, str(path), *args],
-        cwd=path.parent,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
+    return subprocess.run([sys.executable, str(path), *args], cwd=path.parent, env=environment, timeout=100).returncode
 
 
 def test_an_unwritable_folder_changes_nothing(tmp_path: Path) -> None:
@@ -194,13 +187,13 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("kind", ["engine", "leaf"])
 @pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_a_failing_child_process_leaves_its_own_evidence(kind: str, method: str, tmp_path: Path) -> None:
-    out = tmp_path / "out"
+    path, out = script(tmp_path, CHILD), tmp_path / "evidence"
     out.mkdir()
-    ended = start(script(tmp_path, CHILD), out, kind, method)
-    assert ended.returncode == 1
+    status = run(path, (kind, method)).result.status if method == "fork" else start(path, out, kind, method)
+    assert status == 1
     found = [Evidence.read(str(p)) for p in out.glob("evidence-*.json")]
     failed = [e for e in found if e.raised is not None and "ProcessRaised" not in e.raised.type]
-    assert len(failed) == 1, ended.stderr
+    assert len(failed) == 1
     assert failed[0].raised is not None
     assert failed[0].raised.uncaught
     assert [f.function for f in failed[0].raised.stack if f.user][-1] == "work"
@@ -227,14 +220,10 @@ if __name__ == "__main__":
 
 
 def test_a_failing_child_with_a_run_of_its_own(tmp_path: Path) -> None:
-    path = script(tmp_path, OWN_RUN)
-    plain = subprocess.run([sys.executable, str(path)], cwd=tmp_path, capture_output=True, text=True, check=False)
-    out = tmp_path / "out"
-    out.mkdir()
-    ended = start(path, out)
-    assert ended.stderr == plain.stderr
+    plain, seen = both(script(tmp_path, OWN_RUN))
+    assert seen.result.stderr == plain.stderr
     assert "in-place operation" in plain.stderr
-    (found,) = [Evidence.read(str(p)) for p in out.glob("evidence-*.json")]
+    found = seen.only
     assert found.raised is not None and found.raised.uncaught
     assert [f.function for f in found.raised.stack if f.user] == ["Worker.run"]
 
@@ -282,15 +271,11 @@ except KeyError:
 def test_what_nothing_can_catch_is_not_told_as_caught(source: str, where: str, said: str, tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_text(source)
-    plain = subprocess.run([sys.executable, str(path)], cwd=tmp_path, capture_output=True, text=True, check=False)
-    out = tmp_path / "out"
-    out.mkdir()
-    ended = start(path, out)
-    assert ended.returncode == plain.returncode == 0
+    plain, seen = both(path)
+    assert seen.result.status == plain.status == 0
     assert said in plain.stderr and "Exception ignored" in plain.stderr
-    assert _plain(ended.stderr) == _plain(plain.stderr)
-    (file,) = out.glob("evidence-*.json")
-    evidence = Evidence.read(str(file))
+    assert _plain(seen.result.stderr) == _plain(plain.stderr)
+    evidence = seen.only
     assert evidence.raised is not None and evidence.raised.uncaught
     assert said in evidence.raised.message
     left = "an exit callback" if where == "last" and sys.version_info >= (3, 13) else where
