@@ -14,8 +14,8 @@ def ended(run, *args):
     try:
         print(run(*args))
     except RecursionError as e:
-        last = traceback.extract_tb(e.__traceback__)[-1]
-        print(depth, len(traceback.extract_tb(e.__traceback__)), last.filename, last.name, last.lineno, e)
+        frames = list(traceback.walk_tb(e.__traceback__))
+        print(depth, len(frames), frames[-1][0].f_code.co_filename, frames[-1][0].f_code.co_name, frames[-1][1], e)
     print(gc.isenabled(), len(warnings.filters), torch.is_grad_enabled(), torch.is_anomaly_enabled())
 depth = 0
 """

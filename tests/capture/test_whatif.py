@@ -47,6 +47,11 @@ def measured(folder: Path, source: str) -> Evidence:
     return found.only
 
 
+def looks(evidence: Evidence) -> list[dict[str, Any]]:
+    """What was measured, step by step."""
+    return [look for sign in evidence.signs for look in sign.facts.get("looks", ())]
+
+
 def answers(evidence: Evidence) -> dict[str, str]:
     """The last answer for each parameter."""
     out: dict[str, str] = {}
@@ -99,6 +104,11 @@ def test_what_a_loss_depends_on_and_gives_nothing_to_is_told_with_its_place(tmp_
     seen = answers(evidence)
     assert seen["enc.weight"] in ("missing", "zero") and seen["head.weight"] == "agrees"
     assert told(evidence)[:1] == [slug]
+    if name == "a decision":
+        given = [a for look in looks(evidence) for a in look["answers"]]
+        assert any(a["jumps"] for a in given if "enc.weight" in a["parameters"])
+        assert not any(a["jumps"] for a in given if "head.weight" in a["parameters"])
+        assert "only in jumps" in findings_for(evidence)[0][0].finding.because
 
 
 MEANT = {
@@ -188,17 +198,16 @@ for _ in range(6):
 }
 
 
+RUNS = {"dropout, and several calls in a step": 2, "an advantage": 3}
+"""How many times more a step is run, at most, that agrees."""
+
+
 @pytest.mark.parametrize("name", MEANT)
 def test_what_an_author_cuts_is_no_difference(tmp_path: Path, name: str) -> None:
     evidence = measured(tmp_path, MEANT[name])
     assert set(answers(evidence).values()) == {"agrees"}
     assert not told(evidence)
-
-
-@pytest.mark.parametrize(("name", "most"), [("dropout, and several calls in a step", 2), ("an advantage", 3)])
-def test_a_step_that_agrees_is_run_two_or_three_times_more(tmp_path: Path, name: str, most: int) -> None:
-    looks = [look for s in measured(tmp_path, MEANT[name]).signs for look in s.facts.get("looks", ())]
-    assert looks and all(look["cost"][0] <= most for look in looks)
+    assert name not in RUNS or all(look["cost"][0] <= RUNS[name] for look in looks(evidence))
 
 
 RESTS = """
@@ -268,14 +277,6 @@ def test_a_function_with_a_wrong_backward_is_named(tmp_path: Path, sign: str) ->
     assert ("the backward of `Cube`" in said) == (sign == "-")
     assert told(evidence) == (["custom-function-bad-gradient"] if sign else [])
     assert "`Reversed`" not in said and "`Spike`" not in said
-
-
-def test_what_a_loss_depends_on_in_steps_has_no_slope(tmp_path: Path) -> None:
-    evidence = measured(tmp_path, program("z = nn.functional.one_hot(enc(x).argmax(1), 6).float()"))
-    looks = [k for s in evidence.signs for k in s.facts.get("looks", ())]
-    assert any(a["jumps"] for k in looks for a in k["answers"] if "enc.weight" in a["parameters"])
-    assert not any(a["jumps"] for k in looks for a in k["answers"] if "head.weight" in a["parameters"])
-    assert "only in jumps" in findings_for(evidence)[0][0].finding.because
 
 
 CUBE = """
@@ -356,8 +357,7 @@ WHY: dict[str, tuple[str, str]] = {
 def test_a_step_that_cannot_be_repeated_is_not_measured(tmp_path: Path, name: str) -> None:
     lines, why = WHY[name]
     evidence = measured(tmp_path, program(f"{lines}\nz = enc(x).detach()", "import time"))
-    looks: list[Any] = [look for s in evidence.signs for look in s.facts.get("looks", ())]
-    assert looks and all(why in look["why"] for look in looks), looks
+    assert looks(evidence) and all(why in look["why"] for look in looks(evidence)), looks(evidence)
     assert not told(evidence)
 
 
@@ -386,9 +386,8 @@ for _ in range(8):
 def test_a_parameter_at_the_bound_that_it_is_clipped_to_is_not_moved(tmp_path: Path) -> None:
     """A move would be clipped away: that the loss does not follow it says nothing of the gradient."""
     evidence = measured(tmp_path, CLIPPED)
-    looks: list[Any] = [look for s in evidence.signs for look in s.facts.get("looks", ())]
-    given = [a["answer"] for look in looks for a in look["answers"]]
-    assert "agrees" in given and "another" not in given, looks
+    given = [a["answer"] for look in looks(evidence) for a in look["answers"]]
+    assert "agrees" in given and "another" not in given, looks(evidence)
 
 
 def test_a_thread_that_sleeps_is_no_reason(tmp_path: Path) -> None:
@@ -422,7 +421,7 @@ for _ in range(7):
 """
 
 
-@pytest.mark.parametrize("rate", ["0.01", "0.05", "0.1"])
+@pytest.mark.parametrize("rate", ["0.01", "0.1"])
 def test_a_loss_that_jumps_has_no_other_gradient(tmp_path: Path, rate: str) -> None:
     """A step along the gradient of a ReLU network jumps where a unit is switched, which no gradient knows."""
     assert "another" not in answers(measured(tmp_path, INNER.replace("RATE", rate))).values()

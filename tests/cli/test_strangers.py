@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +75,8 @@ class Repository:
         (run.parent / "last.json").write_text(json.dumps({"runs": run.name, **document}))
         return run
 
-    def __call__(self, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-        return graphdoc(cwd or self.folder, *words, XDG_STATE_HOME=str(self.state))
+    def __call__(self, *words: str, cwd: Path | None = None, **more: str) -> subprocess.CompletedProcess[str]:
+        return graphdoc(cwd or self.folder, *words, forked=True, XDG_STATE_HOME=str(self.state), **more)
 
 
 @pytest.fixture
@@ -142,10 +141,8 @@ def test_without_a_home_the_key_is_kept_among_temporary_files(repository: Reposi
     """As in a container with a read-only home; a file in the way stands for it."""
     repository.state.write_text("")
     (tmp_path / "t").mkdir()
-    os_environ = {**os.environ, "XDG_STATE_HOME": str(repository.state), "TMPDIR": str(tmp_path / "t")}
     for words in (["run", "--no-rerun", "train.py"], ["fix", "--list", "--no-verify"]):
-        command = [sys.executable, "-m", "graphdoc", *words]
-        done = subprocess.run(command, cwd=repository.folder, env=os_environ, capture_output=True, text=True)
+        done = repository(*words, TMPDIR=str(tmp_path / "t"))
     assert "not recorded here" not in done.stderr and done.returncode == 0, done.stderr
 
 

@@ -60,7 +60,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def sick(tmp_path_factory: pytest.TempPathFactory) -> tuple[Kept, Evidence]:
     folder = tmp_path_factory.mktemp("sick")
     (folder / "train.py").write_text(SICK)
-    assert command(folder, "run", "train.py").returncode == 1
+    assert command(folder, "run", "train.py", forked=True).returncode == 1
     from graphdoc.launch.keep import last_run
 
     kept = replace(last_run(folder), seconds=1.0)

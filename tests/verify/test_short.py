@@ -13,12 +13,13 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "launch"))
 
 from marks import have_namespaces
+from told_in_forks import launch
 from tracing import traced
 
 import graphdoc.probe
 import graphdoc.verify.trial
 from graphdoc.capture.trace_end import AFTER, ENOUGH
-from graphdoc.launch import Ended, Request, launch
+from graphdoc.launch import Ended, Request
 from graphdoc.launch.isolation import Forks, launch_apart
 from graphdoc.launch.isolation.apart import SWITCH
 from graphdoc.launch.keep import Kept, keep
@@ -33,7 +34,7 @@ LONG = """\
 import torch
 net = torch.nn.Linear(2, 1)
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-for step in range(500):
+for step in range(100):
     loss = net(torch.ones(4, 2)).pow(2).mean()
     optimizer.zero_grad()
     loss.backward()
@@ -47,10 +48,10 @@ def test_it_says_when_it_has_told_enough(tmp_path: Path, mode: str) -> None:
     assert (tmp_path / ENOUGH).exists()
 
 
-@pytest.mark.parametrize("mode", ["verify:1490:1490", "verify:-1:-1", "verify"])
+@pytest.mark.parametrize("mode", ["verify:290:290", "verify:-1:-1", "verify"])
 def test_a_run_that_ends_soon_or_failed_at_no_known_place_goes_to_its_end(tmp_path: Path, mode: str) -> None:
     ran = traced(tmp_path, LONG, mode)
-    assert ran.trace.ended and ran.trace.total_steps == 500 and AFTER < 500 * 3
+    assert ran.trace.ended and ran.trace.total_steps == 100 and AFTER < 100 * 3
     assert not (tmp_path / ENOUGH).exists()
 
 
