@@ -90,8 +90,8 @@ def _prepare() -> None:
         capture.begin(out).undo()
         capture.forget()
     is_user_file = importlib.import_module("graphdoc.capture.code_places").is_user_file
-    for module in list(sys.modules.values()):
-        is_user_file(getattr(module, "__file__", None) or "")
+    for loaded in list(sys.modules.values()):
+        is_user_file(getattr(loaded, "__file__", None) or "")
     # A collection in a child writes to every object that it looks at, and so would copy nearly all of this memory.
     gc.collect()
     gc.freeze()

@@ -75,7 +75,7 @@ class Repository:
         (run.parent / "last.json").write_text(json.dumps({"runs": run.name, **document}))
         return run
 
-    def __call__(self, *words: str, cwd: Path | None = None, **more: str) -> subprocess.CompletedProcess[str]:
+    def __call__(self, *words: str, cwd: Path | None = None, **more: Any) -> subprocess.CompletedProcess[str]:
         return graphdoc(cwd or self.folder, *words, forked=True, XDG_STATE_HOME=str(self.state), **more)
 
 
