@@ -1,4 +1,4 @@
-"""Register what a module is to hold: layers that sit in a plain list or dict, a tensor that is to learn."""
+"""Register what a module is to hold: layers in a plain list or dict, a tensor that is to learn; hand over all of it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import ast
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, kind, last_name, required
 from graphdoc.source.edits import drop_arguments, rename, write
 from graphdoc.source.module import is_method_call
+from graphdoc.source.paths import same
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for
 
@@ -59,3 +60,21 @@ def register_parameter(sources: Sources, args: Args) -> list[Edit]:
         write(source, made, "{parameter}({tensor})", parameter=name.text, tensor=made),
         *name.edits,
     ]
+
+
+@kind("take_all")
+def take_all(sources: Sources, args: Args) -> list[Edit]:
+    """Take what was filtered as a whole: ``filter(lambda p: p.requires_grad, net.parameters())`` →
+    ``net.parameters()``, and the same of ``[p for p in net.parameters() if p.requires_grad]``.
+
+    Args:
+        place: the filtering expression.
+    """
+    source, node = expression(sources, required(args, "place"))
+    if isinstance(node, ast.Call) and last_name(node) == "filter" and len(node.args) == 2:
+        return [write(source, node, "{all}", all=node.args[1])]
+    if isinstance(node, ast.ListComp | ast.GeneratorExp) and len(node.generators) == 1:
+        (over,) = node.generators
+        if len(over.ifs) == 1 and same(node.elt, over.target):
+            return [write(source, node, "{all}", all=over.iter)]
+    raise CannotFix("more is done there than to leave some of them out")

@@ -87,6 +87,7 @@ def move_statement(sources: Sources, args: Args) -> list[Edit]:
     Args:
         place: the statement to move; the innermost one there.
         after, before: the place of the other statement; exactly one of the two.
+        for_value: True where the move is made for the value that the other statement gives to what this one reads.
         same_loss: True where the failing loss is to keep its value: nothing that it is made of waits for the statement.
     """
     source, node = statement(sources, required(args, "place"))
@@ -103,7 +104,7 @@ def move_statement(sources: Sources, args: Args) -> list[Edit]:
     neighbour = index + 1 if after else index - 1
     if 0 <= neighbour < len(block) and block[neighbour] is node:
         raise CannotFix("the statement already stands there")
-    _check(node, _crossed(source, node, block, index, after))
+    _check(node, _crossed(source, node, block, index, after), anchor if args.get("for_value") else None)
     insert = insert_after if after else insert_before
     return [*delete(source, node), *insert(source, anchor, [copied(source, node)])]
 
@@ -119,15 +120,15 @@ def _crossed(source: Source, node: ast.stmt, block: list[ast.stmt], index: int, 
     return [*behind, *crossed]
 
 
-def _check(node: ast.stmt, crossed: list[ast.stmt]) -> None:
-    """Nothing with effects changes places with what it reads or writes."""
+def _check(node: ast.stmt, crossed: list[ast.stmt], giving: ast.stmt | None) -> None:
+    """Nothing with effects changes places with what it reads or writes, but what is to give it another value."""
     read = reads(node)
     made = set() if _flags(node) else changes(node)
     for other in crossed:
         # What a function that is defined there writes into its own arguments has only their names.
         own = {a.arg for a in each(other, ast.arg)} if isinstance(other, ast.FunctionDef) else ()
         used = {name for name in read if name.split(".")[0] not in own}
-        check_passed([other], set() if _flags(other) else used, made)
+        check_passed([other], set() if _flags(other) or other is giving else used, made)
         if all(calls_method(n, "step", "zero_grad") for n in (node, other)):
             raise CannotFix("a step or a `zero_grad()` in between would change places with it")
 

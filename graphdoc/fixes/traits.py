@@ -24,6 +24,7 @@ class Traits:
         clears: it, or a part of it, clears gradients on purpose.
         runs_again: it, or a part of it, runs a computation once more beside the first time, for another loss.
         only_shown: what it changes is printed and goes nowhere else, so that no gradient depends on it.
+        constant: what it takes out of the graph was found to be meant as a constant of the loss.
         of_caller: numbers may be others than in the original, which wrote into a tensor of its caller's.
     """
 
@@ -35,6 +36,7 @@ class Traits:
     clears: bool = False
     runs_again: bool = False
     only_shown: bool = False
+    constant: bool = False
     of_caller: bool = False
 
 
@@ -69,7 +71,7 @@ def _parts(kind: str, args: Args) -> list[tuple[str, Args]]:
 
 
 def _says(kind: str, args: Args, trait: str) -> bool:
-    if trait in ("of_caller", "only_shown"):  # of any kind: the remedy knows what becomes of the tensor
+    if trait in ("constant", "of_caller", "only_shown"):  # of any kind: the remedy knows what becomes of the tensor
         return bool(args.get("caller" if trait == "of_caller" else trait))
     told = known()[kind].traits.get(trait, False) if kind in known() else False
     return told if isinstance(told, bool) else told(args)

@@ -59,6 +59,7 @@ def propose(kept: Kept, report: Report, *, verify: bool = True, trying: Trying |
             if not any(c.texts and c.texts == other.texts for _, others in per_diagnosis for other in others)
         ]
         for candidate in candidates:
+            candidate.diagnosis = diagnosis
             stale = next((changed[p] for p in candidate.texts if p in changed), None)
             if stale is not None:
                 raise UsageError(f"{stale} has changed since the run: run the program again first")

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from graphdoc.diagnose import findings_for
 from graphdoc.errors import Interrupted
-from graphdoc.evidence import Evidence
+from graphdoc.evidence import Evidence, Sign
 from graphdoc.fixes.traits import NO_TRAITS, Traits, safety_of, traits_of
 from graphdoc.launch.isolation import CannotIsolate, CannotStart, Stop, check_ways, stoppable
 from graphdoc.launch.keep import Kept
@@ -20,7 +21,7 @@ from graphdoc.verify.results import Results, key_of
 from graphdoc.verify.trial import LEAST
 
 if TYPE_CHECKING:
-    from graphdoc.model import Fix
+    from graphdoc.model import Diagnosis, Fix
     from graphdoc.proposals.candidates import Candidate
     from graphdoc.proposals.composing import Composer
 
@@ -199,13 +200,28 @@ def _try(kept: Kept, evidence: Evidence, queue: _Queue, trying: Trying, stop: St
                 words = f"trying fix {number + 1} of {len(queue.tried)}: {candidate.fix.title}"
                 trying.progress(words, trial.how_far)
             safe = _claimed(candidate) == "safe"
-            verdict = trial.of(candidate.texts, safe, rest, _traits(candidate))
+            signs = _told_by(evidence, candidate.diagnosis)
+            verdict = trial.of(candidate.texts, safe, rest, _traits(candidate), signs)
             results.keep(_key(candidate), verdict, trying.seconds)
             _note(candidate, verdict)
             if candidate.settled:
                 return
             if verdict.failed is not None:
                 queue.go_on(results, candidate, verdict.failed, verdict.elsewhere)
+
+
+def _told_by(evidence: Evidence, diagnosis: Diagnosis | None) -> list[Sign]:
+    """The signs of a run that went on without which this would not be told, and those of the same parameters; all of
+    them where that does not tell. The others are of faults of their own, which stay as they are."""
+    if diagnosis is None or not evidence.went_on or len(evidence.signs) < 2:
+        return evidence.signs
+    own: list[Sign] = []
+    for sign in evidence.signs:
+        found, _ = findings_for(replace(evidence, signs=[s for s in evidence.signs if s is not sign]))
+        if not any((f.cause.code, f.finding.title) == (diagnosis.code, diagnosis.title) for f in found):
+            own.append(sign)
+    whose = {name for sign in own for name in sign.parameters}
+    return [s for s in evidence.signs if s in own or whose & {*s.parameters}] if own else evidence.signs
 
 
 def _triable(candidates: Sequence[Candidate]) -> list[Candidate]:

@@ -591,7 +591,7 @@ def _factor(sources: SourceTexts, product: dict[str, Any]) -> Frame | None:
 
 def _remedies(sources: SourceTexts, factors: list[Frame], whose: str) -> tuple[Remedy, ...]:
     note = f"the policy loss no longer trains {whose}; the loss that fits the value still does"
-    args = [{"place": place(f)} for f in factors]
+    args = [{"place": place(f), "constant": True} for f in factors]
     code = code_at(sources, factors[0])
     if len(args) == 1:
         return (Remedy("detach_expression", f"detach `{code}`", "unsafe", note, args[0]),)

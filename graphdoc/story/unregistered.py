@@ -602,8 +602,22 @@ def unfrozen_late(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign)
             span("related", late, "unfrozen here, and in no optimizer", sources),
             *span_of("related", sign.stack, f"gives gradients to {whose}", sources),
         ),
+        remedies=tuple(_unfiltered(sources, making, name)),
         because=unused_gradients(sign, whose),
     )
+
+
+def _unfiltered(sources: SourceTexts, making: Frame, name: str) -> list[Remedy]:
+    """Hand over what the optimizer's statement leaves out by the flag."""
+    statement = bindings.statement_at(sources, making)
+    edits: list[dict[str, Any]] = [
+        {"kind": "take_all", "args": {"place": place(bindings.frame_of(sources, making.file, node))}}
+        for node in each(statement, ast.Call, ast.ListComp, ast.GeneratorExp)
+        if any(n.attr == "requires_grad" for n in each(node, ast.Attribute))
+        if not isinstance(node, ast.Call) or bindings.text_of(node.func) == "filter"
+    ]
+    note = f"`{name}` leaves alone what has no gradient, and updates it from when it has one"
+    return together(edits, f"give `{name}` those too that are frozen at first", "unsafe", note)
 
 
 # Telling parameters that the first forward makes, when their optimizer has been made without them.

@@ -281,15 +281,16 @@ class Measured:
     why: str = ""
 
 
-def measured(evidence: Evidence, spared: frozenset[str]) -> Measured:
-    """From the evidence of a patched run. ``spared`` are parameters that the patch is to take gradient from."""
+def measured(evidence: Evidence, spared: frozenset[str], cuts: bool = False) -> Measured:
+    """From the evidence of a patched run. ``spared`` are parameters that the patch is to take gradient from; ``cuts``:
+    it is to take a part out of the gradient of others."""
     told = Measured()
     steps: dict[str, list[int]] = {}
     for sign in (s for s in evidence.signs if s.kind == GRADIENTS):
         told.why = told.why or str(sign.facts.get("why", ""))
         for look in sign.facts.get("looks", ()):
             told.why = told.why or look["why"]
-            told.wrong += _wrong(look, spared)
+            told.wrong += _wrong(look, spared, cuts)
             if any(a["answer"] == "agrees" for a in look["answers"]):
                 steps.setdefault(optimizer_of(evidence.optimizers, sign), []).append(look["step"])
     told.wrong = list(dict.fromkeys(told.wrong))
@@ -301,7 +302,7 @@ def measured(evidence: Evidence, spared: frozenset[str]) -> Measured:
     return told
 
 
-def _wrong(look: dict[str, Any], spared: frozenset[str]) -> Iterable[str]:
+def _wrong(look: dict[str, Any], spared: frozenset[str], cuts: bool) -> Iterable[str]:
     for answer in look["answers"]:
         kind, slope, given, taken = answer["answer"], answer["slope"], answer["gradient"], answer["taken"]
         whose, loss = folded(answer["parameters"]), f"the loss at {answer['file']}:{answer['line']}"
@@ -311,7 +312,7 @@ def _wrong(look: dict[str, Any], spared: frozenset[str]) -> Iterable[str]:
             yield f"{loss} does not move with {whose}, which {receive(answer['parameters'])} a gradient of older values"
         elif kind == "another" and not look["own"] and not look["within"]:
             yield f"{loss} has the slope {slope:.3g} along the gradient of {whose}, and {given:.3g} by that gradient"
-        elif taken:
+        elif taken and not cuts:
             yield f"its cut makes the slope of {loss} along the gradient of {whose} {given:.3g}, which is {taken:.3g}"
         elif (kind == "missing" and look.get("cut_by_patch")) or (kind == "zero" and look.get("ends_in_patch")):
             none = "no gradient" if kind == "missing" else "zeros alone"

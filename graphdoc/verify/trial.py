@@ -8,14 +8,14 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 
 from graphdoc.capture.trace_end import ENOUGH
-from graphdoc.evidence import GRADIENTS, Evidence
+from graphdoc.evidence import GRADIENTS, Evidence, Sign
 from graphdoc.fixes.traits import NO_TRAITS, Traits
 from graphdoc.launch import Ended
 from graphdoc.launch.isolation import Forks, Stop, launch_apart
@@ -99,19 +99,21 @@ def outcome_of(
     texts: Mapping[str, str],
     cwd: str,
     traits: Traits = NO_TRAITS,
+    signs: Sequence[Sign] | None = None,
 ) -> Outcome:
     """What ended the patched program. An autograd error that it caught counts as well: the original has none.
 
     ``failed`` is the evidence that the patched run left, ``before`` and ``texts`` are the changed files before and
-    after the change, ``traits`` what the fix says of itself.
+    after the change, ``traits`` what the fix says of itself, ``signs`` those of the original's that it is to end.
     """
     outcome = Outcome(ended.exit_status, ended.timed_out, ended.seconds, stopped=ended.stopped, traits=traits)
     outcome.refused, outcome.printed = ended.refused, last_line(ended.printed)
     # Beside a crash, or what a bound is to keep finite, what is seen is a fault of its own.
     meant = original.went_on and not traits.keeps_finite
-    outcome.still = failed is not None and meant and failing_again.same_signs(original.signs, failed.signs)
+    own = original.signs if signs is None else [*signs]
+    outcome.still = failed is not None and meant and failing_again.same_signs(own, failed.signs)
     if failed is not None:
-        part = failing_again.left_in_part(original.signs, failed.signs) if meant else ""
+        part = failing_again.left_in_part(own, failed.signs) if meant else ""
         outcome.left = part or failing_again.left_over(original.signs, failed.signs)
     if failed is None or failed.raised is None or failed.went_on:
         return outcome
@@ -264,13 +266,15 @@ class Trial:
         safe: bool,
         seconds: float,
         traits: Traits = NO_TRAITS,
+        signs: Sequence[Sign] | None = None,
     ) -> Verdict:
         """Try one fix: ``texts`` is the new text of each changed file by absolute path.
 
         ``safe`` asks for equal gradients as well, and ``traits`` say what else the fix claims: one that keeps the
         numbers has to give an equal loss, one that keeps the loss an equal first one where the original went on, and
         one ``of_caller`` that gives others is judged as one that chooses them. ``seconds`` is the time that is left for
-        it, by the clock: for its own run and for those of the original that it is compared with.
+        it, by the clock: for its own run and for those of the original that it is compared with. ``signs`` are those
+        that it is to end, of a run that went on; all of them where that is not known.
         """
         self._until = time.monotonic() + seconds
         folder, ended = self._run("verify", dict(texts), self.limit, started=self._begin_baseline)
@@ -281,14 +285,15 @@ class Trial:
         cuts = self.evidence.probe if not self._unfinite else ""
         if failed is not None and cuts and question(failed) == cuts:
             failed = self._looked_closer(failed, texts)  # one of several cuts may be gone
-        outcome = outcome_of(self.evidence, failed, ended, self._original_texts(texts), texts, self._cwd, traits)
+        before = self._original_texts(texts)
+        outcome = outcome_of(self.evidence, failed, ended, before, texts, self._cwd, traits, signs)
         verdict = self._judged(outcome, traces.read_trace(folder), texts, safe, traits.keeps_numbers)
         if traits.of_caller and verdict.verified is None and not verdict.equal:
             gap = verdict.data["max_relative_difference"]
             verdict = self._judged(outcome, traces.read_trace(folder), texts, False, False)
             verdict.data["max_relative_difference"] = gap
         if verdict.verified:
-            self._measure(verdict, texts)
+            self._measure(verdict, texts, traits)
         verdict.failed, verdict.elsewhere = self._looked_closer(outcome.next, texts), outcome.elsewhere
         if self._unfinite and verdict.failed is None and (outcome.still or outcome.left or verdict.unfinite):
             verdict.failed = self._unfinite_elsewhere(texts)
@@ -324,7 +329,7 @@ class Trial:
             return judge(outcome, trace, self._baseline or baseline, safe, same_numbers)
         return verdict
 
-    def _measure(self, verdict: Verdict, texts: Mapping[str, str]) -> None:
+    def _measure(self, verdict: Verdict, texts: Mapping[str, str], traits: Traits) -> None:
         """Measure whether the gradients by which the patched program steps are those of its losses. What speaks against
         that speaks against the patch; that nothing could be measured is said."""
         told = Measured(why="no time was left for it")
@@ -335,7 +340,8 @@ class Trial:
             seen = next((e for e in signs if any(s.kind == GRADIENTS for s in e.signs)), None)
             told.why = NO_STEPS
             if seen is not None:
-                told = measured(seen, self._baseline.spared if self._baseline is not None else frozenset())
+                spared = self._baseline.spared if self._baseline is not None else frozenset()
+                told = measured(seen, spared, traits.constant)
         if told.wrong:
             verdict.verified, verdict.data["doubts"] = None, told.wrong
             verdict.summary = f"{self._baseline.gone if self._baseline else Baseline.gone}, but {told.wrong[0]}"
@@ -488,7 +494,7 @@ class Trial:
         if trace is None:
             self._note_none(ended)
             return None
-        told = {name for sign in self.evidence.signs for name in sign.parameters}
+        told = {n for sign in self.evidence.signs for n in (*sign.parameters, *sign.facts.get("behind", ()))}
         meant = spared | told | {name for cut in self.evidence.cuts for name in cut.behind}
         return Baseline(
             trace,

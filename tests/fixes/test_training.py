@@ -356,6 +356,16 @@ PROGRAMS: list[tuple[Any, ...]] = [
         {"silent": True},
     ),
     (
+        "take_all",
+        {},
+        "net.requires_grad_(False)\nopt = torch.optim.SGD(\n    «[p for p in nn.Sequential(net, other).parameters() if p.requires_grad]», lr=0.1)\n"
+        "for i in range(4):\n    if i == 2: net.requires_grad_(True)\n    opt.zero_grad()\n    other(net(x).tanh()).pow(2).sum().backward()\n    opt.step()\n",
+        "net.requires_grad_(False)\nopt = torch.optim.SGD(other.parameters(), lr=0.1)\nfor i in range(4):\n    if i == 2:\n"
+        "        net.requires_grad_(True)\n        opt.add_param_group({'params': net.parameters()})\n    opt.zero_grad()\n"
+        "    other(net(x).tanh()).pow(2).sum().backward()\n    opt.step()\n",
+        {"silent": True},
+    ),
+    (
         "module_list",
         {},
         "class Deep(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.layers = «[net, nn.Tanh()]»\n"

@@ -6,6 +6,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from examples import FOLDER
 from installed import ON_PATH, install
 from test_old_values import CLONED, FIT, INSIDE, TWO_LOSSES
 
@@ -16,7 +17,7 @@ from graphdoc.verify.compared import Measured, measured
 pytestmark = pytest.mark.slow
 
 
-def of_patch(folder: Path, source: str, *edits: tuple[str, str], steps: int = 0) -> Measured:
+def of_patch(folder: Path, source: str, *edits: tuple[str, str], steps: int = 0, cuts: bool = False) -> Measured:
     """What is measured of a program with each (old, new) text replaced, where the original failed after some steps."""
     path, out = folder / "train.py", folder / "out"
     text = patched = textwrap.dedent(source)
@@ -31,7 +32,7 @@ def of_patch(folder: Path, source: str, *edits: tuple[str, str], steps: int = 0)
     ended = launch(request, out)
     assert not ended.troubles and ended.exit_status == 0, ended
     (file,) = ended.evidence
-    return measured(Evidence.read(str(file)), frozenset())
+    return measured(Evidence.read(str(file)), frozenset(), cuts)
 
 
 ACTOR = """
@@ -64,6 +65,13 @@ ANEW = "    q = critic(torch.cat([state, action], 1))\n"
 def test_an_actor_that_loses_its_way_to_its_loss_is_told_with_the_part(tmp_path: Path) -> None:
     told = of_patch(tmp_path, ACTOR, ("q - v", "q.detach() - v.detach()"))
     assert told.wrong and "its cut makes the slope" in told.wrong[0] and "`actor.*` (2 parameters)" in told.wrong[0]
+
+
+@pytest.mark.parametrize("cuts", [False, True])
+def test_a_cut_that_takes_a_part_of_a_gradient_is_told_unless_the_patch_is_for_that(cuts: bool, tmp_path: Path) -> None:
+    source = (FOLDER / "gradient-leaks-into-target" / "advantage-of-one-optimizer.py").read_text()
+    told = of_patch(tmp_path, source, ("* advantage)", "* advantage.detach())"), cuts=cuts)
+    assert bool(told.wrong) is not cuts and bool(told.agrees) is cuts
 
 
 def test_a_value_that_others_train_may_be_cut_off(tmp_path: Path) -> None:

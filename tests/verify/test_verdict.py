@@ -741,6 +741,14 @@ def test_what_is_seen_beside_a_nan_is_a_fault_of_its_own(keeps_finite):
     assert outcome.still is not keeps_finite
 
 
+def test_another_fault_of_the_run_is_not_what_a_patch_is_to_end():
+    told, other = Sign("unheld-weight", parameters=["loss.weight"]), Sign("empty-group")
+    original, patched = Evidence(signs=[told, other]), Evidence(signs=[other])
+    assert outcome_of(original, patched, Ended(0), {}, {}, "").still  # which of the two it is to end is not known
+    assert not outcome_of(original, patched, Ended(0), {}, {}, "", signs=[told]).still
+    assert outcome_of(original, original, Ended(0), {}, {}, "", signs=[told]).still
+
+
 @pytest.mark.parametrize("power", [2, 1])
 def test_what_is_to_keep_the_loss_of_a_run_that_went_on_gives_the_first_one_as_it_was(power, tmp_path):
     head = CARRIED[: CARRIED.index("class Policy")] + "net = nn.Linear(3, 1)\n"

@@ -50,7 +50,7 @@ _LOSSES = {"MseLossBackward0", "SmoothL1LossBackward0", "HuberLossBackward0"}
 class Baselines(Watch):
     """``baseline-trained``: ``stack`` is a product with a log-probability, ``other`` what fits the value that the other
     factor (``facts["products"]``: each with its ``operand``, 0 or 1, and its frame) was computed from; ``parameters``
-    lie behind that value, those that the log-probability depends on too left out."""
+    lie behind that value, those that the log-probability depends on too left out, and ``facts["behind"]`` are all."""
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
@@ -106,6 +106,7 @@ class Baselines(Watch):
                 {"operand": operand, "frame": users_line(self._frames(stack))} for stack, operand in places.values()
             ],
             "backward": users_line(call),
+            "behind": audit.named(every),
         }
         self._report(sign)
 

@@ -14,7 +14,8 @@ from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.calls import Glimpse
 from graphdoc.capture.code_places import begins_at, forward_of, users_files
-from graphdoc.capture.cut_recorder import CONVERSIONS, COPIES
+from graphdoc.capture.cut_recorder import CONVERSIONS, COPIES, DETACHES
+from graphdoc.capture.cut_records import records_behind
 from graphdoc.capture.facts import grad_fn_of, has_gradient, is_leaf, parameters_of, user_frames
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.number_facts import numbers_of
@@ -424,7 +425,9 @@ class Losses(Watch):
             if self.watch is not None:
                 for record in records or ():
                     cut = self.watch._cut(record, True, autopsy, alike=[record])
-                    cut.behind = sorted({*cut.behind, *(names[i] for i in behind if i in names)})
+                    above = (r for r in records_behind([record]) if not r.recording and r.op not in DETACHES)
+                    further = behind or frozenset().union(*(r.behind for r in above))  # nothing was recorded there
+                    cut.behind = sorted({*cut.behind, *(names[i] for i in further if i in names)})
                     evidence.cuts.append(cut)
             sign.stack = evidence.raised.stack
             sign.other = frames_of(at, witness.cwd) if at is not None else []

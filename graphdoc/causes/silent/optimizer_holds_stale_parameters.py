@@ -138,8 +138,8 @@ def _remedy(sources: SourceTexts, making: Made, change: ast.stmt, name: str, who
     if using:
         args = {"place": here, "statement": bindings.text_of(making.statement)}
         return [Remedy("add_statement", f"make `{name}` again after this", "unsafe", note, args)]
-    args = {"place": place(making.frame(sources)), "after": here}
-    return [Remedy("move_statement", f"make `{name}` after this", "unsafe", note, args)]
+    moved = {"place": place(making.frame(sources)), "after": here, "for_value": True}
+    return [Remedy("move_statement", f"make `{name}` after this", "unsafe", note, moved)]
 
 
 def _mentions(node: ast.AST, name: str) -> bool:

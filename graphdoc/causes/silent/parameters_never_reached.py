@@ -161,9 +161,14 @@ def _remedies(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> 
     name = name_of(optimizers, sign)
     making = made(sources, optimizer_with(optimizers, sign.optimizer))
     owners = {str(w).rpartition(".")[0] for w in sign.facts["weights"]}
-    if making is None or len(owners) != 1 or bindings.text_of(making.statement.targets[0]) != name:
+    if making is None or len(owners) != 1:
         return []
-    owner = owners.pop()
+    owner, target = owners.pop(), bindings.text_of(making.statement.targets[0])
+    whole, _, last = name.rpartition(".")
+    if target == f"self.{last}" and owner.startswith(f"{whole}."):  # made in a method of what holds both
+        owner, name = f"self.{owner.removeprefix(f'{whole}.')}", target
+    if target != name:
+        return []
     base = owner.split(".")[0] if not owner.startswith("self.") else ".".join(owner.split(".")[:2])
     anchor: ast.stmt = binding_behind(making, base) or making.statement
     if anchor is making.statement and not bindings.assignments(sources, making.frame(sources), base):
