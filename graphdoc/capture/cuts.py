@@ -194,7 +194,10 @@ class CutWatch(CutRecorder):
             cut.before, cut.before_op = frames_of(origin.raw, autopsy.cwd), origin.op
         if cut.reason == "missing-create-graph":
             cut.op = "autograd.grad"
-        cut.behind = self._behind_names(alike or [record], names)
+        every = list(alike) or [record]
+        # Where nothing is recorded each operation takes in parameters of its own.
+        every += [r for r in records_behind(every) if not r.recording]
+        cut.behind = self._behind_names(every, names)
         if cut.reason == "frozen":
             cut.behind = sorted({names[id(p)] for p in record.frozen if id(p) in names})
             at = next((at for _, at in record.parameters if at is not None), None)

@@ -21,7 +21,7 @@ from graphdoc.program.spans import frames, innermost, innermost_user, place, spa
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source import paths
 from graphdoc.source.module import each, is_method_call
-from graphdoc.source.scopes import own_nodes
+from graphdoc.source.scopes import imported, own_nodes
 from graphdoc.story.missing_graph import recording_was_on, without_graph
 from graphdoc.story.wording import as_called, folded, listing
 
@@ -79,9 +79,17 @@ def _calls_of(sources: SourceTexts, name: str) -> int:
     if name == "forward" or name.startswith("__"):
         return 0
     nodes = [n for _, n in bindings.everywhere(sources)]
-    if sum(isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and n.name == name for n in nodes) != 1:
+    own = [n for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and n.name == name]
+    if len(own) != 1:
         return 0
-    return sum(isinstance(n, ast.Call) and paths.last_word(n.func) == name for n in nodes)
+    calls = [(file, n.func) for file, n in bindings.everywhere(sources, ast.Call) if paths.last_word(n.func) == name]
+    if any(own[0] in n.body for n in nodes if isinstance(n, ast.ClassDef)):
+        return len(calls)
+    # A function's name may be that of a method of something else: `train(loader)` and `net.train()`.
+    return sum(
+        paths.is_name(f, name) or bindings.text_of(f).partition(".")[0] in imported(bindings.tree(sources, file))
+        for file, f in calls
+    )
 
 
 def open_at_loop(again: Sequence[Frame]) -> str:

@@ -75,6 +75,15 @@ BLOCKS = {
             return Twice.apply(x)
 
 
+        class Tap(nn.Module):
+            def __init__(self, net):
+                super().__init__()
+                self.net = net
+
+            def forward(self, x):
+                return self.net(x).clone().detach()
+
+
         def length(v):
             return torch.sqrt((v * v).sum())
 
@@ -292,6 +301,46 @@ def test_function_of_a_package_that_gives_a_bad_gradient(folder: Path) -> None:
     assert told.slugs[0] == "custom-function-bad-gradient"
     assert "return Twice.apply(x)" in packages_spans(told)
     assert not told.patches()
+
+
+TAPPED = (
+    ON_PATH
+    + """
+import torch
+from torch import nn
+from tinyvol import Tap
+
+torch.manual_seed(0)
+encoder, head = Tap(nn.Linear(4, 4)), nn.Linear(4, 1)
+model = nn.Sequential(encoder, head)
+optimizer = torch.optim.SGD({given}, lr=0.1)
+for _ in range(8):
+    loss = model(torch.randn(6, 4)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "confidence"),
+    [
+        ("[*encoder.parameters(), *head.parameters()]", ["likely"]),
+        ("model.parameters()", ["possible"]),
+        ("head.parameters()", []),
+    ],
+    ids=["by-its-name", "with-all-of-a-model", "not-at-all"],
+)
+def test_what_is_handed_to_an_optimizer_and_cut_off_by_a_package(
+    folder: Path, given: str, confidence: list[str]
+) -> None:
+    told = observe(folder, TAPPED.replace("{given}", given))
+    assert [f.finding.confidence for f in told.found] == confidence
+    if confidence:
+        assert told.slugs == ["cut-by-detach"]
+        assert "return self.net(x).clone().detach()" in packages_spans(told)
+        assert not told.patches()
 
 
 def test_root_that_a_package_takes_of_what_it_is_given(folder: Path) -> None:

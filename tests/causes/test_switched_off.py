@@ -322,6 +322,13 @@ def shown(x):
 """
 
 
+NAMESAKE = """
+
+def shown(other, x):
+    return other.encode(x).numpy()
+"""
+
+
 @pytest.mark.parametrize(
     ("code", "left"),
     [
@@ -330,8 +337,9 @@ def shown(x):
         (ENCODED.format(other="encode(x + 1)"), "`encode` is called at 2 places there"),
         (ENCODED.format(other="x.mean()"), ""),
         (ENCODED.format(other="x.mean()") + SHOWN, "`encode` is called at 2 places of the program"),
+        (ENCODED.format(other="x.mean()") + NAMESAKE, ""),
     ],
-    ids=["two-values", "one-value", "two-calls", "one-call", "shown-elsewhere"],
+    ids=["two-values", "one-value", "two-calls", "one-call", "shown-elsewhere", "method-of-that-name"],
 )
 def test_a_switch_over_several_parts_of_a_loss_is_not_surely_meant_for_none(
     code: str, left: str, tmp_path: Path

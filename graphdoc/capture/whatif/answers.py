@@ -111,8 +111,6 @@ class Answers:
         look["cuts"] = [{"op": rs[0].op, "frames": self._frames(rs[0].raw)[-1:]} for rs in places]
         look["cut_by_patch"] = bool(probe.patched.places({rs[0].place: rs for rs in places}))
         never = self.never_given(target, chosen)
-        if not all(_is_of_the_program(rs[-1], self._frames(rs[-1].raw)) for rs in places):
-            return  # a package does that, on behalf of somebody who wanted a copy perhaps
         if (
             not places
             or not never
@@ -127,7 +125,8 @@ class Answers:
             target.number,
             {
                 "measured": _strongest(look, MISSING),
-                "said": all(is_said(rs[-1]) for rs in places),
+                # A package may do that on behalf of somebody who wants what it gives as it is.
+                "said": all(is_said(r) or not _is_of_the_program(r, self._frames(r.raw)) for *_, r in places),
                 "apart": self._apart(target, never),
                 "positions": self._positions(target, never),
             },
@@ -176,6 +175,9 @@ class Answers:
         own = missing and not sums and all("function" in e and e["op"] == first["op"] for e in flat)
         if not sums and not own and any(e["op"] not in ZERO for e in flat):
             return  # an input at which a slope is zero by its value, or a backward that gives zeros
+        missing = self.never_given(target, missing) if own else missing
+        if own and not missing:
+            return  # the program writes to them by itself
         if not self._again((target.number, first["op"], str(first["frames"][-1:]))):
             return
         kind = "unreturned" if own else "cancelled" if sums else "zero-derivative"

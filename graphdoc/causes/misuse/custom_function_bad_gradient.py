@@ -51,8 +51,8 @@ is wanted or possible (numbers, flags, constant tensors). PyTorch checks this wh
 
 A `backward` that is a method of a `torch.nn.Module` is never called: autograd knows the operations of its forward.
 
-A backward that returns nothing, or None for an input that is to learn, raises no error where one value is expected:
-`.grad` stays None.
+A backward that returns nothing, or None for an input that is to learn (the step size of a quantizer, say), raises no
+error: `.grad` stays None.
 
 PyTorch does not notice a wrong *value* of the right shape. graphdoc measures it in a second run, and
 `torch.autograd.gradcheck` in double precision finds it. A Function that reverses, scales or clips a gradient, or that
@@ -157,7 +157,8 @@ def _told(program: Program, said: Match) -> Finding:
 
 
 def _untold(program: Program) -> Finding | None:
-    """No error: for an input that leads to what is trained, backward returns None, and it has computed a gradient."""
+    """No error: for an input that leads to what is to be trained backward returns None, and it has computed a gradient
+    for it or gives one to another input: at a Function that gives none to any the graph is meant to end."""
     sign = first_sign(program.signs, "unreturned")
     function = next(custom_functions.used(sign.facts), None) if sign is not None else None
     at = custom_functions.backward_of(program.sources, function) if function is not None else None
@@ -172,16 +173,19 @@ def _untold(program: Program) -> Finding | None:
     if len(returns) != 1 or not dropped or (written and len(written) != len(inputs)):
         return None
     remedies = returned_gradients(Returned(returns[0], at[1], statements[0] if statements else None, inputs, function))
-    if not remedies:
-        return None  # nothing was computed for it: no gradient is what this Function is for
+    if not remedies and sum(function.needs) == len(dropped):
+        return None
     what = "nothing" if nothing else "None for " + " and ".join(f"`{inputs[i]}`" for i in dropped)
     whose = folded(sign.parameters) or "what it is applied to"
+    gets = "get" if len(sign.parameters) > 1 else "gets"
+    so = "computes a gradient and does not return it" if remedies else "computes no gradient for it"
+    rest = "" if remedies else " Where nothing is to learn there, `requires_grad_(False)` says so."
     return Finding(
-        0.9,
+        0.9 if remedies else 0.5,
         Proof.SOURCE.where(nothing),  # that None was not meant is read off a value that nobody reads
-        f"`{function.name}.backward` returns {what}: {whose} never gets a gradient",
+        f"`{function.name}.backward` returns {what}: {whose} never {gets} a gradient",
         f"PyTorch takes None for the gradient of an input as zero and raises no error. `{function.name}.backward` "
-        "computes a gradient and does not return it.",
+        f"{so}.{rest}",
         (
             span("cause", returns[0], f"returns {what}", program.sources),
             *((span("created", function.apply, "is applied here", program.sources),) if function.apply else ()),
