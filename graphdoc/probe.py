@@ -62,7 +62,7 @@ _MISSING_GRAPH = (
     *INFERENCE,
 )
 """Messages (ids) of a graph that ends where it should not."""
-_MEASURED = ("suspect-unreached", "suspect-zero", "suspect-function", "suspect-undone")
+_MEASURED = ("suspect-unreached", "suspect-zero", "suspect-function", "suspect-undone", "suspect-beside")
 """Kinds of signs that nothing but a measure tells from what is meant."""
 UNCOMPILED = ":uncompiled"
 """Of a mode: `torch.compile` compiles nothing, so that each operation is seen."""

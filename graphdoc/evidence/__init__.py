@@ -23,6 +23,7 @@ from graphdoc.evidence.graph import (
 )
 from graphdoc.evidence.run_records import (
     AS_IF,
+    BESIDE,
     BYPASSED,
     GRADIENTS,
     GRADIENTS_ASKED,
@@ -49,6 +50,7 @@ from graphdoc.evidence.run_records import (
 
 __all__ = [
     "AS_IF",
+    "BESIDE",
     "BYPASSED",
     "EVIDENCE_VERSION",
     "FORMER_NAMES",

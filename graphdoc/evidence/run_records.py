@@ -15,6 +15,9 @@ STALE_UNSEEN = "one of the variables needed for gradient computation has been mo
 """The same of a tensor that was written where no version counter tells."""
 USED_AGAIN = "Trying to backward through the graph a second time"
 """The same of a part of the graph that an earlier call has gone through, and that has nothing to free."""
+BESIDE = "beside-the-loss"
+"""Of a sum (``stack``) that holds a loss and is never differentiated: ``other`` differentiates the loss, ``parameters``
+are those that the other terms would train, ``facts["weighed"]`` tells whether one of these has a factor."""
 BYPASSED = "bypassed"
 ITSELF = "compared-with-itself"
 GRADIENTS = "gradients"
@@ -33,7 +36,7 @@ THINNED = "thinned"
 """In the extras of a run in which steps were not recorded: ``since`` is the last step before the first of these."""
 UNDONE = "undone"
 """Of parameters that have their old numbers again before the next step: ``stack`` is the write, ``other`` the step."""
-SECOND_LOOK = frozenset({BYPASSED, ITSELF, GRADIENTS, LEFT_OUT, UNDONE})
+SECOND_LOOK = frozenset({BESIDE, BYPASSED, ITSELF, GRADIENTS, LEFT_OUT, UNDONE})
 """Kinds of signs that only a second run gives."""
 AS_IF = frozenset({"covered-loss", "constant-term", "cut-off", "cut-term", "stale-parameter", "computed-once"})
 """Kinds of signs whose evidence is that of the failure which it would be if PyTorch raised an error for them."""

@@ -83,6 +83,56 @@ def unread_name(sources: SourceTexts, frame: Frame) -> str:
     return "" if is_read_later(source, node, name) else name
 
 
+_NUMBERS = {"item", "detach", "data", "cpu", "numpy", "tolist"}
+_READERS = {"float", "print", "str", "format", "round"}
+
+
+def kept_as_number(sources: SourceTexts, made: list[Frame]) -> tuple[Frame, str, bool] | None:
+    """The statement that binds a result, or what a function returns of it, the name, and whether that is read; None
+    where it may be read as anything but a number, or the name is not known."""
+    part, read = 0, False
+    for frame in (f for f in reversed(made) if f.user):
+        source, node = source_at(sources, frame), statement_at(sources, frame)
+        up: ast.AST | None = node if isinstance(node, ast.Return) else None
+        if up is None:
+            target: ast.expr | None = node.target if isinstance(node, ast.AugAssign) else None
+            if isinstance(node, ast.Assign) and len(node.targets) == 1:
+                target = node.targets[0]
+                target = target.elts[part] if isinstance(target, ast.Tuple) and part < len(target.elts) else target
+            if node is None or not isinstance(target, ast.Name | ast.Attribute):
+                return None
+            name, scope = text_of(target), source.node_function(node) if isinstance(target, ast.Name) else None
+            every = [n for n in each(scope or source.tree, type(target)) if text_of(n) == name and is_read(n)]
+            later = [n for n in every if n.lineno > (node.end_lineno or node.lineno)]
+            whole = [n for n in later if not _is_number(source.parents[n])]
+            read |= len(later) > len(whole)
+            if not whole:
+                return frame, name, read
+            up = whole[0]
+            if len(whole) > 1:
+                return None
+        found = [up, *source.node_ancestors(up)][:3]
+        end = next((n for n in found if isinstance(n, ast.Return)), None)
+        if end is None or any(not isinstance(n, ast.Tuple | ast.Return) for n in found[1 : found.index(end)]):
+            return None
+        parts = end.value.elts if isinstance(end.value, ast.Tuple) else [end.value]
+        part = next((i for i, p in enumerate(parts) if p is up or (p is not None and _lies_in(frame, p))), 0)
+    return None
+
+
+def _lies_in(frame: Frame, node: ast.expr) -> bool:
+    return (
+        (node.lineno, node.col_offset) < (frame.line, frame.column) <= (node.end_lineno or 0, node.end_col_offset or 0)
+    )
+
+
+def _is_number(reader: ast.AST) -> bool:
+    """Whether who reads a value takes its number alone."""
+    if isinstance(reader, ast.Call):
+        return dotted(reader.func) in _READERS
+    return isinstance(reader, ast.FormattedValue) or (isinstance(reader, ast.Attribute) and reader.attr in _NUMBERS)
+
+
 def attributes_through(sources: SourceTexts, attribute: str) -> list[Frame]:
     """Expressions that read something behind an attribute of this name, ``model.module.head.weight``: whole chains.
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.anew import MadeAnew
 from graphdoc.capture.audit.baselines import Baselines
+from graphdoc.capture.audit.beside import BesideLoss
 from graphdoc.capture.audit.clearing import Aliases, Clearing, Collecting, Wasted
 from graphdoc.capture.audit.clips import Clips
 from graphdoc.capture.audit.deadends import DeadEnds
@@ -106,13 +107,14 @@ class Audit:
         self.streams = Streams(self)
         self.restored = Restored(self)
         self.wasted = Wasted(self)
+        self.beside = BesideLoss(self)
         self.watches: list[Any] = [
             *(self.losses, self.unstepped, self.aliases, self.stale, self.targets, self.unheld, self.clearing),
             *(self.growing, self.clips, self.deadends, self.refrozen, self.moved, self.unused, self.flagged),
             *(self.inner, self.products, self.references, self.baselines, self.collecting, self.misspelled),
             *(self.starved, self.unreduced, self.rounded, self.flattened, self.zero_loss),
             *(self.undone, self.at_rest, self.made_anew, self.dropped, self.streams),
-            *(self.restored, self.wasted, self.once),
+            *(self.restored, self.wasted, self.once, self.beside),
         ]
 
     @classmethod
@@ -161,10 +163,12 @@ class Audit:
         """A backward call is about to run, whether it is looked at or not; none while the audit is asleep."""
         self.moved.began(noted, outputs)
         self.undone.began()
+        self.beside.differentiated(outputs)
 
     def asked(self, noted: Noted, outputs: Any, leaves: dict[int, Any], args: tuple[Any, ...]) -> None:
         """A grad call that is looked at is about to run; ``args`` are those of the engine."""
         self._wake()
+        self.beside.differentiated(outputs)
         self.products.asked(noted, outputs, args)
         self.unheld.asked(args[3] if len(args) > 3 else ())
         self.made_anew.asked(args[3] if len(args) > 3 else ())
@@ -225,6 +229,7 @@ class Audit:
         self.unheld.stepped(optimizer, seen)
         if closely:
             self.inner.stepped(optimizer, seen)
+            self.beside.stepped(seen)
             self.collecting.stepped(seen)
             self.wasted.stepped(optimizer, seen)
             self.misspelled.stepped(optimizer, seen)

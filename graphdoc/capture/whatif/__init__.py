@@ -167,8 +167,12 @@ class WhatIf:
         self.adds = bool(sums_without_graph(tensor_roots(outputs)))
 
     def _quietly(self, function: Any, *args: Any) -> None:
-        with self.witness.modes.left(), self.witness.quiet(), self.torch.no_grad():
-            function(*args)
+        self._depth += 1  # what a watch differentiates itself is no call of the program's
+        try:
+            with self.witness.modes.left(), self.witness.quiet(), self.torch.no_grad():
+                function(*args)
+        finally:
+            self._depth -= 1
 
     # -- steps ---------------------------------------------------------------------------------------------------
 

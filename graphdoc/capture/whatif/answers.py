@@ -10,7 +10,7 @@ from graphdoc.capture.cut_records import is_users
 from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.whatif.cut_places import is_said
 from graphdoc.capture.whatif.measure import ANOTHER, MISSING, NOISE, ZEROS, Result
-from graphdoc.evidence import GRADIENTS, LEFT_OUT, UNDONE, Frame, Sign
+from graphdoc.evidence import BESIDE, GRADIENTS, LEFT_OUT, UNDONE, Frame, Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.cut_records import Record
@@ -150,6 +150,15 @@ class Answers:
         sign.parameters, sign.optimizer = sorted(self._names(target, idle).values()), target.number
         sign.count = ENOUGH
         sign.facts = {"positions": self._positions(target, idle), "apart": self._apart(target, idle)}
+
+    def beside(self, target: Target, sums: list[dict[str, Any]]) -> None:
+        """These sums add to a loss what no call differentiates."""
+        for found in sums:
+            stack, call = ([Frame(**f) for f in found[k]] for k in ("stack", "call"))
+            if self._again((target.number, BESIDE, str(stack[-1:]), str(call))) and BESIDE not in self._told:
+                sign = self._told[BESIDE] = Sign(BESIDE, stack, call, optimizer=target.number, count=ENOUGH)
+                sign.parameters = sorted(self._names(target, found["parameters"]).values())
+                sign.facts["weighed"] = found["weighed"]
 
     def taken_back(self, target: Target, told: Any) -> None:
         """The parameters have the numbers again that they had before the step, and nobody has read those after it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
+from graphdoc.capture.whatif.beside import BesideLoss
 from graphdoc.capture.whatif.cut_places import Held, added, locate
 from graphdoc.capture.whatif.dying import Dying
 from graphdoc.capture.whatif.functions import FunctionCheck
@@ -83,6 +84,10 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
         found = yield from added(target, result, probe.look, probe.witness.cwd)
         if found is not None:
             answers.added(*found)
+    audit = probe.witness.audit
+    if audit is not None and any(sign.optimizer == target.number for sign in audit.beside.signs()):
+        beside = yield Move(watch=BesideLoss(target, result.base["written"], probe.witness.cwd))
+        answers.beside(target, [] if isinstance(beside, str) else beside["watch"])
     if with_backward(target.torch):
         uncalled = yield Move(watch=UncalledCheck(target.torch, probe.witness.cwd))
         answers.uncalled(target, [] if isinstance(uncalled, str) else uncalled["watch"])

@@ -7,15 +7,15 @@ import re
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
-from graphdoc.evidence import LEFT_OUT, Frame, Sign, SourceTexts
+from graphdoc.evidence import BESIDE, LEFT_OUT, SO_FAR, Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
-from graphdoc.program.bindings import frame_of, source_at, statement_at, text_of
+from graphdoc.program.bindings import call_at, frame_of, source_at, statement_at, text_of
 from graphdoc.program.carried_names import read_behind
 from graphdoc.program.cuts import given_by_name
-from graphdoc.program.name_usage import unread_name, unread_result
+from graphdoc.program.name_usage import kept_as_number, unread_name, unread_result
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import first_sign
-from graphdoc.program.spans import place, span, span_of
+from graphdoc.program.spans import innermost_user, place, span, span_of
 from graphdoc.source.paths import last_word, names_read, plain_names
 from graphdoc.source.scopes import fresh_name
 from graphdoc.story.wording import folded, opening, optimizer_of
@@ -29,7 +29,8 @@ A network runs in every iteration, its optimizer steps, and no loss depends on w
 bound to another one before `backward()`, a term was forgotten in the sum, or the loss takes another output. Or a layer
 inside of a network runs, and its result is bound to a name that nobody reads: a loop over a list binds its variable
 again, and the list still has the old values. The
-parameters never get a gradient and keep their initial values.""",
+parameters never get a gradient and keep their initial values. Or a sum of the loss and another term is only logged, and
+`backward()` is called on the loss: the other term trains nobody.""",
     why="""\
 `backward()` reaches what its loss was made of and nothing else. A result of which no loss is made is no error: its
 graph is let go with it. `step()` leaves out every parameter whose `.grad` is None.""",
@@ -61,6 +62,9 @@ loop uses other values.""",
 def recognise(program: Program) -> Finding | None:
     """Measured: no loss moves with them. Nothing reads the name that their result is bound to; or the optimizer was
     given them by name, or in a group of their own: they were to learn."""
+    beside = _beside_the_loss(program)
+    if beside is not None:
+        return beside
     sign = first_sign(program.signs, LEFT_OUT)
     if sign is None:
         return None
@@ -70,6 +74,47 @@ def recognise(program: Program) -> Finding | None:
     if not sign.facts["apart"] and not given_by_name(program, sign):
         return None
     return _told(program, sign)
+
+
+def _beside_the_loss(program: Program) -> Finding | None:
+    """Measured: what a sum adds to a loss has a gradient, and the loss alone is differentiated, in the whole run."""
+    sources, sign = program.sources, first_sign(program.signs, BESIDE)
+    if sign is None or not any(s.kind == "suspect-beside" and SO_FAR not in s.facts for s in program.signs):
+        return None
+    call, made, kept = innermost_user(sign.other), innermost_user(sign.stack), kept_as_number(sources, sign.stack)
+    differentiated = call_at(sources, call)
+    if kept is None or call is None or made is None or differentiated is None:
+        return None
+    bound, name, read = kept
+    takes = differentiated.args or [getattr(differentiated.func, "value", differentiated.func)]
+    loss = text_of(takes[0].args[0] if isinstance(takes[0], ast.Call) and takes[0].args else takes[0])
+    whose, late = folded(sign.parameters), name == loss
+    title = f"`{name}` is never differentiated: `backward()` runs on `{loss}` alone"
+    note = f"the other terms of `{name}` train {whose} as well"
+    edit = {"place": place(call), "operand": loss, "name": name}
+    remedies = [Remedy("use_instead", f"differentiate `{name}`", "unsafe", note, edit)]
+    if late:
+        title = f"what is added to `{name}` after `backward()` trains nobody"
+        added = {"place": place(bound), "statement": text_of(differentiated), "before": False}
+        edits = [{"kind": "delete_statement", "args": {"place": place(call)}}, {"kind": "add_statement", "args": added}]
+        remedies = [Remedy("several", f"differentiate `{name}` after the sum", "unsafe", note, {"edits": edits})]
+    elif not (bound.in_function_of(call) and name.isidentifier() and bound.line < call.line):
+        remedies.clear()
+    return Finding(
+        0.75,
+        # That no call goes through it is seen, not that one should: who reads it as a number may want just that.
+        "likely" if late or not read or sign.facts["weighed"] else "possible",
+        title,
+        f"`{name}` adds terms with a graph to `{loss}`, and `backward()` runs on `{loss}`. These terms are no part of "
+        "any gradient: the parameters move as without them.",
+        (
+            span("cause", call, f"differentiates `{loss}`" + " before the sum" * late, sources),
+            span("cause", made, "adds what no backward call goes through", sources),
+        ),
+        remedies=tuple(remedies),
+        because=f"at {sign.count} steps the terms beside `{loss}`, differentiated by themselves, had a gradient for "
+        f"{whose}; no backward call gives it",
+    )
 
 
 def _owned(program: Program, sign: Sign, bound: Frame) -> dict[str, str]:

@@ -1,0 +1,86 @@
+"""Sums that hold a loss and are never differentiated: what is added there trains nobody."""
+
+from __future__ import annotations
+
+from itertools import islice
+from sys import _getframe
+from typing import TYPE_CHECKING, Any
+
+from graphdoc.capture import node_stacks
+from graphdoc.capture.audit.growing import MOST_VALUES, _values
+from graphdoc.capture.audit.watch import Watch
+from graphdoc.capture.facts import grad_fn_of, user_frames
+from graphdoc.capture.frames import frames_of, site_of
+from graphdoc.capture.parts import Part
+from graphdoc.capture.quiet import Unseen
+from graphdoc.capture.roots import tensor_roots
+from graphdoc.capture.summands import SUMS, terms_of, top_of
+from graphdoc.evidence import Sign
+
+if TYPE_CHECKING:
+    from graphdoc.capture.journal import Seen
+
+FIRST, LAST = 2, 4
+"""Steps of an optimizer before which the running functions' sums are looked at."""
+MOST_CALLS = 2_000
+MOST_LEFT = 4
+"""Terms of one sum that are walked through."""
+
+
+class BesideLoss(Watch):
+    """``suspect-beside``, weak: ``stack`` is the sum, ``optimizer`` has stepped by the loss alone. A second run
+    differentiates the other terms."""
+
+    def __init__(self, audit: Any) -> None:
+        super().__init__(audit)
+        self._roots: list[int] = []
+        """Sequence numbers of what was differentiated."""
+        self._known: dict[int, int] = {}
+        """By optimizer: how many of them there were at its latest step."""
+        self._through: set[int] = set()
+        """Those of all that was added up in it."""
+        self._seen: dict[Any, Sign] = {}
+
+    def differentiated(self, outputs: Any) -> None:
+        """A call into the engine is about to run."""
+        optimizers = self._audit.journal.optimizers.values()
+        looks = len(self._roots) < MOST_CALLS and not (optimizers and all(seen.steps > LAST for seen in optimizers))
+        if not looks and not self._seen:
+            return
+        roots = [n for n in tensor_roots(outputs) if n is not None]
+        top = top_of(roots)
+        for node in top:
+            if type(node).__name__ in SUMS and (kept := node_stacks.stack_of(node)) is not None:
+                self._seen.pop(site_of(kept), None)  # its turn has come
+        if looks:
+            self._roots += [n._sequence_nr() for n in roots]
+            self._through |= {n._sequence_nr() for n in top}
+
+    def stepped(self, seen: Seen) -> None:
+        """An optimizer has stepped: which sums of what it was differentiated for are at hand?"""
+        before, self._known[seen.id] = self._known.get(seen.id, 0), len(self._roots)
+        audit, frame = self._audit, _getframe(1)
+        if not FIRST <= seen.steps <= LAST or before == len(self._roots):
+            return
+        with Unseen(audit.torch, audit.witness.anomaly, frame):
+            mine = set(self._roots[before:])
+            for value, of_list in islice(_values(user_frames(frame), audit.torch), MOST_VALUES):
+                node = None if of_list or value.numel() != 1 else grad_fn_of(value)
+                kept = node_stacks.stack_of(node) if node is not None and self._is_lost(node, mine) else None
+                if kept is not None:
+                    frames = frames_of(kept, audit.witness.cwd)
+                    sign = Sign("suspect-beside", frames, optimizer=seen.id, count=seen.steps, weak=True)
+                    self._seen.setdefault(site_of(kept), sign)
+
+    def _is_lost(self, node: Any, mine: set[int]) -> bool:
+        """Whether this sum holds one of these losses, is part of none, and has a term that no call goes through."""
+        if type(node).__name__ not in SUMS or node._sequence_nr() in self._through:
+            return False
+        if mine.isdisjoint(n._sequence_nr() for n in top_of([node])):
+            return False
+        held = self._audit.journal.held()
+        left = (t for t in terms_of([node]) if t._sequence_nr() not in self._through)
+        return any(not Part(t).leaves.isdisjoint(held) for t in islice(left, MOST_LEFT))
+
+    def signs(self) -> list[Sign]:
+        return list(self._seen.values())
