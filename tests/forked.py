@@ -92,6 +92,7 @@ def _prepare() -> None:
     is_user_file = importlib.import_module("graphdoc.capture.code_places").is_user_file
     for loaded in list(sys.modules.values()):
         is_user_file(getattr(loaded, "__file__", None) or "")
+    importlib.import_module("torch.overrides").resolve_name(None)  # it lists all of torch's functions
     # A collection in a child writes to every object that it looks at, and so would copy nearly all of this memory.
     gc.collect()
     gc.freeze()

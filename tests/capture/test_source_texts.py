@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from commands import graphdoc
 from observed import Observed, run, script
 
 from graphdoc.evidence import Evidence
@@ -109,15 +107,13 @@ def test_the_report_and_the_patch_of_an_edited_script(tmp_path: Path) -> None:
         edit="edit('train.py', 'import torch', 'import os' + chr(10) + 'import torch')"
     )
     (tmp_path / "train.py").write_text(source)
-    words = [sys.executable, "-m", "graphdoc"]
-    env = {**os.environ, "NO_COLOR": "1"}
-    ran = subprocess.run([*words, "run", "train.py"], cwd=tmp_path, env=env, capture_output=True, text=True)
+    ran = graphdoc(tmp_path, "run", "train.py", forked=True, NO_COLOR="1")
     assert "train.py was edited while the program ran" in ran.stderr, ran.stderr
     place = next(line for line in ran.stderr.splitlines() if line.lstrip().startswith("--> train.py"))
     number = int(place.split(":")[1])
     shown = source.splitlines()[number - 1].strip()
     assert any(line.startswith(f"{number} | ") and shown in line for line in map(str.strip, ran.stderr.splitlines()))
-    done = subprocess.run([*words, "fix", "--diff"], cwd=tmp_path, env=env, capture_output=True, text=True)
+    done = graphdoc(tmp_path, "fix", "--diff")
     assert (done.returncode, done.stdout) == (2, "") and "has changed since the run" in done.stderr
 
 

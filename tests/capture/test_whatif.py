@@ -175,7 +175,7 @@ for _ in range(6):
     "a closure": """
 from torch import nn
 net = nn.Linear(3, 1)
-opt = torch.optim.LBFGS(net.parameters(), lr=0.1)
+opt = torch.optim.LBFGS(net.parameters(), lr=0.1, max_iter=5)
 x = torch.randn(20, 3)
 def closure():
     opt.zero_grad()

@@ -62,6 +62,9 @@ def test_what_was_not_observed_is_told_by_every_command(case: str, tmp_path: Pat
     assert invocation["executionSuccessful"] is False
     assert why in invocation["toolExecutionNotifications"][0]["message"]["text"]
     assert "nothing is wrong" not in (tmp_path / "r.html").read_text().lower()
+    kept = observed(last_run(tmp_path))
+    assert not kept.complete and line == f"graphdoc: not observed: {kept.why}."
+    assert case != "killed" or kept.why == "the program was ended by SIGKILL before it came to its end"
     shown = graphdoc(tmp_path, "show")
     assert shown.stdout == line + "\n"
     fixed = graphdoc(tmp_path, "fix", "--diff")
@@ -77,7 +80,7 @@ def test_switched_off_is_not_observed(tmp_path: Path) -> None:
 
 def test_a_healthy_run_is_told_as_one(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(HEALTHY)
-    done = graphdoc(tmp_path, "run", *REPORTS, "train.py")
+    done = graphdoc(tmp_path, "run", *REPORTS, "train.py", forked=True)
     assert (done.stdout, done.stderr, done.returncode) == ("trained\n", "", 0)
     assert json.loads((tmp_path / "r.json").read_text())["observed"] == {"complete": True, "torch": True, "why": ""}
     sarif = json.loads((tmp_path / "r.sarif").read_text())["runs"][0]
@@ -96,6 +99,7 @@ def test_a_torch_that_is_not_installed_is_not_there(module: str, tmp_path: Path)
     assert json.loads((tmp_path / "r.json").read_text())["observed"] == {"complete": True, "torch": False, "why": ""}
 
 
+@pytest.mark.slow
 def test_helpers_that_run_nothing_of_the_programs_are_not_missed(tmp_path: Path) -> None:
     """A fork server that has loaded torch, and the worker of a DataLoader that it makes."""
     (tmp_path / "train.py").write_text(
@@ -127,7 +131,9 @@ def test_without_torch_nothing_is_said_of_a_graph(tmp_path: Path) -> None:
     "source",
     [
         "import subprocess, sys\nsys.exit(subprocess.run([sys.executable, '-I', 'inner.py']).returncode)\n",
-        "import os, sys\nos.execv(sys.executable, [sys.executable, '-I', 'inner.py'])\n",
+        pytest.param(
+            "import os, sys\nos.execv(sys.executable, [sys.executable, '-I', 'inner.py'])\n", marks=pytest.mark.slow
+        ),
     ],
     ids=["started", "replaced"],
 )
@@ -208,11 +214,3 @@ def test_every_format_tells_it(name: str, state: Observed, said: str) -> None:
         assert "nothing is wrong" not in text.lower()
     else:
         assert "observed" not in text and "imported" not in text
-
-
-def test_what_is_kept_says_the_same_later(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(CASES["killed"][0])
-    graphdoc(tmp_path, "run", "train.py")
-    assert observed(last_run(tmp_path)) == Observed(
-        False, True, "the program was ended by SIGKILL before it came to its end"
-    )
