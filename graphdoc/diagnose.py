@@ -18,7 +18,7 @@ from graphdoc.messages.recognise import Match, listed_of, recognise_exception
 from graphdoc.messages.ways_out import way_out
 from graphdoc.model import CONFIDENCE_ORDER, Diagnosis, Fix, Outcome, Report, Run
 from graphdoc.picture.portrait import picture_of
-from graphdoc.processes import Processes, read_processes
+from graphdoc.processes import read_processes
 from graphdoc.program.cuts import is_meant
 from graphdoc.program.exception import called_by_autograd, can_go_on, message_of, met_none
 from graphdoc.program.installed import package_sources
@@ -123,14 +123,14 @@ def diagnose(evidence: Evidence) -> Report:
     )
 
 
-def report_for(kept: Kept, evidence: Evidence | None = None, *, announce: Announce | None = None) -> Report:
-    """The report for a kept run: the evidence of the process that failed first, or ``evidence`` in its place.
+def report_for(kept: Kept, *, announce: Announce | None = None) -> Report:
+    """The report for a kept run: the evidence of the process that failed first.
 
     Where that evidence leaves a question that a second run answers, and the user has not refused one, the program is
     run again; ``announce`` is told so in one line. What that gave is kept beside the first evidence, so it happens
     once for a run. What of the run was not observed is part of the report.
     """
-    return replace(_report(kept, evidence, announce), observed=observed(kept))
+    return replace(_report(kept, announce), observed=observed(kept))
 
 
 def so_far(kept: Kept) -> Report:
@@ -146,8 +146,8 @@ def so_far(kept: Kept) -> Report:
     return replace(report, diagnoses=(), notes=(in_lines(_placed(match.means, first.raised), _files(first)),))
 
 
-def _report(kept: Kept, evidence: Evidence | None, announce: Announce | None) -> Report:
-    processes = Processes(evidence) if evidence is not None else read_processes(kept)
+def _report(kept: Kept, announce: Announce | None) -> Report:
+    processes = read_processes(kept)
     first = processes.first
     run = Run(
         command=tuple(redact_words(kept.request.command)),
@@ -173,7 +173,7 @@ def _report(kept: Kept, evidence: Evidence | None, announce: Announce | None) ->
         first.raised, match = None, None
     raised = first.raised if first.as_if is None else None
     exception = {"type": raised.type, "message": redact(raised.message)} if raised is not None else None
-    if evidence is None and (match is not None or first.signs):
+    if match is not None or first.signs:
         from graphdoc.probe import deepen, deepened
 
         first = (deepen(kept, first, announce) if kept.rerun else deepened(kept, first.process)) or first

@@ -510,12 +510,12 @@ class Autopsy:
             state,
             self.epoch(sequence),
             self.iteration(sequence),
-            self.output_shape(node, 0),
+            self.output_shape(node),
         )
 
-    def output_shape(self, node: Any, index: int) -> list[int]:
+    def output_shape(self, node: Any) -> list[int]:
         try:
-            return [int(s) for s in node._input_metadata[index].shape]
+            return [int(s) for s in node._input_metadata[0].shape]
         except Exception:
             return []
 

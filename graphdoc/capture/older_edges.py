@@ -390,7 +390,7 @@ class OlderEdges:
             evidence.held_tensors.append(told)
 
     def _carried(self, node: Any, taken_by: Any = None) -> Tensor:
-        told = Tensor("activation", "", self.seen.output_shape(node, 0))
+        told = Tensor("activation", "", self.seen.output_shape(node))
         told.holders = self._holders.of(node, taken_by)
         if told.holders:
             told.name = told.holders[0].told

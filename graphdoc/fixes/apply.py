@@ -14,20 +14,21 @@ from graphdoc.files import write_beside
 from graphdoc.line_changes import LineMatcher
 from graphdoc.unified_diff import Change, parse
 
+_CONTEXT = 3  # lines around a change
 _MISSING = "\\ No newline at end of file\n"
 
 
-def unified(old: Mapping[str, str], new: Mapping[str, str], context: int = 3) -> str:
+def unified(old: Mapping[str, str], new: Mapping[str, str]) -> str:
     """The unified diff of all files in ``new`` that differ, with ``a/`` and ``b/`` headers; empty where none does.
 
     Lines end at ``\\n`` alone, as they do for git: a carriage return belongs to its line. The text is to be written
     with ``newline=""`` and, for a file that is not UTF-8, in that file's encoding.
     """
     changed = {file: old.get(file, "") for file, text in new.items() if old.get(file, "") != text}
-    return "".join(_one(file, before, new[file], context) for file, before in changed.items())
+    return "".join(_one(file, before, new[file]) for file, before in changed.items())
 
 
-def _one(file: str, before: str, after: str, context: int) -> str:
+def _one(file: str, before: str, after: str) -> str:
     left, right = _lines(before), _lines(after)
     # Equal heads and tails are most of a file and need no matcher.
     head = 0
@@ -36,11 +37,11 @@ def _one(file: str, before: str, after: str, context: int) -> str:
     tail = 0
     while tail < min(len(left), len(right)) - head and left[-1 - tail] == right[-1 - tail]:
         tail += 1
-    start = max(0, head - context)
-    stop = max(0, tail - context)
+    start = max(0, head - _CONTEXT)
+    stop = max(0, tail - _CONTEXT)
     a, b = left[start : len(left) - stop], right[start : len(right) - stop]
     out = [f"--- {_header('a', file)}\n", f"+++ {_header('b', file)}\n"]
-    for group in LineMatcher(a, b).get_grouped_opcodes(context):
+    for group in LineMatcher(a, b).get_grouped_opcodes(_CONTEXT):
         i1, i2, j1, j2 = group[0][1], group[-1][2], group[0][3], group[-1][4]
         out.append(f"@@ -{_range(i1 + start, i2 - i1)} +{_range(j1 + start, j2 - j1)} @@\n")
         for tag, i, i_end, j, j_end in group:

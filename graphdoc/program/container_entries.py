@@ -226,9 +226,6 @@ def kept_name(holder: Holder) -> str:
 
 def keeps(statement: ast.stmt, name: str, plain: bool) -> bool:
     """Whether a statement binds a name, fills it or sets it, as an attribute too unless the name is ``plain``."""
-    given = _keywords(statement.value) if isinstance(statement, ast.Assign) and not plain else []
-    if any(k.arg == name and _is_kept(k.value) for k in given):
-        return True
     if isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign) and any(
         _names(target, name, plain) for target in targets_of(statement)
     ):
@@ -243,17 +240,6 @@ def keeps(statement: ast.stmt, name: str, plain: bool) -> bool:
 
 def _is_text(arguments: list[ast.expr], text: str) -> bool:
     return any(isinstance(a, ast.Constant) and a.value == text for a in arguments)
-
-
-def _keywords(value: ast.expr) -> list[ast.keyword]:
-    return value.keywords if isinstance(value, ast.Call) else []
-
-
-def _is_kept(value: ast.expr) -> bool:
-    """Not an empty start value that is filled later."""
-    return not isinstance(value, ast.Constant) and not (
-        isinstance(value, ast.List | ast.Dict) and not ast.unparse(value)[1:-1]
-    )
 
 
 def _names(target: ast.expr, name: str, plain: bool) -> bool:

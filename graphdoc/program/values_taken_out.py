@@ -340,8 +340,8 @@ class Number:
     """Whether a statement that binds the name converts, and not a function that it calls."""
 
 
-def plain_number(sources: SourceTexts, frame: Frame | None, name: str, kind: str) -> Number:
-    """What the assignments to ``name`` that the code at ``frame`` can see tell of it; ``kind`` is the number's type."""
+def plain_number(sources: SourceTexts, frame: Frame | None, name: str) -> Number:
+    """What the assignments to ``name`` that the code at ``frame`` can see tell of it."""
     told = bindings.assignments(sources, frame, name) if frame is not None and name else []
     converted = tuple(at for at, value in told if _converts(value))
     if converted:
@@ -349,7 +349,7 @@ def plain_number(sources: SourceTexts, frame: Frame | None, name: str, kind: str
     within = tuple(at for _, value in told for at in _converting_functions(sources, value))
     if within:
         return Number(within)
-    return Number(starts=tuple(at for at, value in told if _is_number(value, kind)))
+    return Number(starts=tuple(at for at, value in told if _is_float(value)))
 
 
 def _converts(node: ast.AST) -> bool:
@@ -373,6 +373,5 @@ def _converting_functions(sources: SourceTexts, value: ast.expr) -> list[Frame]:
     ]
 
 
-def _is_number(value: ast.expr, kind: str) -> bool:
-    number = value.value if isinstance(value, ast.Constant) else None
-    return type(number).__name__ == kind
+def _is_float(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and isinstance(value.value, float)

@@ -40,13 +40,9 @@ MOST_PLACES = 6
 STEPPED = "a step has changed weights that this graph needs"
 
 
-def name_of(carry: OlderEdge) -> str:
-    """What the program calls the carried tensor; a general word where nothing holds it any more."""
-    return f"`{carry.tensor.name}`" if carry.tensor.name else "this tensor"
-
-
 def called(run: Evidence, carry: OlderEdge) -> str:
-    """The same, also by the name that the statement which made it gives it; empty where it has none."""
+    """What the program calls the carried tensor, also by the name that the statement which made it gives it; empty
+    where it has none."""
     holders = could_carry(run, carry) if carry.tensor.name else []
     if holders and (stored := _stored_for_later(run, carry)) is not None:
         return f"`{stored[1]}`"

@@ -169,6 +169,6 @@ def test_entries_of_one_list_are_folded_to_that_list(names: list[str], told: str
 )
 def test_how_a_name_came_to_hold_a_float(program: str, converted: list[int], starts: list[int], direct: bool) -> None:
     made = Program(program + "loss.backward()\n")
-    number = plain_number({"train.py": made.source}, made.at("loss.backward()"), "loss", "float")
+    number = plain_number({"train.py": made.source}, made.at("loss.backward()"), "loss")
     assert ([f.line for f in number.converted], [f.line for f in number.starts]) == (converted, starts)
     assert number.direct is direct

@@ -214,7 +214,7 @@ def added(
     places = [rs for rs in look.behind({id(p) for p in target.parameters}) if not is_said(rs[-1])]
     if not places or result.base is None:
         return None
-    directions = anywhere(target.torch, target.parameters, every, 2)
+    directions = anywhere(target.torch, target.parameters, every)
     moved = yield Move(max(steps_for(target.parameters)), directions, watch=look.holding(None))
     calls = result.base["calls"]
     given = [[g.clone() for g in target.given.read(i)] for i in range(len(calls))]
@@ -240,7 +240,7 @@ def locate(
     places = look.behind({id(target.parameters[i]) for i in chosen})
     if not places:
         return [], "no operation was seen by which their values leave the graph"
-    directions = anywhere(target.torch, target.parameters, chosen, 2)
+    directions = anywhere(target.torch, target.parameters, chosen)
     step, moved = 0.0, None
     for step in (max(steps_for(target.parameters)), *FAR):
         moved = _change((yield Move(step, directions)), result.base)

@@ -135,7 +135,7 @@ class _Look:
     def silent(self, owners: list[list[int]], calls: list[int], silent: set[int]) -> Generator[Move, Any, None]:
         """Parameters that no call has given anything to: does a loss depend on them all the same?"""
         told, far, first = self._told, 0.0, None
-        whole = anywhere(self._target.torch, self._target.parameters, silent, 2)
+        whole = anywhere(self._target.torch, self._target.parameters, silent)
         for far in (max(self._steps), *FAR):
             first = yield from self._slope(whole, far)
             if first is None or any(first[i][0] != 0.0 for i in calls):
@@ -192,7 +192,7 @@ class _Look:
         row = [sum(parts) for parts in zip(*(self._target.given.read(i) for i in calls), strict=True)]
         least = CLEAR * EPS * max(self._base["calls"][i]["size"] for i in calls)
         for chosen in [chosen for o in owners if (chosen := moved.intersection(o))][:MOST_OWNERS]:
-            given, other = along(parameters, row, chosen), anywhere(self._target.torch, parameters, chosen, 2)
+            given, other = along(parameters, row, chosen), anywhere(self._target.torch, parameters, chosen)
             first = slope_by(row, given)
             if first > least or not any(is_matrix(parameters[i]) for i in chosen):
                 continue

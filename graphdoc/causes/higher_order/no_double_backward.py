@@ -140,9 +140,6 @@ def _marked_once(program: Program) -> Finding:
         if applied is not None:
             spans.append(span("created", applied, f"`{function.name}` is applied here", program.sources))
     name = f"`{marked[0].name}.backward`" if len(marked) == 1 else "The backward of a torch.autograd.Function"
-    if not marked:
-        decorators = _decorators(program.sources)
-        spans += [span("cause", f, "this backward is marked") for f in decorators[:1] if len(decorators) == 1]
     # The message alone proves the mark, not whose it is.
     return Finding(
         *program.weight(0.95, Proof.RAISED.where(proven or not spans)),
@@ -182,16 +179,6 @@ def _applied(sources: SourceTexts, name: str) -> Frame | None:
     return only(
         [f for f in bindings.calls_named(sources, "apply") if root in bindings.text_of(bindings.call_at(sources, f))]
     )
-
-
-def _decorators(sources: SourceTexts) -> list[Frame]:
-    """Every backward of the sources that is marked, where the run does not tell which one it was."""
-    every = bindings.methods_named(sources, "backward", "ctx")
-    return [
-        bindings.frame_of(sources, file, d, "backward")
-        for file, n in every
-        if (d := custom_functions.mark(n)) is not None
-    ]
 
 
 def _instead(op: str) -> str:

@@ -131,7 +131,7 @@ def _from_cut(program: Program, cut: Cut) -> Finding:
 
 def _starts_as_float(program: Program) -> bool:
     """Whether what has no backward starts as a float that the program has written, and nothing converts a tensor."""
-    return bool(plain_number(program.sources, program.raised_at, _differentiated(program), "float").starts)
+    return bool(plain_number(program.sources, program.raised_at, _differentiated(program)).starts)
 
 
 def _differentiated(program: Program) -> str:

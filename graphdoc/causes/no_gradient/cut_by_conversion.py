@@ -189,7 +189,7 @@ def _float_loss(program: Program) -> Finding | None:
     frame = program.raised_at
     receiver = bindings.call_at(program.sources, frame)
     name = bindings.text_of(receiver.func.value) if is_method_call(receiver) else ""
-    number = plain_number(program.sources, frame, name, "float")
+    number = plain_number(program.sources, frame, name)
     if number.starts:
         return None
     label = f"`{name}` becomes a Python float here" if number.direct else "the number is taken out of its tensor here"
