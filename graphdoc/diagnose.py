@@ -42,6 +42,8 @@ MOST = 3
 """Diagnoses told for one failure."""
 KEPT_SHARE = 0.6
 """A further diagnosis is told only where its evidence is at least this part of the best one's."""
+CALLS_IN_A_ROW = 3
+"""Backward calls at the end of a run that have all failed, from which on an error that was caught is told."""
 
 AUDIT_ALL = "audit-all"
 """The word in a run's mode by which the user asks for weak findings too."""
@@ -163,14 +165,16 @@ def _report(kept: Kept, announce: Announce | None) -> Report:
         return Report(run, "other-failure" if kept.exit_status else "completed", notes=tuple(notes))
     match = _match(first.sources, first.raised)
     notes = list(processes.notes)
-    if first.raised is not None and not first.raised.uncaught and kept.exit_status == 0 and not first.went_on:
+    everything = AUDIT_ALL in kept.request.mode.split(":")
+    raised = first.raised
+    caught = raised is not None and not raised.uncaught and kept.exit_status == 0 and not first.went_on
+    if caught and match is not None:
+        notes.append(_of_caught(first, everything))
+    if caught and (match is None or not (everything or _trains_no_more(first))):
         # The program has dealt with it: what is none of its trouble is none of ours.
-        if match is not None:
-            line = _first_line(first.message)
-            notes.append(f"an autograd error was raised{_at(first.raised)} and caught by the program: {line}")
         if not first.signs:
             return Report(run, "completed", None, (), tuple(notes))
-        first.raised, match = None, None
+        first.raised, match, caught = None, None, False
     raised = first.raised if first.as_if is None else None
     exception = {"type": raised.type, "message": redact(raised.message)} if raised is not None else None
     if match is not None or first.signs:
@@ -179,7 +183,7 @@ def _report(kept: Kept, announce: Announce | None) -> Report:
         first = (deepen(kept, first, announce) if kept.rerun else deepened(kept, first.process)) or first
     whole = diagnose(first)
     inner = weigh(kept, whole)
-    outcome = _outcome(first, bool(inner.diagnoses), kept.exit_status)
+    outcome = "completed" if caught else _outcome(first, bool(inner.diagnoses), kept.exit_status)
     unseen = first.raised is None and needs_record(first)
     wanted = match is not None or inner.diagnoses or is_asked(first.signs) or unseen
     about = (*inner.notes, *_second_run(first.extras)) if wanted else _listed(first.sources, raised)
@@ -188,6 +192,23 @@ def _report(kept: Kept, announce: Announce | None) -> Report:
     if GRADIENTS_ASKED_FOR in kept.request.mode.split(":"):
         about = (*about, *gradients(first))
     return Report(run, outcome, exception, inner.diagnoses, (*notes, *about), inner.sources, picture=inner.picture)
+
+
+def _trains_no_more(evidence: Evidence) -> bool:
+    """Whether nothing was trained after an error that the program caught: backward calls have all failed since."""
+    raised = evidence.raised
+    return raised is not None and raised.in_a_row >= CALLS_IN_A_ROW and bool(evidence.optimizers)
+
+
+def _of_caught(evidence: Evidence, everything: bool) -> str:
+    """The note of an error that the program caught."""
+    raised = evidence.raised
+    if raised is not None and _trains_no_more(evidence):
+        return f"the program catches this error and goes on: its last {raised.in_a_row} backward calls all failed"
+    said = f"an autograd error was raised{_at(raised)} and caught by the program"
+    if everything:
+        return said
+    return f"{said}: {_first_line(evidence.message)}. `graphdoc run --audit all` tells its cause."
 
 
 def weigh(kept: Kept, report: Report) -> Report:

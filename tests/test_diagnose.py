@@ -10,7 +10,7 @@ from pages import page
 import graphdoc.diagnose
 from graphdoc.causes.base import Cause
 from graphdoc.diagnose import diagnose, findings_for, report_for, so_far
-from graphdoc.evidence import Evidence, Frame, Process, Raised, Stale, Tensor, Write
+from graphdoc.evidence import Evidence, Frame, Optimizer, Process, Raised, Stale, Tensor, Write
 from graphdoc.finding import Finding, Remedy
 from graphdoc.launch import Request
 from graphdoc.launch.keep import Kept
@@ -18,6 +18,7 @@ from graphdoc.model import Span
 from graphdoc.probe import deepened, question
 from graphdoc.program.proof import Proof
 from graphdoc.render import render
+from graphdoc.render.story import level
 
 SECOND_TIME = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
@@ -89,6 +90,22 @@ def test_a_caught_error_of_a_run_that_ended_well_is_one_note(causes, tmp_path):
     assert (report.outcome, report.diagnoses, report.exception) == ("completed", (), None)
     (note,) = report.notes
     assert note.startswith("an autograd error was raised at train.py:30 and caught by the program: Trying to backward")
+    assert note.endswith("`graphdoc run --audit all` tells its cause.")
+
+
+@pytest.mark.parametrize(
+    ("in_a_row", "optimizers", "mode", "told"),
+    [(3, 1, "", True), (2, 1, "", False), (3, 0, "", False), (1, 0, "audit-all", True)],
+)
+def test_a_caught_error_is_told_where_nothing_was_trained_since(causes, tmp_path, in_a_row, optimizers, mode, told):
+    causes(cause("GD101", "eager", finding(1.0)))
+    evidence = failed(uncaught=False)
+    assert evidence.raised is not None
+    evidence.raised.in_a_row, evidence.optimizers = in_a_row, [Optimizer(0, "SGD")] * optimizers
+    kept = kept_run(tmp_path, evidence, exit_status=0)
+    report = report_for(replace(kept, request=replace(kept.request, mode=mode)))
+    assert (report.outcome, [d.cause for d in report.diagnoses]) == ("completed", ["eager"] if told else [])
+    assert level(report) == "warning"
 
 
 def test_a_caught_error_of_a_run_that_failed_is_diagnosed(causes, tmp_path):

@@ -217,6 +217,9 @@ class CloseLook:
         except Exception as e:
             self._witness.trouble(e)
 
+    def stepped(self, *_: Any) -> None:
+        """An optimizer has stepped: told by hooks of its own."""
+
     def _before_step(self, optimizer: Any, *_: Any) -> None:
         if self.over:
             return

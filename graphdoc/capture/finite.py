@@ -12,15 +12,20 @@ import struct
 import time
 from collections import deque
 from itertools import pairwise
+from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.autopsy import Autopsy
+from graphdoc.capture.facts import user_frames
 from graphdoc.capture.frames import user_stack
+from graphdoc.capture.names import Census
 from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.quiet import Unseen
+from graphdoc.capture.search_roots import roots_of
 from graphdoc.evidence import Evidence, Sign
 
 if TYPE_CHECKING:
+    from graphdoc.capture.journal import Seen
     from graphdoc.capture.witness import Witness
 
 KIND = "nonfinite"
@@ -35,7 +40,8 @@ REMEMBERED = 400
 RARELY = 5.0
 """Seconds between two looks at a loss that lies on another device."""
 MOST_ELEMENTS = 20_000_000
-"""Of parameters that are looked at when the program ends."""
+"""Of the parameters of one optimizer that are looked at when the program ends."""
+MOST_NAMES = 200
 
 
 class FiniteWatch:
@@ -61,6 +67,8 @@ class FiniteWatch:
         """Journal index of the call before ``good``."""
         self.good = -1
         """Journal index of the latest before it that was looked at and finite."""
+        self._left: dict[int, list[str]] = {}
+        """By optimizer: its parameters that were not finite, where they were not at its latest step."""
         self.bad: deque[int] = deque(maxlen=REMEMBERED)
         self.undefined: deque[int] = deque(maxlen=REMEMBERED)
         """Those of them whose loss was nan."""
@@ -77,10 +85,7 @@ class FiniteWatch:
             if type(tensor) is not self._tensor or tensor.numel() != 1:
                 return
             if tensor.is_cpu:
-                memory = tensor.data_ptr()  # 0: given back
-                value: Any = self._readers[tensor.dtype].from_address(memory).value if memory else 0.0
-                if type(value) is not float:
-                    value = self._of_bits(value, tensor.dtype)
+                value = self._first_of(tensor)
             else:
                 now = time.monotonic()
                 if now < self._due or (tensor.is_cuda and self._torch.cuda.is_current_stream_capturing()):
@@ -100,6 +105,29 @@ class FiniteWatch:
         self.bad.append(index)
         if value != value:
             self.undefined.append(index)
+
+    def stepped(self, optimizer: Any, seen: Seen) -> None:
+        """An optimizer has stepped: a number of its first parameter and one of its last, for when the run ends it may be
+        gone. Never raises."""
+        try:
+            groups = optimizer.param_groups
+            ends = (groups[0]["params"][0], groups[-1]["params"][-1])
+            if all(-LIMIT < self._first_of(p) < LIMIT for p in ends if p.is_cpu):
+                self._left.pop(seen.id, None)
+                return
+        except Exception:
+            return
+        if seen.id not in self._left:
+            frame = _getframe(1)
+            with Unseen(self._torch, self._witness.anomaly, frame):
+                names = Census(roots_of(user_frames(frame)), self._torch).parameter_names
+                self._left[seen.id] = self._of(optimizer, names)
+
+    def _first_of(self, tensor: Any) -> float:
+        """The first number of a tensor in the processor's memory; 0 where that is given back."""
+        memory = tensor.data_ptr()
+        value: Any = self._readers[tensor.dtype].from_address(memory).value if memory else 0.0
+        return value if type(value) is float else self._of_bits(value, tensor.dtype)
 
     def _of_bits(self, bits: int, dtype: Any) -> float:
         if dtype is self._torch.float16:
@@ -169,20 +197,26 @@ class FiniteWatch:
         return {e.index for e, after in pairwise(calls) if e.index in undefined and after.kind == "step"}
 
     def _parameters(self, names: dict[int, str]) -> list[str]:
-        """Names of parameters that an optimizer holds and that are not finite now; empty for one without a name."""
+        """Names of parameters that an optimizer holds and that are not finite now, or were not when it was seen last;
+        empty for one without a name."""
+        seen = [(s, s.ref()) for s in self._witness.journal.optimizers.values()]
+        return [n for s, o in seen for n in (self._left.get(s.id, ()) if o is None else self._of(o, names))][
+            :MOST_NAMES
+        ]
+
+    def _of(self, optimizer: Any, names: dict[int, str]) -> list[str]:
+        """Those of one optimizer."""
         found: list[str] = []
         elements = 0
-        for seen in self._witness.journal.optimizers.values():
-            optimizer = seen.ref()
-            groups = getattr(optimizer, "param_groups", None)
-            for group in groups if isinstance(groups, list) else ():
-                parameters = group.get("params")
-                for p in parameters if isinstance(parameters, list) else ():
-                    elements += p.numel() if isinstance(p, self._tensor) else 0
-                    if elements > MOST_ELEMENTS or len(found) >= 200:
-                        return found
-                    if not self.is_finite(p):
-                        found.append(names.get(id(p), ""))
+        groups = getattr(optimizer, "param_groups", None)
+        for group in groups if isinstance(groups, list) else ():
+            parameters = group.get("params")
+            for p in parameters if isinstance(parameters, list) else ():
+                elements += p.numel() if isinstance(p, self._tensor) else 0
+                if elements > MOST_ELEMENTS or len(found) >= MOST_NAMES:
+                    return found
+                if not self.is_finite(p):
+                    found.append(names.get(id(p), ""))
         return found
 
     def _values(self, autopsy: Autopsy) -> list[str]:

@@ -426,6 +426,7 @@ class Witness:
                 seen = journal.stepped(optimizer)
                 noted = journal.add("step", journal.look["step"](2), seen.id)
                 seen.sequence = noted[2]
+                self.finite.stepped(optimizer, seen)
                 if self.step_count is not None:
                     self.step_count.stepped(noted[0], seen.id)
                 if self.audit is not None and seen.steps >= seen.due:
@@ -472,6 +473,8 @@ class Witness:
             dealt_with = not self.thread_ended and self.ignored is not self.failures.evidence
             if self.failures.evidence is not None and self.failures.evidence.raised is not None and dealt_with:
                 self.failures.evidence.raised.uncaught = False
+                backward = [e.failed for e in self.journal.entries() if e.kind == "backward"]
+                self.failures.evidence.raised.in_a_row = len(list(itertools.takewhile(bool, reversed(backward))))
                 self.tell_audits(self.failures.evidence)
                 write_document(self, self.failures.evidence)
             elif self.failures.evidence is None:

@@ -175,12 +175,14 @@ class Package:
 
 @dataclass
 class Raised:
-    """The exception as it was raised. ``stack`` is its traceback, outermost first; ``causes`` the chain behind it."""
+    """The exception as it was raised. ``stack`` is its traceback, outermost first; ``causes`` the chain behind it;
+    ``in_a_row`` how many backward calls at the end of the run have failed, where the program caught it."""
 
     type: str
     message: str
     stack: list[Frame] = field(default_factory=list)
     uncaught: bool = True
+    in_a_row: int = 0
     causes: list[str] = field(default_factory=list)
 
 

@@ -75,14 +75,16 @@ def open_at_calls(sources: SourceTexts, stack: Sequence[Frame], file: str, funct
 
 
 def _calls_of(sources: SourceTexts, name: str) -> int:
-    """How often the program calls the one function of this name; 0 where several have it, or PyTorch calls it."""
+    """How often the program calls the one function of this name, but where it records nothing in any case; 0 where
+    several have it, or PyTorch calls it."""
     if name == "forward" or name.startswith("__"):
         return 0
     nodes = [n for _, n in bindings.everywhere(sources)]
     own = [n for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and n.name == name]
     if len(own) != 1:
         return 0
-    calls = [(file, n.func) for file, n in bindings.everywhere(sources, ast.Call) if paths.last_word(n.func) == name]
+    named = ((file, n) for file, n in bindings.everywhere(sources, ast.Call) if paths.last_word(n.func) == name)
+    calls = [(f, n.func) for f, n in named if not bindings.switches_around(sources, bindings.frame_of(sources, f, n))]
     if any(own[0] in n.body for n in nodes if isinstance(n, ast.ClassDef)):
         return len(calls)
     # A function's name may be that of a method of something else: `train(loader)` and `net.train()`.

@@ -129,11 +129,12 @@ def story(
 
 
 def _in_text(cuts: list[Cut]) -> list[Cut]:
-    """The two cuts that are told first; where they stand in one function, the upper one runs before the other."""
-    first, second = (innermost(c.stack) for c in cuts[:2]) if len(cuts) > 1 else (None, None)
-    if first is None or second is None or not first.in_function_of(second):
+    """The two cuts that are told first; where the ways to them part in one function, the upper one runs before."""
+    first, second = ([f for f in c.stack if f.user] for c in cuts[:2]) if len(cuts) > 1 else ([], [])
+    parted = next(((a, b) for a, b in zip(first, second, strict=False) if a.extent != b.extent), None)
+    if parted is None or not parted[0].in_function_of(parted[1]) or parted[0].line <= parted[1].line:
         return cuts
-    return cuts if first.line <= second.line else [cuts[1], cuts[0], *cuts[2:]]
+    return [cuts[1], cuts[0], *cuts[2:]]
 
 
 def alike(cuts: list[Cut], cut: Cut) -> list[Cut]:
@@ -191,8 +192,7 @@ def facts_of(cuts: list[Cut], cut: Cut) -> tuple[str, ...]:
         facts.append(f"the graph ends after {cut.before_op}: the result of {ending} has none")
     behind = list(dict.fromkeys(name for c in alike(cuts, cut) if c is cut or c.certain for name in c.behind))
     if behind:
-        shown = ", ".join(behind[:6]) + (f" and {len(behind) - 6} more" if len(behind) > 6 else "")
-        facts.append(f"no gradient reaches {shown}")
+        facts.append(f"no gradient reaches {folded(behind)}")
     return tuple(facts)
 
 

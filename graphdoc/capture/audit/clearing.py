@@ -48,6 +48,8 @@ class _Followed:
         self.thrown: stacks.Stack | None = None
         """Where gradients were thrown away since the latest backward call that reached them."""
         self.backward: Noted | None = None
+        self.sane: set[int] = set()
+        """Parameters that a backward call has found without a gradient after a step."""
         self.calls: set[int] = set()
         """The backward calls that have reached it since its gradients were thrown away."""
         self.used = False
@@ -69,7 +71,8 @@ class Clearing(Watch):
     """``never-cleared``: each step uses the gradients of all backward calls so far. ``stack`` is the first backward
     call of an iteration, ``other`` the step; ``facts["closure"]`` tells that the step calls it, ``facts["between"]``
     that another optimizer's loss reaches the parameters between two steps, ``facts["own"]`` that nothing but the
-    parameters keeps those that are followed. ``cleared-early``: each step finds no
+    parameters keeps those that are followed, ``facts["clear"]`` what clears other parameters of this optimizer alone.
+    ``cleared-early``: each step finds no
     gradient. ``stack`` is the call of ``zero_grad`` between backward and step, ``other`` the backward call,
     ``facts["first"]`` the step where the first one came before any backward call. ``added-twice``: two backward
     calls on one loss, ``other`` and ``stack``, and a step that uses the sum. ``left-over``: each step but the first
@@ -136,8 +139,14 @@ class Clearing(Watch):
                 known = self._state(p)
                 first = ident not in followed.reached
                 followed.reached.add(ident)
-                if known is None or known[2] == 0.0 or (first and known != (its, version, total)):
+                if known is None or known[2] == 0.0:
+                    followed.sane.add(ident)
+                elif first and known != (its, version, total):
                     followed.healthy = True
+        followed.sane.update(i for i, p in leaves.items() if p.grad is None)
+        for ident in followed.sane & followed.left.keys():
+            del followed.left[ident]
+            followed.reached.discard(ident)
 
     def _state(self, parameter: Any) -> tuple[int, int, float] | None:
         """Identity, version and sum of magnitudes of a gradient; None where there is none, or none that can be read."""
@@ -214,7 +223,10 @@ class Clearing(Watch):
         if followed.healthy or not mine:
             return
         with Unseen(self._audit.torch, self._audit.witness.anomaly, None), self._audit.torch.no_grad():
-            for p in (mine[0], mine[len(mine) // 2], mine[-1])[:MOST_SAMPLED]:
+            rest = [p for p in mine if id(p) not in followed.sane]
+            some = [rest[0], rest[len(rest) // 2], rest[-1]][:MOST_SAMPLED] if rest else []
+            # Which are cleared and which are not has to be told of each.
+            for p in rest if followed.sane and followed.kept == ENOUGH - 1 else some:
                 known = self._state(p)
                 if known is not None and known[2] > 0.0:
                     followed.left[id(p)] = (Ref(p), *known)
@@ -232,6 +244,9 @@ class Clearing(Watch):
             if id(p) in followed.left.keys() - followed.reached and id(p.grad) != followed.left[id(p)][1]:
                 del followed.left[id(p)]
         left = followed.left
+        if followed.sane:
+            for ident in left.keys() - followed.reached:
+                del left[ident]
         if any(id(p) in left and id(p.grad) != left[id(p)][1] for p in mine):
             # Another tensor than the one that the step before has left: backward adds into that one.
             followed.healthy = followed.healthy or not self._made_new(followed)
@@ -293,7 +308,7 @@ class Clearing(Watch):
         audit = self._audit
         since = [e for e in audit.journal.entries() if e.index >= followed.previous]
         others = [i for i, e in enumerate(since) if e.kind == "step" and e.optimizer != seen.id]
-        ids = {id(p) for p in mine}
+        ids = {*followed.left} if followed.sane else {id(p) for p in mine}
         own = [e for e in since[others[-1] + 1 if others else 0 :] if e.kind == "backward"]
         # Where all optimizers step behind one backward call, that call is everybody's.
         own = own or [e for e in since if e.kind == "backward" and _reaches(e, ids)][-1:]
@@ -311,6 +326,8 @@ class Clearing(Watch):
             ),
             "own": all(_is_alone(p, audit.torch) for p in mine if id(p) in followed.left),
         }
+        if followed.sane and followed.cleared is not None:
+            sign.facts["clear"] = [vars(f) for f in self._frames(followed.cleared)]
         self._report(sign)
 
     def _tell_twice(self, first: Noted, second: Noted, mine: set[int], seen: Seen) -> None:

@@ -60,19 +60,22 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
         "What is put in never reaches the result: the same `where` leaves it out again.",
         branches=branches(trouble, birth),
     )
-    masked = bool(chosen) or any(applies(trouble.sources, r) for r in harmless)
+    fits = any(applies(trouble.sources, r) for r in harmless)
+    masked = bool(chosen) or fits
+    root = birth.node and birth.group == "sqrt"  # it has a value there
+    lacks = "its derivative is infinite" if root else "it has no value"
     return tell(
         trouble,
         birth,
-        f"{what} is masked where it has no value, but its gradient is not"
+        f"{what} is masked where {lacks}, but its gradient is not"
         if masked
         else f"{what} is not finite where the loss does not use it, and its gradient is nan",
-        "has no value where the mask drops it" if masked else "is not finite in some elements",
+        f"{lacks.removeprefix('it ')} where the mask drops it" if masked else "is not finite in some elements",
         f"the loss of that call is finite, the gradient of {operand} is not"
         if trouble.what != "loss"
         else f"the gradient of {operand} is not finite, and this loss is computed from it",
         "the forward pass drops the bad elements, backward multiplies their nan or inf derivative by zero.",
-        harmless if masked else bounded(trouble, birth),
+        harmless if fits else bounded(trouble, birth),
         more=more,
     )
 

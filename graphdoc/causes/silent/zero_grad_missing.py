@@ -68,21 +68,28 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _told(program: Program, sign: Sign) -> Finding:
-    name = optimizer_of(program.optimizers, sign)
+    name, whose = optimizer_of(program.optimizers, sign), folded(sign.parameters)
+    part = [Frame(**f) for f in sign.facts.get("clear", ())]
     spans = (
-        *span_of("cause", sign.stack, "adds to the gradients that the step before has used already", program.sources),
+        *span_of("cause", part, f"clears other parameters of {name} alone", program.sources),
+        *span_of(
+            "related" if part else "cause",
+            sign.stack,
+            "adds to the gradients that the step before has used already",
+            program.sources,
+        ),
         *span_of("related", sign.other, f"{name} uses the sum", program.sources),
     )
     return Finding(
         0.95,
         Proof.STEPS.confidence,
-        f"the gradients of {name} are not cleared: each step uses the earlier ones too",
+        f"the gradients of {whose if part else name} are not cleared: each step uses the earlier ones too",
         "`backward()` adds to `.grad`. Between those steps nothing sets its gradients to None or zero.",
         tuple(spans),
         remedies=tuple(
             _remedies(program, sign, sign.other, bool(sign.facts.get("closure") or sign.facts.get("between")))
         ),
-        because=f"before each of {sign.count} steps in a row, backward found in {folded(sign.parameters) or '.grad'} "
+        because=f"before each of {sign.count} steps in a row, backward found in {whose or '.grad'} "
         "the gradients of the step before unchanged",
     )
 
