@@ -107,8 +107,8 @@ class FiniteWatch:
             self.undefined.append(index)
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped: a number of its first parameter and one of its last, for when the run ends it may be
-        gone. Never raises."""
+        """An optimizer has stepped: look at a number of its first parameter and at one of its last. It may be gone when
+        the run ends. Never raises."""
         try:
             groups = optimizer.param_groups
             ends = (groups[0]["params"][0], groups[-1]["params"][-1])

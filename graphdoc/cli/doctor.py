@@ -65,7 +65,7 @@ def _isolation() -> tuple[bool, str]:
             return False, f"trials: {e}; `graphdoc fix --verify` runs them all the same"
         if ended.exit_status or (folder / "left").exists():
             return False, f"trials: a program that wrote a file ended with {ended.exit_status}, or left it there"
-    return True, "trials: what a program writes in one goes nowhere"
+    return True, "trials: kept apart, what a program writes in one is thrown away"
 
 
 def _git() -> tuple[bool, str]:

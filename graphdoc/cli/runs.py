@@ -85,7 +85,7 @@ def _ended_with(kept: Kept) -> str:
     raised = next((h.raised for h in heads if h.uncaught), None)
     if raised is not None:
         return redact(f"{raised.type}: {raised.message}")
-    return "it went on; `graphdoc show` tells what was seen" if any(h.signed for h in heads) else ""
+    return "something was seen: `graphdoc show`" if any(h.signed for h in heads) else ""
 
 
 def _words(row: dict[str, Any]) -> str:

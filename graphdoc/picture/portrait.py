@@ -245,7 +245,9 @@ class _Drawing:
                 place = (frame.file, frame.line) if frame else ("", 0)
                 freed.setdefault(place, {}).setdefault(event.index, (event, set()))[1].add(self._homes[part])
         for calls in sorted(freed.values(), key=max)[-MOST_CALLS:]:
-            note = f"frees it, as {len(calls) - 1} earlier did" if len(calls) > 1 else "releases its graph"
+            before = len(calls) - 1
+            also = f", like {before} calls before it" if before > 1 else ", like the call before it" if before else ""
+            note = f"frees its graph{also}"
             call = self._canvas.call(calls[max(calls)][0], note)
             heads = set().union(*(heads for _, heads in calls.values()))
             self._canvas.arrows += [Arrow(call, head, "freed") for head in sorted(heads)]

@@ -208,7 +208,7 @@ def from_storing(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:
     once = reuse.failing is not None and all(made_outside_loops(program.sources, m, reuse.failing) for m in makers)
     later = detach_behind_step(program, reuse)[:1] if not once else []
     if reuse.may_move_along:
-        moves = "whether what is compared with it is to draw it along, computed again each time, no run tells"
+        moves = "whether it is to be a constant or to be computed again for each loss, no run tells"
         return [replace(r, open=moves) for r in (*cuts, *later)]
     if not missing:
         return [*cuts, *later]

@@ -513,10 +513,19 @@ def _with_members(node: _Node, dropped: set[int], added: Sequence[str]) -> _Node
             if isinstance(getattr(last, "value", None), cst.GeneratorExp) and not last.value.lpar:
                 last = last.with_changes(value=_parenthesized(last.value))
             new = new.with_changes(comma=last.comma, **_behind(last))
-            comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-            kept[-1] = last.with_changes(comma=comma, **{k: cst.SimpleWhitespace("") for k in _behind(last)})
+            kept[-1] = last.with_changes(comma=_between(kept), **{k: cst.SimpleWhitespace("") for k in _behind(last)})
         kept.append(new)
     return node.with_changes(**{field: kept})
+
+
+def _between(members: list[_Node]) -> cst.Comma:
+    """What parts a further member from these: where each has a line of its own, so has that one."""
+    spaces = [m.comma.whitespace_after for m in members[:-1] if isinstance(m.comma, cst.Comma)]
+    lines = [s for s in spaces if isinstance(s, cst.ParenthesizedWhitespace)]
+    if not lines or len(lines) < len(spaces):
+        return cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+    end = cst.TrailingWhitespace(newline=lines[-1].first_line.newline)
+    return cst.Comma(whitespace_after=lines[-1].with_changes(first_line=end, empty_lines=[]))
 
 
 def _behind(member: _Node) -> dict[str, _Node]:

@@ -39,7 +39,7 @@ def test_what_is_only_compared_is_a_number(tmp_path: Path, made: str, loss: str,
     assert seen.slugs[0] == slug, seen.said
     remedies = seen.found[0].finding.remedies
     if moves is not None:
-        assert ("draw it along" in remedies[0].open) is moves
+        assert ("to be a constant or to be computed again" in remedies[0].open) is moves
         assert "detach" in remedies[0].title
 
 

@@ -17,7 +17,7 @@ def test_all_that_is_needed_is_here(tmp_path: Path) -> None:
     lines = done.stdout.splitlines()
     assert len(lines) == 5 and all(line.startswith("ok  ") for line in lines)
     assert sys.executable in lines[0] and version("torch") in lines[1]
-    assert lines[2] == "ok  trials: what a program writes in one goes nowhere"
+    assert lines[2] == "ok  trials: kept apart, what a program writes in one is thrown away"
     assert "git repository" in lines[3] and lines[4].endswith("pyproject.toml (strict)")
 
 

@@ -34,7 +34,7 @@ def listed(code: str) -> tuple[Source, ast.stmt]:
     [
         ("x = a, b\n", "x = a, b, None, None\n"),
         ("x = (a,)  # one\n", "x = (a, None, None,)  # one\n"),
-        ("x = [\n    a,  # one\n    b\n]\n", "x = [\n    a,  # one\n    b, None, None\n]\n"),
+        ("x = [\n    a,  # one\n    b\n]\n", "x = [\n    a,  # one\n    b,\n    None,\n    None\n]\n"),
         ("x = f()\n", "x = f(None, None)\n"),
     ],
 )
@@ -49,7 +49,7 @@ def test_members_come_behind_the_others(code: str, expected: str) -> None:
     [
         ("def f(): pass\n", "def f(k): pass\n"),
         ("def f(self, x: int, *a) -> int:\n    pass\n", "def f(self, x: int, k, *a) -> int:\n    pass\n"),
-        ("def f(\n    self,\n    x,\n):\n    pass\n", "def f(\n    self,\n    x, k,\n):\n    pass\n"),
+        ("def f(\n    self,\n    x,\n):\n    pass\n", "def f(\n    self,\n    x,\n    k,\n):\n    pass\n"),
     ],
 )
 def test_a_parameter_comes_behind_the_others(code: str, expected: str) -> None:

@@ -373,9 +373,11 @@ class Losses(Watch):
             self._tell(noted, (), Sign(kind, facts={"at_steps": True}), [record], None, behind)
 
     def is_wanted_as_number(self, place: Any) -> bool:
-        """Whether what is converted at this place goes on with its graph beside."""
+        """Whether what is converted at this place goes on with its graph beside. A tensor that is detached may go on
+        too, into its own norm for instance, and yet reach no loss."""
         watch = self.watch
-        return watch is not None and any(r.place == place and watch.goes_on(r) for r, _ in watch.leaves.values())
+        at = [r for r, _ in watch.leaves.values() if r.place == place] if watch is not None else []
+        return watch is not None and any((r.op in CONVERSIONS or r.converted) and watch.goes_on(r) for r in at)
 
     def tell_measured(
         self, records: list[Record], behind: frozenset[int], optimizer: int, facts: dict[str, Any]

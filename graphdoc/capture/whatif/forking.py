@@ -80,7 +80,7 @@ class Forking:
         if distributed.is_available() and distributed.is_initialized():
             return "it has a process group, whose other processes would wait for the fork"
         if multiprocessing.process._children:  # type: ignore[attr-defined]
-            return "it has processes of its own (of a DataLoader, perhaps), which would answer the fork as well"
+            return "it has child processes (of a DataLoader, perhaps), which a fork would disturb"
         if signal.getsignal(signal.SIGCHLD) not in (signal.SIG_DFL, signal.SIG_IGN):
             return "it looks after child processes by itself"
         return ""

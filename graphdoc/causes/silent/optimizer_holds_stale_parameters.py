@@ -16,7 +16,7 @@ from graphdoc.program.optimizer_places import Made, made, replacing, untying
 from graphdoc.program.proof import Proof, name_of
 from graphdoc.program.spans import place, span, span_of
 from graphdoc.source.module import each
-from graphdoc.story.wording import first_told, folded, listing, optimizer_of
+from graphdoc.story.wording import first_told, folded, optimizer_of
 
 PAGE = Page(
     code="GD707",
@@ -135,8 +135,8 @@ def _remedy(sources: SourceTexts, making: Made, change: ast.stmt, name: str, who
     note = f"`{name}` updates {whose}"
     if any(_mentions(n, name) for s in using for n in ast.walk(s)):
         # A scheduler, say, that would be left with the old optimizer.
-        args = {"place": here, "before": place(making.frame(sources))}
-        return [Remedy("move_statement", f"do this before `{name}` is made", "unsafe", note, args)]
+        before = {"place": here, "before": place(making.frame(sources))}
+        return [Remedy("move_statement", f"do this before `{name}` is made", "unsafe", note, before)]
     if using:
         args = {"place": here, "statement": bindings.text_of(making.statement)}
         return [Remedy("add_statement", f"make `{name}` again after this", "unsafe", note, args)]
