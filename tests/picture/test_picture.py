@@ -210,7 +210,7 @@ def test_the_release_of_the_node_that_failed_is_drawn_behind_operations_that_sav
     (failed,) = [box for box in picture.boxes if box.fatal and box.kind == "operations"]
     (old,) = [b for b in at(picture, evidence, 'block["up"](x).tanh()') if b.state == "released"]
     assert failed == old
-    (call,) = [box for box in picture.boxes if box.note == "releases its graph"]
+    (call,) = [box for box in picture.boxes if box.note == "frees its graph"]
     assert arrows(picture, "freed") == [(call.id, old.id)]
     assert {head for _, head in arrows(picture, "fatal")} == {old.id}
 
