@@ -87,11 +87,11 @@ def test_ranks_that_interleave_line_by_line_are_one_failure() -> None:
 
 
 def test_thousands_of_ranks_are_all_counted_once_and_told_by_their_ends() -> None:
-    ranks = range(9_999, -1, -1)
+    ranks = range(2_999, -1, -1)
     text = "".join(f"[rank{rank}]: {line}\n" for line in traceback().splitlines() for rank in ranks)
     failure = only(text + prefixed(traceback(), "[rank7]: "))
-    assert failure.ranks == sorted(ranks) and len(failure.labels) == 10_000 and failure.count == 2
-    assert any("The same on ranks 0-9999." in one.report.notes for one in tell([failure], Path("/nowhere")))
+    assert failure.ranks == sorted(ranks) and len(failure.labels) == 3_000 and failure.count == 2
+    assert any("The same on ranks 0-2999." in one.report.notes for one in tell([failure], Path("/nowhere")))
 
 
 def test_ranks_with_different_failures_stay_apart() -> None:
@@ -327,6 +327,8 @@ def test_terminal_escapes_do_not_get_through() -> None:
 
 
 def test_memory_does_not_grow_with_the_log() -> None:
+    block = b"".join(b"step %d loss=%d lr=0.1\n" % (i, i) for i in range(40_000))
+
     class Endless(io.RawIOBase):
         left = 24
 
@@ -335,8 +337,7 @@ def test_memory_does_not_grow_with_the_log() -> None:
 
         def read(self, size: int = -1) -> bytes:
             self.left -= 1
-            block = b"".join(b"step %d loss=%d lr=0.1\n" % (i, i) for i in range(40_000))
-            return block if self.left >= 0 else b""
+            return b"%d left\n" % self.left + block if self.left >= 0 else b""
 
     tracemalloc.start()
     read_log(Endless())  # type: ignore[arg-type]
