@@ -217,6 +217,8 @@ def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
         "`x + (torch.round(x) - x).detach()`."
     )
     exactly = "exactly zero"
+    if str(sign.facts.get("op", "")).endswith("NotImplemented"):
+        return _unregistered(sources, sign, code, whose)
     if flat := sign.facts.get("flat"):
         return _flat(sources, sign, code, whose, str(flat))
     if "single" in sign.facts:
@@ -247,6 +249,26 @@ def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
         remedies=_straight_through(sign, code, whose),
         because=f"every path from the loss to {whose} leads through it, and in {sign.count} steps their gradients were "
         f"{exactly}",
+    )
+
+
+def _unregistered(sources: SourceTexts, sign: Sign, code: str, whose: str) -> Finding:
+    """An operator of a library of the user's own that has a kernel and no derivative."""
+    gets, they = ("gets", "it") if len(sign.parameters) == 1 else ("get", "they")
+    title = "register the derivative of the operator: `torch.library.register_autograd`"
+    note = "Its backward kernel is called then. Training works as with the same computation in PyTorch's own operators."
+    return Finding(
+        0.94,
+        Proof.STEPS.confidence,
+        f"`{code}` has no derivative: {whose} {gets} no gradient",
+        "The operator has a kernel and none for autograd, so its result keeps no way back. PyTorch warns once, in "
+        "backward, and goes on with the rest of the loss.",
+        (
+            *span_of("cause", sign.stack, "an operator without an autograd kernel: the graph ends here", sources),
+            *span_of("related", sign.other, f"gives {whose} nothing", sources),
+        ),
+        remedies=(Remedy("register_autograd", title, "display", note),),
+        because=f"every path from the loss to {whose} leads through it; in {sign.count} steps {they} had no gradient",
     )
 
 

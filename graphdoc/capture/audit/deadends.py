@@ -148,6 +148,8 @@ def _elements(node: Any) -> int:
 ZERO = {"RoundBackward0", "RoundBackward1", "SignBackward0", "SgnBackward0", "FloorBackward0", "CeilBackward0"}
 ZERO |= {"TruncBackward0"}
 """Nodes that give zeros (derivatives.yaml), as the types are called."""
+UNREGISTERED = "torch::autograd::WarnNotImplemented"
+"""The node of an operator's result that has no autograd kernel and gave no graph of its own: it gives nothing."""
 _SHARES = ("SoftmaxBackward0", "LogSoftmaxBackward0")
 """Nodes that give zeros along a dimension of size one, where a share is 1 whatever it is made of."""
 _OWN_SIZES = ("Sum", "Mean", "Amax", "Amin", "Max", "LinalgVectorNorm", "Norm", "Logsumexp")
@@ -294,6 +296,8 @@ class DeadEnds(Watch):
             grads = [numbers_of(p.grad) if p.grad is not None else None for p in mine]
             least = self._rounding(optimizer) if self._rounds else 0.0
             zero = all(g is not None and bool((g.abs() <= least).all()) for g in grads)
+            if sign.facts["op"] == UNREGISTERED:
+                zero = all(p.grad is None for p in mine)
             if sign.kind == "scale-alone":
                 shares = [1.0 - int(g.count_nonzero()) / max(g.numel(), 1) for g in grads if g is not None]
                 zero, self._share = len(shares) == len(grads), min([self._share, *shares])
@@ -332,7 +336,7 @@ class DeadEnds(Watch):
 def sign_at(audit: Audit, kind: str, node: Any, kept: stacks.Stack, noted: Noted) -> Sign:
     """A sign of the operation that has made this node, as a backward call meets it."""
     cwd = audit.witness.cwd
-    sign = Sign(kind, frames_of(kept, cwd), event=noted[0], facts={"op": type(node).__name__})
+    sign = Sign(kind, frames_of(kept, cwd), event=noted[0], facts={"op": walk.op_of(node)})
     sign.other = frames_of(event_stacks.stack_of_seen(noted[3]), cwd)
     return sign
 
@@ -381,7 +385,7 @@ def _place(node: Any) -> Any:
 def _blocks(node: Any) -> Any:
     """True for a node that gives zeros; the inner difference of a sum that cancels (or the node itself); else None."""
     name = type(node).__name__
-    if name in ZERO:
+    if name in ZERO or walk.op_of(node) == UNREGISTERED:
         return True
     if name not in _SUMS:
         return None

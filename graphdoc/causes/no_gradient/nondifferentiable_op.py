@@ -42,7 +42,10 @@ there, or a layer that normalises groups of one element. The sum of a softmax, o
 is 1 as well: the gradients cancel, and the rounding that is left is what Adam makes full steps of. A ReLU or a margin
 that all values lie below from the first step on passes nothing on for ever; nor do two factors that both begin at zero,
 as in `x @ A @ B`. Others are differentiable where it counts: the *values* of `max`, `sort`, `topk`, `median` and
-`gather` pass gradients on; only their indices do not.""",
+`gather` pass gradients on; only their indices do not.
+
+An operator of `torch.library` that has a kernel and no derivative raises nothing either, where `Library.impl` or C++
+registered it: PyTorch warns once, in backward, and what comes before it gets no gradient.""",
     example="""\
 action = policy(obs).softmax(-1).multinomial(1)
 loss = -(action.float() * advantage).mean()  # the number of the action, not its probability
