@@ -140,7 +140,8 @@ class Losses(Watch):
         self._measured = "whatif" in words and "cuts" not in words
         """What is cut off is told by measure alone."""
         self._around = "around" in words
-        """This run was started to see what straight-through sums detach; other detached values are meant."""
+        """This run was started to see what straight-through sums detach; other detached values are meant, and what was
+        made a number is not."""
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         """A backward call is about to run."""
@@ -310,7 +311,8 @@ class Losses(Watch):
         """Tell of these parameters, which are stepped and never reached, where such cuts, each with the leaves behind
         it, are seen again and again. ``before``: they had gradients in an earlier phase."""
         last = self._audit.journal.latest("backward")
-        if len(cut) < OFTEN or last is None or self._around:
+        cut = [(r, b) for r, b in cut if not self._around or r.op in CONVERSIONS or r.converted]
+        if len(cut) < OFTEN or last is None:
             return
         noted = (last.index, "backward", last.sequence, last.seen, -1, None, last.thread)
         record, behind = cut[-1]
