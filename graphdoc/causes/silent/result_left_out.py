@@ -15,7 +15,7 @@ from graphdoc.program.cuts import given_by_name
 from graphdoc.program.name_usage import kept_as_number, unread_name, unread_result
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import first_sign
-from graphdoc.program.spans import innermost_user, place, span, span_of
+from graphdoc.program.spans import innermost_user, loop_of, place, span, span_of
 from graphdoc.source.paths import last_word, names_read, plain_names
 from graphdoc.source.scopes import fresh_name
 from graphdoc.story.wording import folded, opening, optimizer_of
@@ -98,6 +98,8 @@ def _beside_the_loss(program: Program) -> Finding | None:
         added = {"place": place(bound), "statement": text_of(differentiated), "before": False}
         edits = [{"kind": "delete_statement", "args": {"place": place(call)}}, {"kind": "add_statement", "args": added}]
         remedies = [Remedy("several", f"differentiate `{name}` after the sum", "unsafe", note, {"edits": edits})]
+        if loop_of(sources, bound) != loop_of(sources, call):
+            remedies.clear()  # it would run once for each term
     elif not (bound.in_function_of(call) and name.isidentifier() and bound.line < call.line):
         remedies.clear()
     return Finding(
@@ -105,8 +107,9 @@ def _beside_the_loss(program: Program) -> Finding | None:
         # That no call goes through it is seen, not that one should: who reads it as a number may want just that.
         "likely" if late or not read or sign.facts["weighed"] else "possible",
         title,
-        f"`{name}` adds terms with a graph to `{loss}`, and `backward()` runs on `{loss}`. These terms are no part of "
-        "any gradient: the parameters move as without them.",
+        f"{f'Terms with a graph join `{loss}`' if late else f'`{name}` adds terms with a graph to `{loss}`'}, and "
+        f"`backward()` {'has run before' if late else f'runs on `{loss}`'}. These terms are no part of any gradient: "
+        "the parameters move as without them.",
         (
             span("cause", call, f"differentiates `{loss}`" + " before the sum" * late, sources),
             span("cause", made, "adds what no backward call goes through", sources),
