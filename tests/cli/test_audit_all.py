@@ -22,6 +22,8 @@ for _ in range(30):
 """
 
 
+LAST_GROUP_EMPTY = BESIDE_THE_OPTIMIZER.replace("body.parameters()", "[{'params': body.parameters()}, {'params': []}]")
+"""A group of norm layers, of a model that has none."""
 MEASURED_TOO = BESIDE_THE_OPTIMIZER.replace(
     "torch.manual_seed(0)\n",
     """\
@@ -74,6 +76,7 @@ def run(folder: Path, program: str, *options: str) -> CompletedProcess[str]:
     ("program", "code", "finding", "note"),
     [
         (BESIDE_THE_OPTIMIZER, "GD701", "no optimizer holds `head.*`", "get gradients that no optimizer uses"),
+        (LAST_GROUP_EMPTY, "GD701", "no optimizer holds `head.*`", "get gradients that no optimizer uses"),
         (MEASURED_TOO, "GD701", "no optimizer holds `head.*`", "get gradients that no optimizer uses"),
         (CUT_BY_THE_MODEL, "GD302", "`detach()` ends the graph", "`model.query.*` (2 parameters) receive no gradient"),
     ],

@@ -256,9 +256,10 @@ class Unheld(Watch):
             facts = {"empty": empty, "groups": len(groups)}
             self._empty.append(Sign("empty-group", optimizer=seen.id, count=ENOUGH, facts=facts))
             self._audit.tell_early()
-        first, last = groups[0]["params"], groups[-1]["params"]
-        if not first or not last:
+        filled = [group["params"] for group in groups if group["params"]]
+        if not filled:
             return
+        first, last = filled[0], filled[-1]
         had = self._had.get(seen.id, -1)
         if first[0].grad is not None and last[-1].grad is not None:
             if had < 0:
