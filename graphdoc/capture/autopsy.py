@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import heapq
-from collections.abc import Callable
+import operator
+from array import array
+from collections.abc import Callable, Iterator
+from itertools import compress
 from types import FrameType
 from typing import Any
 
@@ -231,30 +235,31 @@ def _in_place(name: str) -> bool:
 
 
 class Made:
-    """What made each node of a graph, in lists by the node's number. For a graph whose nodes are all kept meanwhile.
+    """What made each node of a graph, by the node's number. For a graph whose nodes are all kept meanwhile.
 
     Two nodes have one site if they were made by the same expression, reached the same way. Library frames are part of
     that: two nodes of one module call are not the same expression.
     """
 
-    def __init__(self, order: walk.Graph) -> None:
-        self.kept: list[Any] = []
-        """See ``graphdoc.capture.node_stacks.kept_in``."""
-        self.unknown: list[int] = []
-        """The nodes of which it tells nothing."""
-        self.kind: list[int] = []
+    def __init__(self, order: walk.Graph, failing: Stack | None = None) -> None:
+        self.alike: list[int] = []
+        """The nodes that have the stack ``failing``."""
+        self.unknown = array("i")
+        """The nodes of which nothing tells what made them."""
+        self.kind = array("i")
         """The number of its site, its operation, and whether its stack is one of ours."""
         self.kinds: list[tuple[int, str, bool]] = []
         """Those, by that number."""
         sites: dict[tuple[int, ...], int] = {}
         kinds: dict[tuple[int, str, bool], int] = {}
         known: dict[tuple[int, int, str], int] = {}
-        for node in order.nodes:
+        for number, node in enumerate(order.nodes):
             kept = kept_in(node)
             ours = isinstance(kept, Stack)
             if not ours and not is_known(kept):
-                self.unknown.append(len(self.kept))
-            self.kept.append(kept)
+                self.unknown.append(number)
+            if kept is failing and ours:
+                self.alike.append(number)
             # What one running function has made there is worked out once.
             key = (id(kept.chain), kept.lasti, op_of(node)) if ours else (id(kept), -1, op_of(node))
             kind = known.get(key)
@@ -397,7 +402,7 @@ class Autopsy:
             evidence.degraded.append(f"of a graph this large only {len(order)} nodes were looked at")
         if saved.all_unknown():
             evidence.degraded.append("saved tensor hooks are in use, so the state of saved tensors was not looked at")
-        self.made = Made(order)
+        self.made = Made(order, failing)
         self.failing = self._failing(failing, name) if failing is not None else -1
         # What the engine met before the failing node was in order, and is released by now: that is all of a part which
         # was walked in its order and ends before that node.
@@ -418,20 +423,21 @@ class Autopsy:
         # The failing call has itself released what it ran before it failed, highest sequence number first
         # (the engine's ready queue): only released nodes at or below the failing one were dead before.
         stale = set(order.stale)
-        self.dead = {n for n in order.released_ones() if order.sequences[n] <= limit} if second_time else stale
-        self.upward = walk.upward(order)
-        self.bits, self.touched, self.leaves = walk.below(order, self.dead, self.upward)
+        self.dead = bytearray(len(order))
+        for n in order.released_ones() if second_time else stale:
+            self.dead[n] = not second_time or order.sequences[n] <= limit
+        self.bits, self.touched, self.leaves = walk.below(order, self.dead)
         evidence.root = self.tell(evidence, 0)
         evidence.failing = self.tell(evidence, self.failing) if self.failing >= 0 else -1
         evidence.failing_event = entry.index
-        evidence.reaches = self.names(self.bits[0] if len(roots) == 1 else self._union(roots))
+        evidence.reaches = self.names(functools.reduce(operator.or_, map(self.bits.__getitem__, order.roots)))
         mismatches = Mismatches(self)
         for number in sorted(stale, key=lambda n: -order.sequences[n])[:MOST_PER_KIND]:
             mismatches.fill(evidence, order[number])
         if stale and not evidence.stale:
             evidence.degraded.append("the tensor that was overwritten cannot be had: who wrote to it is unknown")
         OlderEdges(self).fill(evidence, entry)
-        for number in heapq.nsmallest(MOST_PER_KIND * 2, self.dead, key=lambda n: -order.sequences[n]):
+        for number in heapq.nsmallest(MOST_PER_KIND * 2, self.dead_ones(), key=lambda n: -order.sequences[n]):
             self.tell(evidence, number)
         evidence.folded = Folding(self).fold(evidence)
 
@@ -446,21 +452,18 @@ class Autopsy:
             if kind == alike and self.order.sequences[number] <= met.sequence:
                 self.order.released[number] = 1
 
+    def dead_ones(self) -> Iterator[int]:
+        """The numbers of the nodes that were of no use before the failing call."""
+        return compress(range(len(self.dead)), self.dead)
+
     @property
     def numbers(self) -> dict[int, int]:
         """The ids of the nodes told so far, by their number in ``order``."""
         return self._numbers
 
-    def _union(self, roots: list[Any]) -> int:
-        value = 0
-        for r in roots:
-            if r is not None:
-                value |= self.bits[self.order.numbers[r]]
-        return value
-
     def _failing(self, failing: Stack | None, name: str = "") -> int:
         if failing is not None:
-            alike = [self.order[n] for n, kept in enumerate(self.made.kept) if kept is failing]
+            alike = [self.order[n] for n in self.made.alike]
             shared = [f for f in alike if f.node.metadata.get("traceback_") is failing]
             # Nodes of one operation have one stack; the engine comes to the one with the highest number first.
             shared = [f for f in shared if f.op == name] or [f for f in shared if f.sequence < walk.NO_SEQUENCE]
@@ -494,7 +497,7 @@ class Autopsy:
         if len(evidence.nodes) >= MOST_NODES:
             return -1
         ident = self._numbers[number] = len(evidence.nodes)
-        state = "released" if number in self.dead and found.released else "stale" if found.stale else "live"
+        state = "released" if self.dead[number] and found.released else "stale" if found.stale else "live"
         evidence.nodes.append(self.describe_node(found.node, ident, state))
         return ident
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture.code_places import is_user_file, position, spot
 from graphdoc.capture.facts import shape_of
 from graphdoc.capture.frames import frames_of, site_of
+from graphdoc.capture.node_stacks import kept_in
 from graphdoc.capture.stacks import Stack
 from graphdoc.capture.walk import NO_SEQUENCE
 from graphdoc.evidence import PART_FRAMES, PART_NAMES, Evidence, Folded, Part
@@ -56,7 +57,7 @@ class Folding:
         if depth == 0:
             self._add_lines(folded, part_of)
         many = len(places)
-        edges = Counter([a * many + part_of[m] for ways, a in zip(order.following, part_of, strict=True) for m in ways])
+        edges = Counter([part_of[n] * many + part_of[m] for n, m in zip(order.sources, order.targets, strict=True)])
         folded.edges = [[*divmod(edge, many), n] for edge, n in edges.most_common(MOST_EDGES)]
         folded.homes = [-1] * len(evidence.nodes)
         for number, ident in self._seen.numbers.items():
@@ -81,7 +82,7 @@ class Folding:
         kind = self._seen.made.kind[number]
         known = self._sites.get(kind)
         if known is None:
-            kept = self._seen.made.kept[number]
+            kept = kept_in(self._seen.order.nodes[number])
             known = self._site_of(kept) if isinstance(kept, Stack) else site_of(kept) if isinstance(kept, list) else ()
             self._sites[kind] = known
         return known
@@ -141,7 +142,7 @@ class Folding:
                 frames = [f for f in frames_of(seen.raw_stack(found.node), seen.cwd) if f.user]
                 part.stack = frames[-PART_FRAMES:]
                 part.older = found.sequence < self._latest
-        for n in seen.dead:
+        for n in seen.dead_ones():
             folded.parts[part_of[n]].released += seen.order.released[n] and n not in seen.order.stale
 
     def _add_lines(self, folded: Folded, part_of: list[int]) -> None:

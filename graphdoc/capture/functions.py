@@ -37,8 +37,9 @@ def fill(evidence: Evidence, autopsy: Autopsy, roots: list[Any]) -> None:
     if not any(r is not None for r in roots):
         return
     told: dict[type, dict[str, Any]] = {}
-    nodes = {f.node for f in autopsy.order} | _nodes_behind(autopsy)
-    own = [n for n in nodes if isinstance(getattr(type(n), "_forward_cls", None), type)]
+    nodes = (*autopsy.order.nodes, *_nodes_behind(autopsy))
+    classes = {cls for cls in set(map(type, nodes)) if isinstance(getattr(cls, "_forward_cls", None), type)}
+    own = {n for n in nodes if type(n) in classes} if classes else ()
     for node in sorted(own, key=lambda n: int(n._sequence_nr())):
         cls = type(node)._forward_cls
         known = told.get(cls)

@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from graphdoc.capture.frames import site_of
-from graphdoc.capture.walk import Graph
+from graphdoc.capture.walk import Above, Graph
 
 MOST_LOOKED_AT = 20_000
 """Nodes that are looked at for all questions about one graph together; beyond, what lies behind a call is not known."""
@@ -28,7 +28,7 @@ class GivenOut:
 
     def __init__(self, order: Graph, bits: Sequence[int], stack: Callable[[Any], list[Any]]) -> None:
         self._order, self._bits, self._stack = order, bits, stack
-        self._users: list[list[int]] | None = None
+        self._users = Above(order)
         self._sites: dict[int, tuple[int, ...]] = {}
         self._left = MOST_LOOKED_AT
 
@@ -51,20 +51,11 @@ class GivenOut:
                 return found
             self._left -= 1
             bits |= self._bits[at]
-            for user in self._using()[at]:
+            for user in self._users[at]:
                 if user not in shares:
                     shares[user] = min(shared, _shared(own, self._site(user)))
                     heappush(heap, (-shares[user], user))
         return found if heap else found + [bits] * level
-
-    def _using(self) -> list[list[int]]:
-        """The nodes that take in the result of each."""
-        if self._users is None:
-            self._users = [[] for _ in self._order]
-            for number, following in enumerate(self._order.following):
-                for taken in following:
-                    self._users[taken].append(number)
-        return self._users
 
     def _site(self, number: int) -> tuple[int, ...]:
         """The program's calls under way when the node was made, outermost first."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import heapq
 import threading
+from array import array
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,6 @@ from graphdoc.capture.event_stacks import is_below
 from graphdoc.capture.facts import grad_fn_of
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.journal import Entry
-from graphdoc.capture.stacks import Stack
 from graphdoc.capture.summands import emptied
 from graphdoc.capture.walk import NO_SEQUENCE, Above, Graph
 from graphdoc.evidence import Evidence, Holder, OlderEdge, Tensor
@@ -49,7 +49,7 @@ def weight_of(order: Graph, upper: Above, bits: list[int], consumer: int, shared
     while todo:
         n = todo.pop()
         if bits[n] & ~shared:
-            beside = [bits[m] for m in order.following[n] if bits[m] & ~shared]
+            beside = [bits[m] for m in order.following(n) if bits[m] & ~shared]
             if order.op(n) != _PRODUCT:
                 return ""
             how = "beside" if any(b & shared for b in beside) else how
@@ -169,7 +169,7 @@ other."""
 
 
 def compared_edges(
-    order: Graph, upper: Above, bits: list[int], numbers: list[int], edges: list[tuple[int, int]]
+    order: Graph, upper: Above, bits: list[int], edges: list[tuple[int, int]]
 ) -> dict[tuple[int, int], str]:
     """Those of the edges whose value, on every way up, is set against something that reaches all the same parameters
     without such an edge, before anything else is mixed with it: as a ``ratio`` (of probabilities), or a ``distance``;
@@ -182,23 +182,16 @@ def compared_edges(
         order: the nodes of the graph, as ``walk`` found them.
         upper: the nodes that lead to each of them at once.
         bits: the leaves that each of them leads to, as bit sets.
-        numbers: what ``upward`` says of the graph.
         edges: from a fresh node to one of the older graph.
     """
     if not edges:
         return {}
-    old, takers, older = set(edges), {n for n, _ in edges}, {m for _, m in edges}
-    fresh = [0] * len(order)
-    mixed = bytearray(len(order))
-    following = order.following
-    for n in numbers:
-        value = bits[n] if n in order.leaves else 0
-        for m in following[n]:
-            if n not in takers or (n, m) not in old:
-                value |= fresh[m]
-            if mixed[m] or m in older:
-                mixed[n] = 1
-        fresh[n] = value
+    old, older = set(edges), {m for _, m in edges}
+    fresh = walk.gather(order, ((n, bits[n]) for n in order.leaves), old)
+    marked = bytearray(len(order))
+    for m in older:
+        marked[m] = 1
+    mixed = walk.reaching(order, marked)
     told = {(n, m): _compared(order, upper, fresh, mixed, older, (n, m), bits[m]) for n, m in edges}
     sure = {m for (_, m), how in told.items() if how not in ("", _LINEAR, *_WEAK)}
     # A difference alone may be one of two terms of a loss; beside a ratio it is an estimate of the divergence.
@@ -223,14 +216,14 @@ def _compared(
     while todo:
         n = todo.pop()
         op = order.op(n)
-        others = [m for m in order.following[n] if m != producer and m not in older]
+        others = [m for m in order.following(n) if m != producer and m not in older]
         # A parameter itself was not computed: what is divided by its size is only scaled.
         against = [m for m in others if fresh[m] & shared and m not in order.leaves]
         whole = whole and (not against or any(fresh[m] & shared == shared for m in against))
         if against and op.startswith(COMPARING):
             turned = _turned(order, upper, n) if op.startswith(_DIFFERENCE) else ""
             # Of a divergence, the term that has both in it. What is times a number is a term of any loss.
-            cross = any(order.op(m) == _PRODUCT and mixed[m] for m in against)
+            cross = any(order.op(m) == _PRODUCT and any(mixed[k] for k in order.following(m)) for m in against)
             if op.startswith(_DIFFERENCE) and not turned and not cross:
                 how = _LINEAR
                 continue
@@ -261,7 +254,7 @@ def _turned(order: Graph, upper: Above, start: int) -> str:
     todo, seen = [start], {start}
     while todo:
         for n in upper[todo.pop()]:
-            op, taken = order.op(n), order.following[n]
+            op, taken = order.op(n), order.following(n)
             if op.startswith(_TURNS) or (op == _PRODUCT and len(set(taken)) < len(taken)):
                 return op
             if op.startswith(_PASSES) and n not in seen:
@@ -289,18 +282,18 @@ class OlderEdges:
         """Tell the carried tensors, the calls that freed what lies behind them, and what else is kept."""
         order = self.seen.order
         backwards = [e for e in self.seen.entries if e.kind in ("backward", "grad") and e.index < entry.index]
-        freed_by = self._freed(backwards, entry)
-        edges = self._crossing(freed_by)
-        if not edges and any(order.released[n] for n in self.seen.dead):
+        freed_by, calls = self._freed(backwards, entry)
+        edges = self._crossing(freed_by, calls)
+        if not edges and any(order.released[n] for n in self.seen.dead_ones()):
             edges, shared = self._shared(backwards, entry)
             evidence.extras["shared_with"] = shared
-        marks = {e.index: e.sequence for e in freed_by.values() if e is not None}
+        marks = {e.index: e.sequence for e in calls if e is not None}
         empty = emptied(order, edges)
-        compared = compared_edges(order, self._above, self.seen.bits, self.seen.upward, edges)
+        compared = compared_edges(order, self._above, self.seen.bits, edges)
         # The newest first: what the failing iteration itself carried over says most.
         for consumer, producer in sorted(edges, key=lambda e: -order.sequences[e[0]])[: MOST_TOLD * 3]:
-            used = consumer in self.seen.dead  # the root: an earlier call started from another output of it
-            freeing = self._freed_below(consumer if used else producer, freed_by)
+            used = bool(self.seen.dead[consumer])  # the root: an earlier call started from another output of it
+            freeing = self._freed_below(consumer if used else producer, freed_by, calls)
             carry = OlderEdge(
                 self.seen.tell(evidence, consumer),
                 self.seen.tell(evidence, producer),
@@ -327,10 +320,10 @@ class OlderEdges:
         if marks:
             self._fill_lingering(evidence, max(marks.values()))
             self._fill_recorded(evidence, entry, max(marks.values()))
-        if freed_by:
-            first = freed_by[max(freed_by, key=order.sequences.__getitem__)]
+        if calls:
+            first = calls[freed_by[max(self.seen.dead_ones(), key=order.sequences.__getitem__)]]
             evidence.extras["freed_by"] = first.index if first is not None else -1
-        evidence.extras["dead"] = len(self.seen.dead)
+        evidence.extras["dead"] = sum(self.seen.dead)
 
     def _fill_clearing(self, evidence: Evidence) -> None:
         """``extras["clearing"]``: the call that lets a package clear what it keeps of these values."""
@@ -368,14 +361,14 @@ class OlderEdges:
             return []
         mark = max(marks.values(), default=-1)
         takers, makers = {n for n, _ in edges}, {m for _, m in edges}
-        kind, sequences = self.seen.made.kind, self.seen.order.sequences
+        order, kind, sequences = self.seen.order, self.seen.made.kind, self.seen.order.sequences
         taking, making = ({kind[n] for n in some} for some in (takers, makers))
         out = []
-        for n, following in enumerate(self.seen.order.following):
-            for m in following if sequences[n] >= mark else ():
-                makes = kind[m] in making
-                if (makes or n in takers) and (sequences[m] < mark or (makes and kind[n] in taking)):
-                    out.append((n, m))
+        for n, m in zip(order.sources, order.targets, strict=True):
+            makes = kind[m] in making
+            fresh = (makes or n in takers) and sequences[n] >= mark
+            if fresh and (sequences[m] < mark or (makes and kind[n] in taking)):
+                out.append((n, m))
         return out
 
     def _fill_lingering(self, evidence: Evidence, mark: int) -> None:
@@ -421,7 +414,7 @@ class OlderEdges:
         seen, todo = {consumer}, [consumer]
         while todo and len(seen) < 50_000:
             n = todo.pop()
-            if order.sequences[n] >= mark and made.site(n) == site and isinstance(made.kept[n], Stack):
+            if order.sequences[n] >= mark and made.site(n) == site and made.kinds[made.kind[n]][2]:
                 return True, True
             for m in self._above[n]:
                 if m not in seen:
@@ -429,18 +422,24 @@ class OlderEdges:
                     todo.append(m)
         return False, remade
 
-    def _freed(self, backwards: list[Entry], failing: Entry) -> dict[int, Entry | None]:
-        """The call that released each of the dead nodes; what lies between the same calls is asked once."""
+    def _freed(self, backwards: list[Entry], failing: Entry) -> tuple[array[int], list[Entry | None]]:
+        """For each node the number of the call that released it, -1 for one that is not dead; and these calls. What
+        lies between the same calls is asked once."""
         made, roots = sorted(e.sequence for e in backwards), sorted(e.root for e in backwards)
-        known: dict[tuple[int, int, int], Entry | None] = {}
-        out: dict[int, Entry | None] = {}
-        for n in self.seen.dead:
+        known: dict[tuple[int, int, int], int] = {}
+        calls: list[Entry | None] = []
+        out = array("i", [-1]) * len(self.seen.order)
+        for n in self.seen.dead_ones():
             number = self.seen.order.sequences[n]
             key = bisect.bisect_right(made, number), bisect.bisect_left(roots, number), self.seen.bits[n]
-            if key not in known:
-                known[key] = self._freeing(self.seen.order[n], backwards, failing)
-            out[n] = known[key]
-        return out
+            call = known.get(key)
+            if call is None:
+                entry = self._freeing(self.seen.order[n], backwards, failing)
+                if entry not in calls:
+                    calls.append(entry)
+                call = known[key] = calls.index(entry)
+            out[n] = call
+        return out, calls
 
     def _freeing(self, found: walk.Found, backwards: list[Entry], failing: Entry) -> Entry | None:
         """The backward call that released a node: the first one after it was made that reaches the same leaves.
@@ -462,38 +461,36 @@ class OlderEdges:
         # node that came to its leaves stands for it.
         return came[0] if came else None
 
-    def _freed_below(self, number: int, freed_by: dict[int, Entry | None]) -> int:
+    def _freed_below(self, number: int, freed_by: array[int], calls: list[Entry | None]) -> int:
         seen, todo = {number}, [number]
         while todo:
             n = todo.pop()
-            if n in freed_by:
-                e = freed_by[n]
+            if freed_by[n] >= 0:
+                e = calls[freed_by[n]]
                 return e.index if e is not None else -1
-            for m in self.seen.order.following[n]:
+            for m in self.seen.order.following(n):
                 if m not in seen and self.seen.touched[m]:
                     seen.add(m)
                     todo.append(m)
         return -1
 
-    def _crossing(self, freed_by: dict[int, Entry | None]) -> list[tuple[int, int]]:
+    def _crossing(self, freed_by: array[int], calls: list[Entry | None]) -> list[tuple[int, int]]:
         """Edges from a node made after the call that freed what lies below to one made before that call."""
-        marks = sorted({e.sequence for e in freed_by.values() if e is not None})
+        marks = sorted({e.sequence for e in calls if e is not None})
         if not marks:
             return []
-        place = {mark: i for i, mark in enumerate(marks)}
-        own = {n: 1 << place[e.sequence] for n, e in freed_by.items() if e is not None}
-        masks = walk.gather(self.seen.order, own, self.seen.upward)
         order = self.seen.order
-        after = [bisect.bisect_right(marks, sequence) for sequence in order.sequences]
-        out = []
-        for n, high in enumerate(after):
-            # Nothing that was made before every one of these calls has one below it.
-            for m in order.following[n] if high and order.sequences[n] < NO_SEQUENCE else ():
-                low = after[m]
-                # Marks with v.sequence < mark <= u.sequence, as a range of bits.
-                if high > low and masks[m] >> low & ((1 << (high - low)) - 1):
-                    out.append((n, m))
-        return sorted(set(out))
+        own = [1 << marks.index(e.sequence) if e is not None else 0 for e in calls]
+        masks = walk.gather(order, ((n, own[freed_by[n]]) for n in self.seen.dead_ones()))
+        after = array("i", (bisect.bisect_right(marks, s) if s < NO_SEQUENCE else 0 for s in order.sequences))
+        # Marks with low.sequence < mark <= high.sequence, as a range of bits.
+        return sorted(
+            {
+                (n, m)
+                for n, m in zip(order.sources, order.targets, strict=True)
+                if (high := after[n]) > (low := after[m]) and masks[m] >> low & ((1 << (high - low)) - 1)
+            }
+        )
 
     def _shared(self, backwards: list[Entry], entry: Entry) -> tuple[list[tuple[int, int]], dict[str, Any]]:
         """Edges into the part shared with an earlier backward call of the same forward pass."""
@@ -505,8 +502,8 @@ class OlderEdges:
             if root is None:
                 continue
             other = walk.walk([root], self.seen.limit)
-            used = {order.numbers[f.node] for f in other if f.node in order.numbers and f.leaf is None}
-            if used & self.seen.dead:
+            used = set(order.numbers_of(f.node for f in other if f.leaf is None).values())
+            if any(self.seen.dead[n] for n in used):
                 one_node = order.nodes[0] is root
                 same = one_node and (e.root_output, e.other_roots) == (entry.root_output, entry.other_roots)
                 told = {"event": e.index, "exact": True, "same_root": same}
@@ -515,23 +512,23 @@ class OlderEdges:
                 break
             used = set()
         if not used:
-            used = set(self.seen.dead)
-        out = {(n, m) for n, ways in enumerate(order.following) if n not in used for m in ways if m in used}
+            used = set(self.seen.dead_ones())
+        out = {(n, m) for n, m in zip(order.sources, order.targets, strict=True) if m in used and n not in used}
         return [edge for edge in sorted(out) if self.seen.touched[edge[1]]], told
 
     def _taken_by_root(self) -> list[tuple[int, int]]:
         """The edges out of the root, where an earlier call has started from another output of its node."""
-        following = sorted(set(self.seen.order.following[0]))
+        following = sorted(set(self.seen.order.following(0)))
         return [(0, m) for m in following if self.seen.touched[m]] or [(0, m) for m in following]
 
     def _fill_siblings(self, evidence: Evidence, entry: Entry) -> None:
         """The edges by which an earlier call, whose loss still lives, enters what it shares with the failing one."""
         root = self._live_root(entry)
-        numbers = self.seen.order.numbers
-        if root is None or numbers.get(root) == 0:
+        if root is None or root is self.seen.order.nodes[0]:
             return
         other = walk.walk([root], self.seen.limit)
-        bits, _, _ = walk.below(other, set(), walk.upward(other))
+        numbers = self.seen.order.numbers_of(other.nodes)
+        bits, _, _ = walk.below(other, bytearray(len(other)))
         upper = walk.Above(other)
         for found in other:
             if found.node in numbers or len(evidence.earlier_edges) >= MOST_TOLD:
@@ -571,7 +568,7 @@ class OlderEdges:
             n = todo.pop()
             if n in order.leaves:
                 value |= 1 << position[id(order.leaves[n])]
-            for m in order.following[n]:
+            for m in order.following(n):
                 if m not in seen and (n, m) not in blocked:
                     seen.add(m)
                     todo.append(m)

@@ -82,8 +82,7 @@ def emptied(order: Graph, edges: list[tuple[int, int]]) -> set[tuple[int, int]]:
     cut, root = set(edges), order.nodes[0]
     top = set(top_of([root])) if cut else set()
     found = {(n, m) for n, m in cut if order.nodes[n] in top and order.nodes[m] in summands(order.nodes[n])}
-    for term in terms_of([root]) if cut else ():
-        start = order.numbers.get(term, 0)
+    for start in order.numbers_of(terms_of([root])).values() if cut else ():
         todo, seen = [start] if start else [], {start}
         met: set[tuple[int, int]] = set()
         while todo:
@@ -91,8 +90,8 @@ def emptied(order: Graph, edges: list[tuple[int, int]]) -> set[tuple[int, int]]:
             if n in order.leaves:
                 met.clear()
                 break
-            met |= {(n, m) for m in order.following[n] if (n, m) in cut}
-            below = {m for m in order.following[n] if (n, m) not in cut} - seen
+            met |= {(n, m) for m in order.following(n) if (n, m) in cut}
+            below = {m for m in order.following(n) if (n, m) not in cut} - seen
             seen |= below
             todo += below
         found |= met

@@ -6,9 +6,9 @@ import ctypes
 import re
 import sys
 from array import array
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator
 from functools import cached_property
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heappushpop
 from itertools import compress
 from typing import Any
 
@@ -40,17 +40,30 @@ def op_of(node: Any) -> str:
 
 
 class Graph:
-    """The nodes of a walk, in the order met: what is known of each stands in lists, by its number. As a sequence it
-    gives a ``Found`` for each."""
+    """The nodes of a walk, in the order met: what is known of each stands in arrays, by its number. As a sequence it
+    gives a ``Found`` for each.
 
-    __slots__ = ("following", "leaves", "nodes", "numbers", "released", "sequences", "stale")
+    Its edges stand in the order in which the walk came to them, those out of one node together.
+    """
+
+    __slots__ = (
+        *("_begins", "_ends", "by_time", "leaves", "newest_first", "nodes", "released", "roots", "sequences"),
+        *("sources", "stale", "targets"),
+    )
 
     def __init__(self) -> None:
         self.nodes: list[Any] = []
-        self.numbers: dict[Any, int] = {}
-        self.sequences: list[int] = []
-        self.following: list[Sequence[int]] = []
-        """The numbers of the nodes that each leads to."""
+        self.roots: list[int] = []
+        self.sequences = array("q")
+        self.newest_first = array("i")
+        """The numbers of all nodes as the engine would come to them."""
+        self.sources = array("i")
+        """Where each edge comes from."""
+        self.targets = array("i")
+        """Where each edge leads."""
+        self._begins, self._ends = array("i"), array("i")
+        self.by_time = True
+        """Whether no edge leads back to what the walk had passed, which nodes of several threads may do."""
         self.leaves: dict[int, Any] = {}
         """The tensor of each node that is a leaf."""
         self.released = bytearray()
@@ -73,9 +86,14 @@ class Graph:
         """The numbers of the nodes that are released."""
         return compress(range(len(self.nodes)), self.released)
 
-    def newest_first(self) -> list[int]:
-        """The numbers of all nodes, those with the highest sequence number first."""
-        return sorted(range(len(self.nodes)), key=self.sequences.__getitem__, reverse=True)
+    def following(self, number: int) -> array[int]:
+        """The numbers of the nodes that one leads to."""
+        return self.targets[self._begins[number] : self._ends[number]]
+
+    def numbers_of(self, nodes: Iterable[Any]) -> dict[Any, int]:
+        """The numbers of those of these nodes that are in the graph."""
+        wanted = set(nodes)
+        return {node: number for number, node in enumerate(self.nodes) if node in wanted}
 
 
 class Found:
@@ -96,8 +114,8 @@ class Found:
         return self._graph.sequences[self.number]
 
     @property
-    def following(self) -> Sequence[int]:
-        return self._graph.following[self.number]
+    def following(self) -> array[int]:
+        return self._graph.following(self.number)
 
     @property
     def leaf(self) -> Any:
@@ -127,6 +145,9 @@ MOST_ASKED = 5_000
 """Released nodes that are looked at one by one."""
 MOST_RAISED = 500
 """Released nodes that are asked for what they have saved: each answers with an exception, which takes longest."""
+
+_AT_A_TIME = 1 << 32
+"""More nodes than a graph can have: a number below it and a sequence number above it make one key."""
 
 _saved_names: dict[type, tuple[str, ...]] = {}
 
@@ -173,49 +194,62 @@ def nodes_behind(roots: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
 
 
 def walk(roots: Iterable[Any], limit: int = MOST_NODES) -> Graph:
-    """Every node reachable from ``roots``, in the order met.
+    """Every node reachable from ``roots``, in the engine's own order: of a part, what it had run before it failed is in
+    it.
 
     Args:
         roots: graph nodes (``tensor.grad_fn``).
         limit: stop after this many nodes; less than ``DEEP``, while the program may go on.
     """
     graph = Graph()
-    nodes, known, sequences, ways = graph.nodes, graph.numbers, graph.sequences, graph.following
-    todo: list[int] = []
+    nodes, sequences, sources, targets = graph.nodes, graph.sequences, graph.sources, graph.targets
+    begins, ends, newest_first = graph._begins, graph._ends, graph.newest_first
+    numbers: dict[Any, int] = {}
+    heap: list[int] = []
     count = 0
-    # Of a part the engine's own order, so that what it had run before it failed is in it.
-    heap: list[tuple[int, int]] | None = [] if limit < DEEP else None
-
+    number = -1
     following: Iterable[tuple[Any, int]] = [(root, 0) for root in roots]
-    numbers: list[int] = []
     while True:
+        new: list[int] = []
+        begin = len(targets)
         for node, _ in following:
             if node is None:
                 continue
-            number = known.setdefault(node, count)
-            if number == count:
+            met = numbers.setdefault(node, count)
+            if met == count:
                 count += 1
                 nodes.append(node)
                 sequence = node._sequence_nr()
                 if sequence > NO_SEQUENCE:
                     sequence = NO_SEQUENCE
                 sequences.append(sequence)
-                ways.append(())
-                if heap is None:
-                    todo.append(number)
-                else:
-                    heappush(heap, (-sequence, number))
-            numbers.append(number)
-        if not (todo or heap) or count >= limit:
+                begins.append(0)
+                ends.append(0)
+                new.append(met - sequence * _AT_A_TIME)
+            elif ends[met]:
+                graph.by_time = False
+            sources.append(number)
+            targets.append(met)
+        if number < 0:
+            graph.roots = targets.tolist()
+            del sources[:], targets[:]
+        elif len(targets) > begin:
+            begins[number], ends[number] = begin, len(targets)
+        if count >= limit or not (new or heap):
+            heap += new
             break
-        number = heappop(heap)[1] if heap else todo.pop()
+        while len(new) > 1:
+            heappush(heap, new.pop())
+        # Most nodes lead to one new one, which is the next.
+        key = heappushpop(heap, new[0]) if new else heappop(heap)
+        number = key % _AT_A_TIME
+        newest_first.append(number)
         following = nodes[number].next_functions
-        if following:
-            numbers = ways[number] = []
-        elif (leaf := getattr(nodes[number], "variable", None)) is not None:
+        if not following and (leaf := getattr(nodes[number], "variable", None)) is not None:
             graph.leaves[number] = leaf
-    graph.released = bytearray(len(nodes))
-    if limit > DEEP and len(nodes) > DEEP:
+    newest_first.extend(key % _AT_A_TIME for key in sorted(heap))
+    graph.released = bytearray(count)
+    if limit > DEEP and count > DEEP:
         _keep_for_good(nodes)
     return graph
 
@@ -240,7 +274,8 @@ def examine_all(order: Graph, limit: int = NO_SEQUENCE) -> int:
     below = bytearray(len(order))
     known: set[type] = set()
     nodes, sequences, released = order.nodes, order.sequences, order.released
-    for number in order.newest_first():
+    targets, begins, ends = order.targets, order._begins, order._ends
+    for number in order.newest_first:
         if sequences[number] > limit:
             continue
         node = nodes[number]
@@ -262,7 +297,7 @@ def examine_all(order: Graph, limit: int = NO_SEQUENCE) -> int:
                 asked += 1
                 known.add(cls)
         if released[number] or below[number]:
-            for m in order.following[number]:
+            for m in targets[begins[number] : ends[number]]:
                 below[m] = 1
     return inferred
 
@@ -322,10 +357,15 @@ def of_released(message: str) -> bool:
     return any(text in message for text in _RELEASED)
 
 
-def upward(order: Graph) -> list[int]:
-    """The numbers of all nodes, each behind those that it leads to; linear, no recursion."""
-    out: list[int] = []
-    following = order.following
+def upward(order: Graph) -> Iterator[tuple[int, int]]:
+    """Every edge as (source, target), behind all the edges out of its target; linear, no recursion."""
+    if order.by_time:
+        return zip(reversed(order.sources), reversed(order.targets), strict=True)
+    return _upward(order)
+
+
+def _upward(order: Graph) -> Iterator[tuple[int, int]]:
+    """The same, whatever the order of the walk."""
     state = bytearray(len(order))
     for start in range(len(order)):
         todo = [start] if not state[start] else []
@@ -333,15 +373,13 @@ def upward(order: Graph) -> list[int]:
             n = todo[-1]
             if state[n] == 0:
                 state[n] = 1
-                for m in following[n]:
-                    if not state[m]:
-                        todo.append(m)
+                todo += [m for m in order.following(n) if not state[m]]
                 continue
             todo.pop()
             if state[n] == 1:
                 state[n] = 2
-                out.append(n)
-    return out
+                for m in order.following(n):
+                    yield n, m
 
 
 class Above:
@@ -351,60 +389,70 @@ class Above:
         self._order = order
 
     @cached_property
-    def _edges(self) -> tuple[list[int], array[int], array[int]]:
-        """The first edge to each node (0: none); where each edge comes from; the next one to the same node."""
-        following = self._order.following
-        first, comes_from, after = [0] * len(following), array("l", [0]), array("l", [0])
-        for number in range(len(following) - 1, -1, -1):
-            for m in reversed(following[number]):
-                after.append(first[m])
-                first[m] = len(comes_from)
-                comes_from.append(number)
-        return first, comes_from, after
+    def _edges(self) -> tuple[array[int], array[int]]:
+        """The last edge to each node, and the one to the same node before each; -1: none."""
+        last, before = array("i", [-1]) * len(self._order), array("i")
+        for edge, m in enumerate(self._order.targets):
+            before.append(last[m])
+            last[m] = edge
+        return last, before
 
     def __getitem__(self, number: int) -> list[int]:
-        first, comes_from, after = self._edges
+        last, before = self._edges
         out = []
-        edge = first[number]
-        while edge:
-            out.append(comes_from[edge])
-            edge = after[edge]
-        return out
+        edge = last[number]
+        while edge >= 0:
+            out.append(self._order.sources[edge])
+            edge = before[edge]
+        return sorted(out)
 
 
-def gather(order: Graph, own: dict[int, int], numbers: list[int] | None = None) -> list[int]:
-    """For every node the union (bitwise or) of its own bits and those of everything below it.
+def gather(
+    order: Graph, own: Iterable[tuple[int, int]], without: Collection[tuple[int, int]] = frozenset()
+) -> list[int]:
+    """For every node the union (bitwise or) of its ``own`` bits, given by number, and those of everything below it.
 
-    ``numbers`` is what ``upward`` says of this graph, where that is known already.
+    Args:
+        without: edges that are taken for absent.
     """
-    following = order.following
     out = [0] * len(order)
-    for n, value in own.items():
-        out[n] = value
-    for n in upward(order) if numbers is None else numbers:
-        value = out[n]
-        for m in following[n]:
-            value |= out[m]
-        out[n] = value
+    cut = {n for n, _ in without}
+    for n, bits in own:
+        out[n] = bits
+    for n, m in upward(order):
+        if n in cut and (n, m) in without:
+            continue
+        known, bits = out[n], out[m]
+        # Nodes with the same bits share one number: of many bits each is an object.
+        if (union := known | bits) != known:
+            out[n] = bits if union == bits else union
     return out
 
 
-def below(order: Graph, dead: set[int], numbers: list[int]) -> tuple[list[int], list[int], dict[int, Any]]:
+def below(order: Graph, dead: bytearray) -> tuple[list[int], bytearray, dict[int, Any]]:
     """For every node: the leaves it leads to (a bit set), and whether anything dead lies at or below it.
 
     Args:
         order: the nodes of the graph, as ``walk`` found them.
-        dead: the numbers of those that cannot be used.
-        numbers: what ``upward`` says of them.
+        dead: by number, whether they cannot be used.
 
     Returns:
         (bit sets by node number, 0 or 1 by node number, leaf tensor by bit position).
     """
     leaves: dict[int, Any] = {}
     bit_of: dict[int, int] = {}
-    own: dict[int, int] = {}
+    own: list[tuple[int, int]] = []
     for number, leaf in sorted(order.leaves.items()):
         position = bit_of.setdefault(id(leaf), len(bit_of))
         leaves[position] = leaf
-        own[number] = 1 << position
-    return gather(order, own, numbers), gather(order, dict.fromkeys(dead, 1), numbers), leaves
+        own.append((number, 1 << position))
+    return gather(order, own), reaching(order, dead), leaves
+
+
+def reaching(order: Graph, marked: bytearray) -> bytearray:
+    """For every node, whether it or anything below it is marked."""
+    out = bytearray(marked)
+    for n, m in upward(order):
+        if out[m]:
+            out[n] = 1
+    return out

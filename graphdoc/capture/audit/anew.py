@@ -95,7 +95,7 @@ def _taken_with(roots: list[Any], new: set[int], held: set[int]) -> walk.Found |
     if len(order) >= MOST_NODES:
         return None
     above = walk.Above(order)
-    trained = walk.gather(order, {f.number: 1 for f in order if f.leaf is not None and id(f.leaf) in held})
+    trained = walk.gather(order, ((n, 1) for n, leaf in order.leaves.items() if id(leaf) in held))
     leaves = [f.number for f in order if f.leaf is not None and id(f.leaf) in new]
     taking = {n for leaf in leaves for n in _taking(leaf, order, above)}
     if not all(trained[n] for n in taking):

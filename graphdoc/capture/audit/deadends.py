@@ -358,7 +358,7 @@ def dominating(order: Graph, dead: Collection[int], kind: type) -> tuple[int, li
     met = [n for n in dead if n in alive]
     if not missed or not met:
         return None
-    bits = walk.gather(order, {n: 1 << i for i, n in enumerate(missed)})
+    bits = walk.gather(order, ((n, 1 << i) for i, n in enumerate(missed)))
     nearest = max(met, key=lambda n: (bits[n].bit_count(), order[n].sequence))
     place = _place(order[nearest].node)
     alike = [bits[n] for n in met if n == nearest or (place is not None and _place(order[n].node) == place)]

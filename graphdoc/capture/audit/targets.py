@@ -238,7 +238,7 @@ def _entering(order: walk.Graph, copy: _Copy) -> Any:
             own[found.number] = 1
         elif memory in copy.source:
             own[found.number] = 2
-    bits = walk.gather(order, own)
+    bits = walk.gather(order, own.items())
     values = []
     for found in order:
         if bits[found.number] == 3:
