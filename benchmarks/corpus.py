@@ -31,6 +31,7 @@ from graphdoc.evidence import Evidence
 from graphdoc.finding import Remedy
 from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.fixes.kinds import build
+from graphdoc.second_run import add_later, take_over
 from graphdoc.source.module import Source
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -60,11 +61,29 @@ def record(folder: Path) -> None:
 
 
 def recorded(folder: Path) -> Iterator[tuple[str, Evidence]]:
-    """Name and Evidence of each program that left one; that of the second run where there was one."""
+    """Name and Evidence of each program that left one, with what a second run has told."""
     for done in sorted(folder.rglob("done")):
-        files = sorted(done.parent.glob("second/evidence-*.json")) or sorted(done.parent.glob("first/evidence-*.json"))
-        if files:
-            yield done.parent.relative_to(folder).as_posix(), Evidence.read(str(files[0]))
+        first, second = (sorted(done.parent.glob(f"{which}/evidence-*.json")) for which in ("first", "second"))
+        if first:
+            evidence = Evidence.read(str(first[0]))
+            if second:
+                evidence = joined(evidence, Evidence.read(str(second[0])))
+            yield done.parent.relative_to(folder).as_posix(), evidence
+
+
+def joined(first: Evidence, second: Evidence) -> Evidence:
+    """The two as ``graphdoc run`` puts them together (``graphdoc/probe.py``): a look for nan goes into the first."""
+    look = next((s.facts["look"] for s in second.signs if s.kind == "nonfinite" and "look" in s.facts), None)
+    sign = next((s for s in first.signs if s.kind == "nonfinite"), None)
+    if sign is not None:
+        if look is not None:
+            sign.facts["look"] = look
+            first.sources, first.probe = {**second.sources, **first.sources}, second.probe
+        return first
+    if first.raised is not None:
+        return take_over(first, second, second.probe)
+    add_later(first, second, whole=True)
+    return second
 
 
 def told(evidence: Evidence) -> dict[str, Any]:
