@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 from corners import FAILING, TWICE, W
@@ -16,6 +17,7 @@ from observed import both, run, script
 
 from graphdoc.evidence import Evidence
 from graphdoc.launch import HOOK
+from graphdoc.second_run import add_later
 
 
 def start(path: Path, out: Path, *args: str) -> int:
@@ -51,6 +53,23 @@ def test_what_was_known_before_a_kill_is_on_disk(tmp_path: Path) -> None:
     assert seen.result.status == -signal.SIGKILL
     assert seen.only.raised is not None
     assert "second time" in seen.only.raised.message
+
+
+SUM = "net = torch.nn.Linear(2, 1)\noptimizer = torch.optim.SGD(net.parameters(), 0.1)\ntotal = net.weight.sum()\n"
+UNNOTICED = {
+    "through-data": ("probe:hidden", "loss = (total + net(torch.ones(2)).tanh() ** 2).sum()\nnet.weight.data.neg_()\n"),
+    "computed-once": ("probe:writes", "loss = (total + net(torch.ones(2))).sum()\n"),
+}
+
+
+@pytest.mark.parametrize("name", UNNOTICED)
+def test_a_second_run_that_is_ended_tells_what_no_later_step_takes_back(name: str, tmp_path: Path) -> None:
+    mode, loss = UNNOTICED[name]
+    steps = f"for step in range(6):\n{indent(loss, '    ')}    loss.backward(retain_graph=True)\n    optimizer.step()\n"
+    seen = run(script(tmp_path, SUM + steps + f"import os\nos.kill(os.getpid(), {int(signal.SIGKILL)})\n"), mode=mode)
+    evidence = seen.only
+    add_later(Evidence(), evidence, whole=False)
+    assert evidence.as_if is not None and evidence.went_on
 
 
 @pytest.mark.parametrize(

@@ -298,7 +298,8 @@ class Audit:
         for watch in self.watches:
             found += (signs := watch.signs())
             for sign in signs if self.early and watch not in closer else ():
-                sign.facts[SO_FAR] = True
+                if sign.kind not in AS_IF:  # that is of one backward call: no later step contradicts it
+                    sign.facts[SO_FAR] = True
         return found + [sign for probe in self.witness.probes for sign in getattr(probe, "audited", list)()]
 
     def tell(self, evidence: Evidence) -> None:
