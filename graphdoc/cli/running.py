@@ -165,6 +165,8 @@ def _tell(
     elsewhere = not seen.torch and ended.exit_status != 0 and not alone(kept)
     if first.told is not None or result.diagnoses or result.notes or not seen.complete or elsewhere:
         show(result, "terminal", sys.stderr, first.told)
+    elif first.asked:
+        say("looked closer: nothing to report")
     if ended.exit_status and request.kind != "command" and importlib.util.find_spec("torch") is None:
         say(f"the program ran with graphdoc's Python, {sys.executable}, which has no torch; {_WHERE}")
     for line in [trouble, *ended.troubles][:4]:
@@ -197,16 +199,19 @@ def _without(report: Report, known: frozenset[str]) -> Report:
 @dataclass
 class _First:
     """The report of the first run alone, told before a second one to somebody who would have to wait for that: on a
-    terminal, where it is not over at once. A log is read afterwards, and has one report. ``told`` is what was told."""
+    terminal, where it is not over at once. A log is read afterwards, and has one report. ``told`` is what was told,
+    ``asked`` whether a second run was about to begin."""
 
     kept: Kept
     known: frozenset[str]
     told: Report | None = None
+    asked: bool = False
 
     def tell(self) -> bool:
         """Tell it, if that is called for; whether there was anything to tell."""
         from graphdoc.cli.waiting import is_terminal
 
+        self.asked = True
         if self.kept.seconds < NOTICED or not is_terminal():
             return False
         from graphdoc.diagnose import so_far

@@ -102,3 +102,4 @@ def test_a_cut_that_is_to_be_ignored_is_no_line_either(tmp_path: Path) -> None:
     assert program != CUT_BY_THE_MODEL
     said = run(tmp_path, program).stderr
     assert "once more" in said and "note:" not in said
+    assert said.endswith("\ngraphdoc: looked closer: nothing to report\n")
