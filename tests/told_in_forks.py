@@ -102,7 +102,7 @@ def _in_a_fork(request: Request, out: Path, enough: Callable[[], bool] | None) -
     result, ended = Result(0, "", ""), Ended(0)
     started = time.monotonic()
     try:
-        limit = request.timeout or 300.0
+        limit = request.timeout + request.patience if request.timeout else 300.0
         result = run_forked(script, words, request.cwd, install, timeout=limit, enough=enough)
         status = result.status
         ended.exit_status, ended.signal = (128 - status, -status) if status < 0 else (status, None)
