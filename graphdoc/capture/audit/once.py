@@ -49,8 +49,9 @@ class Once(Watch):
         super().__init__(audit)
         self._steps: dict[int, _Steps] = {}
         """By optimizer."""
-        self._used: set[int] = set()
-        """The sequence numbers of such nodes in the graph that was looked at last."""
+        self._used: set[Any] = set()
+        """Such nodes in the graph that was looked at last, kept for the next look. Their sequence numbers do not tell
+        them from others: each thread counts from 0."""
         self._stepped = False
         self._evidence: Evidence | None = None
 
@@ -81,12 +82,12 @@ class Once(Watch):
         with Unseen(self._audit.torch, self._audit.witness.anomaly, None):
             behind = islice(walk.nodes_behind(roots), walk.DEEP - 1)
             if not any(node._sequence_nr() < since for node, _ in behind):
-                self._used = set()
+                self._used.clear()
                 return
             order = walk.walk(roots, walk.DEEP - 1)
             found = list(self._taken(order))
-        again = [(f, steps) for f, steps in found if f.sequence in self._used]
-        self._used = {f.sequence for f, _ in found}
+        again = [(f, steps) for f, steps in found if f.node in self._used]
+        self._used = {f.node for f, _ in found if self._looks < MOST_LOOKS}
         if again:
             self._tell(noted, roots, again)
 
@@ -111,7 +112,7 @@ class Once(Watch):
             self._tell_casts(noted, casts)
             return
         memory = {storage_of(p) for _, s in again for o in s.seen.known() for p in parameters_of(o)}
-        own = {f.sequence for f, _ in again if f.op in COPIES or held.get(f.node, None) not in (*memory, None)}
+        own = {f.node for f, _ in again if f.op in COPIES or held.get(f.node, None) not in (*memory, None)}
         if own:
             self._evidence = as_if(
                 self._audit, noted, roots, USED_AGAIN, "computed-once", lambda order: _release(order, own)
@@ -145,8 +146,7 @@ def _results(nodes: set[Any], kind: type) -> dict[Any, int | None]:
     return {node: storage_of(o) for o, node in every if node in nodes}
 
 
-def _release(order: walk.Graph, numbers: set[int]) -> None:
+def _release(order: walk.Graph, nodes: set[Any]) -> None:
     """Mark these nodes as those are which a backward call has freed."""
-    for number, sequence in enumerate(order.sequences):
-        if sequence in numbers:
-            order.released[number] = 1
+    for number in order.numbers_of(nodes).values():
+        order.released[number] = 1
