@@ -52,6 +52,7 @@ class FiniteWatch:
         self._witness = witness
         self._torch = torch
         self._tensor = torch.Tensor
+        self._plain = {torch.Tensor, torch.nn.Parameter}
         self._readers: dict[Any, Any] = {
             torch.float32: ctypes.c_float,
             torch.float64: ctypes.c_double,
@@ -112,7 +113,7 @@ class FiniteWatch:
         try:
             groups = optimizer.param_groups
             ends = (groups[0]["params"][0], groups[-1]["params"][-1])
-            if all(-LIMIT < self._first_of(p) < LIMIT for p in ends if p.is_cpu):
+            if all(-LIMIT < self._first_of(p) < LIMIT for p in ends if type(p) in self._plain and p.is_cpu):
                 self._left.pop(seen.id, None)
                 return
         except Exception:
