@@ -146,8 +146,11 @@ MOST_ASKED = 5_000
 MOST_RAISED = 500
 """Released nodes that are asked for what they have saved: each answers with an exception, which takes longest."""
 
-_AT_A_TIME = 1 << 32
-"""More nodes than a graph can have: a number below it and a sequence number above it make one key."""
+_BITS = 24
+"""Bits for the number of a node in a key, below those of its sequence number: more than ``MOST_NODES`` needs."""
+_NUMBER = (1 << _BITS) - 1
+_ROOM = array("i", [0]).tobytes() * 256
+"""What the arrays of rows grow by: an append for each node takes longer."""
 
 _saved_names: dict[type, tuple[str, ...]] = {}
 
@@ -202,15 +205,16 @@ def walk(roots: Iterable[Any], limit: int = MOST_NODES) -> Graph:
         limit: stop after this many nodes; less than ``DEEP``, while the program may go on.
     """
     graph = Graph()
-    nodes, sequences, sources, targets = graph.nodes, graph.sequences, graph.sources, graph.targets
+    nodes, sequences, leaves = graph.nodes, graph.sequences, graph.leaves
+    sources, targets = graph.sources, graph.targets
     begins, ends, newest_first = graph._begins, graph._ends, graph.newest_first
     numbers: dict[Any, int] = {}
     heap: list[int] = []
-    count = 0
+    count = room = 0
     number = -1
     following: Iterable[tuple[Any, int]] = [(root, 0) for root in roots]
     while True:
-        new: list[int] = []
+        new = None
         begin = len(targets)
         for node, _ in following:
             if node is None:
@@ -218,14 +222,28 @@ def walk(roots: Iterable[Any], limit: int = MOST_NODES) -> Graph:
             met = numbers.setdefault(node, count)
             if met == count:
                 count += 1
+                if count > room:
+                    begins.frombytes(_ROOM)
+                    ends.frombytes(_ROOM)
+                    room = len(ends)
                 nodes.append(node)
                 sequence = node._sequence_nr()
-                if sequence > NO_SEQUENCE:
+                if sequence <= NO_SEQUENCE:
+                    sequences.append(sequence)
+                else:
+                    # The engine runs it at once, and it leads to nothing.
+                    sequences.append(NO_SEQUENCE)
+                    leaf = getattr(node, "variable", None)
+                    if leaf is not None:
+                        leaves[met] = leaf
+                        newest_first.append(met)
+                        sources.append(number)
+                        targets.append(met)
+                        continue
                     sequence = NO_SEQUENCE
-                sequences.append(sequence)
-                begins.append(0)
-                ends.append(0)
-                new.append(met - sequence * _AT_A_TIME)
+                if new is not None:
+                    heappush(heap, new)
+                new = met - (sequence << _BITS)
             elif ends[met]:
                 graph.by_time = False
             sources.append(number)
@@ -235,19 +253,15 @@ def walk(roots: Iterable[Any], limit: int = MOST_NODES) -> Graph:
             del sources[:], targets[:]
         elif len(targets) > begin:
             begins[number], ends[number] = begin, len(targets)
-        if count >= limit or not (new or heap):
-            heap += new
+        if count >= limit or (new is None and not heap):
             break
-        while len(new) > 1:
-            heappush(heap, new.pop())
         # Most nodes lead to one new one, which is the next.
-        key = heappushpop(heap, new[0]) if new else heappop(heap)
-        number = key % _AT_A_TIME
+        number = (heappop(heap) if new is None else heappushpop(heap, new)) & _NUMBER
         newest_first.append(number)
         following = nodes[number].next_functions
-        if not following and (leaf := getattr(nodes[number], "variable", None)) is not None:
-            graph.leaves[number] = leaf
-    newest_first.extend(key % _AT_A_TIME for key in sorted(heap))
+    heap += [] if new is None else [new]
+    newest_first.extend(map(_NUMBER.__and__, sorted(heap)))
+    del begins[count:], ends[count:]
     graph.released = bytearray(count)
     if limit > DEEP and count > DEEP:
         _keep_for_good(nodes)
