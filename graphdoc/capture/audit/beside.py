@@ -28,8 +28,8 @@ MOST_LEFT = 4
 
 
 class BesideLoss(Watch):
-    """``suspect-beside``, weak: ``stack`` is the sum, ``optimizer`` has stepped by the loss alone. A second run
-    differentiates the other terms."""
+    """``suspect-beside``, weak: ``stack`` is the sum, ``optimizer`` has stepped by the loss alone, and no later call
+    goes through the sum or its other terms. A second run differentiates these."""
 
     def __init__(self, audit: Any) -> None:
         super().__init__(audit)
@@ -39,7 +39,8 @@ class BesideLoss(Watch):
         """By optimizer: how many of them there were at its latest step."""
         self._through: set[int] = set()
         """Those of all that was added up in it."""
-        self._seen: dict[Any, Sign] = {}
+        self._seen: dict[Any, tuple[set[Any], Sign]] = {}
+        """By the place of the sum: the places of its other terms too."""
 
     def differentiated(self, outputs: Any) -> None:
         """A call into the engine is about to run."""
@@ -49,9 +50,9 @@ class BesideLoss(Watch):
             return
         roots = [n for n in tensor_roots(outputs) if n is not None]
         top = top_of(roots)
-        for node in top:
-            if type(node).__name__ in SUMS and (kept := node_stacks.stack_of(node)) is not None:
-                self._seen.pop(site_of(kept), None)  # its turn has come
+        made = _places(top) if self._seen else set()
+        # The turn of a sum, or of one of its other terms, may come: a weight that grows from zero.
+        self._seen = {at: kept for at, kept in self._seen.items() if at not in made and kept[0].isdisjoint(made)}
         if looks:
             self._roots += [n._sequence_nr() for n in roots]
             self._through |= {n._sequence_nr() for n in top}
@@ -66,21 +67,29 @@ class BesideLoss(Watch):
             mine = set(self._roots[before:])
             for value, of_list in islice(_values(user_frames(frame), audit.torch), MOST_VALUES):
                 node = None if of_list or value.numel() != 1 else grad_fn_of(value)
-                kept = node_stacks.stack_of(node) if node is not None and self._is_lost(node, mine) else None
+                left = self._lost(node, mine) if node is not None else []
+                kept = node_stacks.stack_of(node) if left else None
                 if kept is not None:
                     frames = frames_of(kept, audit.witness.cwd)
                     sign = Sign("suspect-beside", frames, optimizer=seen.id, count=seen.steps, weak=True)
-                    self._seen.setdefault(site_of(kept), sign)
+                    through = [n for n in top_of([node]) if n._sequence_nr() in self._through]
+                    self._seen.setdefault(site_of(kept), (_places(left) - _places(through), sign))
 
-    def _is_lost(self, node: Any, mine: set[int]) -> bool:
-        """Whether this sum holds one of these losses, is part of none, and has a term that no call goes through."""
+    def _lost(self, node: Any, mine: set[int]) -> list[Any]:
+        """The terms of this sum that lead to parameters and that no call goes through; none where the sum holds none
+        of these losses, or is part of one."""
         if type(node).__name__ not in SUMS or node._sequence_nr() in self._through:
-            return False
+            return []
         if mine.isdisjoint(n._sequence_nr() for n in top_of([node])):
-            return False
+            return []
         held = self._audit.journal.held()
         left = (t for t in terms_of([node]) if t._sequence_nr() not in self._through)
-        return any(not Part(t).leaves.isdisjoint(held) for t in islice(left, MOST_LEFT))
+        return [t for t in islice(left, MOST_LEFT) if not Part(t).leaves.isdisjoint(held)]
 
     def signs(self) -> list[Sign]:
-        return list(self._seen.values())
+        return [sign for _, sign in self._seen.values()]
+
+
+def _places(nodes: list[Any]) -> set[Any]:
+    """Where these were made, as far as that was kept."""
+    return {site_of(kept) for n in nodes if (kept := node_stacks.stack_of(n)) is not None}
