@@ -163,12 +163,12 @@ class Audit:
         """A backward call is about to run, whether it is looked at or not; none while the audit is asleep."""
         self.moved.began(noted, outputs)
         self.undone.began()
-        self.beside.differentiated(outputs)
+        self.beside.differentiated(noted, outputs)
 
     def asked(self, noted: Noted, outputs: Any, leaves: dict[int, Any], args: tuple[Any, ...]) -> None:
         """A grad call that is looked at is about to run; ``args`` are those of the engine."""
         self._wake()
-        self.beside.differentiated(outputs)
+        self.beside.differentiated(noted, outputs)
         self.products.asked(noted, outputs, args)
         self.unheld.asked(args[3] if len(args) > 3 else ())
         self.made_anew.asked(args[3] if len(args) > 3 else ())

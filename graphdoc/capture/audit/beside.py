@@ -6,7 +6,7 @@ from itertools import islice
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import node_stacks
+from graphdoc.capture import event_stacks, node_stacks
 from graphdoc.capture.audit.growing import MOST_VALUES, _values
 from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.facts import grad_fn_of, user_frames
@@ -18,7 +18,7 @@ from graphdoc.capture.summands import SUMS, terms_of, top_of
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
-    from graphdoc.capture.journal import Seen
+    from graphdoc.capture.journal import Noted, Seen
 
 FIRST, LAST = 2, 4
 """Steps of an optimizer before which the running functions' sums are looked at."""
@@ -41,8 +41,10 @@ class BesideLoss(Watch):
         """Those of all that was added up in it."""
         self._seen: dict[Any, tuple[set[Any], Sign]] = {}
         """By the place of the sum: the places of its other terms too."""
+        self._lines: set[Any] = set()
+        """The places of all these calls."""
 
-    def differentiated(self, outputs: Any) -> None:
+    def differentiated(self, noted: Noted, outputs: Any) -> None:
         """A call into the engine is about to run."""
         optimizers = self._audit.journal.optimizers.values()
         looks = len(self._roots) < MOST_CALLS and not (optimizers and all(seen.steps > LAST for seen in optimizers))
@@ -53,6 +55,13 @@ class BesideLoss(Watch):
         made = _places(top) if self._seen else set()
         # The turn of a sum, or of one of its other terms, may come: a weight that grows from zero.
         self._seen = {at: kept for at, kept in self._seen.items() if at not in made and kept[0].isdisjoint(made)}
+        line = site_of(event_stacks.stack_of_seen(noted[3]))
+        if self._seen and line not in self._lines:
+            # A line of its own, which runs now and then, may make the term anew.
+            reached = set[int]().union(*(Part(n).leaves for n in roots))
+            own = {seen.id for seen in optimizers if not reached.isdisjoint(seen.parameters)}
+            self._seen = {at: kept for at, kept in self._seen.items() if kept[1].optimizer not in own}
+        self._lines.add(line)
         if looks:
             self._roots += [n._sequence_nr() for n in roots]
             self._through |= {n._sequence_nr() for n in top}
