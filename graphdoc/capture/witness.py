@@ -473,8 +473,10 @@ class Witness:
             dealt_with = not self.thread_ended and self.ignored is not self.failures.evidence
             if self.failures.evidence is not None and self.failures.evidence.raised is not None and dealt_with:
                 self.failures.evidence.raised.uncaught = False
-                backward = [e.failed for e in self.journal.entries() if e.kind == "backward"]
-                self.failures.evidence.raised.in_a_row = len(list(itertools.takewhile(bool, reversed(backward))))
+                calls = [e for e in reversed(self.journal.entries()) if e.kind == "backward"]
+                # Of one place: checks that each expect an error of their own are no training.
+                row = itertools.takewhile(lambda e: e.failed and e.place is calls[0].place, calls)
+                self.failures.evidence.raised.in_a_row = len(list(row))
                 self.tell_audits(self.failures.evidence)
                 write_document(self, self.failures.evidence)
             elif self.failures.evidence is None:

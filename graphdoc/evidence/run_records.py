@@ -176,7 +176,7 @@ class Package:
 @dataclass
 class Raised:
     """The exception as it was raised. ``stack`` is its traceback, outermost first; ``causes`` the chain behind it;
-    ``in_a_row`` how many backward calls at the end of the run have failed, where the program caught it."""
+    ``in_a_row`` how many backward calls of one place have failed at the end of the run, where the program caught it."""
 
     type: str
     message: str
