@@ -512,8 +512,9 @@ def _with_members(node: _Node, dropped: set[int], added: Sequence[str]) -> _Node
             last = kept[-1]
             if isinstance(getattr(last, "value", None), cst.GeneratorExp) and not last.value.lpar:
                 last = last.with_changes(value=_parenthesized(last.value))
-            new = new.with_changes(comma=last.comma, **_behind(last))
-            kept[-1] = last.with_changes(comma=_between(kept), **{k: cst.SimpleWhitespace("") for k in _behind(last)})
+            between = _between(kept)
+            new = new.with_changes(comma=_at_the_end(last.comma, between), **_behind(last))
+            kept[-1] = last.with_changes(comma=between, **{k: cst.SimpleWhitespace("") for k in _behind(last)})
         kept.append(new)
     return node.with_changes(**{field: kept})
 
@@ -525,7 +526,20 @@ def _between(members: list[_Node]) -> cst.Comma:
     if not lines or len(lines) < len(spaces):
         return cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
     end = cst.TrailingWhitespace(newline=lines[-1].first_line.newline)
+    closing = getattr(members[-1].comma, "whitespace_after", None)
+    if isinstance(closing, cst.ParenthesizedWhitespace):
+        end = closing.first_line  # a comment stays beside what it is about
     return cst.Comma(whitespace_after=lines[-1].with_changes(first_line=end, empty_lines=[]))
+
+
+def _at_the_end(comma: _Node, between: cst.Comma) -> _Node:
+    """The comma of the last member so far, for a new last one: without the comment that stays ``between`` them."""
+    if not (isinstance(comma, cst.Comma) and isinstance(comma.whitespace_after, cst.ParenthesizedWhitespace)):
+        return comma
+    first = comma.whitespace_after.first_line
+    if first is not getattr(between.whitespace_after, "first_line", None):
+        return comma
+    return comma.with_deep_changes(first, comment=None, whitespace=cst.SimpleWhitespace(""))
 
 
 def _behind(member: _Node) -> dict[str, _Node]:

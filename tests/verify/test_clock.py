@@ -13,6 +13,7 @@ from commands import graphdoc as command
 
 import graphdoc.launch.isolation.apart
 import graphdoc.proposals.trying
+import graphdoc.verify.traces
 import graphdoc.verify.trial
 from graphdoc.evidence import Evidence
 from graphdoc.launch import Ended, Request
@@ -97,7 +98,7 @@ def test_all_runs_together_keep_within_the_time(
     # The patched program got far enough to be compared, so the original is run as well: twice, as it comes nowhere.
     monkeypatch.setattr(graphdoc.verify.trial, "crashed", lambda outcome, trace: None)
     traces = iter([SimpleNamespace(total_steps=3, last_index=10**6)] + [None] * 20)
-    monkeypatch.setattr(graphdoc.verify.trial, "read_trace", lambda folder: next(traces))
+    monkeypatch.setattr(graphdoc.verify.traces, "read_trace", lambda folder: next(traces))
     monkeypatch.setattr(graphdoc.verify.trial, "back_to_original", lambda *given: None)
     (first, *_) = tried = several(kept, 4)
     try_out(kept, evidence, tried, Trying(seconds=60.0))
@@ -113,7 +114,7 @@ def test_the_original_without_time_left_is_said(
     monkeypatch.setattr(graphdoc.verify.trial, "launch_apart", launched)
     monkeypatch.setattr(graphdoc.verify.trial, "crashed", lambda outcome, trace: None)
     far = SimpleNamespace(total_steps=3, last_index=10**6)
-    monkeypatch.setattr(graphdoc.verify.trial, "read_trace", lambda folder: far)
+    monkeypatch.setattr(graphdoc.verify.traces, "read_trace", lambda folder: far)
     monkeypatch.setattr(graphdoc.verify.trial, "back_to_original", lambda *given: None)
     (one,) = tried = several(kept, 1)
     one.texts[str(kept.cwd / "train.py")] += "# alone\n"
