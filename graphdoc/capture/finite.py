@@ -206,18 +206,19 @@ class FiniteWatch:
         ]
 
     def _of(self, optimizer: Any, names: dict[int, str]) -> list[str]:
-        """Those of one optimizer."""
+        """Those of one optimizer; of what it never gets a gradient of, such values were there before its steps."""
         found: list[str] = []
         elements = 0
         groups = getattr(optimizer, "param_groups", None)
-        for group in groups if isinstance(groups, list) else ():
-            parameters = group.get("params")
-            for p in parameters if isinstance(parameters, list) else ():
-                elements += p.numel() if isinstance(p, self._tensor) else 0
-                if elements > MOST_ELEMENTS or len(found) >= MOST_NAMES:
-                    return found
-                if not self.is_finite(p):
-                    found.append(names.get(id(p), ""))
+        lists = [g.get("params") for g in groups] if isinstance(groups, list) else []
+        held = [p for each in lists if isinstance(each, list) for p in each if isinstance(p, self._tensor)]
+        state = optimizer.state if isinstance(getattr(optimizer, "state", None), dict) else {}
+        for p in [p for p in held if p.grad is not None or p in state] or held:
+            elements += p.numel()
+            if elements > MOST_ELEMENTS or len(found) >= MOST_NAMES:
+                break
+            if not self.is_finite(p):
+                found.append(names.get(id(p), ""))
         return found
 
     def _values(self, autopsy: Autopsy) -> list[str]:
