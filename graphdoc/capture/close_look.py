@@ -262,8 +262,9 @@ class CloseLook:
         if self.over:
             return
         try:
+            held = [p for g in optimizer.param_groups for p in g["params"]]
             # What no step has changed, the program may leave so on purpose.
-            mine = [p for g in optimizer.param_groups for p in g["params"] if p.grad is not None or id(p) in self._steps]
+            mine = [p for p in held if p.grad is not None or id(p) in self._steps]
             bad = [p for p in mine if not is_finite(torch, p)]
             if bad:
                 self._call = stack_here(2)
