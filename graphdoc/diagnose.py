@@ -67,7 +67,8 @@ def findings_for(evidence: Evidence) -> tuple[list[Found], list[str]]:
     Every cause is asked: a cause that names message families looks at more than the message. A recogniser that raises
     is our own fault: it becomes a sentence, and the others go on. Where the exception is none of autograd's, only those
     causes are asked that name no family: they look at the program before they speak; and those of the family
-    ``silent``, where something was seen before the program ended.
+    ``silent``, where something was seen before the program ended. So it is where a graph was used again that nothing
+    had freed: sentences about a freed graph would be false.
     """
     match = _match(evidence.sources, evidence.raised)
     if evidence.raised is None and not evidence.signs:
@@ -77,7 +78,8 @@ def findings_for(evidence: Evidence) -> tuple[list[Found], list[str]]:
     program = program_of(evidence)
     meant = is_meant(program)
     for cause in all_causes():
-        if match is None and cause.families and not (evidence.signs and SILENT in cause.families):
+        went_on = match is None or (evidence.as_if is not None and evidence.as_if.kind == "computed-once")
+        if went_on and cause.families and not (evidence.signs and SILENT in cause.families):
             continue
         try:
             finding = cause.recognise(program)

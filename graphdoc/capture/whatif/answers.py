@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from graphdoc.capture.audit.deadends import ZERO
-from graphdoc.capture.code_places import shown_file
+from graphdoc.capture.code_places import OURS, shown_file
 from graphdoc.capture.cut_records import is_users
 from graphdoc.capture.facts import parameters_of
+from graphdoc.capture.stacks import Stack
 from graphdoc.capture.whatif.cut_places import is_said
 from graphdoc.capture.whatif.measure import ANOTHER, MISSING, NOISE, ZEROS, Result
 from graphdoc.evidence import BESIDE, GRADIENTS, LEFT_OUT, UNDONE, Frame, Sign
@@ -111,6 +115,8 @@ class Answers:
         look["cuts"] = [{"op": rs[0].op, "frames": self._frames(rs[0].raw)[-1:]} for rs in places]
         look["cut_by_patch"] = bool(probe.patched.places({rs[0].place: rs for rs in places}))
         never = self.never_given(target, chosen)
+        if any(_is_a_copy(r) for *_, r in places):
+            return  # somebody wanted one
         if (
             not places
             or not never
@@ -268,6 +274,13 @@ def _is_of_the_program(record: Record, frames: list[dict[str, Any]]) -> bool:
     if not record.recording:
         return record.switch is not None and is_users(record.switch)
     return bool(frames) and bool(frames[-1]["user"])
+
+
+def _is_a_copy(record: Record) -> bool:
+    """Whether Python or torch does this: they cut only where a copy is asked for (``copy.deepcopy`` of a module)."""
+    raw = record.raw.raw if isinstance(record.raw, Stack) else record.raw
+    files = (str(code.co_filename) for code in raw[::2])
+    return next((f for f in files if not f.startswith(OURS)), "").startswith((copy.__file__, torch.__path__[0]))
 
 
 def _strongest(look: dict[str, Any], kind: str) -> list[float]:
