@@ -115,7 +115,7 @@ class Answers:
         look["cuts"] = [{"op": rs[0].op, "frames": self._frames(rs[0].raw)[-1:]} for rs in places]
         look["cut_by_patch"] = bool(probe.patched.places({rs[0].place: rs for rs in places}))
         never = self.never_given(target, chosen)
-        if any(_is_a_copy(r) for *_, r in places):
+        if any(r.recording and _is_a_copy(r) for *_, r in places):
             return  # somebody wanted one
         if (
             not places
