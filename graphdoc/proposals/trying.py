@@ -21,7 +21,7 @@ from graphdoc.verify.results import Results, key_of
 from graphdoc.verify.trial import LEAST
 
 if TYPE_CHECKING:
-    from graphdoc.model import Diagnosis, Fix
+    from graphdoc.model import Fix
     from graphdoc.proposals.candidates import Candidate
     from graphdoc.proposals.composing import Composer
 
@@ -183,6 +183,7 @@ def _announcement(kept: Kept, count: int, seconds: float) -> str:
 
 def _try(kept: Kept, evidence: Evidence, queue: _Queue, trying: Trying, stop: Stop) -> None:
     results = Results(kept.folder)
+    told: dict[tuple[str, str], list[Sign]] = {}
     deadline = time.monotonic() + trying.seconds
     with Trial(kept, evidence, stop, trying.asked, trying.longer) as trial:
         while queue.waiting:
@@ -200,8 +201,11 @@ def _try(kept: Kept, evidence: Evidence, queue: _Queue, trying: Trying, stop: St
                 words = f"trying fix {number + 1} of {len(queue.tried)}: {candidate.fix.title}"
                 trying.progress(words, trial.how_far)
             safe = _claimed(candidate) == "safe"
-            signs = _told_by(evidence, candidate.diagnosis)
-            verdict = trial.of(candidate.texts, safe, rest, _traits(candidate), signs)
+            diagnosis = candidate.diagnosis
+            of = (diagnosis.code, diagnosis.title) if diagnosis is not None else ("", "")
+            if of not in told:
+                told[of] = _told_by(evidence, of)
+            verdict = trial.of(candidate.texts, safe, rest, _traits(candidate), told[of])
             results.keep(_key(candidate), verdict, trying.seconds)
             _note(candidate, verdict)
             if candidate.settled:
@@ -210,15 +214,16 @@ def _try(kept: Kept, evidence: Evidence, queue: _Queue, trying: Trying, stop: St
                 queue.go_on(results, candidate, verdict.failed, verdict.elsewhere)
 
 
-def _told_by(evidence: Evidence, diagnosis: Diagnosis | None) -> list[Sign]:
-    """The signs of a run that went on without which this would not be told, and those of the same parameters; all of
-    them where that does not tell. The others are of faults of their own, which stay as they are."""
-    if diagnosis is None or not evidence.went_on or len(evidence.signs) < 2:
+def _told_by(evidence: Evidence, of: tuple[str, str]) -> list[Sign]:
+    """The signs of a run that went on without which the diagnosis of this code and title would not be told, and those
+    of the same parameters; all of them where that does not tell. The others are of faults of their own, which stay as
+    they are."""
+    if not any(of) or not evidence.went_on or len(evidence.signs) < 2:
         return evidence.signs
     own: list[Sign] = []
     for sign in evidence.signs:
         found, _ = findings_for(replace(evidence, signs=[s for s in evidence.signs if s is not sign]))
-        if not any((f.cause.code, f.finding.title) == (diagnosis.code, diagnosis.title) for f in found):
+        if not any((f.cause.code, f.finding.title) == of for f in found):
             own.append(sign)
     whose = {name for sign in own for name in sign.parameters}
     return [s for s in evidence.signs if s in own or whose & {*s.parameters}] if own else evidence.signs

@@ -7,7 +7,7 @@ from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import event_stacks, node_stacks
-from graphdoc.capture.audit.growing import MOST_VALUES, _values
+from graphdoc.capture.audit.growing import MOST_VALUES, values_at_hand
 from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.facts import grad_fn_of, user_frames
 from graphdoc.capture.frames import frames_of, site_of
@@ -74,7 +74,7 @@ class BesideLoss(Watch):
             return
         with Unseen(audit.torch, audit.witness.anomaly, frame):
             mine = set(self._roots[before:])
-            for value, of_list in islice(_values(user_frames(frame), audit.torch), MOST_VALUES):
+            for value, of_list in islice(values_at_hand(user_frames(frame), audit.torch), MOST_VALUES):
                 node = None if of_list or value.numel() != 1 else grad_fn_of(value)
                 left = self._lost(node, mine) if node is not None else []
                 kept = node_stacks.stack_of(node) if left else None

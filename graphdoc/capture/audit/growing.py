@@ -58,7 +58,7 @@ class Growing(Watch):
             # An unrolled optimizer differentiates within one update: what is gathered over updates is what grows.
             steps = sorted(e.sequence for e in entries if e.kind == "step")
             census: Census | None = None  # names are searched for once, and only where something grows
-            for value, of_list in islice(_values(running, audit.torch), MOST_VALUES):
+            for value, of_list in islice(values_at_hand(running, audit.torch), MOST_VALUES):
                 found = self._grown_list(value, steps) if of_list else self._grown(value, steps, roots)
                 if found is not None and not (of_list and self._found):
                     census = census or Census(roots_of(running), audit.torch)
@@ -145,7 +145,7 @@ def _before(node: Any, steps: list[int]) -> Any:
     return None
 
 
-def _values(running: list[FrameType], torch: Any) -> Iterator[tuple[Any, bool]]:
+def values_at_hand(running: list[FrameType], torch: Any) -> Iterator[tuple[Any, bool]]:
     """Tensors with a graph and lists of them, as the running functions hold them by a name or an attribute."""
     known: set[int] = set()
     for frame in running:

@@ -11,7 +11,6 @@ from graphdoc.capture.audit.deadends import ZERO
 from graphdoc.capture.code_places import OURS, shown_file
 from graphdoc.capture.cut_records import is_users
 from graphdoc.capture.facts import parameters_of
-from graphdoc.capture.stacks import Stack
 from graphdoc.capture.whatif.cut_places import is_said
 from graphdoc.capture.whatif.measure import ANOTHER, MISSING, NOISE, ZEROS, Result
 from graphdoc.evidence import BESIDE, GRADIENTS, LEFT_OUT, UNDONE, Frame, Sign
@@ -278,8 +277,7 @@ def _is_of_the_program(record: Record, frames: list[dict[str, Any]]) -> bool:
 
 def _is_a_copy(record: Record) -> bool:
     """Whether Python or torch does this: they cut only where a copy is asked for (``copy.deepcopy`` of a module)."""
-    raw = record.raw.raw if isinstance(record.raw, Stack) else record.raw
-    files = (str(code.co_filename) for code in raw[::2])
+    files = (str(code.co_filename) for code in record.raw.raw[::2])
     return next((f for f in files if not f.startswith(OURS)), "").startswith((copy.__file__, torch.__path__[0]))
 
 
