@@ -92,10 +92,10 @@ def _differences(looks: Iterable[Look]) -> Iterable[str]:
             moved = moved_by([answer["slope"], answer.get("loss", 0.0), answer.get("jumps", False)])
             yield f"the loss at {at} depends on {whose} ({moved}), and they are given {given}{_where(look)}"
         elif kind == "another":
-            functions = _functions(look)
+            way, ratio = ("across", "") if answer.get("across") else ("along", _ratio(answer))
             yield (
-                f"the loss at {at} has another gradient for {whose}: along the one that is given its slope is "
-                f"{answer['slope']:.3g}, and {answer['gradient']:.3g} by that gradient{_ratio(answer)}{functions}"
+                f"the loss at {at} has another gradient for {whose}: {way} the one that is given its slope is "
+                f"{answer['slope']:.3g}, and {answer['gradient']:.3g} by that gradient{ratio}{_functions(look)}"
             )
         elif kind == "independent":
             yield f"the loss does not depend on {whose}"

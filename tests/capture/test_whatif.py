@@ -198,7 +198,7 @@ for _ in range(6):
 }
 
 
-RUNS = {"dropout, and several calls in a step": 2, "an advantage": 3}
+RUNS = {"dropout, and several calls in a step": 3, "an advantage": 3}
 """How many times more a step is run, at most, that agrees."""
 
 
@@ -277,6 +277,48 @@ def test_a_function_with_a_wrong_backward_is_named(tmp_path: Path, sign: str) ->
     assert ("the backward of `Cube`" in said) == (sign == "-")
     assert told(evidence) == (["custom-function-bad-gradient"] if sign else [])
     assert "`Reversed`" not in said and "`Spike`" not in said
+
+
+TWO = """
+class Both(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return torch.tanh(x), torch.cos(3 * x)
+    @staticmethod
+    def backward(ctx, g, other):
+        x, = ctx.saved_tensors
+        return g * (1 - torch.tanh(x) ** 2)REST
+from torch import nn
+enc, head = nn.Linear(8, 6), nn.Linear(6, 1)
+opt = torch.optim.Adam([*enc.parameters(), *head.parameters()], lr=1e-2)
+x = torch.randn(32, 8)
+y = 2 * x[:, :1]
+for _ in range(10):
+    z, bumps = Both.apply(enc(x))
+    loss = ((head(z) - y) ** 2).mean() TERM
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+RIGHT = " - 3 * torch.sin(3 * x) * other"
+ANGLES = [
+    pytest.param("", "+ 0.3 * bumps.mean()", True, id="a term that is not there"),
+    pytest.param(RIGHT, "+ 0.3 * bumps.mean()", False, id="a right one"),
+    pytest.param("", "", False, id="a result that no loss takes"),
+    pytest.param("", "* (2 + bumps.detach().mean())", False, id="a result that is detached"),
+]
+
+
+@pytest.mark.parametrize(("rest", "term", "lacks"), ANGLES)
+def test_a_term_that_a_gradient_lacks_shows_across_it(tmp_path: Path, rest: str, term: str, lacks: bool) -> None:
+    """Along the gradient a term at a right angle to it is nothing."""
+    evidence = measured(tmp_path, TWO.replace("REST", rest).replace("TERM", term))
+    every = [a for look in looks(evidence) for a in look["answers"]]
+    assert {a["answer"] for a in every} == {"another" if lacks else "agrees"}
+    assert all(a["across"] == lacks for a in every) and all(look["cost"][0] <= 6 for look in looks(evidence))
+    assert told(evidence) == (["custom-function-bad-gradient"] if lacks else [])
+    assert any("across the one that is given" in line for line in gradients(evidence)) == lacks
 
 
 CUBE = """

@@ -12,7 +12,7 @@ from graphdoc.capture.code_places import OURS, shown_file
 from graphdoc.capture.cut_records import is_users
 from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.whatif.cut_places import is_said
-from graphdoc.capture.whatif.measure import ANOTHER, MISSING, NOISE, ZEROS, Result
+from graphdoc.capture.whatif.measure import AGREES, ANOTHER, MISSING, NOISE, ZEROS, Result
 from graphdoc.evidence import BESIDE, GRADIENTS, LEFT_OUT, UNDONE, Frame, Sign
 
 if TYPE_CHECKING:
@@ -62,6 +62,11 @@ class Answers:
         sign.count += 1
         return look
 
+    def needs_cuts(self, target: Target) -> bool:
+        """Whether gradients were those of the loss with the program's own cuts held alone."""
+        looks = self._signs[target.number].facts["looks"] if target.number in self._signs else []
+        return any(a["held"] and a["answer"] == AGREES for look in looks for a in look["answers"])
+
     def others(self, target: Target, look: dict[str, Any], functions: list[dict[str, Any]]) -> None:
         """The gradient is another one, and the backward of these Functions gives another than their derivative."""
         look["functions"] = functions
@@ -92,7 +97,8 @@ class Answers:
         second = set() if look["own"] else {c["line"] for c in calls if c["second"]}
         for answer in look["answers"]:
             slope, given = answer["slope"], answer["gradient"]
-            if answer["answer"] == ANOTHER and answer["line"] in second and 0.5 < slope / (given or 1.0) < 2.0:
+            near = answer.get("across") or 0.5 < slope / (given or 1.0) < 2.0
+            if answer["answer"] == ANOTHER and answer["line"] in second and near:
                 answer["answer"] = NOISE
 
     def cost(self, number: int, forks: int, seconds: float, step: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from torch.autograd import Function
@@ -9,6 +10,8 @@ from torch.autograd import Function
 from graphdoc.capture import functions, stacks
 from graphdoc.capture.code_places import shown_file
 from graphdoc.capture.frames import frames_of
+from graphdoc.capture.roots import tensor_roots
+from graphdoc.capture.walk import DEEP, nodes_behind
 from graphdoc.capture.whatif.moves import SMALLEST
 
 if TYPE_CHECKING:
@@ -35,6 +38,8 @@ class FunctionCheck:
         self._torch = torch
         self._cwd = cwd
         self._met: dict[Any, tuple[list[Any], list[bool], Any]] = {}
+        self._taken: dict[Any, set[int]] = {}
+        """Which outputs of a Function a loss takes: for the others nobody asks what its backward gives."""
         self._seen: set[Any] = set()
         self._packaged = False
         """Whether a Function of a package has run."""
@@ -67,11 +72,14 @@ class FunctionCheck:
 
         return call
 
-    def began(self, _outputs: Any) -> None:
+    def began(self, outputs: Any) -> None:
         """A backward call begins: the forward is over, and its Functions are called once more, by themselves."""
         if self._busy:
             return
         self._busy = True
+        for _, following in itertools.islice(nodes_behind(tensor_roots(outputs)), DEEP) if self._met else ():
+            for node, number in following:
+                self._taken.setdefault(getattr(type(node), "_forward_cls", None), set()).add(number)
         for cls, (args, flags, at) in list(self._met.items()):
             if cls not in self._seen:
                 self._seen.add(cls)
@@ -101,6 +109,7 @@ class FunctionCheck:
                 whole[i] = x
             out = cls.apply(*whole)
             out = out if isinstance(out, tuple) else (out,)
+            out = [o for n, o in enumerate(out) if n in self._taken.get(cls, range(len(out)))]
             return [o for o in out if isinstance(o, torch.Tensor) and o.is_floating_point()]
 
         try:
@@ -132,42 +141,38 @@ class FunctionCheck:
             leaves = [x.clone().requires_grad_() for x in xs]
             outs = call(leaves)
             us = [like(o) for o in outs]
-            grads = torch.autograd.grad(outs, leaves, us, allow_unused=True)
-        given = [torch.zeros_like(x) if g is None else g for x, g in zip(xs, grads, strict=True)]
-        vs = [like(x) * bool(g.any()) for x, g in zip(xs, given, strict=True)]
+            rows = [torch.autograd.grad(o, leaves, u, True, allow_unused=True) for o, u in zip(outs, us, strict=True)]
+        given = [[torch.zeros_like(x) if g is None else g for x, g in zip(xs, row, strict=True)] for row in rows]
+        vs = [like(x) * any(bool(row[i].any()) for row in given) for i, x in enumerate(xs)]
         if any(o.shape == x.shape and torch.equal(o.detach(), x) for o in outs for x in xs):
             return
-        found = []
-        for step in steps:
-            size = [step * max(float(x.double().pow(2).mean().sqrt()), SMALLEST) for x in xs]
-            with torch.no_grad():
-                up = call([x + s * v for x, s, v in zip(xs, size, vs, strict=True)])
-                down = call([x - s * v for x, s, v in zip(xs, size, vs, strict=True)])
-            # Where the numbers are the elements' own, those that stand still or follow one to one are left out.
-            kept = None
-            if len(xs) == len(outs) == 1 and xs[0].shape == outs[0].shape:
-                slope = (up[0] - down[0]) / (2 * size[0] * vs[0])
-                kept = (slope.abs() > CLOSE) & ((slope - 1).abs() > CLOSE)
-            if kept is None:
-                measured = sum(
-                    float(((a - b).double() * u.double()).sum()) / (2 * size[0])
-                    for a, b, u in zip(up, down, us, strict=True)
-                )
-                # Several inputs are moved by steps of their own.
-                said = sum(
-                    float((g.double() * v.double()).sum()) * s / size[0]
-                    for g, v, s in zip(given, vs, size, strict=True)
-                )
-            else:
-                measured = float(((up[0] - down[0]).double() * us[0].double())[kept].abs().sum()) / (2 * size[0])
-                both = (up[0] - down[0]).double() * us[0].double()
-                said = float((given[0].double() * vs[0].double() * both.sign())[kept].sum())
-            found.append((measured, said))
-        (first, _), (measured, said) = found[0], found[-1]
-        steady = abs(first - measured) <= CLOSE * max(abs(first), abs(measured))
-        if measured and steady and abs(said - measured) > CLOSE * max(abs(said), abs(measured)):
-            code = functions.backward_code(cls)
-            assert code is not None
-            file = shown_file(code.co_filename, self._cwd)
-            whose = functions.described(cls, code, None, file, frames_of(at, self._cwd))
-            self._wrong.append({**whose, "slope": measured, "gradient": said})
+        sizes = [[step * max(float(x.double().pow(2).mean().sqrt()), SMALLEST) for x in xs] for step in steps]
+        with torch.no_grad():
+            moved = [
+                [call([x + sign * s * v for x, s, v in zip(xs, size, vs, strict=True)]) for sign in (1, -1)]
+                for size in sizes
+            ]
+        for n, (u, row) in enumerate(zip(us, given, strict=True)):
+            found = []
+            for size, (up, down) in zip(sizes, moved, strict=True):
+                both = (up[n] - down[n]).double() * u.double()
+                # Where the numbers are the elements' own, those that stand still or follow one to one are left out.
+                if len(xs) == len(outs) == 1 and xs[0].shape == outs[0].shape:
+                    slope = (up[n] - down[n]) / (2 * size[0] * vs[0])
+                    kept = (slope.abs() > CLOSE) & ((slope - 1).abs() > CLOSE)
+                    measured = float(both[kept].abs().sum()) / (2 * size[0])
+                    said = float((row[0].double() * vs[0].double() * both.sign())[kept].sum())
+                else:  # several inputs are moved by steps of their own
+                    measured = float(both.sum()) / (2 * size[0])
+                    products = (float((g.double() * v.double()).sum()) for g, v in zip(row, vs, strict=True))
+                    said = sum(p * s / size[0] for p, s in zip(products, size, strict=True))
+                found.append((measured, said))
+            (first, _), (measured, said) = found[0], found[-1]
+            steady = abs(first - measured) <= CLOSE * max(abs(first), abs(measured))
+            if measured and steady and abs(said - measured) > CLOSE * max(abs(said), abs(measured)):
+                code = functions.backward_code(cls)
+                assert code is not None
+                file = shown_file(code.co_filename, self._cwd)
+                whose = functions.described(cls, code, None, file, frames_of(at, self._cwd))
+                self._wrong.append({**whose, "slope": measured, "gradient": said})
+                return

@@ -9,7 +9,7 @@ from collections.abc import Generator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-from graphdoc.capture.whatif.moves import FAR, along, anywhere, is_matrix, slope_by, steps_for
+from graphdoc.capture.whatif.moves import FAR, across, along, anywhere, is_matrix, slope_by, steps_for, usual_slope
 from graphdoc.capture.whatif.window import Move, Target
 
 AGREES, MISSING, ZEROS, ANOTHER, INDEPENDENT, NOISE = "agrees", "missing", "zero", "another", "independent", "noise"
@@ -18,6 +18,8 @@ CANCELS = "cancels"
 WRITTEN = "the program writes to the parameters between the steps"
 CLOSE = 0.05
 """How far a measured slope and that of the gradient may lie apart and be called the same: kinks and curves."""
+LACKS = 0.02
+"""The part of a gradient's size from which on a slope across it counts."""
 CLEAR = 20.0
 """A difference counts from so many roundings of the loss on."""
 TINY = (1e-3, 2e-3)
@@ -46,6 +48,8 @@ class Answer:
     """What leaves the graph was held meanwhile: the author's own cuts are no difference."""
     jumps: bool = False
     """The loss has no slope there: it depends on them, but only in steps."""
+    across: bool = False
+    """Measured across the gradient, along which the two agree."""
     taken: float = 0.0
     """Of a patched program: the slope with only that held which the program as it is written holds. The patch takes the
     rest of it away from them; 0 where it takes nothing."""
@@ -73,6 +77,11 @@ class Result:
 
 class Watches(Protocol):
     """What a fork can be made to see or to hold."""
+
+    looks_across: bool
+    """Whether gradients are measured across themselves too."""
+    cut_before: bool
+    """Whether a cut of the program's own was known at an earlier step for the reason of a difference."""
 
     def holding(self, kept: Any) -> Any:
         """Keep what leaves the graph (of None), or hold it at what was kept."""
@@ -218,11 +227,13 @@ class _Look:
         parameters, kept = self._target.parameters, self._told.kept
         rows = {i: [g.clone() for g in self._target.given.read(i)] for i in calls}
         whole = along(parameters, [sum(parts) for parts in zip(*rows.values(), strict=True)], moved)
-        every = sorted(moved)
+        every, cut = sorted(moved), self._watches.cut_before
         open_ = calls
-        if kept:  # one look is enough where a cut may be the reason
+        if kept and not cut:  # one look is enough where a cut may be the reason
             open_ = yield from self._agreeing(rows, open_, whole, every, False, self._steps[:1])
         still = yield from self._compare(rows, open_, whole, every)
+        if self._watches.looks_across and (cut or not kept or not open_):  # else at the next step: it is dear here
+            yield from self._across(rows, [i for i in calls if i not in still], moved)
         if kept and open_ and self._watches.cuts_by_patch():
             yield from self._taken(rows, whole)
         if not still:
@@ -230,7 +241,7 @@ class _Look:
         several = [chosen for o in owners if (chosen := moved.intersection(o))][:MOST_OWNERS]
         if len(several) == 1:
             return
-        self._told.answers = [a for a in self._told.answers if a.parameters != every or a.answer == AGREES]
+        self._told.answers = [a for a in self._told.answers if a.parameters != every or a.answer == AGREES or a.across]
         for chosen in several:
             for i in still:
                 yield from self._compare(rows, [i], along(parameters, rows[i], chosen), sorted(chosen))
@@ -251,6 +262,32 @@ class _Look:
             kind = ANOTHER if steady is not None or flat else NOISE
             self._answer(i, kind, chosen, 0.0 if flat else steady or 0.0, expected, held)
         return open_
+
+    def _across(self, rows: dict[int, list[Any]], calls: list[int], moved: set[int]) -> Generator[Move, Any, None]:
+        """Whether these gradients, which are those of the loss along themselves, lack a term: one at an angle reads
+        there as the square of its cosine, and shows across it. Three steps have to agree on it, one of them back."""
+        parameters, held = self._target.parameters, bool(self._told.kept)
+        row = [sum(parts) for parts in zip(*rows.values(), strict=True)]
+        whole = across(self._target.torch, parameters, row, moved)
+        expected = {i: slope_by(rows[i], whole) for i in calls}
+        lacks: dict[int, list[float]] = {i: [] for i in calls}
+        first, other = self._steps[0], max(s for s in self._steps if s != self._steps[0])
+        for step in (first, other, -first):
+            watch = self._watches.holding(self._told.kept) if held else None
+            slopes = (yield from self._slope(whole, step, watch, expected)) if lacks else None
+            if slopes is None:
+                return
+            for i in list(lacks):
+                slope, rounding, _ = slopes[i]
+                lacks[i].append(slope - expected[i])
+                least = LACKS * usual_slope(parameters, rows[i], moved) + CLEAR * abs(rounding)
+                if abs(lacks[i][-1]) <= least or not _together(lacks[i]):
+                    del lacks[i]
+        for i, found in lacks.items():
+            place = self._base["calls"][i]["line"]
+            self._told.answers = [a for a in self._told.answers if a.line != place or a.answer != AGREES]
+            self._answer(i, ANOTHER, sorted(moved), expected[i] + found[0], expected[i], held)
+            self._told.answers[-1].across = True
 
     def _agreeing(
         self,
@@ -339,6 +376,11 @@ def _steady(slopes: list[Any], call: int, other: float = 0.0) -> float | None:
             if apart <= 0.2 * max(abs(first), abs(second)) and apart <= 0.5 * away:
                 return second
     return None
+
+
+def _together(slopes: list[float]) -> bool:
+    """Whether these are one slope, but for its curve; what jumps or is rounded has another one for each step."""
+    return max(slopes) - min(slopes) <= 0.2 * max(abs(s) for s in slopes)
 
 
 def _values(told: Any, base: Any) -> list[float] | None:

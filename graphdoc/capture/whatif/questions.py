@@ -25,6 +25,8 @@ class Watching:
     def __init__(self, probe: WhatIf, target: Target) -> None:
         self._probe = probe
         self._target = target
+        self.looks_across = not probe.trial
+        self.cut_before = probe.answers.needs_cuts(target)
 
     def holding(self, kept: Any) -> Held | None:
         """Keep what leaves the graph (of None), or hold it at what was kept; None where nothing does."""
