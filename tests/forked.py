@@ -19,11 +19,15 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.abc import SourceLoader
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import CodeType, ModuleType, TracebackType
 from typing import NoReturn
+from unittest.mock import patch
 
 from greenlet import greenlet
+
+from graphdoc.capture.code_places import users_modules
 
 # Before torch and numpy are loaded: a process that has started worker threads is not safe to fork.
 for _variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
@@ -61,6 +65,7 @@ def run_forked(
     # The runner has imported every file of tests; to a script's run they would be more files of the user's. They are
     # looked for here: a look at a module is a write to it, for which a child would copy the page that it lies in.
     of_tests = [name for name in list(sys.modules) if _is_of_tests(name)]
+    users_modules()
     script = Path(path) if cwd else Path(path).resolve()
     with tempfile.TemporaryFile() as read, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         read.write(given.encode())
@@ -86,17 +91,28 @@ def _prepare() -> None:
     for found in pkgutil.walk_packages(capture.__path__, "graphdoc.capture."):
         importlib.import_module(found.name)
     # What an installed capture makes of torch's functions, and asks of its files, is made and asked once.
-    with tempfile.TemporaryDirectory() as out:
+    with tempfile.TemporaryDirectory() as out, patch.dict(vars(warnings)):
+        exec(_warnings_code(), vars(warnings))
         capture.begin(out).undo()
         capture.forget()
-    is_user_file = importlib.import_module("graphdoc.capture.code_places").is_user_file
-    for loaded in list(sys.modules.values()):
-        is_user_file(getattr(loaded, "__file__", None) or "")
+    # The names of modules lie side by side, for a child that looks at them all.
+    modules = {"".join(list(name)): module for name, module in sys.modules.items()}
+    sys.modules.clear()
+    sys.modules.update(modules)
     importlib.import_module("torch.overrides").resolve_name(None)  # it lists all of torch's functions
     # A collection in a child writes to every object that it looks at, and so would copy nearly all of this memory.
     gc.collect()
     gc.freeze()
     _in_large_pages()
+
+
+@cache
+def _warnings_code() -> CodeType:
+    """What Python's own module of warnings is made of: run once more, it forgets what this runner has put there."""
+    assert isinstance(warnings.__loader__, SourceLoader)
+    code = warnings.__loader__.get_code("warnings")
+    assert code is not None
+    return code
 
 
 def _in_large_pages() -> None:
@@ -145,7 +161,7 @@ def _child(
         sys.stderr = io.TextIOWrapper(io.FileIO(2, "w", closefd=False), errors="backslashreplace", write_through=True)
         # The test runner's own hooks and warning filters are not the script's.
         atexit._clear()
-        importlib.reload(warnings)
+        exec(_warnings_code(), vars(warnings))
         sys.excepthook, sys.unraisablehook = sys.__excepthook__, sys.__unraisablehook__
         for name in of_tests:
             del sys.modules[name]

@@ -9,7 +9,7 @@ import re
 import site
 import sys
 import sysconfig
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any
 
 from graphdoc.capture import notebook_cells
@@ -27,6 +27,8 @@ _spot_count = itertools.count()
 MOST_SPOTS = 200_000
 """Places remembered at a time; only a program that compiles new code for ever has more."""
 _user: dict[str, bool] = {}
+_of_libraries: set[str] = set()
+"""Names of modules."""
 
 
 def _library_folders() -> tuple[str, ...]:
@@ -73,18 +75,29 @@ def is_user_file(name: str) -> bool:
     return known
 
 
+def users_modules() -> list[tuple[str, ModuleType]]:
+    """The loaded modules that are the user's, with their files. Those of libraries, thousands, are looked at once."""
+    out = []
+    for name in [name for name in list(sys.modules) if name not in _of_libraries]:
+        module = sys.modules.get(name)
+        file = file_of(vars(module)) if isinstance(module, ModuleType) else None
+        if module is not None and isinstance(file, str) and is_user_file(file):
+            out.append((file, module))
+        elif name != "__main__":
+            _of_libraries.add(name)
+    return out
+
+
 def users_files() -> str:
     """What tells this program's sources from changed ones: a digest of the files that it has imported, with their sizes
     and times of change, and of its arguments."""
     told = []
-    for module in list(sys.modules.values()):
-        name = file_of(getattr(module, "__dict__", {}))
-        if isinstance(name, str) and is_user_file(name):
-            try:
-                found = os.stat(name)
-            except OSError:
-                continue
-            told.append((os.path.abspath(name), found.st_size, found.st_mtime_ns))
+    for name, _ in users_modules():
+        try:
+            found = os.stat(name)
+        except OSError:
+            continue
+        told.append((os.path.abspath(name), found.st_size, found.st_mtime_ns))
     return hashlib.blake2b(repr((sorted(told), sys.argv)).encode(), digest_size=8).hexdigest()
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from types import FrameType
 from typing import Any
 
-from graphdoc.capture.code_places import file_of, function_of, is_user_file
+from graphdoc.capture.code_places import file_of, function_of, is_user_file, users_modules
 
 NONE: frozenset[str] = frozenset()
 
@@ -40,7 +40,7 @@ def roots_of(frames: Iterable[FrameType]) -> list[Root]:
         if is_user_file(code.co_filename) and code.co_name != "<module>":
             function = function_of(code)
             out.append(Root(dict(frame.f_locals), function, code.co_filename, loop_names(code)))
-    modules = [sys.modules.get("__main__"), *sys.modules.values()]
+    modules = [sys.modules.get("__main__"), *(module for _, module in users_modules())]
     done: set[int] = set()
     for module in modules:
         values = getattr(module, "__dict__", None) if type(module) is types.ModuleType else None

@@ -17,7 +17,7 @@ import types
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from graphdoc.capture.code_places import is_user_file, shown_file
+from graphdoc.capture.code_places import is_user_file, shown_file, users_modules
 from graphdoc.evidence import Evidence
 from graphdoc.sourcetext import decode, digest
 
@@ -61,9 +61,8 @@ def remember_modules() -> None:
     if _finished:
         return
     _finished.append(True)
-    for module in list(sys.modules.values()):
-        if type(module) is types.ModuleType:
-            _hold(module.__dict__.get("__file__"))
+    for file, _ in users_modules():
+        _hold(file)
 
 
 def add_source(evidence: Evidence, name: str, path: str, *, check: bool = True) -> None:
@@ -178,8 +177,9 @@ def _same(a: CodeType, b: CodeType) -> bool:
 def _running(path: str) -> list[CodeType]:
     """The code objects of this file: on the stacks of all threads and of the last exception, and in its module."""
     found = {id(code): code for code in _on_stacks()}
-    for module in list(sys.modules.values()):
-        values = module.__dict__ if type(module) is types.ModuleType else {}
+    users = [module for _, module in users_modules()]
+    for module in users if is_user_file(path) else list(sys.modules.values()):
+        values = vars(module) if type(module) is types.ModuleType else {}
         if os.path.abspath(str(values.get("__file__", ""))) != path:
             continue
         owners = [values, *(vars(v) for v in values.values() if type(v) is type)]

@@ -23,10 +23,10 @@ def keep_untraced(torch: Any) -> None:
     mark = _mark(torch)
     if mark is None:
         return
-    for name, module in list(sys.modules.items()):
+    for name in list(sys.modules):  # the names alone: a look at a module writes to it, which costs a fork a copied page
         if name.startswith("graphdoc.") and name not in _marked:
             _marked.add(name)
-            for code in _codes(vars(module).values(), name):
+            for code in _codes(vars(sys.modules[name]).values(), name):
                 mark(code)
 
 
