@@ -99,7 +99,9 @@ def _prepare() -> None:
     modules = {"".join(list(name)): module for name, module in sys.modules.items()}
     sys.modules.clear()
     sys.modules.update(modules)
-    importlib.import_module("torch.overrides").resolve_name(None)  # it lists all of torch's functions
+    torch = importlib.import_module("torch")
+    torch.overrides.resolve_name(None)  # it lists all of torch's functions
+    torch.optim.SGD([torch.ones(1)], 0.1).zero_grad()  # what an optimizer does first loads more of torch
     # A collection in a child writes to every object that it looks at, and so would copy nearly all of this memory.
     gc.collect()
     gc.freeze()
