@@ -11,9 +11,10 @@ import ast
 import difflib
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
+from itertools import takewhile
 from typing import Any
 
 import libcst as cst
@@ -21,7 +22,7 @@ from libcst._nodes.internal import CodegenState
 from libcst.helpers import parse_template_expression, parse_template_module
 
 from graphdoc.source import places
-from graphdoc.source.layout import Unplaceable, indent_unit
+from graphdoc.source.layout import Unplaceable, begins_line, comment_above, indent_unit, paragraph
 from graphdoc.source.module import Lines, Source
 from graphdoc.source.paths import binding, parse_expression
 
@@ -30,6 +31,8 @@ _LINE_END = re.compile(r"\r\n|\n|\r")
 # A form feed in an indentation starts the count of its columns anew; libcst does not read all of them.
 _FEED = re.compile(r"(?:(?<=[\r\n])|\A)[ \t\f]*\f")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+# Not a rule over a section (`# ----`), a cell's mark (`# %%`) or the first line of a script (`#!`).
+_IN_WORDS = re.compile(r"[ \t\f]*#+[ \t]*\w")
 _Node = Any  # libcst's own classes differ in what they hold; a tree is checked by libcst when it is made
 _Span = tuple[int, int]
 _DEPTH = 20_000
@@ -99,6 +102,10 @@ class _Tree:
             self.module = cst.parse_module(_without_feeds(text), cst.PartialParserConfig(**known))
         except cst.ParserSyntaxError as e:
             raise Unreadable(f"libcst cannot read line {e.raw_line} of the statement") from e
+        # libcst takes a comment above the first statement for one about the file.
+        first, *others = self.module.body
+        first = first.with_changes(leading_lines=[*self.module.header, *first.leading_lines])
+        self.module = self.module.with_changes(header=[], body=[first, *others])
         seen = _Seen(self.module)
         self.module._codegen(seen)
         self.written = "".join(seen.tokens)
@@ -182,11 +189,14 @@ def _tree(text: str, begin: int, newline: str) -> _Tree:
 
 
 def _chunks(source: Source) -> list[tuple[int, int]]:
-    """Where each top-level statement starts and where its last line ends; those that share a line are one."""
+    """Where each top-level statement, with the comment above it, starts and where its last line ends; those that share
+    a line are one."""
     found: list[tuple[int, int]] = []
     lines = source.lines
     for statement in source.tree.body:
         start, end = source.start_of(statement), lines.after(lines.line_of(source.span(statement)[1]))
+        if begins_line(source, statement):
+            start = lines.start(comment_above(source, statement))
         if found and start < found[-1][1]:
             found[-1] = (found[-1][0], max(end, found[-1][1]))
         else:
@@ -222,7 +232,8 @@ def _deep() -> Iterator[None]:
 
 def _rewritten(source: Source, given: list[places.Edit]) -> str:
     wanted = [*dict.fromkeys(e for e in given if e.once), *(e for e in given if not e.once)]
-    files = _Files(source)
+    gone = {e.at for e in wanted if isinstance(e.change, places.Instead) and not e.change.texts}
+    files = _Files(source, gone.intersection(c.at for e in wanted for c in _copies(getattr(e.change, "texts", ()))))
     parts: list[str] = []
     done = 0
     for start, end in files.chunks:
@@ -263,11 +274,20 @@ def _spots(change: object) -> Iterator[places.Spot]:
             yield from _spots(text)
 
 
-class _Files:
-    """The trees of one file's top-level statements."""
+def _copies(texts: Iterable[places.Text]) -> Iterator[places.Copied]:
+    for text in texts:
+        if isinstance(text, places.Copied):
+            yield text
+        elif isinstance(text, places.Below):
+            yield from _copies(text.texts)
 
-    def __init__(self, source: Source) -> None:
+
+class _Files:
+    """The trees of one file's top-level statements, and which statements are moved."""
+
+    def __init__(self, source: Source, moved: Set[places.Spot | None]) -> None:
         self.source = source
+        self.moved = moved
         self.chunks = _chunks(source)
 
     def tree(self, start: int, end: int) -> _Tree:
@@ -291,15 +311,26 @@ class _Files:
         tree = self._around(copied.at)
         return self.changed(tree, tree.node(copied.at), copied.edits)
 
-    def unit(self, spot: places.Spot) -> str:
-        """How far a block is indented around a statement."""
+    def _statement(self, spot: places.Spot) -> ast.stmt | None:
         lines = self.source.lines
         line = lines.line_of(spot.start)
-        place = places.Place(
-            self.source.file, line, spot.start - lines.start(line) + 1, line, spot.start - lines.start(line) + 2
-        )
-        node = self.source.node_statement(place)
+        column = spot.start - lines.start(line) + 1
+        return self.source.node_statement(places.Place(self.source.file, line, column, line, column + 1))
+
+    def unit(self, spot: places.Spot) -> str:
+        """How far a block is indented around a statement."""
+        node = self._statement(spot)
         return indent_unit(self.source, node) if node is not None else "    "
+
+    def comment(self, spot: places.Spot | None) -> int:
+        """How many lines of comment go along with a statement: all of what they are about is moved."""
+        node = self._statement(spot) if spot in self.moved and spot is not None else None
+        if node is None or not begins_line(self.source, node):
+            return 0
+        first = comment_above(self.source, node)
+        about = {places.Spot(*self.source.span(s), True) for s in paragraph(self.source, node)}
+        goes = about <= self.moved and _IN_WORDS.match(self.source.lines.content(first))
+        return self.source.lines.line_of(self.source.start_of(node)) - first if goes else 0
 
     def copy(self, copied: places.Copied) -> list[_Node]:
         """A statement's line, or the statement alone where it shares its line."""
@@ -314,7 +345,9 @@ class _Files:
         else:
             made = [whole.deep_clone()]
         lines = [_line(m) for m in made]
-        return [lines[0].with_changes(leading_lines=[]), *lines[1:]] if lines else []
+        above = getattr(whole, "leading_lines", ())
+        above = above[len(above) - self.comment(copied.at) :]
+        return [lines[0].with_changes(leading_lines=above), *lines[1:]] if lines else []
 
 
 def _line(statement: _Node) -> _Node:
@@ -612,6 +645,13 @@ class _Row:
     def touched(self) -> bool:
         return any(self.maker.edits.get(n) for n in self.originals)
 
+    @cached_property
+    def above(self) -> list[_Node]:
+        """What stands above the line, but for a comment that goes elsewhere with its statement."""
+        lines = list(getattr(self.line, "leading_lines", []))
+        spots = (e.at for e in self.maker.edits.get(self.originals[0], ()) if isinstance(e.change, places.Instead))
+        return lines[: len(lines) - sum(self.maker.files.comment(s) for s in spots)]
+
     def _made(self, node: _Node, texts: Iterable[places.Text]) -> list[_Node]:
         spot = self.maker.edits[node][0].at
         assert spot is not None
@@ -751,6 +791,10 @@ def _headed(lines: Sequence[_Node], above: Sequence[_Node]) -> list[_Node]:
     """Lines with what stood above the first of the old ones (comments, blank lines)."""
     if not lines:
         return []
+    kept = any(getattr(m, "leading_lines", None) is above for m in lines[1:])
+    if kept and any(e.comment is not None for e in lines[0].leading_lines):  # each with its own comment
+        blank = list(takewhile(lambda e: e.comment is None, above))
+        return _spaced([lines[0].with_changes(leading_lines=[*blank, *lines[0].leading_lines]), *lines[1:]])
     rest = [m.with_changes(leading_lines=[]) if getattr(m, "leading_lines", None) is above else m for m in lines[1:]]
     first = lines[0]
     own = [] if first.leading_lines is above else first.leading_lines
@@ -787,7 +831,7 @@ class _Block:
             if row.shared and any(row.edits(n, places.Under) for n in row.originals) and not self._whole(row):
                 units += [([n], lines, []) for n, lines in row.apart()]
             else:
-                units.append((row.originals, row.lines(alone), getattr(row.line, "leading_lines", [])))
+                units.append((row.originals, row.lines(alone), row.above))
         body, rest = self._joined(self._below(units))
         if not body and not whole:
             body, rest = _headed([_passing(self.rows[-1].line)], rest), []
@@ -852,6 +896,9 @@ class _Block:
             if not lines:
                 carried += above
                 continue
-            found += [lines[0].with_changes(leading_lines=[*carried, *lines[0].leading_lines]), *lines[1:]]
+            own = lines[0].leading_lines
+            if own and not any(e.comment for e in (own[0], *carried)):  # one blank line does for both
+                carried = []
+            found += [lines[0].with_changes(leading_lines=[*carried, *own]), *lines[1:]]
             carried = []
         return found, carried

@@ -42,6 +42,28 @@ def _rest(source: Source, statement: ast.stmt) -> str:
     return source.code[end : source.lines.end(source.lines.line_of(end))]
 
 
+def comment_above(source: Source, statement: ast.stmt) -> int:
+    """The first line of the comment directly above a statement and indented as it is; its own where there is none."""
+    lines = source.lines
+    line = lines.line_of(source.start_of(statement))
+    margin = lines.content(line)[: _margin(source, line)[1] - lines.start(line)]
+    block, index = source.node_block(statement) or ([], 0)
+    above = block[index - 1].end_lineno if index else getattr(source.parents.get(statement), "lineno", 0)
+    while line - 1 > (above or 0) and lines.content(line - 1).startswith(f"{margin}#"):
+        line -= 1
+    return line
+
+
+def paragraph(source: Source, statement: ast.stmt) -> list[ast.stmt]:
+    """A statement and those that follow it in its block up to the next blank line or comment."""
+    block, index = source.node_block(statement) or ([statement], 0)
+    for end, other in enumerate(block[index + 1 :], index + 1):
+        line = source.lines.line_of(source.start_of(other))
+        if comment_above(source, other) < line or not source.lines.content(line - 1).strip():
+            return block[index:end]
+    return block[index:]
+
+
 def _margin(source: Source, line: int) -> tuple[int, int]:
     """Where a line's indentation starts (behind a form feed, which starts the count anew) and ends."""
     content = source.lines.content(line)

@@ -109,7 +109,8 @@ class Written:
 class Copied:
     """A node of the same file as it is to stand elsewhere: as it is there, or with edits of its own.
 
-    A statement comes with the comment on its last line.
+    A statement comes with the comment on its last line. One that another edit takes out is moved: the comment above
+    goes along where it is about nothing that stays.
     """
 
     at: Spot

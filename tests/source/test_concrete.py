@@ -48,7 +48,36 @@ for x in data:
     y.backward()
     step()
 """
+WITH_COMMENTS = """\
+for x in data:
+    # forward
+    y = f(x)
+    y.backward()
+
+    # update,
+    # then go on
+    step()  # here
+
+    # log
+    log(y)
+"""
+SECTION = """\
+# the net
+net = make()
+# ---- optimizer ----
+opt = Adam(net)
+net.cuda()
+"""
 ROW = "if a: b(); c()\n"
+
+
+def moved(which: int, before: int) -> Make:
+    return lambda s, n: [
+        *edits.delete(s, n[which]),
+        *edits.insert_before(s, n[before], [edits.copied(s, n[which])]),
+    ]
+
+
 CASES: list[tuple[str, Make, str]] = [
     ("y = a + b  # why\n", lambda s, n: [detached(s, value(n[0]))], "y = (a + b).detach()  # why\n"),
     ("y = (a +\n     b)\n", lambda s, n: [detached(s, value(n[0]))], "y = (a +\n     b).detach()\n"),
@@ -77,6 +106,47 @@ CASES: list[tuple[str, Make, str]] = [
         lambda s, n: [*edits.delete(s, n[3]), *edits.insert_after(s, n[0], [edits.copied(s, n[3])])],
         LOOP.replace("    step()", "step()"),
     ),
+    # A comment goes along with all of what it is about, and each stays above its own.
+    (
+        WITH_COMMENTS,
+        moved(3, 1),
+        """\
+for x in data:
+    # update,
+    # then go on
+    step()  # here
+    # forward
+    y = f(x)
+    y.backward()
+
+    # log
+    log(y)
+""",
+    ),
+    (
+        WITH_COMMENTS,
+        moved(3, 0),
+        """\
+# update,
+# then go on
+step()  # here
+for x in data:
+    # forward
+    y = f(x)
+    y.backward()
+
+    # log
+    log(y)
+""",
+    ),
+    # What follows without a blank line is what the comment is about, too; a rule is about all that comes after it.
+    (
+        WITH_COMMENTS,
+        moved(1, 4),
+        WITH_COMMENTS.replace("    y = f(x)\n", "").replace("    log", "    y = f(x)\n    log"),
+    ),
+    (SECTION, moved(0, 2), "# ---- optimizer ----\nopt = Adam(net)\n# the net\nnet = make()\nnet.cuda()\n"),
+    (SECTION, moved(1, 0), "# the net\nopt = Adam(net)\nnet = make()\n# ---- optimizer ----\nnet.cuda()\n"),
     (
         LOOP,
         lambda s, n: edits.wrap(s, n[1:3], "with g():"),

@@ -88,7 +88,7 @@ def test_statements_stand_below_a_header() -> None:
     header = written(source, "for {t} in {i}:", t=node.target, i=node.iter)
     edits = insert_after(source, node, [below(header, [copied(source, node.body[1]), "", "h()"])])
     edits += delete(source, node.body[1])
-    expected = "for a, b in zip(x,  y):\n  f(a)\n  # then\nfor a, b in zip(x,  y):\n  g(b)  # last\n\n  h()\n"
+    expected = "for a, b in zip(x,  y):\n  f(a)\nfor a, b in zip(x,  y):\n  # then\n  g(b)  # last\n\n  h()\n"
     assert rewritten(source, edits) == expected
 
 
