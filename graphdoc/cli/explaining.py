@@ -74,7 +74,8 @@ def _text(target: str, fmt: str) -> int:
     short = target.strip()
     if _PATH.fullmatch(short) and ": " not in short and short.count(" ") < 4:
         raise UsageError(f"there is no file {short}")
-    return _log(io.BytesIO(target.encode("utf-8", "replace")), "the text", fmt)
+    pasted = io.BufferedReader(io.BytesIO(target.encode("utf-8", "replace")))
+    return _log(pasted, "the text", fmt)
 
 
 def _plain(stream: BinaryIO) -> BinaryIO:
@@ -114,6 +115,10 @@ def _log(stream: BinaryIO, name: str, fmt: str) -> int:
     from graphdoc.messages import read_log
     from graphdoc.messages.flat_text import clean
 
+    own = _report_for_machines(stream)
+    if own:
+        say(f"{clean(name)[:200]} is a report of graphdoc's own: it tells {own}, and this is the page of that")
+        return explain(own, fmt)
     try:
         failures = read_log(stream)
     except (OSError, EOFError) as e:
@@ -140,6 +145,20 @@ def _log(stream: BinaryIO, name: str, fmt: str) -> int:
 
         show(merged(told), fmt, sys.stdout)
     return 0
+
+
+def _report_for_machines(stream: BinaryIO) -> str:
+    """The code that a report in a format of one document (JSON, SARIF, HTML …) tells; others are read as a log."""
+    from graphdoc.render import HEAD, is_report
+
+    if not hasattr(stream, "peek"):
+        return ""
+    try:
+        head = stream.peek(HEAD)[:HEAD].decode("utf-8", "replace")
+    except (OSError, EOFError):  # reading it as a log says so
+        return ""
+    code = re.search(r"GD\d{3}", head)
+    return code[0] if code is not None and head[:1] in ("{", "[", "<") and is_report(head) else ""
 
 
 def _other(failures: Sequence[Failure]) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from graphdoc.evidence import Frame
+from graphdoc.messages import own_reports
 from graphdoc.messages import traceback_lines as parse
 from graphdoc.messages.flat_text import ESCAPES, clean
 from graphdoc.messages.recognise import Match, listed_of, recognise, strongest
@@ -72,11 +73,6 @@ _DEEPEST = 4
 # Messages of unknown exceptions that are looked at again for words broken by a terminal's edge.
 _SQUEEZES = 200
 _CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
-# A report of graphdoc's own, for a terminal: its first line, and those that can follow once a place was told.
-_REPORT = re.compile(r"(?:error|warning)\[GD\d{3}\]: ")
-_PLACE = re.compile(r" *(?:-->|[|=]) ")
-_ROW = re.compile(r"\s|\d+ |$|how it happened:|(?:help|tried|also|note|looked closer): |(?:try|apply|print|fix) it: ")
-_LONGEST_REPORT = 120
 # Python draws a line beside the members of an exception group.
 _MARGIN = re.compile(r" {0,36}\| ")
 
@@ -105,6 +101,7 @@ class Assembler:
         self._chain: list[str] = []
         self._last = ""
         self._raised: Failure | None = None
+        self._reports: set[str] = set()
         self._squeezes = _SQUEEZES
         self._reset()
 
@@ -117,7 +114,6 @@ class Assembler:
         self._noise = 0
         self._start = 0
         self._inner = False
-        self._placed = False
 
     def feed(self, line: str, number: int) -> None:
         """Take the next line of this process; ``number`` counts the lines of the whole log."""
@@ -160,7 +156,7 @@ class Assembler:
             self._note(line)
             self._begin_forward(line)
             return True
-        if _REPORT.match(line):
+        if own_reports.BEGINS.match(line):
             self._reset()
             self._start = self._seen
             self._go(self._report)
@@ -283,7 +279,8 @@ class Assembler:
 
     def _message(self, line: str) -> bool:
         blank = not line.strip()
-        ended = parse.TRACEBACK in line or line.startswith(_CHAINED) or parse.FORWARD in line or _REPORT.match(line)
+        ended = parse.TRACEBACK in line or line.startswith(_CHAINED) or parse.FORWARD in line
+        ended = ended or own_reports.BEGINS.match(line) is not None
         if ended or (blank and not self._lines[-1].strip()) or len(self._lines) > self._room:
             self._finish()
             return blank
@@ -345,20 +342,21 @@ class Assembler:
     # -- graphdoc's own report -----------------------------------------------------------------------------------
 
     def _report(self, line: str) -> bool:
-        if len(self._lines) >= _LONGEST_REPORT or (self._placed and not _ROW.match(line)):
+        if not own_reports.goes_on(self._lines, line):
             self._told()
             return False
-        self._placed = self._placed or _PLACE.match(line) is not None
         self._lines.append(line)
         return True
 
     def _told(self) -> None:
         """It belongs to the exception before it; where the log has none, it stands for itself."""
-        text = clean("\n".join(self._lines)).rstrip()
+        text = clean(own_reports.as_shown(self._lines)).rstrip()
+        about = own_reports.about(text)
         if self._raised is not None and not self._raised.report:
             self._raised.report = text
-        elif self._raised is None or self._raised.report != text:
+        elif about not in self._reports:
             self._add(Failure("", text.partition("\n")[0], line=self._start, report=text), self.label)
+        self._reports.add(about)
         self._raised = None
         self._go(self._idle)
         self._reset()
@@ -471,7 +469,7 @@ def _name(found: re.Match[str]) -> str:
 _CHUNK = 1 << 20
 # Where a log is not reporting a failure, lines are skipped until one holds a word of a failure.
 _TRIGGER = re.compile(
-    r"Traceback|(?:error|warning)\[GD|[a-z]Error\b|Exception\b|Warning: |\[W|Unsupported\b"
+    r"Traceback|(?:error|warning)(?:\[| title=| )GD|[a-z]Error\b|Exception\b|Warning: |\[W|Unsupported\b"
     r"|During handling of|direct cause of the"
     r"|rying to backward|inplace operation|in-place operation|modified inplace|have a grad_fn|scalar outputs"
     r"|been used in the graph|volatile|finished reduction|ready only once|requires grad\. |nan values in its"

@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 from commands import graphdoc
 
+from graphdoc.model import Diagnosis, Fix, Report, Run, Span
+from graphdoc.render import render
+
 SECOND = (
     "RuntimeError: Trying to backward through the graph a second time (or directly access saved tensors after they "
     "have already been freed). Saved intermediate values of the graph are freed when you call .backward()"
@@ -140,6 +143,65 @@ def test_a_report_of_graphdocs_own_is_shown_as_it_stands(before: str, prefix: st
     assert told["because"].endswith("and was never detached")
     assert [(s["role"], s["file"], s["line"], s["column"]) for s in told["spans"]] == [("cause", "train.py", 11, 5)]
     assert (report["exception"] is None) == (before is not TRACEBACK)
+
+
+@pytest.fixture(scope="module")
+def told_run() -> Report:
+    """A report with a place, a patch and another fix."""
+    at = Span("cause", "train.py", 11, 5, 11, 27, "kept here, with 100 % of its graph")
+    fixes = tuple(
+        Fix(
+            f"detach-{n}",
+            f"detach `h` after line {n}",
+            "unsafe",
+            f"--- a/train.py\n+++ b/train.py\n@@ -{n} +{n} @@\n-a\n+b\n",
+        )
+        for n in (11, 12)
+    )
+    title = "`policy.hidden`, of last_step, carries the last iteration's graph into this one"
+    found = Diagnosis(
+        "GD101",
+        "carried-state",
+        "certain",
+        title,
+        "It is used: again.",
+        (at,),
+        fixes=fixes,
+        because="it was never detached",
+    )
+    return Report(
+        Run(exit_status=1), "autograd-failure", None, (found,), (), {"train.py": "\n" * 10 + "    s = f(x, s)\n"}
+    )
+
+
+@pytest.mark.parametrize("prefix", ["", "2024-01-01T00:00:00.1234567Z "])
+@pytest.mark.parametrize("fmt", ["markdown", "github", "terminal"])
+def test_a_pasted_report_is_shown(told_run: Report, fmt: str, prefix: str) -> None:
+    text = "".join(f"{prefix}{line}\n" for line in ["epoch 1", *render(told_run, fmt).splitlines(), "done"])
+    shown = explain("-", given=text).stdout
+    assert "\nerror[GD101]: `policy.hidden`, of last_step, carries" in shown and "with 100 % of its graph" in shown
+    assert "It is used: again." in shown and "detach `h` after line 11" in shown
+    assert "%0A" not in shown and "**" not in shown and "\\_" not in shown and "done" not in shown
+    report = json.loads(explain("--format", "json", "-", given=text).stdout)
+    (told,) = report["diagnoses"]
+    assert (told["code"], told["confidence"], told["title"]) == ("GD101", "certain", told_run.diagnoses[0].title)
+    assert told["because"] == "it was never detached"
+    assert [(s["file"], s["line"], s["column"]) for s in told["spans"]] == [("train.py", 11, 5)]
+
+
+def test_one_report_in_several_formats_is_shown_once(told_run: Report) -> None:
+    shown = explain("-", given="".join(render(told_run, fmt) for fmt in ("github", "terminal", "markdown"))).stdout
+    assert shown.count("error[GD101]") == 1
+
+
+@pytest.mark.parametrize("fmt", ["json", "sarif", "gitlab", "html"])
+def test_a_report_for_machines_leads_to_the_page(told_run: Report, fmt: str, tmp_path: Path) -> None:
+    (tmp_path / "report").write_text(render(told_run, fmt))
+    done = explain("report", cwd=tmp_path)
+    assert done.returncode == 0 and done.stdout.startswith("# GD101 ")
+    assert (
+        done.stderr == "graphdoc: report is a report of graphdoc's own: it tells GD101, and this is the page of that\n"
+    )
 
 
 def test_an_error_that_no_report_tells_of_is_told_beside_one() -> None:
