@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,6 +24,9 @@ def show_run(evidence: Path | None, fmt: str = "terminal", reports: Sequence[str
 
     kept = last_run(Path.cwd()) if evidence is None else open_run(evidence, Path.cwd())
     result = with_patches(kept, diagnosed(replace(kept, rerun=rerun and kept.rerun)), recall=True)
+    if evidence is not None:
+        fixed_by = f"{result.run.fixed_by} {shlex.quote(str(evidence))}"
+        result = replace(result, run=replace(result.run, fixed_by=fixed_by))
     if fmt == "terminal" and not (result.diagnoses or result.notes):
         from graphdoc.render.story import not_observed, verdict
 

@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -118,7 +118,8 @@ class Pieces:
                 shutil.move(file, folder / file.name)
             ended.evidence = recorded(folder)
             keep(folder, request, ended, rerun=rerun).save()
-            return Failed(told, folder)
+            named = os.path.relpath(folder, self.cwd)  # in the commands of the report
+            return Failed(replace(told, text=told.text.replace(str(scratch), named)), folder)
         finally:
             self._clear()
 

@@ -92,10 +92,7 @@ class Doctor:
     def _add(self, report: Any, failed: Failed) -> None:
         """The diagnosis as a section of the report: behind its traceback, which junit XML has too, where it can."""
         folder = os.path.relpath(failed.folder, self.pieces.cwd)
-        text = failed.told.text.rstrip()
-        for command in ("graphdoc fix --diff", "graphdoc fix --list"):  # of this test, not of the one that failed last
-            text = text.replace(command, f"{command} {folder}")
-        text = f"{text}\nthis run of the test is kept in {folder}"
+        text = f"{failed.told.text.rstrip()}\nthis run of the test is kept in {folder}"
         if hasattr(report.longrepr, "addsection"):
             report.longrepr.addsection("graphdoc", text)
         else:

@@ -17,8 +17,13 @@ def highest_line(diff: str) -> int:
     return max((c.old_start + len(c.old) for c in changes), default=1)
 
 
-def change_rows(fix: Fix, main_file: str, width: int, gutter: int, most: int = MOST_ROWS) -> list[Row]:
-    """The changed lines of a fix, old above new; a file's name stands above them unless it is ``main_file`` alone."""
+def change_rows(
+    fix: Fix, main_file: str, width: int, gutter: int, most: int = MOST_ROWS, mends: str = "graphdoc fix"
+) -> list[Row]:
+    """The changed lines of a fix, old above new; a file's name stands above them unless it is ``main_file`` alone.
+
+    ``mends`` is the command that prints those beyond ``most`` of them.
+    """
     rows: list[Row] = []
     files = parse(fix.diff)
     for file in files:
@@ -34,7 +39,7 @@ def change_rows(fix: Fix, main_file: str, width: int, gutter: int, most: int = M
     if len(rows) > most:
         end = most - 2 if rows[most - 2] == _GAP else most - 1
         left = sum(row != _GAP for row in rows[end:])
-        printed = ": `graphdoc fix --diff`" if fix.is_complete else ""
+        printed = f": `{mends} --diff`" if fix.is_complete else ""
         rows[end:] = [[*_GAP, (f" {left} more lines{printed}", "")]]
     return rows
 

@@ -287,10 +287,15 @@ def more(report: Report, diagnosis: Diagnosis) -> str:
     text = f"`graphdoc explain {diagnosis.code}`"
     others = len(diagnosis.fixes) - 1
     if patched(report) is not diagnosis:
-        return f"{text}; what was tried: `{_FIX} --list`" if _failed(diagnosis) else text
-    if report.run.fixed_by != _FIX or others < 1:
+        return f"{text}; what was tried: `{report.run.fixed_by} --list`" if _failed(diagnosis) else text
+    if not _has_options(report) or others < 1:
         return text
-    return f"{text}; {others} other fix{'es' if others > 1 else ''}: `{_FIX} --list`"
+    return f"{text}; {others} other fix{'es' if others > 1 else ''}: `{report.run.fixed_by} --list`"
+
+
+def _has_options(report: Report) -> bool:
+    """Whether what mends it is the command, perhaps with a run's name, and not a notebook's magic."""
+    return report.run.fixed_by.startswith(_FIX)
 
 
 def _failed(diagnosis: Diagnosis) -> bool:
@@ -300,7 +305,7 @@ def _failed(diagnosis: Diagnosis) -> bool:
 def commands(report: Report, diagnosis: Diagnosis) -> list[str]:
     """The commands that say or do more; only the first diagnosis with a patch names ``fix``, which works on that."""
     found = [f"graphdoc explain {diagnosis.code}"]
-    mends = f"{_FIX} --diff" if report.run.fixed_by == _FIX else report.run.fixed_by
+    mends = f"{report.run.fixed_by} --diff" if _has_options(report) else report.run.fixed_by
     return [*found, mends] if patched(report) is diagnosis else found
 
 
@@ -308,21 +313,22 @@ def next_step(report: Report, diagnosis: Diagnosis) -> tuple[str, str]:
     """What to do now, and the command that does it; empty words where no patch of this diagnosis is offered."""
     if patched(report) is not diagnosis or to_fill_in(diagnosis.fixes[0]):
         return _printed(report, diagnosis)
-    if report.run.fixed_by != _FIX:
-        return "fix it: ", report.run.fixed_by
+    mends = report.run.fixed_by
+    if not _has_options(report):
+        return "fix it: ", mends
     best = diagnosis.fixes[0]
     if best.verified:
-        return "apply it: ", _FIX if best.safety == "safe" else f"{_FIX} --unsafe"
-    return "try it: ", f"{_FIX} --diff"
+        return "apply it: ", mends if best.safety == "safe" else f"{mends} --unsafe"
+    return "try it: ", f"{mends} --diff"
 
 
 def _printed(report: Report, diagnosis: Diagnosis) -> tuple[str, str]:
     """How to get a patch that its user is to finish, by its number in the list of all fixes."""
     best = diagnosis.fixes[0] if diagnosis.fixes else None
-    if best is None or not to_fill_in(best) or report.run.fixed_by != _FIX:
+    if best is None or not to_fill_in(best) or not _has_options(report):
         return "", ""
     every = [fix for d in report.diagnoses for fix in d.fixes]
-    return "print it: ", f"{_FIX} --diff --choose {next(n for n, f in enumerate(every, 1) if f is best)}"
+    return "print it: ", f"{report.run.fixed_by} --diff --choose {next(n for n, f in enumerate(every, 1) if f is best)}"
 
 
 def repository_path(file: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from graphdoc.model import Diagnosis, Fix, Report
+from graphdoc.model import Diagnosis, Report
 from graphdoc.render import story
 from graphdoc.render.change import change_rows
 from graphdoc.render.snippet import drawing, gutter_width
@@ -110,13 +110,14 @@ def _told(
             _paragraph(word, "note", sentence, margin, width)
             for word, sentence in zip(words, story.proof(diagnosis)[:sentences], strict=False)
         ),
-        _best_fix(diagnosis, diagnosis.fixes[0], width, gutter, patch_rows) if diagnosis.fixes else [],
+        _best_fix(report, diagnosis, width, gutter, patch_rows) if diagnosis.fixes else [],
         _paragraph("more: ", "note", story.more(report, diagnosis), margin, width),
         _paragraph(head, "help", command, "", width, style="strong"),
     ]
 
 
-def _best_fix(diagnosis: Diagnosis, fix: Fix, width: int, gutter: int, most: int) -> list[Row]:
+def _best_fix(report: Report, diagnosis: Diagnosis, width: int, gutter: int, most: int) -> list[Row]:
+    fix = diagnosis.fixes[0]
     margin = " " * gutter + " = "
     rows = _paragraph(f"{story.head(fix)}: ", "help", f"{fix.title} [{story.badge(fix)}]", "", width)
     if fix.verified:
@@ -124,7 +125,7 @@ def _best_fix(diagnosis: Diagnosis, fix: Fix, width: int, gutter: int, most: int
         title, bracket, told = text.rpartition("[")
         rows[-1] += [(title, ""), (bracket + told, "verified")]
     main = story.main_place(diagnosis)
-    changed = change_rows(fix, main.file if main else "", width, gutter, most)
+    changed = change_rows(fix, main.file if main else "", width, gutter, most, report.run.fixed_by)
     if changed:
         rows += [_bar(gutter), *changed, _bar(gutter)]
     rows += _paragraph("effect: ", "note", story.effect(fix), margin, width)

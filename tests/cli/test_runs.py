@@ -48,7 +48,8 @@ def test_runs_are_listed_the_newest_first(folder: Path) -> None:
 
 def test_a_short_name_is_taken_by_show_and_fix(folder: Path) -> None:
     _, crashed = kept_runs(folder)
-    assert graphdoc(folder, "show", crashed).stdout.startswith("error[GD")
+    shown = graphdoc(folder, "show", crashed).stdout
+    assert shown.startswith("error[GD") and f"\ntry it: graphdoc fix {crashed} --diff\n" in shown
     assert graphdoc(folder, "fix", "--diff", "--no-verify", crashed).stdout.startswith("--- a/twice.py\n")
     done = graphdoc(folder, "show", "no-such")
     assert done.returncode == 2

@@ -160,6 +160,9 @@ def test_every_diagnosed_test_is_named_at_the_end_with_its_run(suite: tuple[Path
         "TestOld::test_no_gradient",
     ]
     for _, name, place in lines:
+        shown = sections(output)[name.partition("::")[2].replace("::", ".")]
+        commands = re.findall(r"graphdoc fix[^`\n]* --[^`\n]*", shown)
+        assert f"graphdoc fix {place} --diff" in commands and all(place in c for c in commands)
         request = json.loads((folder / place / "run.json").read_text())["request"]
         assert request["kind"] == "module" and request["command"][0] == "pytest"
         assert request["command"][-1] == name and "--graphdoc" in request["command"]
