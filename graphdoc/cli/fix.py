@@ -291,7 +291,8 @@ def _why_none(result: Report) -> str:
             return "there is no patch: the run does not show which cause its failure has (`graphdoc show`)"
         if result.exception is not None and result.notes:
             return "there is no patch: `graphdoc show` says what is known of this failure"
-        return "there is nothing to fix: no fault of the graph was found in this run"
+        note = ", only a note (`graphdoc show`)" if result.notes else ""
+        return f"there is nothing to fix: no fault of the graph was found in this run{note}"
     fixes = [fix for d in result.diagnoses for fix in d.fixes]
     if any(f.verified is False for f in fixes):
         return "none of the fixes worked: `graphdoc fix --list` shows what was tried"

@@ -19,7 +19,7 @@ from graphdoc.cli.arguments import Asked
 from graphdoc.cli.output import Wanted, parse_reports, say, show, tell_github, write_reports
 from graphdoc.cli.settings import reports as settings_reports
 from graphdoc.errors import Interrupted, UsageError, missing_dependency
-from graphdoc.launch import Ended, Kind, Request, end_like, launch
+from graphdoc.launch import Ended, Kind, Request, as_words, end_like, launch
 
 NOTICED = 3.0
 """Seconds that a program ran from which on a second run of it is waited for: the report of the first comes before."""
@@ -45,6 +45,7 @@ def run(kind: Kind, words: Sequence[str], reports: Sequence[str], asked: Asked) 
     wanted = parse_reports(reports, sources=script) if reports else settings_reports(Path.cwd())
     if request.kind == "script":
         check_script(request.command[0])
+    as_words(request)  # what cannot be started leaves no run
     known: frozenset[str] = frozenset()
     if asked.baseline:  # before the folder of this run takes the place of an old one
         from graphdoc.cli.baseline import findings_of
