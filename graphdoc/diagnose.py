@@ -190,7 +190,7 @@ def _report(kept: Kept, announce: Announce | None) -> Report:
     wanted = match is not None or inner.diagnoses or is_asked(first.signs) or unseen
     about = (*inner.notes, *_second_run(first.extras)) if wanted else _listed(first.sources, raised)
     if outcome == "completed" and not inner.diagnoses and not about:
-        about = weak_signs(first.signs) or _cut_on_purpose(kept, first, whole)
+        about = weak_signs(first) or _cut_on_purpose(kept, first, whole)
     if GRADIENTS_ASKED_FOR in kept.request.mode.split(":"):
         about = (*about, *gradients(first))
     return Report(run, outcome, exception, inner.diagnoses, (*notes, *about), inner.sources, picture=inner.picture)

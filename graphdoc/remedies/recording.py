@@ -138,8 +138,8 @@ def of_reason(sources: SourceTexts, frame: Frame | None, reason: Reason) -> tupl
         case Beside(made):
             if frame is None or frame.line != made.line:
                 return ()
-            note = "By the chain rule that is the derivative with respect to those elements; no other gradient changes."
-            title = "Ask for the gradient of the tensor that it is made of"
+            note = "The same elements are then taken from its gradient; no other gradient changes."
+            title = "Ask for the gradient of the tensor that it is taken from"
             return remedy_at(frame, "grad_of_whole", title, "safe", note)
         case TakenOut(cut, at):
             if cut.reason not in ("detach", "conversion"):
@@ -148,7 +148,7 @@ def of_reason(sources: SourceTexts, frame: Frame | None, reason: Reason) -> tupl
             found = remedy_at(at, "drop_call", f"Keep the graph: drop {as_called(cut.op)}", "unsafe", note)
             return tuple(replace(r, open=open_at_draw(sources, at)) for r in found)
         case FlaggedLate(flagged, taken):
-            note = "The output keeps its value, and has an edge to the input."
+            note = "The output keeps its value, and gradients flow back to the input."
             title = "Let it require gradients before it goes into the output"
             return remedy_at(flagged, "move_statement", title, "safe", note, before=place(taken))
 

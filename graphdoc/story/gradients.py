@@ -307,10 +307,10 @@ def _flat(sources: SourceTexts, sign: Sign, code: str, whose: str, bound: str) -
             "so it stays like that. Let one of them begin with random numbers."
         )
     elif bound == "zeros":
-        label = "what it is multiplied by is zero in every element"
+        label = "the other factor is zero in every element"
         why = (
-            "The gradient is multiplied by the other factor, which was zero in every element. Look at how that is "
-            "computed: a difference from the mean of a group of one is always zero, for example."
+            "The gradient is multiplied by the other factor, which was zero in every element. Check how that factor is "
+            "computed: in a group of one, the difference from the group's mean is always zero."
         )
     return Finding(
         0.85,
@@ -392,13 +392,13 @@ def told_of(sources: SourceTexts, name: str, reason: Reason) -> Told:
     """``name`` is the input as the program calls it, or ``this input``."""
     match reason:
         case Beside(made):
-            label = f"{name} is a new tensor, made of what the output depends on"
+            label = f"{name} is a new tensor, on which the output does not depend"
             return Told(
                 (span("cause", made, label, sources),),
                 f"At {where(made)} it is computed from a tensor that the output depends on. The output was computed "
                 "from that tensor, not from this one. Ask for the gradient of that tensor and take the same part of "
                 "it; or compute the output from this one.",
-                f"the output was computed from what {name} is made of, and not from {name}",
+                f"{name} and the output were computed from one tensor, neither of them from the other",
             )
         case TakenOut(cut, place) if cut.reason == "no-grad":
             return _unrecorded(sources, name, cut, place)

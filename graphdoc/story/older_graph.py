@@ -262,7 +262,7 @@ def steps_of(program: Program, reuse: Reuse) -> tuple[Span, ...]:
             (e for e in reversed(program.evidence.events) if e.kind == "step" and e.optimizer == optimizer.id), None
         )
         if mine and event is not None:
-            text = f"{optimizer.name or told(optimizer, program.optimizers)} steps {folded(mine)}"
+            text = f"{told(optimizer, program.optimizers)} steps {folded(mine)}"
             out += span_of("related", event.stack, text, program.sources, moment(event))
     return distinct(out)[:3]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from graphdoc.evidence import Frame, Optimizer, Parameter, Sign, SourceTexts
+from graphdoc.evidence import Evidence, Frame, Optimizer, Parameter, Sign, SourceTexts
 from graphdoc.evidence.lookup import optimizer_with
 from graphdoc.finding import Finding, Remedy, together
 from graphdoc.model import Span
@@ -133,9 +133,11 @@ def _is_read(sources: SourceTexts, name: str) -> bool:
 # Telling parameters that get gradients and are in no optimizer, where nothing else says that they should be.
 
 
-def in_no_optimizer(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
+def in_no_optimizer(
+    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
+) -> Finding:
     """A weak finding: a network may be left as it is on purpose, and the run cannot tell."""
-    name, whose = optimizer_of(optimizers, sign), folded(sign.parameters)
+    name, whose = optimizer_of(optimizers, sign), folded(sign.parameters, beside=(p.name for p in parameters))
     return Finding(
         0.4,
         "possible",  # so is every network that is left alone on purpose
@@ -147,9 +149,10 @@ def in_no_optimizer(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
     )
 
 
-def weak_signs(signs: list[Sign]) -> tuple[str, ...]:
+def weak_signs(evidence: Evidence) -> tuple[str, ...]:
     """One line on what is no finding by itself, for a run of which nothing else is told: its silence would say that
     nothing is wrong."""
+    signs = evidence.signs
     zero = next((s for s in signs if s.kind == "zero-loss"), None)
     if zero is not None:
         return (
@@ -159,7 +162,8 @@ def weak_signs(signs: list[Sign]) -> tuple[str, ...]:
     unheld = next((s for s in signs if s.kind == "suspect-ungiven" and s.parameters), None)
     if unheld is None:
         return ()
-    told = f"{folded(unheld.parameters)} get gradients that no optimizer uses"
+    whose = folded(unheld.parameters, beside=(p.name for p in evidence.parameters))
+    told = f"{whose} get gradients that no optimizer uses"
     return (f"{told}. If they are meant to learn, `graphdoc run --audit all` tells more.",)
 
 
@@ -313,7 +317,7 @@ def _fills(node: ast.AST, name: str) -> bool:
 def _what(container: _Container, found: list[_Container]) -> str:
     """What an assignment gives the attribute; of several, in the arms of an ``if`` perhaps, one has run."""
     alike = [c for c in found if (c.cls, c.attribute) == (container.cls, container.attribute)]
-    return "a plain container" if len(alike) == 1 else "one of the plain containers that it may be given"
+    return "a plain container" + (f", one of {len(alike)} that `{container.attribute}` may be" if alike[1:] else "")
 
 
 def _plain(assigned: list[tuple[str, ast.expr]]) -> list[tuple[str, ast.expr]]:

@@ -20,28 +20,42 @@ def folded(names: Iterable[str], most: int = 3, beside: Iterable[str] = ()) -> s
 
     A name that stands alone in its module is told whole. The prefix told is the longest that the names of one
     top-level module share, entries of one list as ``layers[…].*``, so it never takes in a module that none of them
-    lies in, nor one of the names ``beside`` them, of which something else is true. Empty for no names.
+    lies in, nor one of the names ``beside`` them, of which something else is true: ``layers.*.lora_A``. Empty for no
+    names.
     """
     every = sorted(set(names))
-    others = set(beside).difference(every)
-    groups = _groups(every, others, 1)
-    shown = [f"`{group[0]}`" if len(group) == 1 else f"`{shared_path(group)}*`" for group in groups]
-    count = f" ({len(every)} parameters)" if len(every) > len(groups) else ""
-    return listing(shown, most) + count
+    shown = _patterns(every, set(beside).difference(every), 1)
+    count = f" ({len(every)} parameters)" if len(every) > len(shown) else ""
+    return listing([f"`{pattern}`" for pattern in shown], most) + count
 
 
-def _groups(names: list[str], others: set[str], depth: int) -> list[list[str]]:
-    """The names by the first parts of their paths, by as many as keep the others out."""
+def _patterns(names: list[str], others: set[str], depth: int) -> list[str]:
+    """The names by the first parts of their paths, by as many as keep the others out; or else by their ends."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for name in names:
         groups.setdefault(tuple(name.split(".")[:depth]), []).append(name)
-    out: list[list[str]] = []
+    out: list[str] = []
     for group in groups.values():
         start = shared_path(group)
-        beside = (_INDEX.sub("[…]", o) if "[…]" in start else o for o in others)
-        mixed = len(group) > 1 and any(o.startswith(start) for o in beside)
-        out += _groups(group, others, depth + 1) if mixed else [group]
+        beside = [o for o in others if (_INDEX.sub("[…]", o) if "[…]" in start else o).startswith(start)]
+        if len(group) == 1:
+            out += group
+        elif not beside:
+            out.append(f"{start}*")
+        else:
+            deeper, ends = _patterns(group, others, depth + 1), _by_ends(group, start, beside)
+            out += ends if ends and len(ends) < len(deeper) else deeper
     return out
+
+
+def _by_ends(names: list[str], start: str, others: list[str]) -> list[str]:
+    """The last one or two words of the names, where each of them stands for several and for none of the others."""
+    for words in (1, 2):
+        ends = [".".join(name.split(".")[-words:]) for name in names]
+        several = all(ends.count(end) > 1 for end in ends)
+        if several and not any(o.endswith(f".{end}") for o in others for end in ends):
+            return [f"{start}*.{end}" for end in dict.fromkeys(ends)]
+    return []
 
 
 def shared_path(names: list[str]) -> str:

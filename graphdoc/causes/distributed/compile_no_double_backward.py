@@ -70,9 +70,8 @@ def _told(program: Program) -> Finding:
     return Finding(
         *program.weight(0.95, Proof.RAISED.confidence),
         f"`{name}` is compiled, and compiled code has no second derivative" if name else PAGE.title,
-        "The backward of a compiled function is one compiled function, and nothing was traced for its derivative. "
-        "Let the part "
-        "that is differentiated twice go through the module as it was before `torch.compile`.",
+        "`torch.compile` compiles the backward pass as well, and what it has compiled cannot be differentiated again. "
+        "Call the uncompiled module for the part that is differentiated twice.",
         (
             *marks,
             *(

@@ -168,7 +168,7 @@ def _told(program: Program, complaint: str) -> Finding:
     if complaint == "scaler-no-inf-checks":
         lost = scaler_calls.cleared_since_backward(program.evidence.events, program.optimizers)
     if lost is None:
-        here = "this call of the scaler does not fit here"
+        here = "the scaler refuses this call"
         marks = (span("cause", frame, here, program.sources),) if frame else raised
         elsewhere = _reached_others(program) if complaint == "scaler-no-inf-checks" else ""
         told = elsewhere or _TELLS[complaint] + _ORDER

@@ -100,7 +100,7 @@ def _told(program: Program) -> Finding:
         f"`copy.deepcopy()` cannot copy {listing(f'`{t.path}`' for t in found)}, made by an operation"
         if found and proven
         else PAGE.title,
-        "What is copied holds the result of an operation, and with it a graph. Only leaves can be copied: keep a "
+        "The copied object holds the result of an operation, with its graph. Only leaves can be copied: keep a "
         "detached copy of that result instead of the live tensor.",
         (*places, *here, *(program.raised_span("copied here") if not here else ())),
         facts,

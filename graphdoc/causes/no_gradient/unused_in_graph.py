@@ -207,6 +207,6 @@ def _why(program: Program, idle: Idle | None, cut: list[Frame]) -> tuple[tuple[S
             f"The function `{function}` takes `{argument}` and does not use it, so what is passed to it ends there.",
         )
     return (), (
-        "It took no part in this output, or another tensor object went into the forward, or the way is cut in between. "
-        "The same values, or the same name later on, do not make it the same tensor."
+        "Either the output does not use it, or a copy of it went into the forward, or a `detach()` lies in between. "
+        "A tensor of the same values, or of the same name, is not the same tensor."
     )

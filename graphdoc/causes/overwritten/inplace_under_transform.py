@@ -167,7 +167,7 @@ def _captured(program: Program, frame: Frame) -> Finding:
     return Finding(
         0.95,
         Proof.RAISED.confidence,
-        f"{name} comes from outside of the transformed function, which changes it",
+        f"the transformed function changes {name}, which is none of its arguments",
         "A transform of torch.func differentiates a function by its arguments. It refuses an in-place write into "
         "anything else.",
         (span("cause", frame, f"changes {name} in place", program.sources),),

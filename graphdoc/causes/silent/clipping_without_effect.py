@@ -60,6 +60,12 @@ _LABELS = {
     "before-backward": ("there are no gradients yet", "computes them"),
     "before-unscale": ("bounds gradients that are multiplied by the scale", "divides by the scale only here"),
 }
+_TOLD = {
+    "after-step": "Clipping changes the gradients that are there at the call, and the step has used them already.",
+    "others-step": "Clipping changes the gradients of the parameters that it is given, and the step uses others.",
+    "before-backward": "Clipping changes the gradients that are there at the call: none, before `backward()`.",
+    "before-unscale": "The bound is compared with gradients that are still multiplied by the scale of the loss.",
+}
 _BECAUSE = {
     "after-step": "each call came right after the step, and `zero_grad()` followed before anything used the gradients",
     "others-step": "each call was given parameters that had been stepped already, and the next step was not theirs",
@@ -89,7 +95,7 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
         0.93,
         Proof.STEPS.confidence,
         _TITLES[how],
-        "Clipping changes the `.grad` that is there when it is called, and nothing else.",
+        _TOLD[how],
         (
             *span_of("cause", [clip] if clip is not None else sign.stack, here, sources),
             *span_of("related", sign.stack, "bounds the gradients", sources),
@@ -141,7 +147,7 @@ def _remedies(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, how
     clip, other = clip_beside(sources, sign), innermost_user(sign.other)
     if clip is None or other is None or other in sign.stack:
         return []
-    note = f"the bound holds for what {optimizer_of(optimizers, sign)} uses"
+    note = f"the bound then holds for the gradients that {optimizer_of(optimizers, sign)} uses"
     if how == "before-unscale":
         statement = _unscaling(sources, other)
         args: dict[str, object] = {"place": place(clip), "statement": statement, "before": True}

@@ -76,7 +76,7 @@ def recognise(program: Program) -> Finding | None:
         (BYPASSED, lambda s: unregistered.bypassed(sources, optimizers, s)),
         ("unheld-weight", lambda s: _unheld(sources, optimizers, s)),
         ("suspect-ungiven", lambda s: _ungiven(sources, optimizers, parameters, s)),
-        ("ungiven", lambda s: unregistered.in_no_optimizer(sources, optimizers, s)),
+        ("ungiven", lambda s: unregistered.in_no_optimizer(sources, optimizers, parameters, s)),
     ) or _given_nothing(program)
 
 

@@ -30,7 +30,7 @@ bound to another one before `backward()`, a term was forgotten in the sum, or th
 inside of a network runs, and its result is bound to a name that nobody reads: a loop over a list binds its variable
 again, and the list still has the old values. The
 parameters never get a gradient and keep their initial values. Or a sum of the loss and another term is only logged, and
-`backward()` is called on the loss: the other term trains nobody.""",
+`backward()` is called on the loss: the other term trains nothing.""",
     why="""\
 `backward()` reaches what its loss was made of and nothing else. A result of which no loss is made is no error: its
 graph is let go with it. `step()` leaves out every parameter whose `.grad` is None.""",
@@ -94,7 +94,7 @@ def _beside_the_loss(program: Program) -> Finding | None:
     edit = {"place": place(call), "operand": loss, "name": name}
     remedies = [Remedy("use_instead", f"differentiate `{name}`", "unsafe", note, edit)]
     if late:
-        title = f"what is added to `{name}` after `backward()` trains nobody"
+        title = f"terms that are added to `{name}` after `backward()` train nothing"
         added = {"place": place(bound), "statement": text_of(differentiated), "before": False}
         edits = [{"kind": "delete_statement", "args": {"place": place(call)}}, {"kind": "add_statement", "args": added}]
         remedies = [Remedy("several", f"differentiate `{name}` after the sum", "unsafe", note, {"edits": edits})]
@@ -107,9 +107,9 @@ def _beside_the_loss(program: Program) -> Finding | None:
         # That no call goes through it is seen, not that one should: who reads it as a number may want just that.
         "likely" if late or not read or sign.facts["weighed"] else "possible",
         title,
-        f"{f'Terms with a graph join `{loss}`' if late else f'`{name}` adds terms with a graph to `{loss}`'}, and "
-        f"`backward()` {'has run before' if late else f'runs on `{loss}`'}. These terms are no part of any gradient: "
-        "the parameters move as without them.",
+        f"`backward()` runs on `{loss}` before these terms are added: no gradient contains them."
+        if late
+        else f"`{name}` adds terms to `{loss}`, and `backward()` runs on `{loss}`: no gradient contains these terms.",
         (
             span("cause", call, f"differentiates `{loss}`" + " before the sum" * late, sources),
             span("cause", made, "adds what no backward call goes through", sources),
