@@ -66,8 +66,8 @@ def disabled() -> bool:
 
 def _start(out: str, mode: str, told_of_end: bool) -> Witness | None:
     global _installed
+    from graphdoc.capture.ignored import note_trouble
     from graphdoc.capture.marks import leave
-    from graphdoc.capture.trouble import note_trouble
     from graphdoc.capture.untraced import keep_untraced
     from graphdoc.capture.witness import Witness
 

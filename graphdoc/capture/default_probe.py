@@ -5,13 +5,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.scaling import ScalerCalls
+from graphdoc.evidence import GRADIENTS_ASKED, Sign
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from graphdoc.capture.autopsy import Autopsy
     from graphdoc.capture.witness import Witness
-    from graphdoc.evidence import Evidence, Sign
+    from graphdoc.evidence import Evidence
+
+
+class GradientsAsked:
+    """``gradients-asked``: an optimizer has stepped, and its gradients are to be measured. What the user has asked for,
+    so that a run of which nothing is to be told asks for its second run too."""
+
+    def __init__(self, witness: Witness) -> None:
+        self._journal = witness.journal
+
+    def found(self) -> bool:
+        """Whether there is anything to tell."""
+        return bool(self._journal.optimizers)
+
+    def tell(self, evidence: Evidence) -> None:
+        """Add it."""
+        evidence.signs.append(Sign(GRADIENTS_ASKED, weak=True))
 
 
 class DefaultProbe:
@@ -81,8 +98,6 @@ def attach(witness: Witness, kind: str) -> None:
 
         witness.audits.append(Audit.start(witness))
     elif kind == "check-gradients":
-        from graphdoc.capture.audit.asked import GradientsAsked
-
         witness.audits.append(GradientsAsked(witness))
     elif kind == "always":
         witness.probes.append(DefaultProbe.start(witness))

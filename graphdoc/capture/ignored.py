@@ -1,14 +1,15 @@
-"""Exceptions that nothing can catch: out of ``__del__``, a weak reference's or an exit callback Python prints them."""
+"""Our own failures inside of the user's process, and the program's exceptions that nothing can catch."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.hooks import hook_in
-from graphdoc.capture.marks import leave
+from graphdoc.capture.marks import leave, process_name
 from graphdoc.capture.ours import is_ours
 
 if TYPE_CHECKING:
@@ -62,3 +63,21 @@ def _where(found: Any, message: str) -> str:
     if found is None:  # from Python 3.13 an exit callback is named in the message alone
         return "an exit callback" if "atexit" in message else "a callback"
     return type(found).__qualname__
+
+
+# Our own failures inside of the user's process: a line for the parent, and nothing else.
+
+
+def note_trouble(out: str, error: BaseException) -> None:
+    """One line for the parent; the script's own result stands whatever happens to us."""
+    import traceback
+
+    try:
+        where = traceback.extract_tb(error.__traceback__)
+        place = f" ({os.path.basename(where[-1].filename)}:{where[-1].lineno})" if where else ""
+        with open(os.path.join(out, f"trouble-{process_name()}.txt"), "a", encoding="utf-8") as f:
+            f.write(f"{type(error).__name__}: {error}{place}".replace("\n", " ")[:500] + "\n")
+        if os.environ.get("GRAPHDOC_DEBUG"):
+            traceback.print_exception(error)
+    except Exception:
+        pass

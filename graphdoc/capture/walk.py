@@ -14,7 +14,7 @@ from typing import Any
 
 from graphdoc.capture import saved
 from graphdoc.capture.facts import storage_of
-from graphdoc.capture.saved_contents import SHOWS, contents
+from graphdoc.capture.saved import SHOWS, contents
 
 _VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
 _RELEASED = ("a second time", "already been freed", "after they have already")

@@ -25,7 +25,7 @@ from graphdoc.capture.engine_calls import EngineCalls
 from graphdoc.capture.failures import Failures
 from graphdoc.capture.finite import FiniteWatch
 from graphdoc.capture.hooks import hook_in
-from graphdoc.capture.ignored import watch_ignored
+from graphdoc.capture.ignored import note_trouble, watch_ignored
 from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
 from graphdoc.capture.journal import Journal
 from graphdoc.capture.learned import Learned
@@ -35,13 +35,12 @@ from graphdoc.capture.ours import chain_of, text_of
 from graphdoc.capture.quiet import Quiet
 from graphdoc.capture.saved import watch_hooks
 from graphdoc.capture.source_texts import remember_script
-from graphdoc.capture.trouble import note_trouble
 from graphdoc.capture.written_evidence import start_document, write_document
 from graphdoc.evidence import LEARNED, Evidence
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
-    from graphdoc.capture.nan_stop import Stopping
+    from graphdoc.capture.finite import Stopping
     from graphdoc.capture.trace import StepCount
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from graphdoc.capture.audit.dropped import _drops
+from graphdoc.capture.audit.constants import _drops
 
 BODIES = [
     ("n = net(x).max(1).values\nn.detach()", ["net(x).max(1).values"]),

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from graphdoc.capture import saved, saved_contents, walk
+from graphdoc.capture import saved, walk
 from graphdoc.capture.facts import storage_of
 
 
@@ -49,11 +49,11 @@ def function(w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 @pytest.fixture(params=[True, False], ids=["shown", "asked"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """With what this PyTorch shows, and as if it showed nothing."""
-    if request.param and not saved_contents.SHOWS:
+    if request.param and not saved.SHOWS:
         pytest.skip("this PyTorch does not show a saved tensor of another version")
-    monkeypatch.setattr(saved_contents, "SHOWS", request.param)
+    monkeypatch.setattr(saved, "SHOWS", request.param)
     yield
-    saved_contents._asked.clear()
+    saved._asked.clear()
 
 
 def stale_in(root: Any) -> list[tuple[Any, str]]:
@@ -87,7 +87,7 @@ def test_it_is_had_and_the_program_meets_the_same_error(way: None, make: Callabl
     assert stale
     for node, name in stale:
         for _ in range(2):  # a second look at the same graph has it, too
-            (tensor,) = saved_contents.stale_contents(node, name)
+            (tensor,) = saved.stale_contents(node, name)
             assert storage_of(tensor) == storage_of(written) and tensor._version == written._version
             assert tensor.requires_grad or written.is_leaf or make is result  # who holds it says that
     assert failure(loss) == before
@@ -98,7 +98,7 @@ def test_nothing_is_kept_alive(way: None) -> None:
     with torch.no_grad():
         written.add_(1)
     node, name = stale_in(y.grad_fn)[0]
-    told = weakref.ref(saved_contents.stale_contents(node, name)[0])
+    told = weakref.ref(saved.stale_contents(node, name)[0])
     del y, node, written
     gc.collect()
     assert told() is None
@@ -108,8 +108,8 @@ def test_what_is_in_order_keeps_its_check(way: None) -> None:
     h = torch.randn(3, requires_grad=True) * 2
     loss = (h * h).sum()
     (node,) = (n for n, _ in loss.grad_fn.next_functions)  # type: ignore[union-attr]
-    assert [storage_of(t) for t in saved_contents.contents(node, "_saved_self")] == [storage_of(h)]
-    assert [storage_of(t) for t in saved_contents.stale_contents(node, "_saved_self")] == [storage_of(h)]
+    assert [storage_of(t) for t in saved.contents(node, "_saved_self")] == [storage_of(h)]
+    assert [storage_of(t) for t in saved.stale_contents(node, "_saved_self")] == [storage_of(h)]
     with torch.no_grad():
         h.add_(1)
     assert "modified by an inplace operation" in failure(loss)[0]

@@ -12,7 +12,7 @@ import torch
 from observed import run, script
 
 from graphdoc.capture.whatif.answers import Answers
-from graphdoc.capture.whatif.left_out import LeftOut
+from graphdoc.capture.whatif.questions import LeftOut
 from graphdoc.diagnose import findings_for
 from graphdoc.evidence import GRADIENTS, Evidence
 from graphdoc.story.gradients import gradients

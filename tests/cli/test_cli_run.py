@@ -352,7 +352,7 @@ def test_nan_stop_ends_the_program_where_nan_is_met_and_tells_what_made_it(tmp_p
     assert (ran["stop"].returncode, ran["stop"].stdout) == (1, "")
     assert "FloatingPointError: nan in the gradients of 1 of 1 parameters" in ran["stop"].stderr
     assert "GD602" in ran["stop"].stderr and "train.py:3:" in ran["stop"].stderr
-    assert "nan_stop.py" not in ran["stop"].stderr and "witness.py" not in ran["stop"].stderr
+    assert "finite.py" not in ran["stop"].stderr and "witness.py" not in ran["stop"].stderr
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from graphdoc.capture.ranks import brief, told_by
+from graphdoc.capture.written_evidence import brief, told_by
 from graphdoc.evidence import Evidence, Frame, Process, Raised
 from graphdoc.launch import Request
 from graphdoc.launch.keep import Kept

@@ -10,31 +10,22 @@ from collections.abc import Iterable
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture.audit.anew import MadeAnew
-from graphdoc.capture.audit.baselines import Baselines
-from graphdoc.capture.audit.beside import BesideLoss
 from graphdoc.capture.audit.clearing import Aliases, Clearing, Collecting, Wasted
-from graphdoc.capture.audit.clips import Clips
+from graphdoc.capture.audit.constants import Baselines, Dropped, References
 from graphdoc.capture.audit.deadends import DeadEnds
-from graphdoc.capture.audit.dropped import Dropped
 from graphdoc.capture.audit.flags import Flagged, Misspelled, Refrozen
 from graphdoc.capture.audit.flat import Flattened, ZeroLoss
-from graphdoc.capture.audit.growing import LOOKS, Growing
+from graphdoc.capture.audit.growing import Growing
 from graphdoc.capture.audit.inner import Inner, Products
 from graphdoc.capture.audit.losses import Losses
 from graphdoc.capture.audit.moved import Moved
-from graphdoc.capture.audit.once import Once
-from graphdoc.capture.audit.references import References
-from graphdoc.capture.audit.restored import Restored
-from graphdoc.capture.audit.rounded import Rounded
-from graphdoc.capture.audit.stale import Stale
-from graphdoc.capture.audit.streams import Streams
-from graphdoc.capture.audit.targets import Followers, Targets
-from graphdoc.capture.audit.undone import AtRest, Undone
-from graphdoc.capture.audit.unheld import Unheld
-from graphdoc.capture.audit.unreduced import Unreduced
-from graphdoc.capture.audit.unstepped import Starved, Unstepped
-from graphdoc.capture.audit.unused import Unused
+from graphdoc.capture.audit.ranks import Streams, Unreduced
+from graphdoc.capture.audit.stale import Once, Stale
+from graphdoc.capture.audit.steps import AtRest, Rounded, Starved, Undone, Unstepped
+from graphdoc.capture.audit.targets import Followers, Restored, Targets
+from graphdoc.capture.audit.unheld import MadeAnew, Unheld
+from graphdoc.capture.audit.unused import BesideLoss, Clips, Unused
+from graphdoc.capture.audit.watch import LOOKS, Watch
 from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.facts import user_frames
 from graphdoc.capture.frames import frames_of
@@ -48,8 +39,6 @@ if TYPE_CHECKING:
 MOST_SNAPSHOTS = 8
 """Searches for names in one run; each may take a tenth of a second."""
 
-CLOSELY = 12
-"""Steps of an optimizer that every watch looks at."""
 ALL, APART = 128, 32
 """Steps of an optimizer that are all looked at; of the later ones two in a row, so many steps apart."""
 MOST_LOADED = 100_000
@@ -71,51 +60,28 @@ class Audit:
         """A run that is ended from outside tells what it finds at once."""
         self.asleep = False
         """No optimizer's next step was to be looked at when one was last: the calls since are passed over too."""
-        self.unstepped = Unstepped(self)
-        self.losses = Losses(self)
         self.reached: dict[int, int] = living.forgetting({})
         """In how many of the backward calls that were looked at a leaf was reached, by id."""
-        self.aliases = Aliases(self)
-        self.stale = Stale(self)
-        self.moved = Moved(self)
-        self.once = Once(self)
-        self.targets = Targets(self)
-        self.followers = Followers(self)
-        self.unheld = Unheld(self)
-        self.clearing = Clearing(self)
-        self.growing = Growing(self)
-        self.clips = Clips(self)
-        self.deadends = DeadEnds(self)
-        self.refrozen = Refrozen(self)
-        self.flagged = Flagged(self)
-        self.inner = Inner(self)
-        self.products = Products(self)
-        self.references = References(self)
-        self.baselines = Baselines(self)
-        self.dropped = Dropped(self)
-        self.collecting = Collecting(self)
-        self.misspelled = Misspelled(self)
-        self.unused = Unused(self, self.losses.watch)
-        self.starved = Starved(self)
-        self.unreduced = Unreduced(self)
-        self.rounded = Rounded(self)
-        self.flattened = Flattened(self)
-        self.zero_loss = ZeroLoss(self)
-        self.made_anew = MadeAnew(self)
-        self.undone = Undone(self)
-        self.at_rest = AtRest(self)
-        self.streams = Streams(self)
-        self.restored = Restored(self)
-        self.wasted = Wasted(self)
-        self.beside = BesideLoss(self)
-        self.watches: list[Any] = [
-            *(self.losses, self.unstepped, self.aliases, self.stale, self.targets, self.unheld, self.clearing),
-            *(self.growing, self.clips, self.deadends, self.refrozen, self.moved, self.unused, self.flagged),
-            *(self.inner, self.products, self.references, self.baselines, self.collecting, self.misspelled),
-            *(self.starved, self.unreduced, self.rounded, self.flattened, self.zero_loss),
-            *(self.undone, self.at_rest, self.made_anew, self.dropped, self.streams),
-            *(self.restored, self.wasted, self.once, self.beside),
+        self.losses, self.unstepped, self.stale, self.once = Losses(self), Unstepped(self), Stale(self), Once(self)
+        self.followers, self.targets, self.unheld = Followers(self), Targets(self), Unheld(self)
+        self.clearing, self.clips, self.deadends, self.moved = Clearing(self), Clips(self), DeadEnds(self), Moved(self)
+        self.inner, self.products, self.unreduced = Inner(self), Products(self), Unreduced(self)
+        self.flattened, self.undone, self.made_anew = Flattened(self), Undone(self), MadeAnew(self)
+        self.streams, self.restored, self.beside = Streams(self), Restored(self), BesideLoss(self)
+        unused = Unused(self, self.losses.watch)
+        self.watches: list[Watch] = [
+            *(unused, self.losses, self.unstepped, Aliases(self), self.stale, self.followers, self.targets),
+            *(self.unheld, self.clearing, Growing(self), self.clips, self.deadends, Refrozen(self), self.moved),
+            *(Flagged(self), self.inner, self.products, References(self), Baselines(self), Collecting(self)),
+            *(Misspelled(self), Starved(self), self.unreduced, Rounded(self), self.flattened, ZeroLoss(self)),
+            *(self.undone, AtRest(self), self.made_anew, Dropped(self), self.streams, self.restored, Wasted(self)),
+            *(self.once, self.beside),
         ]
+        """In the order in which they are asked and tell."""
+        self._calling = [w for w in self.watches if type(w).called is not Watch.called and w is not self.clearing]
+        self._stepping = [w for w in self.watches if type(w).stepped is not Watch.stepped]
+        self._closer = (self.losses, unused)
+        """They ask for operations that only a second run records."""
 
     @classmethod
     def start(cls, witness: Witness) -> Audit:
@@ -131,27 +97,9 @@ class Audit:
         self._wake()
         for ident in leaves:
             self.reached[ident] = self.reached.get(ident, 0) + 1
-        self.unused.called(noted, outputs, leaves)
-        self.losses.called(noted, outputs, leaves)
-        self.aliases.called(noted, leaves)
-        self.stale.called(noted, outputs, leaves)
-        self.moved.called(noted, outputs, leaves)
-        self.once.called(noted, outputs)
-        self.followers.called(leaves)
-        self.targets.called(noted, outputs, leaves)
-        self.unheld.called(noted, outputs, leaves)
-        self.made_anew.called(noted, outputs, leaves)
-        mine = {id(t): t for t in inputs if id(t) in leaves} if inputs else leaves
-        first = outputs[0] if len(outputs) == 1 and not inputs else None
-        self.clearing.called(noted, mine, isinstance(first, self.torch.Tensor) and first.numel() == 1)
-        self.deadends.called(noted, outputs)
-        self.flattened.called(noted, outputs)
-        self.zero_loss.called(noted, outputs)
-        self.references.called(noted, outputs, leaves)
-        self.baselines.called(noted, outputs)
-        self.dropped.called(noted, outputs)
-        self.starved.called(noted, leaves)
-        self.unreduced.called(noted, outputs, leaves)
+        for watch in self._calling:
+            watch.called(noted, outputs, leaves)
+        self.clearing.called(noted, outputs, leaves, inputs)
 
     def _wake(self) -> None:
         """The next step of each optimizer is looked at."""
@@ -218,36 +166,9 @@ class Audit:
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has made a step that is looked at."""
-        self.unused.stepped(optimizer, seen)
-        self.losses.stepped(optimizer, seen, self.reached)
-        self.stale.stepped(optimizer, seen)
-        self.moved.stepped(optimizer, seen)
-        self.once.stepped(optimizer, seen)
-        closely = seen.steps <= CLOSELY
-        if closely:
-            self.followers.stepped(optimizer)
-        self.unheld.stepped(optimizer, seen)
-        if closely:
-            self.inner.stepped(optimizer, seen)
-            self.beside.stepped(seen)
-            self.collecting.stepped(seen)
-            self.wasted.stepped(optimizer, seen)
-            self.misspelled.stepped(optimizer, seen)
-        if not self.zero_loss.over:
-            self.zero_loss.stepped(optimizer)
-        self.undone.stepped(optimizer, seen)
-        for watch in (self.starved, self.unreduced, self.rounded, self.flattened, self.at_rest):
-            if watch.wants(seen):
+        for watch in self._stepping:
+            if watch.of_interest(seen):
                 watch.stepped(optimizer, seen)
-        if closely or seen.steps in LOOKS:
-            self.clearing.stepped(optimizer, seen)
-            self.growing.stepped(seen)
-            self.clips.stepped()
-            self.deadends.stepped(optimizer, seen)
-        if seen.steps == 1 or self.refrozen.followed:
-            self.refrozen.stepped(optimizer, seen)
-        if seen.steps == 1 or self.flagged.followed:
-            self.flagged.stepped(optimizer, seen)
         seen.due = self._next(seen)
         self.asleep = all(s.due > s.steps + 1 for s in self.journal.optimizers.values())
 
@@ -293,11 +214,10 @@ class Audit:
         return bool(self._signs())
 
     def _signs(self) -> list[Sign]:
-        closer = (self.losses, self.unused)  # they ask for operations that only a second run records
         found = list[Sign]()
         for watch in self.watches:
             found += (signs := watch.signs())
-            for sign in signs if self.early and watch not in closer else ():
+            for sign in signs if self.early and watch not in self._closer else ():
                 if sign.kind not in AS_IF:  # that is of one backward call: no later step contradicts it
                     sign.facts[SO_FAR] = True
         return found + [sign for probe in self.witness.probes for sign in getattr(probe, "audited", list)()]

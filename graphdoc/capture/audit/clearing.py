@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 import torch._C as torch_c
 
 from graphdoc.capture import event_stacks, stacks
-from graphdoc.capture.audit.watch import Watch
+from graphdoc.capture.audit.watch import Early, Sparse, Watch
 from graphdoc.capture.code_places import is_user_file, shown_file
 from graphdoc.capture.facts import has_gradient, parameters_of, storage_of, user_frames
 from graphdoc.capture.frames import optimizer_functions, site_of, users_line
 from graphdoc.capture.living import Ref
 from graphdoc.capture.names import Census
 from graphdoc.capture.number_facts import numbers_of
-from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.search_roots import roots_of
 from graphdoc.evidence import Sign
 
@@ -67,7 +66,7 @@ class _Followed:
         self.cleared: stacks.Stack | None = None
 
 
-class Clearing(Watch):
+class Clearing(Sparse):
     """``never-cleared``: each step uses the gradients of all backward calls so far. ``stack`` is the first backward
     call of an iteration, ``other`` the step; ``facts["closure"]`` tells that the step calls it, ``facts["between"]``
     that another optimizer's loss reaches the parameters between two steps, ``facts["own"]`` that nothing but the
@@ -92,8 +91,12 @@ class Clearing(Watch):
         """Two calls on one root that have both added to these parameters."""
         self._doubled = 0
 
-    def called(self, noted: Noted, leaves: dict[int, Any], whole: bool = False) -> None:
-        """A backward call that is looked at is about to run; ``whole``: on one number, for all that is behind it."""
+    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any], inputs: Any = ()) -> None:
+        """A backward call that is looked at is about to run; ``inputs`` are the only leaves that it gives gradient to,
+        where the call names them."""
+        first = outputs[0] if len(outputs) == 1 and not inputs else None
+        whole = isinstance(first, self._audit.torch.Tensor) and first.numel() == 1  # on one number, for all behind it
+        leaves = {id(t): t for t in inputs if id(t) in leaves} if inputs else leaves
         self._latest, self._emptied = noted, None
         self._compare_roots(noted, leaves, whole)
         for seen in self._audit.journal.optimizers.values():
@@ -110,7 +113,7 @@ class Clearing(Watch):
 
     def _feed(self, followed: _Followed, seen: Seen, noted: Noted, leaves: dict[int, Any]) -> None:
         """A call is about to add to these gradients, or to begin them anew."""
-        with Unseen(self._audit.torch, self._audit.witness.anomaly, None), self._audit.torch.no_grad():
+        with self._unseen(), self._audit.torch.no_grad():
             some = [leaves[i] for i in seen.parameters if i in leaves][:MOST_SAMPLED]
             if all(known is None or known[2] == 0.0 for known in map(self._state, some)):
                 followed.fed.clear()
@@ -124,14 +127,14 @@ class Clearing(Watch):
         elif self._root is None or self._root[0] != root:
             self._root, self._again = (root, noted), None
         else:
-            with Unseen(self._audit.torch, self._audit.witness.anomaly, None), self._audit.torch.no_grad():
+            with self._unseen(), self._audit.torch.no_grad():
                 held = self._audit.journal.held()
                 states = {i: self._state(leaves[i]) for i in sorted(held & leaves.keys())[:MOST_SAMPLED]}
             added = {i for i, known in states.items() if known is not None and known[2] > 0.0}
             self._again = (self._root[1], noted, added) if added else None
 
     def _compare(self, followed: _Followed, leaves: dict[int, Any]) -> None:
-        with Unseen(self._audit.torch, self._audit.witness.anomaly, None), self._audit.torch.no_grad():
+        with self._unseen(), self._audit.torch.no_grad():
             for ident, (ref, its, version, total) in followed.left.items():
                 p = leaves.get(ident)
                 if p is None or ref() is not p:
@@ -222,7 +225,7 @@ class Clearing(Watch):
         followed.reached.clear()
         if followed.healthy or not mine:
             return
-        with Unseen(self._audit.torch, self._audit.witness.anomaly, None), self._audit.torch.no_grad():
+        with self._unseen(), self._audit.torch.no_grad():
             rest = [p for p in mine if id(p) not in followed.sane]
             some = [rest[0], rest[len(rest) // 2], rest[-1]][:MOST_SAMPLED] if rest else []
             # Which are cleared and which are not has to be told of each.
@@ -314,10 +317,9 @@ class Clearing(Watch):
         own = own or [e for e in since if e.kind == "backward" and _reaches(e, ids)][-1:]
         if not own or since[-1].kind != "step":
             return
-        audit.snapshot()
-        sign = Sign("never-cleared", self._frames(own[0].raw), self._frames(since[-1].raw))
-        sign.parameters = audit.named(i for i in ids if _reaches(own[0], {i}))
-        sign.optimizer, sign.event, sign.count = seen.id, own[0].index, ENOUGH
+        stack, step = self._frames(own[0].raw), self._frames(since[-1].raw)
+        sign = self._sign("never-cleared", stack, step, (i for i in ids if _reaches(own[0], {i})), optimizer=seen.id)
+        sign.event, sign.count = own[0].index, ENOUGH
         places = {e.place for e in own}
         sign.facts = {
             "closure": bool(optimizer_functions(own[0].raw)),
@@ -331,30 +333,23 @@ class Clearing(Watch):
         self._report(sign)
 
     def _tell_twice(self, first: Noted, second: Noted, mine: set[int], seen: Seen) -> None:
-        audit = self._audit
-        audit.snapshot()
         one, two = (self._call(n) for n in (first, second))
-        names = audit.named(mine)
-        self._report(Sign("added-twice", two, one, None, names, seen.id, second[0], TIMES))
+        self._report(self._sign("added-twice", two, one, mine, optimizer=seen.id, event=second[0], count=TIMES))
 
     def _tell_lost(self, followed: _Followed, seen: Seen, every: list[Any]) -> None:
-        audit = self._audit
         assert followed.thrown is not None and followed.backward is not None
-        audit.snapshot()
-        backward = self._call(followed.backward)
-        sign = Sign("cleared-early", self._frames(followed.thrown), backward, optimizer=seen.id)
-        sign.parameters = audit.named(map(id, every))
+        thrown, backward = self._frames(followed.thrown), self._call(followed.backward)
+        sign = self._sign("cleared-early", thrown, backward, map(id, every), optimizer=seen.id)
         sign.event, sign.count = followed.backward[0], ENOUGH
         if followed.idle and not followed.own:  # the first step of all came before any backward call
             sign.facts = {"first": [vars(f) for f in self._latest_step(seen)]}
         self._report(sign)
 
     def _tell_left_over(self, followed: _Followed, seen: Seen, foreign: Noted, mine: Noted, every: list[Any]) -> None:
-        audit = self._audit
         assert followed.cleared is not None
-        audit.snapshot()
         other, own = (self._call(n) for n in (foreign, mine))
-        sign = Sign("left-over", own, other, None, audit.named(map(id, every)), seen.id, mine[0], len(followed.leaked))
+        sign = self._sign("left-over", own, other, map(id, every), optimizer=seen.id, event=mine[0])
+        sign.count = len(followed.leaked)
         sign.facts = {
             "clear": [vars(f) for f in self._frames(followed.cleared)],
             "step": [vars(f) for f in self._latest_step(seen)],
@@ -384,12 +379,12 @@ class Aliases(Watch):
         self._alone: tuple[int, int] | None = None
         """What ``_references`` counts for a gradient that nobody else keeps."""
 
-    def called(self, noted: Noted, leaves: dict[int, Any]) -> None:
+    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         """A backward call is about to run and will add to the gradients of these leaves."""
         if self._searches >= MOST_SEARCHES or all(p.grad is None for p in leaves.values()):
             return
         shared: dict[Any, Any] = {}
-        with Unseen(self._audit.torch, self._audit.witness.anomaly, None):
+        with self._unseen():
             try:
                 alone = self._alone = self._alone or _references(_alone(self._audit.torch))
                 for p in leaves.values():
@@ -404,7 +399,7 @@ class Aliases(Watch):
     def _search(self, noted: Noted, shared: dict[Any, Any]) -> None:
         """Under which names of the functions that are running the shared gradients are kept."""
         audit, frame = self._audit, _getframe(1)
-        with Unseen(audit.torch, audit.witness.anomaly, frame):
+        with self._unseen(frame):
             running = user_frames(frame)
             cwd = audit.witness.cwd
             lines = {(f.f_code.co_qualname, shown_file(f.f_code.co_filename, cwd)): f.f_lineno for f in running}
@@ -495,13 +490,13 @@ AT = 3
 """The step of an optimizer at which its calls so far are read."""
 
 
-class Collecting(Watch):
+class Collecting(Early):
     """``cleared-while-collecting``: between two steps, and the first may have been another one, the same place has
     cleared ``optimizer`` (``stack``) and the same place has called backward (``other``), in turn and
     ``facts["calls"]`` times; ``facts["step"]`` is the place of the step. Weak: the source has to tell whether the calls
     between were to add up."""
 
-    def stepped(self, seen: Seen) -> None:
+    def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
         if seen.steps != AT:
             return
@@ -517,10 +512,9 @@ class Collecting(Watch):
             return
         if optimizer_functions(calls[-1].raw):
             return  # a closure
-        audit = self._audit
-        audit.snapshot()
-        sign = Sign("cleared-while-collecting", self._frames(zeros[-1].raw), self._frames(calls[-1].raw))
-        sign.optimizer, sign.event, sign.count, sign.weak = seen.id, calls[-1].index, AT - 1, True
+        clear, call = self._frames(zeros[-1].raw), self._frames(calls[-1].raw)
+        sign = self._sign("cleared-while-collecting", clear, call, (), optimizer=seen.id, event=calls[-1].index)
+        sign.count, sign.weak = AT - 1, True
         sign.facts = {"calls": len(kinds[0]) // 2, "step": users_line(self._frames(steps[-1].raw))}
         self._found.append(sign)
 
@@ -559,7 +553,7 @@ ROUNDS = 6
 """The step of an optimizer at which the calls before it are judged."""
 
 
-class Wasted(Watch):
+class Wasted(Early):
     """``thrown-away``: ``stack`` clears ``optimizer`` before any step could use what ``other`` has computed for it
     alone, ``count`` times and each time that it was called, once a step or more. An optimizer of a package may use the
     gradients outside of its step, and so does a hook: one of a parameter, or one that is hung in each pass, as those of
@@ -598,8 +592,8 @@ class Wasted(Watch):
             if clear is None or any(other is None for _, other, _ in fate) or optimizer_functions(call.raw):
                 continue
             if len({r for _, _, r in fate}) >= ENOUGH:
-                audit.snapshot()
                 cleared, called = self._frames(clear.raw), self._frames(call.raw)
-                names = audit.named(mine)
-                self._report(Sign("thrown-away", cleared, called, None, names, seen.id, call.index, len(fate)))
+                sign = self._sign("thrown-away", cleared, called, mine, optimizer=seen.id, event=call.index)
+                sign.count = len(fate)
+                self._report(sign)
                 return

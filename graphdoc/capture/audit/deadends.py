@@ -10,12 +10,11 @@ from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import event_stacks, node_stacks, saved, stacks, walk
-from graphdoc.capture.audit.watch import Watch
+from graphdoc.capture.audit.watch import Sparse
 from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.frames import frames_of, site_of, users_line
 from graphdoc.capture.living import Ref
 from graphdoc.capture.number_facts import numbers_of
-from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.roots import tensor_roots
 from graphdoc.capture.summands import terms_of
 from graphdoc.capture.walk import Graph
@@ -171,7 +170,7 @@ ENOUGH = 4
 Key = tuple[Any, int]
 
 
-class DeadEnds(Watch):
+class DeadEnds(Sparse):
     """``zero-derivative`` and ``cancelled``: ``stack`` is the operation through which no gradient passes, ``other`` the
     backward call, ``parameters`` those behind it that an optimizer steps; ``facts["inner"]`` is the place of the
     difference in which the value is taken away, ``facts["single"]`` the dimension of size one that a softmax or a
@@ -183,7 +182,7 @@ class DeadEnds(Watch):
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
         self._refs: dict[int, Any] = {}
-        self._sign: Sign | None = None
+        self._met: Sign | None = None
         self._zeros = 0
         self._rounds = False
         """The gradient is zero by the graph, and perhaps not but for rounding."""
@@ -191,21 +190,18 @@ class DeadEnds(Watch):
         """The smallest part of a gradient that was zero, of those that come through a scale."""
         self._due = 0
         """The step at which to look again at what was told: twice as late each time."""
-        self._terms: dict[Any, int] = {}
-        """In how many calls one term of several was seen to end at a place."""
 
-    def called(self, noted: Noted, outputs: Any) -> None:
+    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         """A backward call that is looked at is about to run."""
-        audit = self._audit
-        if self._sign is not None or self._has_looked(MOST_LOOKS):
+        if self._met is not None or self._has_looked(MOST_LOOKS):
             return
         self._looks += 1
-        with Unseen(audit.torch, audit.witness.anomaly, None):
+        with self._unseen():
             roots = tensor_roots(outputs)
             order = walk.walk(roots, MOST_NODES)
             if len(order) < MOST_NODES:
                 self._look(noted, order)
-                if self._sign is None and any(
+                if self._met is None and any(
                     type(f.node).__name__ in ZERO or constant_over(f.node) is not None for f in order
                 ):
                     self._look_at_terms(noted, order, terms_of(roots))
@@ -228,11 +224,9 @@ class DeadEnds(Watch):
             mine = [id(p) for p in found[1] if id(p) in held]
             if not mine or kept is None or not (whole or constant):
                 continue
-            place = site_of(kept)
-            self._terms[place] = self._terms.get(place, 0) + 1
-            if self._terms[place] == ENOUGH:
+            if self._often(site_of(kept), ENOUGH):
                 audit.snapshot()
-                sign = self._sign = sign_at(audit, "zero-derivative", order[found[0]].node, kept, noted)
+                sign = self._met = sign_at(audit, "zero-derivative", order[found[0]].node, kept, noted)
                 sign.facts["term"] = True
                 if constant:
                     sign.facts["single"] = constant[found[0]].dim
@@ -256,11 +250,11 @@ class DeadEnds(Watch):
         inner = dead[nearest]
         kept_inner = node_stacks.stack_of(inner) if inner is not True else None
         kind = "zero-derivative" if inner is True else "cancelled"
-        self._sign = sign_at(self._audit, kind, order[nearest].node, kept, noted)
+        self._met = sign_at(self._audit, kind, order[nearest].node, kept, noted)
         place = self._frames(kept_inner) if kept_inner is not None else []
-        self._sign.facts["inner"] = users_line(place)
+        self._met.facts["inner"] = users_line(place)
         if nearest in constant:
-            self._sign.facts["single"] = constant[nearest].dim
+            self._met.facts["single"] = constant[nearest].dim
             self._rounds = type(order[nearest].node).__name__ not in _SHARES
         self._refs = {id(p): Ref(p) for p in missed}
 
@@ -275,9 +269,9 @@ class DeadEnds(Watch):
                 continue
             if first is None:
                 first = kept
-                self._sign = sign_at(self._audit, "scale-alone", order[flat.stop].node, kept, noted)
+                self._met = sign_at(self._audit, "scale-alone", order[flat.stop].node, kept, noted)
                 at = self._frames(scale)
-                self._sign.facts["scale"] = users_line(at)
+                self._met.facts["scale"] = users_line(at)
             if site_of(kept) == site_of(first):
                 leaf = order[number].leaf
                 self._refs[id(leaf)] = Ref(leaf)
@@ -285,14 +279,14 @@ class DeadEnds(Watch):
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
-        sign = self._sign
+        sign = self._met
         if sign is None or not self._refs or seen.steps < self._due or (seen.steps > 3 * ENOUGH and not self._found):
             return
         audit = self._audit
         mine = [p for p in parameters_of(optimizer) if id(p) in self._refs and self._refs[id(p)]() is p]
         if not mine:
             return
-        with Unseen(audit.torch, audit.witness.anomaly, None), audit.torch.no_grad():
+        with self._unseen(), audit.torch.no_grad():
             grads = [numbers_of(p.grad) if p.grad is not None else None for p in mine]
             least = self._rounding(optimizer) if self._rounds else 0.0
             zero = all(g is not None and bool((g.abs() <= least).all()) for g in grads)
@@ -311,7 +305,7 @@ class DeadEnds(Watch):
             return
         self._zeros += 1
         if self._zeros == ENOUGH:
-            with Unseen(audit.torch, audit.witness.anomaly, _getframe(1)):
+            with self._unseen(_getframe(1)):
                 audit.snapshot()
             sign.parameters = audit.named(map(id, mine))
             sign.optimizer, sign.count = seen.id, ENOUGH

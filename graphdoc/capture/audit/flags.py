@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture.audit.watch import Watch
+from graphdoc.capture.audit.watch import Early, Watch
 from graphdoc.capture.facts import parameters_of, user_frames, version_of
 from graphdoc.capture.living import Ref
 from graphdoc.capture.quiet import forget_locals
@@ -83,14 +83,10 @@ class Flagged(Watch):
         return all(id(p) in held and p.requires_grad is not flag and (flag or p.grad is not None) for p in mine)
 
     def _tell(self, seen: Seen, modules: list[tuple[str, Any]]) -> None:
-        audit = self._audit
-        audit.snapshot()
-        sign = Sign("flag-of-module", self._latest_step(seen))
         value = _flag(modules[0][1])
         same = [(name, m) for name, m in modules if _flag(m) is value]
         mine = {id(p) for _, m in same for p in _parameters(m)}
-        sign.parameters = audit.named(mine)
-        sign.optimizer, sign.count = seen.id, seen.steps
+        sign = self._sign("flag-of-module", self._latest_step(seen), [], mine, optimizer=seen.id, count=seen.steps)
         sign.facts = {
             "names": sorted({name for name, _ in same}),
             "value": value,
@@ -125,7 +121,7 @@ def _parameters(module: Any) -> list[Any]:
 _ALIKE = re.compile(r"_?requ[a-z]{1,5}_?grad(s|ient|ients)?", re.IGNORECASE)
 
 
-class Misspelled(Watch):
+class Misspelled(Early):
     """``misspelled-flag``: ``parameters`` carry ``facts["attribute"]`` with ``facts["value"]``, and do otherwise."""
 
     def __init__(self, audit: Audit) -> None:
@@ -146,13 +142,9 @@ class Misspelled(Watch):
                 self._tell(seen, still, _other_flag(still[0]))
 
     def _tell(self, seen: Seen, parameters: list[Any], attribute: str) -> None:
-        audit = self._audit
-        audit.snapshot()
-        sign = Sign("misspelled-flag", self._latest_step(seen))
         value = parameters[0].__dict__[attribute]
-        mine = [p for p in parameters if p.__dict__.get(attribute) is value]
-        sign.parameters = audit.named(map(id, mine))
-        sign.optimizer, sign.count = seen.id, seen.steps
+        mine = [id(p) for p in parameters if p.__dict__.get(attribute) is value]
+        sign = self._sign("misspelled-flag", self._latest_step(seen), [], mine, optimizer=seen.id, count=seen.steps)
         sign.facts = {"attribute": attribute, "value": value, "stops": [] if value else sign.parameters}
         self._report(sign)
 
@@ -235,20 +227,16 @@ class Refrozen(Watch):
             self._tell(optimizer, seen, followed, "frozen-throughout")
 
     def _tell(self, optimizer: Any, seen: Seen, followed: _Followed, kind: str) -> None:
-        audit = self._audit
-        audit.snapshot()
-        sign = Sign(kind, self._latest_step(seen))
-        sign.weak = kind == "frozen-throughout"
         every = list(parameters_of(optimizer))
-        mine = [p for p in every if not p.requires_grad]
-        sign.parameters = audit.named(map(id, mine))
+        mine = [id(p) for p in every if not p.requires_grad]
+        sign = self._sign(kind, self._latest_step(seen), [], mine, weak=kind == "frozen-throughout")
         # Gradients, or numbers, that are put there by hand move what is frozen as well.
         still = all(p.grad is None for p in every) and _version(every) == followed.version
         sign.facts["whole"] = len(mine) == len(every) and still
         sign.optimizer, sign.event, sign.count = seen.id, followed.event, AGAIN
         self._kept[seen.id] = (followed, sign)
         if not sign.weak:
-            audit.tell_early()
+            self._audit.tell_early()
 
     def signs(self) -> list[Sign]:
         """Those that stayed so: who takes turns is heard of no more."""

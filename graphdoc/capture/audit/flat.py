@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import node_stacks, walk
 from graphdoc.capture.audit.deadends import MOST_NODES, dominating, saved_numbers, sign_at
-from graphdoc.capture.audit.watch import Watch
+from graphdoc.capture.audit.watch import Open, Watch
 from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.living import Ref
 from graphdoc.capture.number_facts import numbers_of
-from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.roots import tensor_roots
 from graphdoc.evidence import Sign
 
@@ -38,7 +37,7 @@ _PRODUCTS = {
 ZEROS = "zeros"
 
 
-class Flattened(Watch):
+class Flattened(Open):
     """``zero-derivative`` with ``facts["flat"]``, on which side of which bound every value lies, or ``ZEROS`` for a
     product with zeros alone (``facts["both"]``: of each other): ``stack`` is the operation, ``other`` the backward
     call, ``parameters`` those behind it, ``count`` the steps. Only of parameters whose gradient has never been another
@@ -58,13 +57,13 @@ class Flattened(Watch):
         it back."""
         self._kept: dict[int, Sign] = {}
 
-    def called(self, noted: Noted, outputs: Any) -> None:
+    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         """A backward call that is looked at is about to run."""
         if not self._zeros or self._met is not None or self._has_looked(MOST_LOOKS):
             return
         self._looks += 1
         audit = self._audit
-        with Unseen(audit.torch, audit.witness.anomaly, None), audit.torch.no_grad():
+        with self._unseen(), audit.torch.no_grad():
             order = walk.walk(tensor_roots(outputs), MOST_NODES)
             flat = {f.number: side for f in order if (side := _outside(f.node))}
             found = dominating(order, flat, audit.torch.nn.Parameter) if flat and len(order) < MOST_NODES else None
@@ -93,7 +92,7 @@ class Flattened(Watch):
         steps = self._steps[seen.id] = self._steps.get(seen.id, 0) + 1
         given = {id(p): p.grad for p in parameters_of(optimizer) if p.grad is not None}
         asked = given.keys() & self._zeros[seen.id] if steps > 1 else given.keys()
-        with Unseen(audit.torch, audit.witness.anomaly, None), audit.torch.no_grad():
+        with self._unseen(), audit.torch.no_grad():
             zeros = {i for i in asked if (n := numbers_of(given[i])) is not None and not bool(n.any())}
         if not zeros:
             self.learns.add(seen.id)
@@ -110,7 +109,7 @@ class Flattened(Watch):
         if any(ref() is None for ref in refs) or not (mine == zeros if whole else mine and self._alone):
             return
         if told is None:
-            with Unseen(audit.torch, audit.witness.anomaly, _getframe(1)):
+            with self._unseen(_getframe(1)):
                 audit.snapshot()
         sign.parameters = audit.named(mine)
         sign.optimizer = seen.id
@@ -149,7 +148,7 @@ class ZeroLoss(Watch):
         self._waits: tuple[Noted, float] | None = None
         self._seen = 0
 
-    def called(self, noted: Noted, outputs: Any) -> None:
+    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         """A backward call that is looked at is about to run."""
         if self.over:
             return
@@ -158,7 +157,7 @@ class ZeroLoss(Watch):
         self._waits = (noted, abs(value)) if abs(value) <= ZERO_LOSS else None
         self.over = self._waits is None
 
-    def stepped(self, optimizer: Any) -> None:
+    def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
         if self._waits is None:
             return

@@ -11,12 +11,11 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import node_stacks, walk
-from graphdoc.capture.audit.watch import Watch
+from graphdoc.capture.audit.watch import LOOKS, Sparse
 from graphdoc.capture.code_places import is_user_file
 from graphdoc.capture.facts import grad_fn_of, user_frames
 from graphdoc.capture.frames import site_of
 from graphdoc.capture.names import Census, child_modules
-from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.search_roots import roots_of
 from graphdoc.evidence import Frame, Sign
 
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from graphdoc.capture.journal import Seen
 
 
-LOOKS = (5, 12, 100, 1000)
-"""Steps of an optimizer after which the running functions' values are looked at."""
 MOST_SEARCHES = 6
 MOST_VALUES = 3000
 MOST_NODES = 3000
@@ -39,19 +36,19 @@ MANY = 20_000
 """Nodes that a list keeps alive from which on it is worth a word: a record of a few losses does no harm."""
 
 
-class Growing(Watch):
+class Growing(Sparse):
     """``graph-grows``: ``stack`` is the addition that joins the iterations' graphs; ``facts["name"]`` is what holds it.
     With ``facts["list"]`` it is a list whose elements keep them; it has no ``stack``. ``facts["nodes"]``: how many are
     kept alive. Of values that one line makes (several layers) one is told."""
 
-    def stepped(self, seen: Seen) -> None:
+    def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
         if seen.steps not in LOOKS or self._has_looked(MOST_SEARCHES) or any(not s.weak for s in self._found):
             return
         self._looks += 1
         self._found = []
         audit, frame = self._audit, _getframe(1)
-        with Unseen(audit.torch, audit.witness.anomaly, frame):
+        with self._unseen(frame):
             running = user_frames(frame)
             entries = audit.journal.entries()
             roots = {e.root for e in entries if e.kind == "backward"}

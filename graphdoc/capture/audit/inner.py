@@ -10,11 +10,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import node_stacks
-from graphdoc.capture.audit.watch import Watch
+from graphdoc.capture.audit.watch import Early, Watch
 from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.living import Ref
 from graphdoc.capture.number_facts import numbers_of
-from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.roots import roots_of_call
 from graphdoc.capture.walk import nodes_behind
 from graphdoc.evidence import Sign
@@ -43,7 +42,7 @@ class _Entered:
         self.count = 0
 
 
-class Inner(Watch):
+class Inner(Early):
     """``inner-only``: ``stack`` is the latest such ``grad`` call, ``other`` the latest backward call, ``parameters``
     what no backward call has reached. Whether the gradient enters that call's loss, the source has to tell."""
 
@@ -81,11 +80,9 @@ class Inner(Watch):
         last = audit.journal.latest("backward")
         if not mine or last is None:
             return
-        audit.snapshot()
         noted = self._entered[id(mine[0])].noted
-        sign = Sign("inner-only", self._call(noted), self._frames(last.raw))
-        sign.parameters = audit.named(map(id, mine))
-        sign.optimizer, sign.event, sign.count = seen.id, noted[0], ENOUGH
+        sign = self._sign("inner-only", self._call(noted), self._frames(last.raw), map(id, mine), optimizer=seen.id)
+        sign.event, sign.count = noted[0], ENOUGH
         sign.facts = {"outer": last.index}
         self._kept.append(([Ref(p) for p in mine], sign))
         audit.tell_early()
@@ -153,7 +150,7 @@ class Products(Watch):
     def _differentiates(self, outputs: Any) -> bool:
         """Whether a gradient that was recorded lies behind these."""
         engine = self._audit.witness.calls.code
-        with Unseen(self._audit.torch, self._audit.witness.anomaly, None):
+        with self._unseen():
             for node, _ in islice(nodes_behind(roots_of_call(outputs)), MOST_NODES):
                 kept = node_stacks.stack_of(node)
                 if kept is not None and node_stacks.made_in_backward(kept, engine):
@@ -165,8 +162,7 @@ class Products(Watch):
         if noted is not self._second:
             return
         self.waits = False
-        audit, torch = self._audit, self._audit.torch
-        with Unseen(torch, audit.witness.anomaly, None), torch.no_grad():
+        with self._unseen(), self._audit.torch.no_grad():
             numbers = [numbers_of(r) for r in results if r is not None and r.numel()]
             zero = bool(numbers) and all(n is not None and float(n.abs().max()) <= NOTHING for n in numbers)
         if not zero:

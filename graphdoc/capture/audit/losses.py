@@ -20,11 +20,10 @@ from graphdoc.capture.facts import grad_fn_of, has_gradient, is_leaf, parameters
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.parts import missed_by, parts_of
-from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.summands import sums_without_graph
+from graphdoc.capture.whatif.functions import with_backward
 from graphdoc.capture.whatif.measure import CLEAR, EPS
 from graphdoc.capture.whatif.moves import is_matrix, reach_of
-from graphdoc.capture.whatif.uncalled import with_backward
 from graphdoc.evidence import BYPASSED, NO_GRAPH, Evidence, Frame, Sign
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ class Bypassed(Watch):
         """By parameter: a sum over its values, and in how many steps that was the same."""
         self.found: list[Sign] = []
 
-    def stepped(
+    def missed(
         self, optimizer: Any, seen: Seen, missed: set[int], sums: dict[Any, tuple[stacks.Stack, frozenset[int]]]
     ) -> None:
         """An optimizer has stepped without ever having reached ``missed``."""
@@ -60,7 +59,7 @@ class Bypassed(Watch):
         met = {i for _, behind in sums.values() for i in behind} & missed
         if not met or self.found:
             return
-        with Unseen(audit.torch, audit.witness.anomaly, None), audit.torch.no_grad():
+        with self._unseen(), audit.torch.no_grad():
             for p in parameters_of(optimizer):
                 if id(p) in met and (numbers := numbers_of(p)) is not None:
                     total = float(numbers.double().abs().sum())
@@ -70,11 +69,9 @@ class Bypassed(Watch):
         last = audit.journal.latest("backward")
         if not still or last is None:
             return
-        audit.snapshot()
         at = next(here for here, behind in sums.values() if behind & still)
-        sign = Sign(BYPASSED, self._frames(at), self._frames(last.raw))
-        sign.parameters = audit.named(still)
-        sign.optimizer, sign.event, sign.count = seen.id, last.index, seen.steps
+        sign = self._sign(BYPASSED, self._frames(at), self._frames(last.raw), still, optimizer=seen.id)
+        sign.event, sign.count = last.index, seen.steps
         self.found.append(sign)
         audit.tell_early()
 
@@ -116,7 +113,6 @@ class Losses(Watch):
         super().__init__(audit)
         self._witness = audit.witness
         self.watch = TermWatch(audit.witness) if audit.early else None
-        self._counts: dict[Any, int] = {}
         self._stepped = 0
         self._suspects: dict[Any, Sign] = {}
         self._zero: dict[int, set[int]] = {}
@@ -149,11 +145,11 @@ class Losses(Watch):
         first = outputs[0] if len(outputs) == 1 else None
         self._trains = any(i in leaves for seen in audit.journal.optimizers.values() for i in seen.parameters)
         if not audit.early and isinstance(first, torch.Tensor) and first.is_cpu and first.numel() == 1:
-            with Unseen(torch, self._witness.anomaly, None):
+            with self._unseen():
                 loss = numbers_of(first)
                 self._largest = max(self._largest, abs(float(loss)) if loss is not None else 0.0)
         if not leaves and isinstance(first, torch.Tensor) and first.numel() == 1 and self._is_covered(first):
-            if self._often("covered") and self._stepped:
+            if self._again("covered") and self._stepped:
                 self._tell(noted, outputs, Sign("covered-loss"))
         else:
             roots = [grad_fn_of(t) for t in outputs if isinstance(t, torch.Tensor)]
@@ -164,10 +160,10 @@ class Losses(Watch):
             if not audit.early:
                 self._suspect(noted, roots)
             for records, at in self.watch.added(roots) if self.watch is not None and not self._around else ():
-                if self._often(site_of(records[0].raw)):
+                if self._again(site_of(records[0].raw)):
                     self._tell(noted, outputs, Sign("constant-term"), records, at)
             for record, behind in self._drawn_into(noted, roots):
-                if self._often(("drawn", record.place)):
+                if self._again(("drawn", record.place)):
                     self._tell(noted, outputs, Sign("cut-term", facts={"part": True}), [record], None, behind)
         if self.watch is not None:
             self.watch.begin()
@@ -192,7 +188,7 @@ class Losses(Watch):
         self._parts += 1
         if self._around or self._parts > MOST_PARTS:
             return []
-        with Unseen(self._audit.torch, self._witness.anomaly, None), self._audit.torch.no_grad():
+        with self._unseen(), self._audit.torch.no_grad():
             held = self._audit.journal.held()
             if self.watch is not None:
                 return self.watch.drawn_into(roots, held)
@@ -213,16 +209,15 @@ class Losses(Watch):
             return False
         if tensor._backward_hooks or getattr(tensor, "_post_accumulate_grad_hooks", None):
             return False
-        with Unseen(torch, self._witness.anomaly, None):
+        with self._unseen():
             number = numbers_of(tensor)
             return number is not None and float(number) != 0.0
 
-    def _often(self, what: Any) -> bool:
-        self._counts[what] = self._counts.get(what, 0) + 1
-        return self._counts[what] >= OFTEN and self._evidence is None
+    def _again(self, what: Any) -> bool:
+        return self._often(what, OFTEN) and self._evidence is None
 
-    def stepped(self, optimizer: Any, seen: Seen, reached: dict[int, int]) -> None:
-        """An optimizer has stepped; ``reached`` counts in how many looked-at calls each leaf was reached."""
+    def stepped(self, optimizer: Any, seen: Seen) -> None:
+        """An optimizer has stepped."""
         self._stepped += 1
         if seen.steps == 1 and self.watch is not None:
             self.watch.look_again()  # what an optimizer trains that was made when others had trained is not seen yet
@@ -233,16 +228,16 @@ class Losses(Watch):
             if seen.steps in (LATER - 1, LATER):
                 self._suspect_zero(optimizer, seen)
             if seen.steps == LATER:
-                self._suspect_unreached(optimizer, seen, reached)
+                self._suspect_unreached(optimizer, seen)
             elif ("unreached", seen.id) in self._suspects:
-                self._keep_unreached(optimizer, seen, reached)
+                self._keep_unreached(optimizer, seen)
             return
-        missed = self._missed(optimizer, reached) | hungry
+        missed = self._missed(optimizer) | hungry
         if self._measured:
             self.watch.stepped()
             return
         if self.watch.leaves or self.watch.switched_off:
-            self._bypassed.stepped(optimizer, seen, missed, self.watch.estimators)
+            self._bypassed.missed(optimizer, seen, missed, self.watch.estimators)
             self._tell_missed(self._cut_off(missed, hungry), missed, optimizer, seen, bool(hungry))
         if missed and self._evidence is None:
             drawn = [(record, record.behind) for record in reversed(self.watch.drawn())]
@@ -325,9 +320,9 @@ class Losses(Watch):
             sign.facts |= {"optimizer": seen.id, "positions": [i for i, p in held if id(p) in behind & missed]}
         self._tell(noted, (), sign, [record, *leaves.values()], None, behind & frozenset(missed))
 
-    def _missed(self, optimizer: Any, reached: dict[int, int]) -> set[int]:
+    def _missed(self, optimizer: Any) -> set[int]:
         """Ids of an optimizer's parameters that never had a gradient and were reached by no backward call."""
-        had = self._audit.journal.with_grad
+        had, reached = self._audit.journal.with_grad, self._audit.reached
         without = [p for p in parameters_of(optimizer) if p.grad is None and p.requires_grad]
         return {id(p) for p in without if id(p) not in reached and not had.get(id(p))}
 
@@ -336,7 +331,7 @@ class Losses(Watch):
         follow one another."""
         # What is added to every value alike may well cancel out: a bias in the difference of two means.
         mine = [p for p in parameters_of(optimizer) if p.grad is not None and p.grad.is_cpu and p.dim() > 1]
-        with Unseen(self._audit.torch, self._witness.anomaly, None), self._audit.torch.no_grad():
+        with self._unseen(), self._audit.torch.no_grad():
             least = CLEAR * EPS * self._largest
             sizes = {id(p): float(g.double().norm()) for p in mine if (g := numbers_of(p.grad)) is not None}
             zero = {id(p) for p in mine if sizes.get(id(p), 1.0) * reach_of(p) <= least * is_matrix(p)}
@@ -345,21 +340,21 @@ class Losses(Watch):
             sign = Sign("suspect-zero", optimizer=seen.id, count=OFTEN, weak=True)
             self._suspects["zero", seen.id] = sign
 
-    def _suspect_unreached(self, optimizer: Any, seen: Seen, reached: dict[int, int]) -> None:
+    def _suspect_unreached(self, optimizer: Any, seen: Seen) -> None:
         """Note parameters without gradient, with the places of the modules that they belong to."""
-        missed = self._missed(optimizer, reached)
+        missed = self._missed(optimizer)
         last = self._audit.journal.latest("backward")
-        if missed and reached and last is not None:
+        if missed and self._audit.reached and last is not None:
             sign = Sign("suspect-unreached", frames_of(last.raw, self._witness.cwd), optimizer=seen.id, weak=True)
             sign.event, sign.count = last.index, OFTEN
             sign.facts = {"forwards": forwards_around(self._audit.torch, missed, self._witness.cwd)}
             sign.facts["positions"] = [i for i, p in enumerate(parameters_of(optimizer)) if id(p) in missed]
             self._suspects["unreached", seen.id] = sign
 
-    def _keep_unreached(self, optimizer: Any, seen: Seen, reached: dict[int, int]) -> None:
+    def _keep_unreached(self, optimizer: Any, seen: Seen) -> None:
         """Forget those whose turn has come: a memory has filled up, a second network begins to learn."""
         sign = self._suspects["unreached", seen.id]
-        missed = self._missed(optimizer, reached)
+        missed = self._missed(optimizer)
         held = parameters_of(optimizer)
         sign.facts["positions"] = [i for i in sign.facts["positions"] if i < len(held) and id(held[i]) in missed]
         if not sign.facts["positions"]:
@@ -411,7 +406,7 @@ class Losses(Watch):
         behind: frozenset[int] = frozenset(),
     ) -> None:
         witness, frame = self._witness, _getframe(1)
-        with Unseen(self._audit.torch, witness.anomaly, frame):
+        with self._unseen(frame):
             evidence = witness.failures.begin(RuntimeError(NO_GRAPH))
             assert evidence.raised is not None
             evidence.raised.uncaught = False

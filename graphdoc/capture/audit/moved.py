@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from graphdoc.capture import walk
-from graphdoc.capture.audit.growing import LOOKS
-from graphdoc.capture.audit.watch import Watch
+from graphdoc.capture.audit.watch import CLOSELY, LOOKS, Watch
 from graphdoc.capture.facts import parameters_of, storage_of
 from graphdoc.capture.living import Ref
 from graphdoc.capture.number_facts import has_memory
-from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.roots import tensor_roots
 from graphdoc.evidence import Sign
 
@@ -104,8 +102,6 @@ ENOUGH = 2
 """Backward calls in which the same was seen."""
 MOST_LOOKS = 6
 """Graphs that are walked through for it."""
-CLOSELY = 12
-"""Steps of an optimizer around which all its parameters are read."""
 MOST_CALLS = 30
 """Backward calls whose leaves without an optimizer are read."""
 TURN = 8
@@ -300,7 +296,7 @@ class Moved(Watch):
     def _look(self, noted: Noted, outputs: Any, memory: set[int | None], since: int) -> None:
         """Whether the graph holds this memory as a forward before that moment has saved it."""
         self._looks += 1
-        with Unseen(self._audit.torch, self._audit.witness.anomaly, None):
+        with self._unseen():
             order = walk.walk(tensor_roots(outputs), walk.DEEP - 1)
             if not any(f.sequence < since and walk.saved_in(f.node, memory) for f in order):
                 return

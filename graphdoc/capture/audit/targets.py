@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import node_stacks, stacks, walk
 from graphdoc.capture.audit.moved import is_readable
-from graphdoc.capture.audit.watch import Watch
+from graphdoc.capture.audit.watch import Early, Watch
 from graphdoc.capture.facts import parameters_of, storage_of
+from graphdoc.capture.frames import frames_of
 from graphdoc.capture.living import Ref
-from graphdoc.capture.quiet import Unseen
+from graphdoc.capture.number_facts import has_memory
 from graphdoc.capture.roots import tensor_roots
 from graphdoc.capture.summands import SUMS, is_number
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
-    from graphdoc.capture.journal import Noted
+    from graphdoc.capture.journal import Noted, Seen
 
 
 MOST_COPIES = 200
@@ -75,7 +76,7 @@ class Targets(Watch):
             return  # before the training anything may be copied
         self._looked += 1
         tensor = audit.torch.Tensor
-        with Unseen(audit.torch, audit.witness.anomaly, None):
+        with self._unseen():
             given = {s for v in state.values() if isinstance(v, tensor) and (s := storage_of(v)) is not None}
             mine = {s: p for p in module.parameters() if (s := storage_of(p)) is not None}
         if not mine or not given:
@@ -136,7 +137,7 @@ class Targets(Watch):
         for copy in self._same:
             self._look_twice(noted, outputs, leaves, copy)
         for copy in self._copies:
-            with Unseen(self._audit.torch, self._audit.witness.anomaly, _getframe(1)):
+            with self._unseen(_getframe(1)):
                 memory = {storage_of(p) for p in leaves.values()}
                 if not (memory >= copy.own.keys() and memory & copy.source):
                     continue
@@ -158,7 +159,7 @@ class Targets(Watch):
 
     def _look_twice(self, noted: Noted, outputs: Any, leaves: dict[int, Any], copy: _Copy) -> None:
         """Whether the loss contains the network's values twice, once as the goal."""
-        with Unseen(self._audit.torch, self._audit.witness.anomaly, _getframe(1)):
+        with self._unseen(_getframe(1)):
             twice = _is_used_twice(outputs, {id(p) for r in copy.own.values() if (p := r()) is not None}, leaves)
             if twice is None:
                 return
@@ -187,7 +188,7 @@ class Targets(Watch):
                 self._was = audit.named(others)
                 self._beside = Ref(next(iter(others.values())), self._look_on) if self._was else None
         elif held:
-            with Unseen(audit.torch, audit.witness.anomaly, _getframe(1)):
+            with self._unseen(_getframe(1)):
                 twice = bool(_is_used_twice(outputs, held, leaves))
             self._gone = self._gone + 1 if twice else -1
             if self._gone == OFTEN:
@@ -263,7 +264,7 @@ _NEAR = 0.01
 """How far a parameter may lie off the straight way, and one part differ from another, by rounding."""
 
 
-class Followers(Watch):
+class Followers(Early):
     """Hands what it finds to ``Targets``; it has nothing to tell by itself."""
 
     def __init__(self, audit: Audit) -> None:
@@ -275,7 +276,7 @@ class Followers(Watch):
         self._values: dict[int, tuple[Any, list[float]]] = {}
         self._tries = 0
 
-    def stepped(self, optimizer: Any) -> None:
+    def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has made one of its first steps."""
         if self._tries >= MOST_TRIES:
             return
@@ -297,7 +298,7 @@ class Followers(Watch):
         if self._tries < MOST_TRIES:
             self._suspects.update(id(p) for p in parameters)
 
-    def called(self, leaves: dict[int, Any]) -> None:
+    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         """A backward call is about to run; ``leaves`` are those behind its roots, by id."""
         if not self._versions:
             return
@@ -311,7 +312,7 @@ class Followers(Watch):
         self._values.clear()
 
     def _read(self, parameter: Any) -> list[float]:
-        with Unseen(self._audit.torch, self._audit.witness.anomaly, None), self._audit.torch.no_grad():
+        with self._unseen(), self._audit.torch.no_grad():
             flat = parameter.detach().reshape(-1)
             return [float(v) for v in flat[:: max(1, flat.numel() // VALUES)][:VALUES].tolist()]
 
@@ -357,3 +358,103 @@ def _part(old: list[float], new: list[float], there: list[float]) -> float:
     off = sum((d - part * w) ** 2 for w, d in zip(way, done, strict=True))
     near = off <= _NEAR**2 * sum(d * d for d in done)
     return part if near and 0.0 < part < 1.0 - _NEAR and len(old) > 1 else 0.0
+
+
+# States that were kept without a copy: to load one later writes each tensor into itself.
+
+MOST_GIVEN = 200
+"""States that are followed at a time, by two tensors of each."""
+
+
+class _Given:
+    """One tensor of a state that ``state_dict()`` has handed out, and how far the run had come by then."""
+
+    __slots__ = ("now", "ref", "stack", "steps", "version")
+
+    def __init__(self, tensor: Any, stack: Any, now: int, steps: dict[int, int]) -> None:
+        self.ref, self.version = Ref(tensor), tensor._version
+        self.stack, self.now, self.steps = stack, now, steps
+
+
+class Restored(Watch):
+    """``restored-itself``: ``stack`` loads a state that ``other`` had taken from the same module, and each tensor of it
+    is still the module's own. In between the ``parameters`` were changed: by a step of ``optimizer``, or
+    (``facts["by"]``) by a load of other numbers."""
+
+    def __init__(self, audit: Audit) -> None:
+        super().__init__(audit)
+        self._given: dict[int, _Given] = {}
+        """By the id of the tensor."""
+        self._loads = 0
+        self._replaced: dict[int, int] = {}
+        """By module: the latest load that brought other numbers."""
+        self._kept: dict[tuple[str, int], Sign | None] = {}
+        """By the place that loads; None for one that has brought other numbers as well."""
+
+    def given(self, state: Any) -> None:
+        """A module's ``state_dict()`` is about to return ``state``."""
+        if len(self._given) > 2 * MOST_GIVEN:
+            self._given = {i: g for i, g in self._given.items() if g.ref() is not None}
+        tensors = self._tensors(state)
+        if not tensors or len(self._given) > 2 * MOST_GIVEN:
+            return
+        steps = {seen.id: seen.steps for seen in self._audit.journal.optimizers.values()}
+        raw = stacks.stack_here(4)  # given < Audit.given < the inserted callback < the function
+        for t in (tensors[0], tensors[-1]):
+            self._given[id(t)] = _Given(t, raw, self._loads, steps)
+
+    def loaded(self, module: Any, state: Any) -> None:
+        """``module.load_state_dict(state)`` is about to run."""
+        tensors = self._tensors(state)
+        if not tensors or not self._given:
+            return
+        self._loads += 1
+        audit, cwd = self._audit, self._audit.witness.cwd
+        user = [f for f in frames_of(stacks.stack_here(4), cwd) if f.user]
+        if not user:
+            return
+        place = (user[-1].file, user[-1].line)
+        with self._unseen():
+            own = dict(module.named_buffers(remove_duplicate=False))
+            own.update(module.named_parameters(remove_duplicate=False))
+            pairs = [(own.get(name), t) for name, t in state.items() if isinstance(t, audit.torch.Tensor)]
+            if not all(_is_itself(*pair) for pair in pairs):
+                self._replaced[id(module)] = self._loads
+                self._kept[place] = None
+                return
+        ends = ((t, self._given.get(id(t))) for t in (tensors[0], tensors[-1]))
+        taken = next((g for t, g in ends if g and t._version != g.version and g.ref() is t), None)
+        if taken is None or place in self._kept:
+            return
+        mine = {id(p) for p, _ in pairs}
+        stepped = next(
+            (
+                seen.id
+                for seen in audit.journal.optimizers.values()
+                if seen.steps > taken.steps.get(seen.id, 0) and mine.intersection(seen.parameters)
+            ),
+            -1,
+        )
+        if stepped < 0 and self._replaced.get(id(module), 0) <= taken.now:
+            return
+        facts = {"by": "load" if stepped < 0 else "step"}
+        at = self._frames(taken.stack)
+        self._kept[place] = self._sign("restored-itself", user, at, mine, optimizer=stepped, count=1, facts=facts)
+        audit.tell_early()
+
+    def _tensors(self, state: Any) -> list[Any]:
+        kinds = self._audit.torch.Tensor, self._audit.torch.nn.Parameter
+        plain = (t for t in state.values() if type(t) in kinds) if isinstance(state, dict) else ()
+        return [t for t in plain if t.is_floating_point() and has_memory(t) and not t.is_inference()]
+
+    def signs(self) -> list[Sign]:
+        return [sign for sign in self._kept.values() if sign is not None]
+
+
+def _is_itself(own: Any, given: Any) -> bool:
+    """Whether to copy one into the other leaves every number where it is."""
+    if own is None or own.shape != given.shape or own.dtype != given.dtype:
+        return False
+    if not has_memory(own) or not has_memory(given):
+        return not given.numel()
+    return bool(own.data_ptr() == given.data_ptr() and own.stride() == given.stride())

@@ -1,4 +1,4 @@
-"""Losses, and terms of losses, whose gradients nobody uses.
+"""Losses, terms, sums and bounds of gradients that no step uses.
 
 A generator's loss on detached images trains the discriminator alone, whose optimizer clears those gradients before it
 steps; the step behind the loss is the generator's, and finds nothing. Told from the graph of the looked-at calls, from
@@ -7,24 +7,31 @@ who steps, and from what is cleared. A second run sees where the values were cut
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from inspect import GEN_CREATED, getgeneratorstate
+from itertools import islice
+from sys import _getframe
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import event_stacks
+from graphdoc.capture import event_stacks, node_stacks, stacks
+from graphdoc.capture.audit.growing import MOST_VALUES, values_at_hand
 from graphdoc.capture.audit.terms import TermWatch
-from graphdoc.capture.audit.watch import Watch
-from graphdoc.capture.facts import parameters_of
-from graphdoc.capture.frames import site_of
-from graphdoc.capture.number_facts import numbers_of
+from graphdoc.capture.audit.watch import Early, Sparse, Watch
+from graphdoc.capture.facts import grad_fn_of, parameters_of, user_frames
+from graphdoc.capture.frames import frames_of, site_of
+from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
+from graphdoc.capture.number_facts import has_memory, numbers_of
 from graphdoc.capture.parts import Part
-from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.roots import tensor_roots
-from graphdoc.capture.summands import terms_of
+from graphdoc.capture.summands import SUMS, terms_of, top_of
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
     from graphdoc.capture.cut_records import Record
-    from graphdoc.capture.journal import Noted, Seen
+    from graphdoc.capture.journal import Entry, Noted, Seen
 
 
 MOST_LOOKS = 16
@@ -66,7 +73,6 @@ class Unused(Watch):
         self._waiting: list[_Waiting] = []
         self._held: set[int] = audit.journal.living.forgetting(set())
         """Ids of the parameters of optimizers that have stepped."""
-        self._counts: dict[Any, int] = {}
         self._used: set[Any] = set()
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
@@ -97,7 +103,7 @@ class Unused(Watch):
                 self._confirm(one)
 
     def _is_clear(self, parameter: Any) -> bool:
-        with Unseen(self._audit.torch, self._audit.witness.anomaly, None), self._audit.torch.no_grad():
+        with self._unseen(), self._audit.torch.no_grad():
             grad = parameter.grad
             if grad is None:
                 return True
@@ -132,8 +138,7 @@ class Unused(Watch):
     def _confirm(self, one: _Waiting) -> None:
         if one.key in self._used or not one.term.leaves <= self._held:
             return
-        self._counts[one.key] = self._counts.get(one.key, 0) + 1
-        if self._counts[one.key] < ENOUGH:
+        if not self._often(one.key, ENOUGH):
             return
         if self._watch is None:
             if not self._found:
@@ -147,3 +152,276 @@ class Unused(Watch):
             kind = "cut-off" if one.whole else "cut-term"
             behind = frozenset().union(*(r.behind for r in one.term.cuts)) & one.mine
             self._audit.losses.tell_cut(one.noted, kind, record, behind)
+
+
+# Sums that hold a loss and are never differentiated: what is added there trains nobody.
+
+FIRST, LATEST = 2, 4
+"""Steps of an optimizer before which the running functions' sums are looked at."""
+MOST_CALLS = 2_000
+MOST_LEFT = 4
+"""Terms of one sum that are walked through."""
+
+
+class BesideLoss(Early):
+    """``suspect-beside``, weak: ``stack`` is the sum, ``optimizer`` has stepped by the loss alone, and no later call
+    goes through the sum or its other terms. A second run differentiates these."""
+
+    def __init__(self, audit: Any) -> None:
+        super().__init__(audit)
+        self._roots: list[int] = []
+        """Sequence numbers of what was differentiated."""
+        self._known: dict[int, int] = {}
+        """By optimizer: how many of them there were at its latest step."""
+        self._through: set[int] = set()
+        """Those of all that was added up in it."""
+        self._seen: dict[Any, tuple[set[Any], Sign]] = {}
+        """By the place of the sum: the places of its other terms too."""
+        self._lines: set[Any] = set()
+        """The places of all these calls."""
+
+    def differentiated(self, noted: Noted, outputs: Any) -> None:
+        """A call into the engine is about to run."""
+        optimizers = self._audit.journal.optimizers.values()
+        looks = len(self._roots) < MOST_CALLS and not (optimizers and all(seen.steps > LATEST for seen in optimizers))
+        if not looks and not self._seen:
+            return
+        roots = [n for n in tensor_roots(outputs) if n is not None]
+        top = top_of(roots)
+        made = _places(top) if self._seen else set()
+        # The turn of a sum, or of one of its other terms, may come: a weight that grows from zero.
+        self._seen = {at: kept for at, kept in self._seen.items() if at not in made and kept[0].isdisjoint(made)}
+        line = site_of(event_stacks.stack_of_seen(noted[3]))
+        if self._seen and line not in self._lines:
+            # A line of its own, which runs now and then, may make the term anew.
+            reached = set[int]().union(*(Part(n).leaves for n in roots))
+            own = {seen.id for seen in optimizers if not reached.isdisjoint(seen.parameters)}
+            self._seen = {at: kept for at, kept in self._seen.items() if kept[1].optimizer not in own}
+        self._lines.add(line)
+        if looks:
+            self._roots += [n._sequence_nr() for n in roots]
+            self._through |= {n._sequence_nr() for n in top}
+
+    def stepped(self, optimizer: Any, seen: Seen) -> None:
+        """An optimizer has stepped: which sums of what it was differentiated for are at hand?"""
+        before, self._known[seen.id] = self._known.get(seen.id, 0), len(self._roots)
+        audit, frame = self._audit, _getframe(1)
+        if not FIRST <= seen.steps <= LATEST or before == len(self._roots):
+            return
+        with self._unseen(frame):
+            mine = set(self._roots[before:])
+            for value, of_list in islice(values_at_hand(user_frames(frame), audit.torch), MOST_VALUES):
+                node = None if of_list or value.numel() != 1 else grad_fn_of(value)
+                left = self._lost(node, mine) if node is not None else []
+                kept = node_stacks.stack_of(node) if left else None
+                if kept is not None:
+                    frames = frames_of(kept, audit.witness.cwd)
+                    sign = Sign("suspect-beside", frames, optimizer=seen.id, count=seen.steps, weak=True)
+                    through = [n for n in top_of([node]) if n._sequence_nr() in self._through]
+                    self._seen.setdefault(site_of(kept), (_places(left) - _places(through), sign))
+
+    def _lost(self, node: Any, mine: set[int]) -> list[Any]:
+        """The terms of this sum that lead to parameters and that no call goes through; none where the sum holds none
+        of these losses, or is part of one."""
+        if type(node).__name__ not in SUMS or node._sequence_nr() in self._through:
+            return []
+        if mine.isdisjoint(n._sequence_nr() for n in top_of([node])):
+            return []
+        held = self._audit.journal.held()
+        left = (t for t in terms_of([node]) if t._sequence_nr() not in self._through)
+        return [t for t in islice(left, MOST_LEFT) if not Part(t).leaves.isdisjoint(held)]
+
+    def signs(self) -> list[Sign]:
+        return [sign for _, sign in self._seen.values()]
+
+
+def _places(nodes: list[Any]) -> set[Any]:
+    """Where these were made, as far as that was kept."""
+    return {site_of(kept) for n in nodes if (kept := node_stacks.stack_of(n)) is not None}
+
+
+# Calls that bound the gradients, and whether any step uses what they bound.
+
+ALIKE = 4
+"""Calls from one place in which the same was seen."""
+EACH = 6
+"""Calls that are looked at from each place."""
+MOST = 40
+"""Calls that are looked at in all."""
+_FUNCTIONS = ("_clip_grads_with_norm_", "clip_grad_value_")
+"""Of ``torch.nn.utils.clip_grad``; the first one does the work of ``clip_grad_norm_`` (PyTorch 2.6 and later)."""
+
+
+def _given(parameters: Any, torch: Any) -> list[Any] | tuple[Any, ...] | None:
+    """The parameters that a call is given, with nothing taken from an iterator: one of ``Module.parameters()`` that
+    has not begun still holds its module, one that has ended holds nothing. None where that cannot be known."""
+    if isinstance(parameters, list | tuple):
+        return parameters
+    if type(parameters) is not GeneratorType:
+        return None
+    frame = parameters.gi_frame
+    if frame is None:
+        return []
+    if parameters.gi_code is not torch.nn.Module.parameters.__code__ or getgeneratorstate(parameters) != GEN_CREATED:
+        return None
+    known = frame.f_locals
+    return list(torch.nn.Module.parameters(known["self"], known["recurse"]))
+
+
+class _Clip:
+    """One call: where, between which events, the calls of scalers before it, whether it found gradients, and whether
+    it had to bound them, as far as that is known without waiting for a GPU."""
+
+    def __init__(self, raw: stacks.Stack, index: int, ids: set[int], scaler: list[Any]) -> None:
+        self.raw, self.index, self.ids, self.scaler = raw, index, ids, scaler
+        self.found = self.bounds = True
+
+
+class Clips(Sparse):
+    """``clip-unused``: ``stack`` is the call that bounds, ``other`` the call that it has to change places with or stand
+    in front of; ``facts["how"]`` is ``after-step``, ``others-step`` (``other`` uses gradients of other parameters),
+    ``before-backward`` or ``before-unscale``; ``facts["bounds"]`` whether any of the calls had something to bound. Or
+    ``nothing-given``: the call has no parameters to bound, while ``other`` steps; the source has to tell why."""
+
+    def __init__(self, audit: Audit) -> None:
+        super().__init__(audit)
+        self._clips: list[_Clip] = []
+        self._over = False
+
+    def watch(self) -> list[Callable[[], None]]:
+        """Insert calls into PyTorch's functions; what undoes it. Where that cannot be, nothing is told."""
+        from torch.nn.utils import clip_grad
+
+        undo = []
+        for name in _FUNCTIONS:
+            try:
+                function = getattr(clip_grad, name)
+                undo.append(insert_calls(getattr(function, "__wrapped__", function), before=self._clipping))
+            except (CannotInsert, AttributeError, TypeError):
+                continue
+        return undo
+
+    def _clipping(self, parameters: Any, bound: Any, norm: Any, *_: Any) -> None:
+        """The gradients of these parameters are about to be bounded."""
+        if self._over:
+            return
+        try:
+            self._note(parameters, bound, norm)
+        except Exception as e:
+            self._over = True
+            self._audit.witness.trouble(e)
+
+    def _note(self, parameters: Any, bound: Any, norm: Any) -> None:
+        audit = self._audit
+        every = [parameters] if isinstance(parameters, audit.torch.Tensor) else _given(parameters, audit.torch)
+        if every is None or math.isinf(float(bound)):
+            return  # what is only measured
+        with self._unseen():
+            found = any(p.grad is not None for p in every)
+            plain = isinstance(norm, audit.torch.Tensor) and norm.is_cpu and has_memory(norm)
+            known = float(norm) if found and plain else None
+        here = stacks.stack_of_frame(_getframe(3))  # _note < _clipping < PyTorch's function
+        ids = {id(p) for p in every}
+        clip = _Clip(here, audit.journal.count, ids, audit.witness.scaler_calls())
+        clip.found = found and known != 0.0
+        clip.bounds = known is None or known > float(bound)
+        self._clips.append(clip)
+        self._over = len(self._clips) >= MOST or all(len(calls) >= EACH for calls in self._by_place())
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    def signs(self) -> list[Sign]:
+        if not self._found and len(self._clips) >= ALIKE:
+            self._judge()
+        return self._found
+
+    def stepped(self, optimizer: Any, seen: Seen) -> None:
+        """An optimizer has stepped; once there is enough to judge by, while the program's names are there."""
+        if self._over and not self._found and self._clips:
+            self._judge()
+            self._clips.clear()
+            if self._found:
+                self._audit.tell_early()
+
+    def _by_place(self) -> list[list[_Clip]]:
+        places: dict[Any, list[_Clip]] = {}
+        for clip in self._clips:
+            places.setdefault(tuple(map(id, clip.raw.raw[::2])) + tuple(clip.raw.raw[1::2]), []).append(clip)
+        return list(places.values())
+
+    def _judge(self) -> None:
+        entries = self._audit.journal.entries()
+        for clips in self._by_place():
+            if len(clips) < ALIKE:
+                continue
+            seen = [self._how(clip, entries) for clip in clips]
+            if seen[-1] is None:  # the call that decides has not come yet
+                seen.pop()
+            if not seen:
+                continue
+            if seen[0] is None or (seen[0][0] != "nothing-given" and not any(c.ids for c in clips[1:])):
+                seen = seen[1:]
+            hows = {how[0] if how is not None else "" for how in seen}
+            if len(hows) == 1 and seen[-1] is not None and seen[-1][0]:
+                self._tell(clips[-1], any(c.bounds for c in clips), *seen[-1])
+
+    def _how(self, clip: _Clip, entries: list[Entry]) -> tuple[str, Entry | None] | None:
+        """What keeps this call from having an effect, and the call that it is about; "" for nothing."""
+        before = [e for e in entries if e.index < clip.index]
+        after = [e for e in entries if e.index >= clip.index]
+        if not clip.ids:
+            step = next((e for e in after if e.kind == "step"), None)
+            return ("nothing-given", step) if step is not None else None
+        owners = {s.id for s in self._audit.journal.optimizers.values() if clip.ids & set(s.parameters)}
+        if not owners:
+            return None
+        last = next((e for e in reversed(before) if self._concerns(e, owners, clip.ids)), None)
+        following = next((e for e in after if self._concerns(e, owners, clip.ids)), None)
+        if last is None or following is None:
+            return None
+        if last.kind == "step" and following.kind == "zero_grad":
+            others, mine = self._step_of_others(entries, last, clip, following)
+            if others is None:
+                return "after-step", last
+            beside = [c for c in self._clips if last.index < c.index <= others.index]
+            # All networks may be bounded in front of each step.
+            return ("", None) if any(c.ids & mine for c in beside) else ("others-step", others)
+        if not clip.found and following.kind == "backward" and following.reaches is not None:
+            then = next((e for e in after if e.kind in ("step", "zero_grad") and e.optimizer in owners), None)
+            return ("before-backward", following) if then is not None and then.kind == "step" else ("", None)
+        if last.kind == "backward" and following.kind == "step" and self._is_scaled(last, clip):
+            return "before-unscale", following
+        return "", None
+
+    def _step_of_others(
+        self, entries: list[Entry], last: Entry, clip: _Clip, following: Entry
+    ) -> tuple[Entry | None, set[int]]:
+        """The step for which a call may have been meant, and what it uses: backward has run for it since the clipped
+        parameters were stepped, and it comes before they are cleared."""
+        since = [e for e in entries if last.index < e.index < following.index]
+        step = next((e for e in since if e.kind == "step" and e.index >= clip.index), None)
+        if step is None:
+            return None, set()
+        known = self._audit.journal.optimizers.values()
+        mine = {i for s in known if s.id == step.optimizer for i in s.parameters}
+        made = [e for e in since if e.kind == "backward" and e.index < clip.index]
+        return (step if any(e.reaches and e.reaches & mine for e in made) else None), mine
+
+    def _concerns(self, entry: Entry, owners: set[int], ids: set[int]) -> bool:
+        if entry.kind == "backward":
+            return entry.reaches is None or bool(entry.reaches & ids)
+        return entry.kind in ("step", "zero_grad") and entry.optimizer in owners
+
+    def _is_scaled(self, backward: Entry, clip: _Clip) -> bool:
+        """Whether a scaler steps behind this call and has not unscaled in front of it."""
+        unscaled = any(kind == "unscale_" and index > backward.index for kind, _, index, _, _ in clip.scaler)
+        calls = self._audit.witness.scaler_calls()
+        return not unscaled and any(kind == "step" and index == clip.index for kind, _, index, _, _ in calls)
+
+    def _tell(self, clip: _Clip, bounds: bool, how: str, about: Entry | None) -> None:
+        other = self._frames(about.raw) if about is not None else []
+        sign = self._sign("clip-unused", self._frames(clip.raw), other, clip.ids)
+        owners = [s for s in self._audit.journal.optimizers.values() if clip.ids & set(s.parameters)]
+        sign.optimizer = owners[0].id if owners else about.optimizer if about is not None else -1
+        sign.event, sign.count, sign.facts = clip.index, ALIKE, {"how": how, "bounds": bounds}
+        self._found.append(sign)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import event_stacks
 from graphdoc.capture.frames import frames_of
+from graphdoc.capture.quiet import Unseen
 from graphdoc.evidence import Frame, Sign
 
 if TYPE_CHECKING:
@@ -24,6 +27,30 @@ class Watch:
         self._audit = audit
         self._found: list[Sign] = []
         self._looks = 0
+        self._times: dict[Any, int] = {}
+
+    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+        """A backward call that is looked at is about to run; ``leaves`` are those behind its roots, by id."""
+
+    def stepped(self, optimizer: Any, seen: Seen) -> None:
+        """An optimizer has made a step that is looked at, and that is of interest."""
+
+    def of_interest(self, _seen: Seen) -> bool:
+        """Whether a step that is looked at is of interest."""
+        return True
+
+    def wants(self, _seen: Seen) -> bool:
+        """Whether it asks for each step of this optimizer now, however many there have been."""
+        return False
+
+    def _unseen(self, frame: FrameType | None = None) -> Unseen:
+        """The program sees nothing of what is done within."""
+        return Unseen(self._audit.torch, self._audit.witness.anomaly, frame)
+
+    def _often(self, what: Any, enough: int) -> bool:
+        """Whether this has been seen so often now."""
+        self._times[what] = self._times.get(what, 0) + 1
+        return self._times[what] >= enough
 
     def _has_looked(self, most: int) -> bool:
         """Whether it has looked so often for each optimizer: another one may be made when the first has trained."""
@@ -42,14 +69,44 @@ class Watch:
         step = self._audit.journal.latest("step", seen.id)
         return self._frames(step.raw) if step is not None else []
 
+    def _sign(
+        self, kind: str, stack: list[Frame], other: list[Frame], parameters: Iterable[int], **further: Any
+    ) -> Sign:
+        """A sign of parameters, given by their ids, with the names that they have now."""
+        self._audit.snapshot()
+        return Sign(kind, stack, other, None, self._audit.named(parameters), **further)
+
     def _report(self, sign: Sign) -> None:
         """This was found for certain."""
         self._found.append(sign)
         self._audit.tell_early()
 
-    def wants(self, _seen: Seen) -> bool:
-        """Whether it asks for each step of this optimizer now, however many there have been."""
-        return False
-
     def signs(self) -> list[Sign]:
         return self._found
+
+
+CLOSELY = 12
+"""Steps of an optimizer that every watch looks at."""
+LOOKS = (5, 12, 100, 1000)
+"""Steps of an optimizer after which the running functions' values are looked at."""
+
+
+class Early(Watch):
+    """One that an optimizer's first steps decide."""
+
+    def of_interest(self, seen: Seen) -> bool:
+        return seen.steps <= CLOSELY
+
+
+class Sparse(Watch):
+    """One that looks closely at first, and then ever more rarely."""
+
+    def of_interest(self, seen: Seen) -> bool:
+        return seen.steps <= CLOSELY or seen.steps in LOOKS
+
+
+class Open(Watch):
+    """One that looks at each step until it has its answer."""
+
+    def of_interest(self, seen: Seen) -> bool:
+        return self.wants(seen)

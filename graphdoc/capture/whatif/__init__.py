@@ -19,8 +19,7 @@ from graphdoc.capture.number_facts import has_memory
 from graphdoc.capture.roots import tensor_roots
 from graphdoc.capture.summands import sums_without_graph
 from graphdoc.capture.whatif.answers import Answers
-from graphdoc.capture.whatif.cut_places import CutLook
-from graphdoc.capture.whatif.dying import Dying
+from graphdoc.capture.whatif.cut_places import CutLook, Dying
 from graphdoc.capture.whatif.forking import IN_CHILD, Forking
 from graphdoc.capture.whatif.measure import Plan
 from graphdoc.capture.whatif.patched_lines import PatchedLines

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture.whatif.beside import BesideLoss
-from graphdoc.capture.whatif.cut_places import Held, added, locate
-from graphdoc.capture.whatif.dying import Dying
-from graphdoc.capture.whatif.functions import FunctionCheck
-from graphdoc.capture.whatif.left_out import LeftOut
+from torch.autograd.graph import GradientEdge
+from torch.overrides import TorchFunctionMode
+
+from graphdoc.capture import node_stacks, stacks
+from graphdoc.capture.audit.moved import print_of
+from graphdoc.capture.births import tensors_in
+from graphdoc.capture.facts import grad_fn_of, storage_of
+from graphdoc.capture.frames import frames_of
+from graphdoc.capture.parts import Part
+from graphdoc.capture.roots import tensor_roots
+from graphdoc.capture.summands import SUMS, terms_of, top_of
+from graphdoc.capture.whatif.cut_places import Dying, Held, added, locate
+from graphdoc.capture.whatif.functions import FunctionCheck, UncalledCheck, with_backward
 from graphdoc.capture.whatif.measure import AGREES, ANOTHER, CANCELS, INDEPENDENT, MISSING, WRITTEN, ZEROS, measure
-from graphdoc.capture.whatif.taken_back import TakenBack
-from graphdoc.capture.whatif.uncalled import UncalledCheck, with_backward
 from graphdoc.capture.whatif.window import Move, Target
 
 if TYPE_CHECKING:
     from graphdoc.capture.whatif import WhatIf
+    from graphdoc.capture.whatif.window import Target
 
 
 class Watching:
@@ -102,3 +110,221 @@ def _owners(probe: WhatIf, target: Target) -> list[list[int]]:
     for i, p in enumerate(target.parameters):
         groups.setdefault(names.get(id(p), f"#{i}").rpartition(".")[0] or f"#{i}", []).append(i)
     return list(groups.values())
+
+
+# What a sum adds to a loss where the loss alone is differentiated: would it train anybody?
+
+MOST_SUMS = 200
+ALIKE = 0.999
+"""The cosine from which on a gradient is that of a weight decay."""
+LEAST = 1e-6
+"""The part of the loss's gradient from which on another one counts."""
+
+
+class BesideLoss(TorchFunctionMode):
+    """A watch of one step. It tells the sums that hold a loss and go into no call: ``stack`` is the sum, ``call``
+    differentiates the loss, ``parameters`` are the positions of those that its other terms, differentiated by
+    themselves, would train; these are ``weighed`` where one has a factor."""
+
+    def __init__(self, target: Target, apart: list[int], cwd: str) -> None:
+        super().__init__()
+        self._torch, self._parameters, self._cwd = target.torch, target.parameters, cwd
+        self._apart = set(apart)
+        """Positions of those that the program itself writes to."""
+        groups = [g for o in (target.optimizer, *target.others) for g in o.param_groups if g.get("weight_decay")]
+        self._decays = {id(p) for g in groups for p in g["params"]}
+        self._sums: list[Any] = []
+        self._calls: dict[Any, tuple[Any, set[int]]] = {}
+        """By what was differentiated: where, and which leaves that reaches."""
+        self._through: set[Any] = set()
+        self._left: dict[Any, tuple[Any, list[Any], Any]] = {}
+        """By sum: the loss that it holds, its other terms, what they give."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        node = grad_fn_of(result) if type(result) is self._torch.Tensor else None
+        if type(node).__name__ in SUMS and result.numel() == 1 and len(self._sums) < MOST_SUMS:
+            self._sums.append(node)
+        return result
+
+    def began(self, outputs: Any) -> None:
+        """A backward call begins: what it frees is differentiated now."""
+        roots = [n for n in tensor_roots(outputs) if n is not None]
+        at = [dict(vars(f)) for f in frames_of(stacks.stack_here(3), self._cwd)]
+        self._calls.update({n: (at, Part(n).leaves) for n in roots})
+        self._through.update(top_of(roots))
+        self._differentiate()
+
+    def _differentiate(self) -> None:
+        """Of sums in each other the outermost."""
+        inner = set[Any]()
+        for node in reversed(self._sums):
+            top = top_of([node]) if node not in inner else []
+            loss = next((n for n in top if n in self._calls and n is not node), None)
+            if loss is not None and node not in self._left:
+                left = [t for t in terms_of([node]) if t not in self._through]
+                self._left[node] = loss, left, self._given(node, left)
+            inner.update(top)
+
+    def _given(self, node: Any, terms: list[Any]) -> Any:
+        """What these terms of a sum give to each parameter, and whether one of them is weighed."""
+        edges, grad = [GradientEdge(t, 0) for t in terms], self._torch.autograd.grad
+        try:
+            factors = grad([GradientEdge(node, 0)], edges, retain_graph=True)
+            gradients = grad(edges, self._parameters, factors, retain_graph=True, allow_unused=True)
+        except RuntimeError:
+            return None  # its graph has been freed, or lets nobody in (a reentrant checkpoint)
+        return gradients, any(abs(float(f)) != 1.0 for f in factors)
+
+    def told(self) -> list[dict[str, Any]]:
+        """The sums."""
+        self._differentiate()
+        known = self._through.union(*(set(top_of([node])) - {node} for node in self._left))
+        found = []
+        for node, (loss, left, given) in self._left.items():
+            rest = [t for t in left if t not in self._through]
+            given = given if rest == left else self._given(node, rest)
+            kept, (call, _) = node_stacks.stack_of(node), self._calls[loss]
+            learning = self._learning(call, given[0]) if rest and given and node not in known else []
+            if learning and kept is not None:
+                stack = [dict(vars(f)) for f in frames_of(kept, self._cwd)]
+                found.append({"stack": stack, "call": call, "parameters": learning, "weighed": given[1]})
+        return found
+
+    def _learning(self, call: Any, gradients: Any) -> list[int]:
+        """The positions of those that such a gradient would train: none where an optimizer's own weight decay has it,
+        or where a call elsewhere may stand for it."""
+        given = {i: g for i, g in enumerate(gradients) if g is not None and i not in self._apart and bool(g.any())}
+        elsewhere = {i for at, leaves in self._calls.values() if at != call for i in leaves}
+        if any(id(self._parameters[i]) in elsewhere for i in given) or self._is_decay(given):
+            return []
+        pairs = ((g, self._parameters[i].grad) for i, g in given.items())
+        counts = any(b is None or float(g.norm()) > LEAST * float(b.norm()) for g, b in pairs)
+        return [*given] if counts else []
+
+    def _is_decay(self, given: dict[int, Any]) -> bool:
+        cosine = self._torch.nn.functional.cosine_similarity
+        pairs = [(self._parameters[i], g) for i, g in given.items()]
+        return all(id(p) in self._decays and float(cosine(p.flatten(), g.flatten(), 0)) > ALIKE for p, g in pairs)
+
+
+# Where what parameters compute is left lying: the last results made of them, of which no loss is made.
+
+MOST = 4
+"""Results that are told."""
+
+
+class LeftOut(TorchFunctionMode):
+    """A watch of one step: each result with a graph that is made of these parameters, until another is made of it.
+
+    What is read as numbers may be meant for nothing else; a single number with a graph is most likely a loss, and who
+    logs it does not train by it.
+    """
+
+    def __init__(self, target: Target, chosen: set[int], cwd: str) -> None:
+        super().__init__()
+        self._leaves = {id(target.parameters[i]) for i in chosen}
+        self._cwd = cwd
+        self._made: dict[int, Any] = {}
+        """All such results; what is kept cannot give its id to another."""
+        self._last: dict[int, stacks.Stack] = {}
+        self._used: set[int] = set()
+        self._read: set[int] = set()
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        ids = {id(t) for t in tensors_in((args, kwargs or {}))}
+        given = ids & self._made.keys()  # any other tensor may end, and give its id to a result that nothing reads
+        name = getattr(func, "__name__", "")
+        if name in ("backward", "grad"):
+            self._used |= given
+        elif name != "__get__":
+            self._read |= given
+        if given or ids & self._leaves:
+            for made in tensors_in(result):
+                if made.grad_fn is not None and id(made) not in self._made:
+                    for ident in given:
+                        self._last.pop(ident, None)
+                    self._made[id(made)] = made
+                    self._last[id(made)] = stacks.stack_here(2)
+        return result
+
+    def began(self, _outputs: Any) -> None:
+        """A backward call begins."""
+
+    def told(self) -> list[list[dict[str, Any]]]:
+        """The stacks of those of which nothing was made, as frames."""
+        left = [
+            raw
+            for ident, raw in self._last.items()
+            if ident not in self._used and (ident not in self._read or self._made[ident].numel() == 1)
+        ]
+        return [[dict(vars(f)) for f in frames_of(raw, self._cwd)] for raw in left[:MOST]]
+
+
+# Who gives an optimizer's parameters their old numbers again between two steps, and whether anybody read the new.
+
+_SHAPES = {"size", "dim", "numel", "nelement", "stride", "is_floating_point", "is_complex", "requires_grad_", "__len__"}
+"""Functions that read no number."""
+_OVERWRITES = {"copy_", "_foreach_copy_", "set_", "__set__", "__setitem__"}
+"""What is written in place by another function is made of what was there."""
+
+
+class TakenBack(TorchFunctionMode):
+    """A watch of one step: whether the parameters come back to what they were before the step (``before``, as
+    ``print_of`` reads them), by which write, and whether their numbers were read by then. A forward with the new
+    weights, a copy of them, a projection of them read them: the step was for that."""
+
+    def __init__(self, target: Target, before: list[int], cwd: str) -> None:
+        super().__init__()
+        self._tensor = target.torch.Tensor
+        pairs = zip(target.parameters, before, strict=True)
+        self._moved = [(p, b) for p, b in pairs if b and print_of(p) not in (0, b)]
+        self._cwd = cwd
+        self._back = self._within = False
+        self._read = _is_scripted(target.torch) or any(_has_views(target.torch, p) for p, _ in self._moved)
+        self._written: stacks.Stack | None = None
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = [] if self._within or self._back else list(tensors_in((args, kwargs or {})))
+        self._within, within = True, self._within
+        memory = {storage_of(p) for p, _ in self._moved} if given else set()
+        mine = [storage_of(t) in memory for t in given]
+        self._within = within
+        result = func(*args, **(kwargs or {}))
+        if not any(mine):
+            return result
+        name = getattr(func, "__name__", "")
+        into = len(list(tensors_in(args[:1])))
+        if name in _OVERWRITES and all(mine[:into]) and not any(mine[into:]):
+            self._written = stacks.stack_here(2)
+            self._within = True
+            self._back = all(print_of(p) == b for p, b in self._moved)
+            self._within = False
+        elif name not in _SHAPES and name != "__get__" and not self._is_view(result, memory):
+            self._read = True
+        return result
+
+    def _is_view(self, result: Any, memory: set[int | None]) -> bool:
+        return isinstance(result, self._tensor) and storage_of(result) in memory
+
+    def began(self, _outputs: Any) -> None:
+        """A backward call begins."""
+
+    def told(self) -> Any:
+        """Where they were written last, if that has given them their old numbers and nobody had read the new ones."""
+        if self._read or not self._back or self._written is None:
+            return []
+        return [dict(vars(f)) for f in frames_of(self._written, self._cwd)]
+
+
+# What reads parameters without an operation that a mode sees: TorchScript's interpreter, and NumPy in their memory.
+
+
+def _is_scripted(torch: Any) -> bool:
+    return any(torch.jit.ScriptModule in type(o).__mro__ for o in gc.get_objects())
+
+
+def _has_views(torch: Any, parameter: Any) -> bool:
+    """Whether anything but the parameter and the object that is asked here uses the memory."""
+    return int(torch._C._storage_Use_Count(parameter.untyped_storage()._cdata)) > 2

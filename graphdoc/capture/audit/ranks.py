@@ -1,4 +1,4 @@
-"""Gradients that no other rank has seen: each process steps by its own, and the ranks part without a message.
+"""Gradients that no other rank has seen, and nodes that collect one on another CUDA stream than it arrives on.
 
 What ran on the process groups is counted: each backend numbers its collectives, those too that DistributedDataParallel
 starts in C++ (``Backend::getSequenceNumberForGroup``). Where the count has gone on between backward and step, the
@@ -12,20 +12,25 @@ import weakref
 from collections.abc import Iterable
 from itertools import islice
 from sys import _getframe
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import node_stacks, stacks, walk
-from graphdoc.capture.audit.watch import Watch
-from graphdoc.capture.facts import parameters_of
+from graphdoc.capture.audit.hidden import inside
+from graphdoc.capture.audit.watch import Open, Watch
+from graphdoc.capture.facts import grad_fn_of, parameters_of, user_frames
 from graphdoc.capture.frames import frames_of
+from graphdoc.capture.journal import leaves_behind
+from graphdoc.capture.names import Census
 from graphdoc.capture.number_facts import numbers_of
-from graphdoc.capture.quiet import Unseen
-from graphdoc.capture.roots import tensor_roots
+from graphdoc.capture.roots import roots_of_call, tensor_roots
+from graphdoc.capture.search_roots import roots_of
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
     from graphdoc.capture.journal import Noted, Seen
+
 
 OFTEN = 2
 """Steps of one optimizer by gradients of this rank alone, before it is told."""
@@ -57,7 +62,7 @@ class _Local:
         """Some numbers of a few gradients after the call, by id of the leaf."""
 
 
-class Unreduced(Watch):
+class Unreduced(Open):
     """``wrapper-bypassed``: ``stack`` is where a wrapped module was called without its DistributedDataParallel,
     ``other`` the backward call; ``facts["collectives"]``: some ran meanwhile, and averaged no gradient of those steps.
 
@@ -82,7 +87,6 @@ class Unreduced(Watch):
         """The count at the latest step."""
         self._stepped: dict[int, list[float]] = {}
         """What a few parameters were after that step, by id."""
-        self._counts: dict[tuple[int, bool], int] = {}
         self._bypassed: list[Sign] = []
         self._alone: list[Sign] = []
 
@@ -97,8 +101,7 @@ class Unreduced(Watch):
         if self.looks >= MOST_LOOKS or self._bypassed or not self._ranks():
             return
         self.looks += 1
-        audit = self._audit
-        with Unseen(audit.torch, audit.witness.anomaly, _getframe(1)):
+        with self._unseen(_getframe(1)):
             count = self._count()
             found = self._wrapped(leaves) if count >= 0 else None
             if found is None:
@@ -165,16 +168,14 @@ class Unreduced(Watch):
                 return
         elif not bypassed and not (quiet and count == self._before):
             return
-        key = (seen.id, bypassed)
-        self._counts[key] = self._counts.get(key, 0) + 1
-        if self._counts[key] == OFTEN:
+        if self._often((seen.id, bypassed), OFTEN):
             self._tell(local, seen, quiet)
 
     def _sampled(self, tensors: Iterable[tuple[int, Any]]) -> dict[int, list[float]]:
         """Some numbers of the first of these."""
         audit = self._audit
         found = {}
-        with Unseen(audit.torch, audit.witness.anomaly, None), audit.torch.no_grad():
+        with self._unseen(), audit.torch.no_grad():
             for ident, tensor in islice(tensors, MOST_SAMPLED):
                 numbers = numbers_of(tensor) if tensor is not None else None
                 if numbers is not None:
@@ -253,12 +254,10 @@ class Unreduced(Watch):
 
     def _tell(self, local: _Local, seen: Seen, quiet: bool) -> None:
         audit, cwd = self._audit, self._audit.witness.cwd
-        audit.snapshot()
         backward = self._call(local.noted)
         kind = "wrapper-outdated" if local.unknown else "wrapper-bypassed"
         kind = kind if local.wrapper is not None else "never-wrapped"
-        sign = Sign(kind, backward, optimizer=seen.id, event=local.noted[0], count=OFTEN)
-        sign.parameters = audit.named(local.leaves)
+        sign = self._sign(kind, backward, [], local.leaves, optimizer=seen.id, event=local.noted[0], count=OFTEN)
         if local.stack is None:
             sign.facts = {"ranks": audit.torch.distributed.get_world_size()}
             sampler = audit.torch.utils.data.distributed.DistributedSampler
@@ -338,3 +337,63 @@ def _around(raw: stacks.RawStack, wrapper: Any) -> stacks.RawStack:
     codes = {code for f in functions if (code := getattr(f, "__code__", None)) is not None}
     inside = [i for i in range(0, len(raw), 2) if raw[i] in codes]
     return raw[inside[-1] + 2 :] if inside else raw
+
+
+# Nodes that collect a gradient on another CUDA stream than the one it arrives on: who has kept them from before.
+
+MOST_TOLD = 4
+
+
+class Streams(Watch):
+    """``kept-collector``: PyTorch warned, in the backward call at ``other``, that a parameter's AccumulateGrad node is
+    of another stream. ``stack`` is where a value was made that has kept it since: its graph is older than this one
+    and leads to the same parameters. ``facts["name"]`` is what the program calls it or, with ``facts["inside"]``, its
+    container. With ``facts["wrapped"]`` it is DistributedDataParallel that keeps the nodes, and there is no ``stack``.
+    """
+
+    def mismatched(self) -> None:
+        """PyTorch shows its warning; it does so once."""
+        audit, frame = self._audit, _getframe(1)
+        engine = audit.witness.calls
+        at: FrameType | None = frame
+        while at is not None and at.f_code is not engine.code:
+            at = at.f_back
+        call = at.f_locals.get(engine.token) if at is not None else None
+        if self._found or not call:
+            return
+        with self._unseen(frame):
+            self._look(call[0], call[1], user_frames(frame))
+        if self._found:
+            audit.tell_early()
+
+    def _look(self, noted: Any, outputs: Any, running: list[FrameType]) -> None:
+        audit = self._audit
+        roots = [r for r in roots_of_call(outputs) if r is not None]
+        leaves = leaves_behind(roots)
+        if not leaves:
+            return
+        began = min(node._sequence_nr() for node, _ in walk.nodes_behind(roots))
+        backward = self._call(noted)
+        census = Census(roots_of(running), audit.torch)
+        for ident, tensor in census.tensors.items():
+            node = grad_fn_of(tensor)
+            if node is None or node._sequence_nr() >= began or len(self._found) == MOST_TOLD:
+                continue
+            shared = (leaves_behind([node]) or {}).keys() & leaves.keys()
+            holders = census.holders(ident, True, audit.witness.cwd) if shared else []
+            kept = node_stacks.stack_of(node)
+            if holders and kept is not None:
+                name, inside, _ = holders[0].told.partition("[")
+                sign = self._sign("kept-collector", self._frames(kept), backward, shared, event=noted[0])
+                sign.facts = {"name": name, "inside": bool(inside)}
+                self._found += [sign] if sign not in self._found else []
+        wrapped = self._wrapped(leaves)
+        if wrapped:
+            facts = {"wrapped": True}
+            self._found.append(self._sign("kept-collector", [], backward, wrapped, event=noted[0], facts=facts))
+
+    def _wrapped(self, leaves: dict[int, Any]) -> set[int]:
+        """Those of these leaves that a DistributedDataParallel has hooks in."""
+        kind = self._audit.torch.nn.parallel.DistributedDataParallel
+        every = [o for o in gc.get_objects() if kind in type(o).__mro__]
+        return {id(p) for wrapper in every for p in inside(wrapper)} & leaves.keys()

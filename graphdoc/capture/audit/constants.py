@@ -1,0 +1,520 @@
+"""What should be a constant of a loss, and carries a graph: a baseline, an old copy, what was detached for nothing.
+
+The gradient of a policy is a log-probability times a constant: return less expected return. Where the expectation is
+still differentiated, the policy's part of the loss moves the value as well, and another part of it fits that value.
+"""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Callable, Iterable, Iterator
+from sys import _getframe
+from types import CodeType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from graphdoc.capture import node_stacks, stacks, walk
+from graphdoc.capture.audit.watch import Watch
+from graphdoc.capture.code_places import is_user_file, position
+from graphdoc.capture.frames import site_of, users_line
+from graphdoc.capture.journal import leaves_behind
+from graphdoc.capture.roots import tensor_roots
+from graphdoc.capture.walk import VIEWS
+
+if TYPE_CHECKING:
+    from graphdoc.capture.audit import Audit
+    from graphdoc.capture.journal import Noted
+
+
+MOST_BASELINES = 8
+"""Backward calls that are looked at for one."""
+OFTEN = 2
+"""Calls in which the same is seen before it is told."""
+MOST_PRODUCTS = 200
+"""Products of one loss that are looked at: a rollout adds up one for each step."""
+MOST_INSIDE = 2000
+"""Nodes between a product and what its factor was computed from."""
+
+_ALONE = {"ExpandBackward0", "PermuteBackward0", "TransposeBackward0", "TBackward0", "SliceBackward0", "CopySlices"}
+_ALONE |= {"SelectBackward0", "UnbindBackward0", "IndexBackward0", "CloneBackward0", "AliasBackward0", "FlipBackward0"}
+_ALONE |= {"SqueezeBackward0", "SqueezeBackward1", "SqueezeBackward2", "UnsqueezeBackward0", "ViewBackward0"}
+_ALONE |= {"UnsafeViewBackward0", "ReshapeAliasBackward0", "ToCopyBackward0", "NegBackward0", "CatBackward0"}
+_ALONE |= {"SumBackward0", "SumBackward1", "MeanBackward0", "MeanBackward1", "StackBackward0"}
+_DIFFERENCES = {"SubBackward0", "RsubBackward0"}
+_LINEAR = _ALONE | _DIFFERENCES | {"AddBackward0"}
+_SCALES = {"MulBackward0", "DivBackward0"}
+_NORMAL = {"StdBackward0", "VarBackward0", "SqrtBackward0"}
+"""What a factor is divided by where it is brought to a common scale."""
+_RATIO = {"ExpBackward0", "ClampBackward0", "ClampBackward1", "ClampMinBackward0", "ClampMaxBackward0"}
+_CHOICES = {"GatherBackward0", "IndexBackward0", "NllLossBackward0"}
+"""What takes the entry of the action that was chosen out of the logarithms of all."""
+_LOSSES = {"MseLossBackward0", "SmoothL1LossBackward0", "HuberLossBackward0"}
+
+
+class Baselines(Watch):
+    """``baseline-trained``: ``stack`` is a product with a log-probability, ``other`` what fits the value that the other
+    factor (``facts["products"]``: each with its ``operand``, 0 or 1, and its frame) was computed from; ``parameters``
+    lie behind that value, those that the log-probability depends on too left out, and ``facts["behind"]`` are all."""
+
+    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+        """A backward call that is looked at is about to run."""
+        if self._found or self._has_looked(MOST_BASELINES):
+            return
+        self._looks += 1
+        with self._unseen(_getframe(1)):
+            roots = tensor_roots(outputs)
+            fits, products = _of_interest(roots)
+            if not fits or not products:
+                return
+            fitted: dict[Any, Any] = {}
+            for node in fits:
+                inside, differs = _values(_edges(node), _LINEAR | _NORMAL)
+                if differs or type(node).__name__ in _LOSSES:  # else it is a penalty on the value's size
+                    fitted.update((v, node) for v in inside if v not in fitted)
+            known = [found for p in products[:MOST_PRODUCTS] if (found := _baseline(p, fitted)) is not None]
+        if known:
+            self._note(noted, known, fitted)
+
+    def _note(self, noted: Noted, known: list[tuple[Any, int, set[Any]]], fitted: dict[Any, Any]) -> None:
+        places: dict[Any, tuple[stacks.Stack, int]] = {}
+        values: set[Any] = set()
+        scored: list[Any] = []
+        for node, operand, mine in known:
+            stack = node_stacks.stack_of(node)
+            if stack is not None:
+                places.setdefault(site_of(stack), (stack, operand))
+                values |= mine
+                scored.append(node.next_functions[1 - operand][0])
+        if not places:
+            return
+        first = next(iter(places))
+        if not self._often(first, OFTEN):
+            return
+        fit = node_stacks.stack_of(fitted[next(iter(values))])
+        other = self._frames(fit) if fit is not None else []
+        every = set(leaves_behind(list(values)) or ())
+        behind = every - set(leaves_behind(scored) or ()) or every
+        sign = self._sign(
+            "baseline-trained", self._frames(places[first][0]), other, behind, event=noted[0], count=OFTEN
+        )
+        sign.facts = {
+            "products": [
+                {"operand": operand, "frame": users_line(self._frames(raw))} for raw, operand in places.values()
+            ],
+            "backward": users_line(self._call(noted)),
+            "behind": self._audit.named(every),
+        }
+        self._report(sign)
+
+
+def _edges(node: Any) -> list[Any]:
+    return [n for n, _ in node.next_functions if n is not None]
+
+
+def _of_interest(roots: list[Any]) -> tuple[list[Any], list[Any]]:
+    """The nodes that fit a value, and the products of two values with a graph."""
+    fits: list[Any] = []
+    products: list[Any] = []
+    for count, (node, following) in enumerate(walk.nodes_behind(roots)):
+        if count >= walk.DEEP - 1:
+            return [], []
+        name = type(node).__name__
+        if name in _LOSSES or (name == "PowBackward0" and _is_square(node)):
+            fits.append(node)
+        elif name == "MulBackward0" and len(following) == 2 and None not in (following[0][0], following[1][0]):
+            (fits if following[0] == following[1] else products).append(node)
+    return fits, products
+
+
+def _is_square(node: Any) -> bool:
+    try:
+        return bool(node._saved_exponent == 2)
+    except (AttributeError, RuntimeError):
+        return False
+
+
+def _baseline(product: Any, fitted: dict[Any, Any]) -> tuple[Any, int, set[Any]] | None:
+    """The product, which of its factors is such a difference, and the values that this was computed from."""
+    sides = [n for n, _ in product.next_functions]
+    for operand in (0, 1):
+        if not _is_log_probability(sides[1 - operand]):
+            continue
+        values, differs = _values([sides[operand]], _LINEAR | _NORMAL)
+        if values and differs and all(v in fitted for v in values):
+            return product, operand, values
+    return None
+
+
+def _is_log_probability(node: Any) -> bool:
+    """Whether a value is log-probabilities, or their ratios, and nothing else that has a graph."""
+    ends = _ends([node], _LINEAR | _RATIO, _is_score)
+    return bool(ends) and all(_is_score(end) for end in ends)
+
+
+def _is_score(node: Any) -> bool:
+    """Whether a node gives the log-probability of what was drawn."""
+    return _is_from_distribution(node) or _is_chosen(node)
+
+
+def _is_chosen(node: Any) -> bool:
+    """Whether a node takes one class's entry out of ``log_softmax(x)``, or of ``softmax(x).log()``."""
+    if type(node).__name__ not in _CHOICES:
+        return False
+    ends = _ends(_edges(node), _ALONE - {"IndexBackward0"})
+    return bool(ends) and all(_is_log_of_all(end) for end in ends)
+
+
+def _is_log_of_all(node: Any) -> bool:
+    name = type(node).__name__
+    inner = {type(n).__name__ for n in _edges(node)}
+    return name == "LogSoftmaxBackward0" or (name == "LogBackward0" and inner == {"SoftmaxBackward0"})
+
+
+def _is_from_distribution(node: Any) -> bool:
+    """Whether a method ``log_prob`` of PyTorch's distributions has made this node."""
+    stack = node_stacks.stack_of(node)
+    if stack is None:
+        return False
+    codes = [code for code in stack.raw[::2] if hasattr(code, "co_name")]
+    return any(c.co_name == "log_prob" and "distributions" in c.co_filename and _is_torchs(c) for c in codes[:6])
+
+
+def _is_torchs(code: Any) -> bool:
+    return "torch" in code.co_filename.replace("\\", "/").split("/")
+
+
+def _values(nodes: Iterable[Any], through: set[str]) -> tuple[set[Any], bool]:
+    """What these are computed from by such operations, and whether a difference is among them."""
+    passed: list[Any] = []
+    ends = set(_ends(nodes, through, passed=passed))
+    return ends, any(type(n).__name__ in _DIFFERENCES for n in passed)
+
+
+def _ends(
+    nodes: Iterable[Any], through: set[str], at: Callable[[Any], bool] | None = None, passed: list[Any] | None = None
+) -> list[Any]:
+    """The nodes at which the way through such operations, and through scaling by constants, ends; none if it is long.
+
+    Args:
+        at: ends the way too.
+        passed: takes the nodes on the way.
+    """
+    todo = list(nodes)
+    seen = set(todo)
+    ends = []
+    for node in todo:
+        if len(todo) > MOST_INSIDE:
+            return []
+        name = type(node).__name__
+        following = _edges(node)
+        scaled = name in _SCALES and (len(following) == 1 or through >= _NORMAL)
+        if (at is not None and at(node)) or not (name in through or scaled):
+            ends.append(node)
+            continue
+        if passed is not None:
+            passed.append(node)
+        fresh = [n for n in following if n not in seen]
+        seen.update(fresh)
+        todo += fresh
+    return ends
+
+
+# Copies of parameters that were kept with their graph, and from which the parameters' distance is measured later.
+# Both sides of such a difference lead to the same parameter, with derivatives that cancel. Told from the graph alone:
+# by nothing but copies and views, one side made before a step of the parameter's optimizer and the other one behind
+# it.
+
+MOST_COPIES = 30
+"""Backward calls that are looked at for one."""
+DEEPEST = 8
+"""Copies and views inside each other that are worked out."""
+WIDEST = 4000
+"""Values in one concatenation."""
+
+COPIES = {"CloneBackward0", "ToCopyBackward0", "CatBackward0", "StackBackward0"}
+_SAME = {"CloneBackward0", "ToCopyBackward0", "AliasBackward0"}
+"""Their result has the elements of their operand, each at its place."""
+_FACTORS = {"SubBackward0": 1, "AddBackward0": -1}
+"""A difference where the second operand has this factor."""
+_DISTANCES = {"MseLossBackward0", "SmoothL1LossBackward0", "HuberLossBackward0", "DistBackward0"}
+
+_settings: dict[type, tuple[str, ...]] = {}
+
+
+class References(Watch):
+    """``own-copy``: ``stack`` is where such a copy was made, ``other`` the difference, ``parameters`` what was copied,
+    ``facts["backward"]`` the backward call."""
+
+    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+        """A backward call that is looked at is about to run."""
+        if self._found or self._has_looked(MOST_COPIES):
+            return
+        every = self._audit.journal.optimizers.values()
+        latest = sorted((seen.sequence, seen.parameters) for seen in every if seen.steps)
+        stepped = {i: at for at, mine in latest for i in mine if i in leaves}
+        if not stepped:
+            return
+        self._looks += 1
+        with self._unseen(_getframe(1)):
+            order = walk.walk(tensor_roots(outputs), walk.DEEP - 1)
+            last = max(stepped.values())
+            if not any(f.sequence < last and f.op in COPIES for f in order):
+                return
+            found = list(_differences(order, stepped))
+        if found:
+            self._note(noted, found)
+
+    def _note(self, noted: Noted, found: list[tuple[Any, Any, frozenset[int]]]) -> None:
+        """What was found, by the place of the copy that comes first: it is told when it is there again."""
+        kept = [(node_stacks.stack_of(copy), node_stacks.stack_of(node), leaves) for copy, node, leaves in found]
+        known = [(c, n, leaves) for c, n, leaves in kept if c is not None and n is not None]
+        if not known:
+            return
+        copy, node, _ = known[0]
+        at = site_of(copy)
+        if not self._often(at, OFTEN):
+            return
+        mine = {i for c, _, leaves in known if site_of(c) == at for i in leaves}
+        facts = {"backward": users_line(self._call(noted))}
+        stack, other = self._frames(copy), self._frames(node)
+        self._report(self._sign("own-copy", stack, other, mine, event=noted[0], count=OFTEN, facts=facts))
+
+
+def _differences(order: walk.Graph, stepped: dict[int, int]) -> Iterator[tuple[Any, Any, frozenset[int]]]:
+    """Each difference between parameters and an older copy of them: the copy's node, its own, ids of the parameters."""
+    for found in order:
+        pair = _operands(found.node)
+        if pair is None:
+            continue
+        sides = [_Value(*edge) for edge in pair]
+        if sides[0].content is None or sides[0].content != sides[1].content:
+            continue
+        leaves = sides[0].leaves
+        if not leaves or not all(i in stepped for i in leaves):
+            continue
+        step = min(stepped[i] for i in leaves)
+        old = [s for s in sides if s.copies and all(n._sequence_nr() < step for n in s.copies)]
+        new = [s for s in sides if all(n._sequence_nr() >= step for n in s.nodes)]
+        if len(old) == 1 and len(new) == 1 and old[0] is not new[0]:
+            yield old[0].copies[0], found.node, leaves
+
+
+def _operands(node: Any) -> Any:
+    """The two edges of a difference or a distance; None for any other node."""
+    name = type(node).__name__
+    edges = node.next_functions
+    if len(edges) != 2 or edges[0][0] is None or edges[1][0] is None:
+        return None
+    if name in _DISTANCES:
+        return edges
+    factor = _FACTORS.get(name)
+    if factor is None:
+        return None
+    try:
+        return edges if factor * float(node._saved_alpha) == 1.0 else None
+    except (AttributeError, TypeError, RuntimeError):
+        return None
+
+
+class _Value:
+    """What an operand consists of. ``content`` is equal for equal elements of equal parameters, None for anything but
+    copies and views of them; ``copies`` are its nodes that copied, the last one first, ``nodes`` all of its nodes."""
+
+    def __init__(self, node: Any, number: int) -> None:
+        self.nodes: list[Any] = []
+        self.copies: list[Any] = []
+        self._ids: set[int] = set()
+        self.content = self._read(node, number, 0)
+        self.leaves = frozenset(self._ids)
+
+    def _read(self, node: Any, number: int, depth: int) -> Any:
+        if node is None or number != 0 or depth > DEEPEST or len(self.nodes) > WIDEST:
+            return None
+        leaf = getattr(node, "variable", None)
+        if leaf is not None:
+            self._ids.add(id(leaf))
+            return id(leaf)
+        name = type(node).__name__
+        if name not in COPIES and name not in VIEWS:
+            return None
+        self.nodes.append(node)
+        if name in COPIES:
+            self.copies.append(node)
+        inside = tuple(self._read(n, i, depth + 1) for n, i in node.next_functions)
+        if not inside or None in inside:
+            return None
+        return inside[0] if name in _SAME else (name, _setting(node), inside)
+
+
+def _setting(node: Any) -> str:
+    """The shape of what a node has made and the numbers that it was made by."""
+    cls = type(node)
+    names = _settings.get(cls)
+    if names is None:
+        every = set(dir(cls))
+        names = tuple(sorted(a for a in every if a.startswith("_saved_") and "_raw" + a not in every))
+        _settings[cls] = names
+    shapes = [tuple(m.shape) for m in getattr(node, "_input_metadata", ())]
+    return repr((shapes, [getattr(node, name) for name in names]))
+
+
+# Calls of ``detach()`` whose result is dropped: the value goes on into the loss with its graph.
+
+MOST_DROPS = 2
+"""Losses whose functions are searched for such a call; only where there is one are more looked at."""
+MOST_LOSSES = 8
+
+_CALLS = frozenset({"CALL", "CALL_METHOD", "CALL_FUNCTION"})
+_QUIET = frozenset({"PRECALL", "PUSH_NULL", "NOP", "CACHE"})
+_ADDS = frozenset({"AddBackward0", "SubBackward0", "NegBackward0", "SumBackward0", "MeanBackward0"})
+
+
+class Drop(NamedTuple):
+    """``name.detach()`` as a statement of its own. ``value`` is the extent of what was bound to the name before, by the
+    instruction ``bound``; ``at`` is the call's instruction."""
+
+    code: CodeType
+    name: str
+    at: int
+    bound: int
+    value: tuple[int, int, int, int]
+
+
+class Dropped(Watch):
+    """``detach-dropped``: ``stack`` is such a call, ``other`` where the value goes on, ``parameters`` those behind it
+    that an optimizer holds; ``facts["name"]``. All of them are in the loss by another way too, so that the value may be
+    a constant; where it is the only way, a leftover is more likely."""
+
+    def __init__(self, audit: Audit) -> None:
+        super().__init__(audit)
+        self._drops: dict[int, list[Drop]] = {}
+        """By the id of the code, which the drop or this table keeps."""
+        self._codes: list[CodeType] = []
+
+    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+        """A backward call that is looked at is about to run."""
+        some = any(self._drops.values())
+        if self._found or self._has_looked(MOST_LOSSES if some else MOST_DROPS):
+            return
+        self._looks += 1
+        with self._unseen(_getframe(1)):
+            roots = tensor_roots(outputs)
+            order = walk.walk(roots, walk.DEEP - 1)
+            made = [node_stacks.stack_of(f.node) for f in order]
+            drops = self._drops_of({id(m.chain): m for m in made if m is not None})
+            raws = [m.raw if m is not None else [] for m in made] if drops else []
+            for drop in drops:
+                used = self._is_leak(order, raws, drop)
+                if used is not None:
+                    self._note(noted, drop, raws[used[0]], used[1])
+
+    def _drops_of(self, made: dict[int, stacks.Stack]) -> list[Drop]:
+        """The drops in the functions that made a graph, of which each has a chain of calls for all its nodes."""
+        found: dict[Drop, None] = {}
+        for stack in made.values():
+            for code in stack.raw[::2]:
+                if isinstance(code, CodeType):
+                    if id(code) not in self._drops:
+                        self._codes.append(code)
+                        self._drops[id(code)] = _drops(code)
+                    found.update(dict.fromkeys(self._drops[id(code)]))
+        return list(found)
+
+    def _is_leak(self, order: walk.Graph, raws: list[Any], drop: Drop) -> tuple[int, set[int]] | None:
+        """The node that takes the value after the drop, and the parameters behind it; None where the value is no
+        constant that was meant: the loss has to reach every parameter without it. A term of the loss is none, which
+        would do nothing as a constant."""
+        places = [_within(raw, drop.code) for raw in raws]
+        inside = {n for n, at in enumerate(places) if at is not None and _lies_in(position(drop.code, at), drop.value)}
+        if not inside or len(order) >= walk.DEEP - 1:
+            return None
+        taken: dict[int, int] = {}
+        for number, found in enumerate(order):
+            at = places[number]
+            if number not in inside and at is not None and not drop.bound <= at <= drop.at:
+                taken.update((f, number) for f in found.following if f in inside)
+        roots = set(range(len(order))) - {f for found in order for f in found.following}
+        if inside & _terms(order, roots):
+            return None
+        without = _leaves(order, roots or {0}, set(taken))
+        behind = _leaves(order, set(taken), set())
+        mine = behind & self._audit.journal.held()
+        if not mine or not behind <= without:
+            return None
+        return next(iter(taken.values())), mine
+
+    def _note(self, noted: Noted, drop: Drop, used: Any, mine: set[int]) -> None:
+        if not self._often(drop, OFTEN) or self._found:
+            return
+        at = next(i for i in range(0, len(used), 2) if used[i] is drop.code)
+        facts = {"name": drop.name, "backward": users_line(self._call(noted))}
+        stack, other = self._frames([drop.code, drop.at, *used[at + 2 :]]), self._frames(used)
+        self._report(self._sign("detach-dropped", stack, other, mine, event=noted[0], count=OFTEN, facts=facts))
+
+
+def _within(raw: Any, code: CodeType) -> int | None:
+    """The instruction of the innermost call of this code in a stack."""
+    return next((raw[i + 1] for i in range(0, len(raw), 2) if raw[i] is code), None)
+
+
+def _lies_in(place: tuple[int, int, int, int], whole: tuple[int, int, int, int]) -> bool:
+    """Whether an extent (line, column, end line, end column) lies within another."""
+    return whole[:2] <= place[:2] and place[2:] <= whole[2:]
+
+
+def _terms(order: walk.Graph, roots: set[int]) -> set[int]:
+    """The nodes whose values a loss is a weighted sum of, on the way to each as well."""
+    todo, terms = list(roots), set(roots)
+    while todo:
+        found = order[todo.pop()]
+        if found.op in _ADDS or (found.op in _SCALES and len(found.following) == 1):
+            todo += (n for n in found.following if n not in terms)
+            terms.update(found.following)
+    return terms
+
+
+def _leaves(order: walk.Graph, starts: set[int], left: set[int]) -> set[int]:
+    """Ids of the leaves that these nodes lead to, but for what is ``left`` out."""
+    todo = [n for n in starts if n not in left]
+    seen, leaves = set(todo), set()
+    while todo:
+        found = order[todo.pop()]
+        if found.leaf is not None:
+            leaves.add(id(found.leaf))
+        following = [n for n in found.following if n not in seen and n not in left]
+        seen.update(following)
+        todo += following
+    return leaves
+
+
+def _drops(code: CodeType) -> list[Drop]:
+    """Such calls in a function of the user's, in a straight line from where the name was bound."""
+    if "detach" not in code.co_names or not is_user_file(code.co_filename):
+        return []
+    steps = [i for i in dis.get_instructions(code) if i.opname not in _QUIET]
+    found = []
+    for n in range(1, len(steps) - 2):
+        if steps[n].argval != "detach" or steps[n].opname not in ("LOAD_METHOD", "LOAD_ATTR"):
+            continue
+        if steps[n + 1].opname not in _CALLS or steps[n + 1].arg or steps[n + 2].opname != "POP_TOP":
+            continue
+        name = _last(steps[n - 1].argval)
+        bound = next((m for m in range(n - 1, 0, -1) if _binds(steps[m], name)), 0)
+        straight = not any("JUMP" in s.opname or s.opname == "FOR_ITER" for s in steps[bound : n + 1])
+        if not steps[n - 1].opname.startswith(("LOAD_", "STORE_FAST_LOAD")) or not bound or not straight:
+            continue
+        if any(s.is_jump_target for s in steps[bound + 1 : n + 1]) or steps[bound - 1].opname.startswith("UNPACK"):
+            continue
+        value = position(code, steps[bound - 1].offset)
+        found.append(Drop(code, name, steps[n + 1].offset, steps[bound].offset, value))
+    return found
+
+
+def _binds(step: dis.Instruction, name: str) -> bool:
+    if not step.opname.startswith("STORE_") or step.opname in ("STORE_ATTR", "STORE_SUBSCR"):
+        return False
+    return name in (step.argval if isinstance(step.argval, tuple) else (step.argval,))
+
+
+def _last(name: Any) -> Any:
+    """Of two names in one instruction (Python 3.13 and later) the one that is read last."""
+    return name[-1] if isinstance(name, tuple) and name else name

@@ -1,0 +1,469 @@
+"""Optimizers that never step, or never find a gradient, or make steps of which nothing is left."""
+
+from __future__ import annotations
+
+import itertools
+from inspect import signature
+from typing import TYPE_CHECKING, Any
+
+from graphdoc.capture import stacks
+from graphdoc.capture.audit.moved import print_of
+from graphdoc.capture.audit.unheld import in_their_place
+from graphdoc.capture.audit.watch import Open, Watch
+from graphdoc.capture.facts import has_gradient, parameters_of
+from graphdoc.capture.frames import optimizer_functions
+from graphdoc.capture.living import Ref
+from graphdoc.capture.number_facts import Sample, numbers_of
+from graphdoc.capture.source_texts import lines_with
+from graphdoc.evidence import Sign
+
+if TYPE_CHECKING:
+    from graphdoc.capture.audit import Audit
+    from graphdoc.capture.journal import Entry, Noted, Place, Seen
+
+
+ENOUGH = 4
+"""Times that gradients have been thrown away before anything is said."""
+
+MOST_SAMPLED = 50
+"""Parameters whose numbers are looked at, twice in a run."""
+
+
+class Unstepped(Watch):
+    """``step-missing``: ``stack`` is the backward call whose gradients no optimizer uses, ``other`` the call of
+    ``zero_grad`` that throws those of this optimizer away. ``facts["alone"]``: they are for this optimizer only;
+    ``facts["shared"]``: others step by this loss, too, and it may be theirs alone; ``facts["elsewhere"]`` are files of
+    the program that speak of gradients."""
+
+    def __init__(self, audit: Audit) -> None:
+        super().__init__(audit)
+        self._discards: dict[int, int] = {}
+        self._values: dict[int, list[float]] = {}
+        """What the parameters of such an optimizer held when it was first cleared."""
+        self._kept: dict[int, tuple[Seen, Sign]] = {}
+
+    def zeroed(self, optimizer: Any, seen: Seen) -> None:
+        """An optimizer that has never stepped is about to be cleared."""
+        count = self._discards.get(seen.id, 0)
+        if count > ENOUGH:
+            return
+        parameters = parameters_of(optimizer)
+        if not any(p.grad is not None for p in parameters):
+            return
+        if count == 0:
+            self._values[seen.id] = self._sampled(parameters)
+        self._discards[seen.id] = count + 1
+        if count + 1 == ENOUGH and self._sampled(parameters) == self._values[seen.id]:
+            self._judge(parameters, seen)
+
+    def _sampled(self, parameters: list[Any]) -> list[float]:
+        """A few numbers of each parameter: a program that updates them by itself may do so by ``.data``, of which the
+        version counter knows nothing."""
+        audit = self._audit
+        out: list[float] = []
+        with self._unseen(), audit.torch.no_grad():
+            for p in parameters[:MOST_SAMPLED]:
+                numbers = numbers_of(p) if p.is_floating_point() else None
+                if numbers is None:
+                    out.append(0.0 if p.is_inference() else float(p._version))
+                    continue
+                flat = numbers.reshape(-1)
+                out.append(float(flat[:: max(1, flat.numel() // 16)].double().sum()))
+        return out
+
+    def _judge(self, parameters: list[Any], seen: Seen) -> None:
+        audit = self._audit
+        if audit.witness.scaled():
+            return  # a scaler leaves steps out as long as gradients overflow
+        mine = {id(p) for p in parameters}
+        entries = list(audit.journal.entries())
+        own = [e for e in entries if e.kind == "backward" and e.reaches and e.reaches <= mine]
+        alone = bool(own)
+        own = own or self._unused(entries, mine)
+        shared = not own
+        own = own or [e for e in entries if e.kind == "backward" and e.reaches and e.reaches & mine]
+        if not own or optimizer_functions(own[-1].raw):
+            return  # a step with a closure is under way
+        here = stacks.stack_here(4)  # _judge < zeroed < Audit.zeroed < the inserted callback
+        stack, clear = self._frames(own[-1].raw), self._frames(here)
+        sign = self._sign("step-missing", stack, clear, mine, optimizer=seen.id, event=audit.journal.count)
+        elsewhere = lines_with(b".grad", audit.witness.cwd)
+        sign.count, sign.facts = ENOUGH, {"alone": alone, "shared": shared, "elsewhere": elsewhere}
+        self._kept[seen.id] = (seen, sign)
+        audit.tell_early()
+
+    def _unused(self, entries: list[Entry], mine: set[int]) -> list[Entry]:
+        """The backward calls from one place that reach these parameters among others, and of which no step has used
+        anything: each optimizer that stepped behind one had been cleared first.
+        """
+        held = {ident: {id(p) for p in parameters_of(o)} for ident, o in self._alive()}
+        found: dict[Place, list[Entry]] = {}
+        used: set[Place] = set()
+        for at, e in enumerate(entries):
+            if e.kind == "backward" and (e.reaches is None or e.reaches & mine):
+                found.setdefault(e.place, []).append(e)
+                if e.reaches is None or _used(e.reaches, entries[at + 1 :], held):
+                    used.add(e.place)
+        left = [calls for place, calls in found.items() if place not in used and len(calls) >= ENOUGH - 1]
+        return left[0] if len(left) == 1 else []
+
+    def _alive(self) -> list[tuple[int, Any]]:
+        return [(ident, o) for ident, s in self._audit.journal.optimizers.items() if (o := s.ref()) is not None]
+
+    def signs(self) -> list[Sign]:
+        return [sign for seen, sign in self._kept.values() if not seen.steps]
+
+
+def _used(reaches: frozenset[int], later: list[Entry], held: dict[int, set[int]]) -> bool:
+    """Whether a step behind a backward call may have used its gradients: its optimizer was not cleared in between."""
+    cleared: set[int] = set()
+    for e in later:
+        if e.kind == "zero_grad":
+            cleared.add(e.optimizer)
+        elif (
+            e.kind == "step" and e.optimizer not in cleared and (e.optimizer not in held or held[e.optimizer] & reaches)
+        ):
+            return True
+    return False
+
+
+# Optimizers that step again and again and never find a gradient: no loss reaches what they are to train.
+
+IN_VAIN = 5
+"""Steps behind a backward call each before anything is said."""
+MOST_LEAVES = 50
+"""Leaves of a call that are told by name."""
+
+_BACKWARD = ("backward", "grad")
+
+
+class Starved(Open):
+    """``starved``: ``stack`` is the step, ``other`` the backward call in front of it, ``count`` how many steps there
+    were. ``facts["reaches"]`` names what this call reaches, ``facts["more"]`` counts what of it has no name.
+    ``facts["no_call"]``: graphs were recorded between the steps, and no backward call was made at all.
+
+    ``held-stale``, as ``Unheld`` tells it, where no module has what the optimizer holds and others get gradients in its
+    place: FSDP2 replaces every parameter by its shard, and no backward call reaches a shard as a leaf."""
+
+    def __init__(self, audit: Audit) -> None:
+        super().__init__(audit)
+        self.fed: set[int] = set()
+        """Optimizers that have found a gradient, or of whose parameters a backward call has reached one."""
+        self._idle: dict[int, int] = {}
+        """Of the others: steps behind a backward call."""
+        self._kept: dict[int, tuple[Seen, Sign]] = {}
+        self._latest: tuple[Noted, int, list[Ref]] | None = None
+        """The latest call that reached a leaf, how many it reached, and the first of them."""
+        self._fresh: set[int] = set()
+        """Optimizers that have stepped since the latest backward call."""
+        self._made: dict[int, tuple[int, int]] = {}
+        """Of optimizers that step before any backward call: how many nodes there were at the latest step, and the
+        version of the first parameter."""
+        self._alone: dict[int, int] = {}
+        """Steps between which nodes were recorded, and before which no backward call was made."""
+
+    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+        """A backward call that is looked at is about to run."""
+        self._fresh = set()
+        known = self._audit.journal.optimizers.values()
+        if known and all(seen.id in self.fed for seen in known):
+            return
+        first = itertools.islice(leaves.values(), MOST_LEAVES)
+        self._latest = (noted, len(leaves), [Ref(t) for t in first]) if leaves else None
+
+    def wants(self, seen: Seen) -> bool:
+        return seen.id not in self.fed
+
+    def stepped(self, optimizer: Any, seen: Seen) -> None:
+        """An optimizer that is not ``fed`` has stepped."""
+        mine = [p for p in parameters_of(optimizer) if p.requires_grad]
+        had, reached = self._audit.journal.with_grad, self._audit.reached
+        if any(p.grad is not None or had.get(id(p)) or id(p) in reached for p in mine):
+            self.fed.add(seen.id)
+            self._kept.pop(seen.id, None)
+            return
+        if not mine or seen.id in self._fresh:
+            return
+        if self._latest is None:
+            self._without_call(optimizer, mine, seen)
+            return
+        self._fresh.add(seen.id)
+        self._idle[seen.id] = self._idle.get(seen.id, 0) + 1
+        if self._idle[seen.id] == IN_VAIN:
+            self._tell(mine, seen, *self._latest)
+
+    def _without_call(self, optimizer: Any, mine: list[Any], seen: Seen) -> None:
+        """A step before any backward call. One that follows no recording at all is there for the scheduler."""
+        if not type(optimizer).__module__.startswith("torch.optim") or optimizer._optimizer_step_post_hooks:
+            return  # it may well step by something else, or by gradients that are gone now
+        made, version = self._audit.journal.nodes_made, mine[0]._version
+        before, written = self._made.get(seen.id, (made, version))
+        recorded = made > before and version == written  # who writes the weights by hand wants no gradient
+        self._made[seen.id] = made, version
+        self._alone[seen.id] = self._alone.get(seen.id, 0) + 1 if recorded else 0
+        if self._alone[seen.id] == IN_VAIN and not self._audit.journal.has(*_BACKWARD):
+            self._tell(mine, seen, None, 0, [])
+
+    def _tell(self, mine: list[Any], seen: Seen, noted: Noted | None, count: int, leaves: list[Ref]) -> None:
+        audit = self._audit
+        step = audit.journal.latest("step", seen.id)
+        if step is None:
+            return
+        audit.snapshot()
+        backward = self._call(noted) if noted is not None else []
+        with self._unseen():
+            new = in_their_place(audit.torch, mine) if noted is not None else set()
+        if new and new <= audit.names.keys() and not any(id(p) in audit.names for p in mine):
+            names = sorted(audit.names[i] for i in new)
+            sign = Sign("held-stale", backward, [], None, names, seen.id, step.index, IN_VAIN, facts={"no_call": False})
+            self._kept[seen.id] = seen, sign
+            audit.tell_early()
+            return
+        sign = Sign("starved", self._frames(step.raw), backward, optimizer=seen.id, event=step.index)
+        sign.parameters = audit.named(map(id, mine))
+        alive = (id(t) for ref in leaves if (t := ref()) is not None)
+        named = audit.named(alive)
+        sign.facts = {"reaches": named, "more": count - len(named), "no_call": noted is None}
+        self._kept[seen.id] = seen, sign
+        audit.tell_early()
+
+    def signs(self) -> list[Sign]:
+        for seen, sign in self._kept.values():
+            sign.count = seen.steps
+        # A call that comes late is one: the steps before it were a warm-up.
+        has = self._audit.journal.has
+        return [sign for _, sign in self._kept.values() if not (sign.facts["no_call"] and has(*_BACKWARD))]
+
+
+# Steps of which nothing is left: the parameters have their old numbers again, or the learning rate is zero.
+
+MOST = 3
+"""Parameters of an optimizer that are read: the first, one in the middle, the last."""
+TAKEN_BACK = 3
+"""Steps, each taken back, before a second run is asked who did it."""
+MOST_STEPS = 12
+VALUES = 4
+"""Different numbers that the parameters hold at least: one that is held at its bound comes back to it as well."""
+AT_REST = 8
+"""Steps with a learning rate of zero, and none with another, before anything is said."""
+
+
+class _Held:
+    """The parameters of one optimizer that are read, and what they held."""
+
+    def __init__(self, parameters: list[Any]) -> None:
+        chosen = {id(p): p for p in (parameters[0], parameters[len(parameters) // 2], parameters[-1])}
+        self.refs = [Ref(p) for p in chosen.values()]
+        self.earlier: list[int] = []
+        """Before the latest step."""
+        self.before: list[int] = []
+        """At the latest backward call."""
+        self.after = self.read()
+        self.times = 0
+
+    def read(self) -> list[int]:
+        return [print_of(p) if (p := ref()) is not None else 0 for ref in self.refs]
+
+    def taken_back(self) -> bool:
+        """Whether the latest step has moved all of them, and each has its old number again."""
+        pairs = zip(self.after, self.before, strict=True)
+        return self.before == self.earlier and all(a != b and a and b for a, b in pairs)
+
+
+class Undone(Watch):
+    """``suspect-undone``, weak: before each of its steps the parameters of an optimizer were, bit by bit, what they had
+    been before the step before. A second run tells who has put them back."""
+
+    def __init__(self, audit: Audit) -> None:
+        super().__init__(audit)
+        self._held: dict[int, _Held | None] = {}
+        """By optimizer; None once it has been seen to get on."""
+
+    def began(self) -> None:
+        """A backward call is about to run."""
+        for held in self._held.values():
+            if held is not None:
+                held.before = held.read()
+
+    def wants(self, seen: Seen) -> bool:
+        return self._held.get(seen.id) is not None
+
+    def stepped(self, optimizer: Any, seen: Seen) -> None:
+        """An optimizer has stepped."""
+        if seen.id not in self._held:
+            mine = [p for p in parameters_of(optimizer) if p.grad is not None and print_of(p)]
+            self._held[seen.id] = _Held(mine) if mine else None
+            return
+        held = self._held[seen.id]
+        if held is None or not held.before:
+            return
+        back = held.taken_back() if held.earlier else True
+        held.times += bool(held.earlier)
+        held.earlier, held.before, held.after = held.before, [], held.read()
+        if not back or seen.steps > MOST_STEPS:
+            self._held[seen.id] = None
+        elif held.times == TAKEN_BACK:
+            self._held[seen.id] = None
+            if self._differ(held):
+                self._found.append(Sign("suspect-undone", optimizer=seen.id, count=TAKEN_BACK, weak=True))
+
+    def _differ(self, held: _Held) -> bool:
+        with self._unseen(), self._audit.torch.no_grad():
+            numbers = [n for ref in held.refs if (n := numbers_of(ref())) is not None]
+            return sum(int(n.unique().numel()) for n in numbers) >= VALUES
+
+
+class AtRest(Open):
+    """``rate-zero``: ``stack`` is the step, ``count`` how many there were, each with a learning rate of zero;
+    ``facts["rate"]`` is what the program asked for. One that is made with a rate of zero is its author's word."""
+
+    def __init__(self, audit: Audit) -> None:
+        super().__init__(audit)
+        self.over: set[int] = set()
+        """Optimizers that have stepped by a rate."""
+        self._steps: dict[int, int] = {}
+        self._kept: dict[int, Sign] = {}
+
+    def wants(self, seen: Seen) -> bool:
+        return seen.id not in self.over
+
+    def stepped(self, optimizer: Any, seen: Seen) -> None:
+        """An optimizer has stepped."""
+        still = all(group.get("lr") == 0.0 for group in optimizer.param_groups)
+        asked = _asked(optimizer) if still else 0.0
+        if not asked:
+            self.over.add(seen.id)
+            self._kept.pop(seen.id, None)
+            return
+        self._steps[seen.id] = self._steps.get(seen.id, 0) + has_gradient(optimizer)
+        if self._steps[seen.id] == AT_REST and seen.id not in self._kept:
+            self._tell(optimizer, seen, asked)
+
+    def _tell(self, optimizer: Any, seen: Seen, asked: float) -> None:
+        sign = self._audit.of_step("rate-zero", seen, [p for p in parameters_of(optimizer) if p.grad is not None])
+        if sign is None:
+            return
+        sign.facts = {"rate": asked}
+        self._kept[seen.id] = sign
+        self._audit.tell_early()
+
+    def signs(self) -> list[Sign]:
+        for ident, sign in self._kept.items():
+            sign.count = self._steps[ident]
+        return list(self._kept.values())
+
+
+def _asked(optimizer: Any) -> float:
+    """The largest learning rate that the program has asked for: a scheduler keeps it (``initial_lr``), and an optimizer
+    what it was made with, unless that is what it has of itself; 0 where it is no plain number."""
+    rate, own = optimizer.defaults.get("lr"), signature(type(optimizer)).parameters.get("lr")
+    given = None if own is not None and own.default == rate else rate
+    rates = [given, *(group.get("initial_lr") for group in optimizer.param_groups)]
+    return max((float(rate) for rate in rates if isinstance(rate, int | float)), default=0.0)
+
+
+# Steps that are rounded away: parameters of 16 bits to which a step adds less than half of what is between numbers.
+
+FIRST = 6
+"""Steps that are looked at one after the other; later every one whose number is a power of two."""
+AT_FULL_RATE = 3
+"""Steps of nearly the largest learning rate of the run before anything is said."""
+NEAR = 0.9
+"""The part of the largest learning rate that counts as nearly that: a warm-up is below."""
+NEARLY_ALL = 0.9
+"""The part of the elements with a gradient that has to stand still."""
+
+
+class _Looked:
+    """One optimizer: the numbers after its latest step, where the next is compared, and what was found."""
+
+    def __init__(self) -> None:
+        self.before: Sample | None = None
+        self.largest = 0.0
+        self.found: list[tuple[float, dict[str, Any]]] = []
+        """The learning rate of each step that was looked at, and what is told of it."""
+        self.sign: Sign | None = None
+
+    def at_full_rate(self) -> list[dict[str, Any]]:
+        return [facts for rate, facts in self.found if rate >= NEAR * self.largest]
+
+
+class Rounded(Open):
+    """``rounded-away``: ``stack`` is the step, ``parameters`` those that stand still, ``count`` the steps compared;
+    ``facts["share"]`` is the smallest part that stood still, ``facts["dtype"]`` what they are, ``facts["apart"]`` how
+    far from the next one a number of middle size is, ``facts["rate"]`` the learning rate.
+
+    Two steps that follow one another are compared bit by bit. Only of PyTorch's own optimizers it is known that they
+    keep nothing beside the parameter: a copy of 32 bits, or what was rounded off, lets a parameter move later, and
+    rounding at random lets a few move at each step.
+    """
+
+    def __init__(self, audit: Audit) -> None:
+        super().__init__(audit)
+        torch = audit.torch
+        self._short = (torch.bfloat16, torch.float16)
+        self._looked: dict[int, _Looked] = {}
+        self.over: set[int] = set()
+        """Optimizers of which nothing is to be looked for any more."""
+
+    def wants(self, seen: Seen) -> bool:
+        return seen.id not in self.over
+
+    def stepped(self, optimizer: Any, seen: Seen) -> None:
+        """An optimizer has stepped."""
+        if seen.id not in self._looked and not self._is_meant(optimizer):
+            self.over.add(seen.id)
+            return
+        looked = self._looked.setdefault(seen.id, _Looked())
+        rate = max(map(_rate, optimizer.param_groups), default=0.0)
+        looked.largest = max(looked.largest, rate)
+        before, looked.before = looked.before, None
+        due = seen.steps < FIRST or seen.steps & (seen.steps - 1) == 0  # the next one is compared with it
+        if not due and before is None:
+            return
+        audit = self._audit
+        with self._unseen(), audit.torch.no_grad():
+            mine = [p for g in optimizer.param_groups if _rate(g) for p in g["params"] if p.grad is not None]
+            now = Sample(mine, self._short)
+            looked.before = now if due else None
+            share = now.still(before) if before is not None else None
+        if share is None:
+            return
+        if share < NEARLY_ALL:
+            self.over.add(seen.id)
+            del self._looked[seen.id]
+            return
+        looked.found.append((rate, {"share": share, "dtype": now.dtype, "apart": now.apart}))
+        if looked.sign is None and len(looked.at_full_rate()) >= AT_FULL_RATE:
+            self._tell(optimizer, seen, looked)
+
+    def _is_meant(self, optimizer: Any) -> bool:
+        """Whether this is one of PyTorch's own optimizers, and holds parameters of 16 bits."""
+        own = type(optimizer).step.__module__.startswith("torch.optim.")
+        return own and any(p.dtype in self._short and p.requires_grad for p in parameters_of(optimizer))
+
+    def _tell(self, optimizer: Any, seen: Seen, looked: _Looked) -> None:
+        mine = [p for p in parameters_of(optimizer) if p.dtype in self._short]
+        sign = self._audit.of_step("rounded-away", seen, mine)
+        if sign is None:
+            return
+        looked.sign = sign
+        self._audit.tell_early()
+
+    def signs(self) -> list[Sign]:
+        out = []
+        for looked in self._looked.values():
+            # A rate that has risen since was that of a warm-up.
+            if looked.sign is None or len(full := looked.at_full_rate()) < AT_FULL_RATE:
+                continue
+            looked.sign.count = len(full)
+            looked.sign.facts = {**min(full, key=lambda f: float(f["share"])), "rate": looked.largest}
+            out.append(looked.sign)
+        return out
+
+
+def _rate(group: Any) -> float:
+    """The learning rate of a group of parameters; 0 where it has none, or where only a GPU knows it."""
+    rate = group.get("lr", 0.0)
+    known = isinstance(rate, int | float) or bool(getattr(rate, "is_cpu", False))
+    return float(rate) if known else 0.0
