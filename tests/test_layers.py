@@ -25,21 +25,35 @@ FORBIDDEN = {
 }
 
 
-@cache
 def imports() -> dict[str, set[str]]:
     """For each module of the package, the modules of the package that are imported by it, at its top or in a function.
     What stands under ``TYPE_CHECKING`` is a name in an annotation, and loads nothing."""
+    return _read()[0]
+
+
+@cache
+def _read() -> tuple[dict[str, set[str]], Counter[Path]]:
+    """The imports, and by folder the lines that are no page of a cause."""
     names = {_name(p): p for p in ROOT.rglob("*.py")}
     found: dict[str, set[str]] = {}
+    lines: Counter[Path] = Counter()
     for name, path in names.items():
         seen = set()
-        for node in _loaded(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        tree = ast.parse(text)
+        pages = sum(
+            node.end_lineno - node.lineno + 1
+            for node in tree.body
+            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "PAGE" and node.end_lineno
+        )
+        lines[path.parent] += len(text.splitlines()) - pages
+        for node in _loaded(tree):
             if isinstance(node, ast.ImportFrom) and node.module:
                 seen |= {full if (full := f"{node.module}.{a.name}") in names else node.module for a in node.names}
             elif isinstance(node, ast.Import):
                 seen |= {alias.name for alias in node.names}
         found[name] = seen & names.keys() - {name}
-    return found
+    return found, lines
 
 
 def _name(path: Path) -> str:
@@ -116,14 +130,6 @@ def test_every_maker_of_edits_is_known_as_a_kind() -> None:
 
 
 def test_no_room_is_larger_than_a_quarter_of_the_house() -> None:
-    lines: Counter[Path] = Counter()
-    for path in ROOT.rglob("*.py"):
-        text = path.read_text(encoding="utf-8")
-        pages = sum(
-            node.end_lineno - node.lineno + 1
-            for node in ast.parse(text).body
-            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "PAGE" and node.end_lineno
-        )
-        lines[path.parent] += len(text.splitlines()) - pages
+    lines = _read()[1]
     largest, most = lines.most_common(1)[0]
     assert most <= sum(lines.values()) / 4, largest

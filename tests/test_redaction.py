@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from commands import graphdoc
 
 from graphdoc.redaction import MASK, is_secret_name, redact, redact_words
 from graphdoc.render import FORMATS
@@ -81,12 +80,11 @@ SECRETS = ("open-sesame", "tenant-7781-x", "zugang-123", "hf_abcdefghijklmnopqrs
 
 def test_no_secret_reaches_the_evidence_or_a_report(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(PROGRAM)
-    env = {**os.environ, "TENANT": SECRETS[1], "SERVICE_API_KEY": SECRETS[2], "GITHUB_ACTIONS": "true"}
+    env: dict[str, Any] = {"TENANT": SECRETS[1], "SERVICE_API_KEY": SECRETS[2], "GITHUB_ACTIONS": "true"}
     env["GITHUB_STEP_SUMMARY"] = str(tmp_path / "summary.md")
     reports = [word for fmt in FORMATS for word in ("--report", f"{fmt}:r.{fmt}")]
     arguments = ["--api-key=open-sesame", "--token", "open-sesame", SECRETS[3]]
-    command = [sys.executable, "-m", "graphdoc", "run", "--no-rerun", *reports, "train.py", *arguments]
-    ran = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+    ran = graphdoc(tmp_path, "run", "--no-rerun", *reports, "train.py", *arguments, forked=True, **env)
     assert ran.returncode == 1
     written = {f"r.{fmt}": (tmp_path / f"r.{fmt}").read_text() for fmt in FORMATS}
     written["summary"] = (tmp_path / "summary.md").read_text()

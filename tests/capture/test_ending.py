@@ -130,6 +130,7 @@ print(torch.set_anomaly_enabled is torch._C.set_anomaly_enabled, (w * 2).grad_fn
     ], seen.result.stderr
 
 
+@pytest.mark.slow
 def test_a_deep_graph_is_examined_and_freed_without_overflow(tmp_path: Path) -> None:
     source = "y = w\nfor _ in range(60_000):\n    y = y * 1.0\ny = y.sum()\ny.backward()\ny.backward()\n"
     seen = run(script(tmp_path, W + source))

@@ -41,6 +41,7 @@ def test_what_begins_later_is_seen(tmp_path: Path, late: str) -> None:
     assert {s.kind for e in seen.evidence for s in e.signs} == signs
 
 
+@pytest.mark.slow
 def test_few_of_the_later_steps_are_looked_at(tmp_path: Path) -> None:
     seen = run(script(tmp_path, LOOP.replace("STEPS", "2000").replace("LATE", "pass")))
     looks = eval(seen.result.stdout)

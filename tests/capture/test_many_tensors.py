@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from observed import run, script
 
 COUNTED = """
@@ -29,6 +30,7 @@ print(calls - before)
 """
 
 
+@pytest.mark.slow
 def test_the_work_for_one_failure_does_not_grow_with_the_square(tmp_path: Path) -> None:
     """Every node asked for the holders of every tensor that was made at its place: 6 s became 148 s."""
     seen = run(script(tmp_path, COUNTED))

@@ -94,6 +94,7 @@ def state():
 """
 
 
+@pytest.mark.breadth(5)
 @pytest.mark.parametrize("hook", ["no_memory", "own", "None"])
 @pytest.mark.parametrize("way", ["plainly", "checkpointed", "on_cpu", "packed"])
 def test_a_caught_error_runs_no_code_of_the_users(way: str, hook: str, tmp_path: Path) -> None:
@@ -204,6 +205,7 @@ def stop(g):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("retained", ["y.backward()", "y.register_hook(stop)"])
 def test_memory_does_not_grow_with_caught_failures(retained: str, tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ ended(deeper, w * 2)
     assert not seen.troubles
 
 
+@pytest.mark.breadth(3)
 @pytest.mark.parametrize("way", ENDS)
 def test_what_is_called_at_the_limit(way: str, tmp_path: Path) -> None:
     source = f"""

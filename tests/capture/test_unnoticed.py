@@ -39,6 +39,7 @@ def test_a_failing_program_fails_the_same(name: str, tmp_path: Path) -> None:
         assert seen.only.raised.stack
 
 
+@pytest.mark.breadth(6)
 @pytest.mark.parametrize("mode", ["writes", "hidden", "cuts", "product", "nonfinite", "nonfinite:0:all"])
 @pytest.mark.parametrize("source", [GIVEN_BACK, FSDP2], ids=["given-back", "fsdp2"])
 def test_a_second_look_reads_no_memory_that_was_given_back(source: str, mode: str, tmp_path: Path) -> None:

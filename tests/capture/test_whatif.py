@@ -97,6 +97,7 @@ CUTS: dict[str, tuple[str, str, str]] = {
 }
 
 
+@pytest.mark.breadth(3)
 @pytest.mark.parametrize("name", CUTS)
 def test_what_a_loss_depends_on_and_gives_nothing_to_is_told_with_its_place(tmp_path: Path, name: str) -> None:
     lines, before, slug = CUTS[name]
@@ -202,6 +203,7 @@ RUNS = {"dropout, and several calls in a step": 3, "an advantage": 3}
 """How many times more a step is run, at most, that agrees."""
 
 
+@pytest.mark.breadth(3)
 @pytest.mark.parametrize("name", MEANT)
 def test_what_an_author_cuts_is_no_difference(tmp_path: Path, name: str) -> None:
     evidence = measured(tmp_path, MEANT[name])
@@ -395,6 +397,7 @@ WHY: dict[str, tuple[str, str]] = {
 }
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("name", WHY)
 def test_a_step_that_cannot_be_repeated_is_not_measured(tmp_path: Path, name: str) -> None:
     lines, why = WHY[name]

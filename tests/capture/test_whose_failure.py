@@ -148,6 +148,7 @@ TEXTS = {
 }
 
 
+@pytest.mark.breadth(5)
 @pytest.mark.parametrize("kind", TEXTS)
 def test_an_exception_says_what_it_says_without_us(kind: str, tmp_path: Path) -> None:
     source = f"""

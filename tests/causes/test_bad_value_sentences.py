@@ -21,6 +21,7 @@ TAIL = """
 """
 
 
+@pytest.mark.breadth(8)
 @pytest.mark.parametrize(
     ("line", "slug", "true", "false"),
     [

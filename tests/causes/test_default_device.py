@@ -11,6 +11,7 @@ from seen import observe
 HEAD = 'import torch; torch.set_default_device("cpu")\n'
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     "name",
     [

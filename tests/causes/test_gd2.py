@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -496,7 +497,10 @@ for _ in range(4):
     ),
 }
 
-named = pytest.mark.parametrize("name", BETWEEN)
+
+def named(test: Callable[..., None]) -> Callable[..., None]:
+    """Of each of these programs; golden reports have each cause at every save."""
+    return pytest.mark.breadth(6)(pytest.mark.parametrize("name", BETWEEN)(test))
 
 
 @pytest.fixture(scope="module")

@@ -94,6 +94,7 @@ TARGETS = {
 }
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
 def test_a_target_that_is_rightly_cut_off_is_never_certainly_the_fault(target: str, tmp_path: Path) -> None:
     code = "import torch\nteacher, student = torch.nn.Linear(4, 2), torch.nn.Linear(4, 2)\nx = torch.randn(5, 4)\n"

@@ -143,6 +143,7 @@ for _ in range(3):
 """
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize(
     "code",
     [LOOP, ZEROED_FIRST, IN_A_ROW, WITH_ONE_HEAD],

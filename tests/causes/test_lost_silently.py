@@ -82,6 +82,7 @@ HEALTHY = {
 }
 
 
+@pytest.mark.breadth(3)
 @pytest.mark.parametrize(("cause", "body"), SICK.values(), ids=SICK)
 def test_told_by_the_cause_of_the_error_that_it_hides(cause: str, body: str, tmp_path: Path) -> None:
     seen = observe(tmp_path, START + body + END)
@@ -90,6 +91,7 @@ def test_told_by_the_cause_of_the_error_that_it_hides(cause: str, body: str, tmp
     assert seen.evidence is not None and seen.evidence.as_if is not None
 
 
+@pytest.mark.breadth(3)
 @pytest.mark.parametrize("body", HEALTHY.values(), ids=HEALTHY)
 def test_healthy_program_is_left_alone(body: str, tmp_path: Path) -> None:
     seen = observe(tmp_path, START + body + END)

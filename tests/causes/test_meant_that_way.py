@@ -78,6 +78,7 @@ for _ in range(6):
 """
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize(
     ("clear", "told"),
     [

@@ -206,6 +206,7 @@ for step in range(3):
 """
 
 
+@pytest.mark.breadth(4)
 @pytest.mark.parametrize(
     ("code", "cause", "kind", "lines"),
     [

@@ -92,6 +92,7 @@ def test_a_term_is_not_called_the_whole(tmp_path: Path) -> None:
     assert "a term of this loss" in finding.title
 
 
+@pytest.mark.breadth(3)
 @pytest.mark.parametrize("name", HEALTHY)
 def test_what_somebody_uses_is_left_alone(name: str, tmp_path: Path) -> None:
     seen = observe(tmp_path, HEAD + HEALTHY[name])

@@ -303,6 +303,7 @@ finally:
 """
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["fix", "--help"], ["--version"], ["causes"]])
 def test_help_imports_neither_torch_nor_libcst(tmp_path: Path, words: list[str]) -> None:
     done = subprocess.run(

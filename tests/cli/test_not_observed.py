@@ -71,6 +71,7 @@ def test_what_was_not_observed_is_told_by_every_command(case: str, tmp_path: Pat
     assert (fixed.stdout, fixed.stderr, fixed.returncode) == ("", line + "\n", 1)
 
 
+@pytest.mark.slow
 def test_switched_off_is_not_observed(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(HEALTHY)
     done = graphdoc(tmp_path, "run", "train.py", GRAPHDOC_DISABLE="1")
@@ -127,13 +128,12 @@ def test_without_torch_nothing_is_said_of_a_graph(tmp_path: Path) -> None:
     assert (launched.stderr, launched.returncode) == (said, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "source",
     [
         "import subprocess, sys\nsys.exit(subprocess.run([sys.executable, '-I', 'inner.py']).returncode)\n",
-        pytest.param(
-            "import os, sys\nos.execv(sys.executable, [sys.executable, '-I', 'inner.py'])\n", marks=pytest.mark.slow
-        ),
+        "import os, sys\nos.execv(sys.executable, [sys.executable, '-I', 'inner.py'])\n",
     ],
     ids=["started", "replaced"],
 )
@@ -145,6 +145,7 @@ def test_a_script_may_have_had_torch_in_a_process_that_escaped(source: str, tmp_
     assert done.stderr.splitlines()[-1] == f"graphdoc: {NO_TORCH}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("deed", "late"),
     [("self.w += 1", True), ("raise RuntimeError('the event loop is closed')", False)],

@@ -89,6 +89,7 @@ def test_a_reader_that_stops_reading(tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("name", ["libcst", "rich", "typer"])
 def test_without_a_dependency(name: str, tmp_path: Path) -> None:
     """As after ``pip install --no-deps``; a module in its place that cannot be imported stands for it."""

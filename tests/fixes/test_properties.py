@@ -115,26 +115,21 @@ def modules(draw: st.DrawFn) -> str:
 @settings(max_examples=500, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(modules())
 def test_many_generated_modules(text):
-    every_fix(text)
+    every_fix(text, 12)
 
 
-def every_fix(text: str) -> None:
-    try:
-        compile(text.removeprefix("\ufeff"), "a.py", "exec", dont_inherit=True)
-    except (SyntaxError, ValueError):
-        return
-    for _ in check(text, limit=12):
-        pass
-
-
-@settings(max_examples=40, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(modules())
 def test_generated_modules(text):
+    every_fix(text, 5)
+
+
+def every_fix(text: str, limit: int) -> None:
     try:
         compile(text.removeprefix("\ufeff"), "a.py", "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
         return
-    for _ in check(text, limit=5):
+    for _ in check(text, limit=limit):
         pass
 
 

@@ -217,6 +217,7 @@ def test_own_usercustomize_still_runs(pair: Any) -> None:
     assert observed.stdout == plain.stdout
 
 
+@pytest.mark.breadth(8)
 @pytest.mark.parametrize(
     "text",
     [

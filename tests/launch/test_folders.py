@@ -140,13 +140,14 @@ def unshared() -> bool:
         return False
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not unshared(), reason="a small disk of one's own needs a mount namespace")
 @pytest.mark.parametrize(
     "left",
     [
         pytest.param(0, id="nothing"),
-        pytest.param(200_000, id="little", marks=pytest.mark.slow),
-        pytest.param(9_000_000, id="filled-by-the-program", marks=pytest.mark.slow),
+        pytest.param(200_000, id="little"),
+        pytest.param(9_000_000, id="filled-by-the-program"),
     ],
 )
 def test_a_nearly_full_disk_keeps_the_diagnosis(tmp_path: Path, left: int) -> None:

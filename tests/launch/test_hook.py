@@ -28,6 +28,7 @@ def test_a_program_without_torch_gets_nothing(pair: Any) -> None:
     assert sorted(p.name.partition(".")[2] for p in pair.out.iterdir()) == ["alone", "started", "txt"]
 
 
+@pytest.mark.slow
 def test_capture_is_there_when_torch_has_been_imported(pair: Any) -> None:
     """With a spawned child, forked ones and one that is started by hand; torch's own loader stays in its place."""
     pair.write(
@@ -120,6 +121,7 @@ def test_a_command_keeps_the_variables_for_its_workers(pair: Any) -> None:
     assert not (pair.out / f"process-{second}.started").exists()
 
 
+@pytest.mark.slow
 def test_so_does_the_launcher_that_is_run_as_a_module(pair: Any) -> None:
     """``-m torch.distributed.run`` does so in the process that is the program itself."""
     pair.write("worker.py", "print('worked', flush=True)\n")

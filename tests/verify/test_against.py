@@ -292,6 +292,7 @@ SLOW = {
 }
 
 
+@pytest.mark.breadth(3)
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in HEALTHY])
 def test_rounding_is_no_difference(name: str, tmp_path: Path) -> None:
     source, kind = HEALTHY[name]
@@ -318,6 +319,7 @@ SICK = {
 }
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in SICK])
 def test_other_gradients_are_told_with_their_place(name: str, tmp_path: Path) -> None:
     source, kind, stage, line = SICK[name]
@@ -374,6 +376,7 @@ WHOLE = {"SIZES": "16", "SCALE": "1", "MODEL": "nn.Sequential(nn.Linear(8, 4), n
 NORMED = WHOLE["MODEL"].replace("nn.Tanh()", "nn.BatchNorm1d(4)")
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize(
     ("parts", "words"),
     [
