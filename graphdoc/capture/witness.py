@@ -309,6 +309,8 @@ class Witness:
         self.thread_ended = False
         self.ignored: Evidence | None = None
         """What was told of an exception that Python has printed because nothing could catch it."""
+        self.audited = False
+        """What the audits had found has been written: where they contradict it later, it is written again."""
         self._compiling = torch.compiler.is_compiling
         self.degraded: list[str] = []
         self.thread = self.journal.here.number
@@ -496,13 +498,14 @@ class Witness:
 
     def write_audit(self) -> None:
         """Write what the audits have found, if they have; no failure has been examined."""
-        if any(audit.found() for audit in self.audits):
+        if self.audited or any(audit.found() for audit in self.audits):
             with self.quiet():
                 told = self.audit.evidence() if self.audit is not None else None
                 evidence = told or start_document(self)
                 self.tell_audits(evidence)
-                if evidence.signs:
+                if self.audited or evidence.signs:
                     write_document(self, evidence)
+                    self.audited = True
 
     def tell_audits(self, evidence: Evidence) -> None:
         """Add what the audits have found."""
@@ -547,7 +550,7 @@ class Witness:
 
     def forked(self) -> None:
         """A forked child is another process: its own file, its own end."""
-        self.pid = os.getpid()
+        self.pid, self.audited = os.getpid(), False
         self.failures.forget()
 
     def undo(self) -> None:

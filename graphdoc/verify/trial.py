@@ -34,6 +34,7 @@ from graphdoc.standing import Standing
 from graphdoc.verify import failing_again, traces
 from graphdoc.verify.beside import Beside, has_accelerator, has_room
 from graphdoc.verify.compared import NO_STEPS, TOLERANCE, Baseline, Measured, Outcome, Verdict, measured
+from graphdoc.verify.told_anew import told_anew
 from graphdoc.verify.verdict import behind_old_parts, crashed, judge, without_original
 
 # Which line of the original a line of the patched text is.
@@ -240,6 +241,7 @@ class Trial:
         self._until = 0.0
         self._baseline: Baseline | None = None
         self._why_none, self._is_late, self._was_killed = "", False, False
+        self._seen: list[Evidence] = []  # of the unpatched program, made to go on
         self._looked = False
         self._asked_twice = False
         self._folders: list[Path] = []
@@ -292,6 +294,8 @@ class Trial:
             gap = verdict.data["max_relative_difference"]
             verdict = self._judged(outcome, traces.read_trace(folder), texts, False, False)
             verdict.data["max_relative_difference"] = gap
+        if verdict.verified and failed is not None:
+            self._diagnose(verdict, failed, texts, not (outcome.stopped or outcome.timed_out))
         if verdict.verified:
             self._measure(verdict, texts, traits)
         verdict.failed, verdict.elsewhere = self._looked_closer(outcome.next, texts), outcome.elsewhere
@@ -329,6 +333,16 @@ class Trial:
             return judge(outcome, trace, self._baseline or baseline, safe, same_numbers)
         return verdict
 
+    def _diagnose(self, verdict: Verdict, seen: Evidence, texts: Mapping[str, str], ended: bool) -> None:
+        """What `graphdoc run` would tell of the patched program, and not of the unpatched one, speaks against it."""
+        names = {name: texts[path] for name in seen.sources if (path := self._path(name)) in texts}
+        back = original_line(self._original_texts(texts), texts, self._cwd)
+        found = told_anew(seen, [self.evidence, *self._seen], names, back, ended)
+        if found:
+            doubts = [f"it has another fault: {one.finding.title} ({one.cause.code})" for one in found]
+            verdict.verified, verdict.data["doubts"] = None, doubts
+            verdict.summary = f"{self._gone}, but {doubts[0]}"
+
     def _measure(self, verdict: Verdict, texts: Mapping[str, str], traits: Traits) -> None:
         """Measure whether the gradients by which the patched program steps are those of its losses. What speaks against
         that speaks against the patch; that nothing could be measured is said."""
@@ -344,7 +358,7 @@ class Trial:
                 told = measured(seen, spared, traits.constant)
         if told.wrong:
             verdict.verified, verdict.data["doubts"] = None, told.wrong
-            verdict.summary = f"{self._baseline.gone if self._baseline else Baseline.gone}, but {told.wrong[0]}"
+            verdict.summary = f"{self._gone}, but {told.wrong[0]}"
         else:
             verdict.summary += f"; {told.agrees or f'its gradients were not measured: {told.why}'}"
         verdict.data["measured"] = told.wrong or told.steps
@@ -439,6 +453,7 @@ class Trial:
         if checkpoint_fails(program):
             mode += ":straight"
         folder, ended = self._run(mode, None, 1.5 * self.limit)
+        self._seen += [e for e in [read_processes(self.kept, ended.evidence).first] if e is not None]
         trace = traces.read_trace(folder)
         if trace is not None and trace.is_past(self.failing, views):
             stepped = group == "second-backward" and traces.stepped_between(trace, self._freed_by(), self.failing)
@@ -555,11 +570,18 @@ class Trial:
         return Standing(out, steps, self.point, self.kept.seconds, _UNCHANGED if patches is None else "")
 
     @property
+    def _gone(self) -> str:
+        return self._baseline.gone if self._baseline is not None else Baseline.gone
+
+    @property
     def _cwd(self) -> str:
         return self.evidence.process.cwd or str(self.kept.cwd)
 
+    def _path(self, name: str) -> str:
+        return os.path.realpath(os.path.join(self._cwd, name))
+
     def _original_texts(self, texts: Mapping[str, str]) -> dict[str, str]:
-        own = {os.path.realpath(os.path.join(self._cwd, f)): t for f, t in self.evidence.sources.items()}
+        own = {self._path(f): t for f, t in self.evidence.sources.items()}
         found: dict[str, str] = {}
         for path in texts:
             data = read_source(path) if path not in own else None  # a file that only a later failure has named
