@@ -14,10 +14,10 @@ from graphdoc.program.bindings import expression_at
 from graphdoc.program.calls_in_order import site
 from graphdoc.program.gathered_parameters import made_input
 from graphdoc.program.observed import Program
-from graphdoc.program.optimizer_places import made
+from graphdoc.program.optimizer_places import Made, made
 from graphdoc.program.spans import innermost_user
 from graphdoc.source import paths
-from graphdoc.source.module import each, is_method_call, walked
+from graphdoc.source.module import each, is_method_call, values_of, walked
 from graphdoc.source.scopes import own_nodes
 
 # What a program treats as something that learns: an optimizer holds it, or its gradient is read.
@@ -523,6 +523,34 @@ def unfrozen_behind(
         return None
     at = bindings.frame_of(sources, making.file, making.statement)
     return at, bindings.frame_of(sources, making.file, found)
+
+
+def taken_by_flag(sources: SourceTexts, making: Made) -> str:
+    """The module of which an optimizer was given all parameters that required gradients; empty where a further
+    condition chooses among them, or the program adds others later on."""
+    value = making.statement.value
+    given = bindings.argument(value, 0, "params") if isinstance(value, ast.Call) else None
+    if isinstance(given, ast.Name):
+        scope = bindings.scope_around(bindings.tree(sources, making.file), making.statement.lineno)
+        given = paths.only(values_of(scope, given.id))
+    if isinstance(given, ast.Call) and bindings.text_of(given.func) == "list" and given.args:
+        given = given.args[0]
+    if isinstance(given, ast.ListComp | ast.GeneratorExp):
+        every = given.generators[0].iter
+        tests, name = [text for g in given.generators for text in map(bindings.text_of, g.ifs)], given.elt
+    elif (
+        isinstance(given, ast.Call)
+        and bindings.text_of(given.func) == "filter"
+        and isinstance(given.args[0], ast.Lambda)
+    ):
+        every, name = given.args[-1], ast.Name(given.args[0].args.args[0].arg)
+        tests = [bindings.text_of(given.args[0].body)]
+    else:
+        return ""
+    adds = any(is_method_call(n, "add_param_group") for _, n in bindings.everywhere(sources, ast.Call))
+    if adds or tests != [f"{bindings.text_of(name)}.requires_grad"]:
+        return ""
+    return bindings.text_of(every.func.value) if is_method_call(every, "parameters", "named_parameters") else ""
 
 
 def _is_of_parameters(scope: ast.AST, node: ast.stmt, parameters: list[str]) -> bool:

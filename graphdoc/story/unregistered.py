@@ -14,7 +14,7 @@ from graphdoc.finding import Finding, Remedy, together
 from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.gathered_parameters import Collected, OneShot, is_flagged, never_given
-from graphdoc.program.learning import switches, unfrozen_behind
+from graphdoc.program.learning import switches, taken_by_flag, unfrozen_behind
 from graphdoc.program.modules_in_source import written_into
 from graphdoc.program.optimizer_places import made, returned
 from graphdoc.program.proof import Proof, name_of
@@ -587,12 +587,14 @@ def nothing_left(
 # Telling parameters that are unfrozen when their optimizer has been made without them.
 
 
-def unfrozen_late(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
+def unfrozen_late(
+    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
+) -> Finding | None:
     """The finding; None where the source has no such order."""
     name, whose = name_of(optimizers, sign), folded(sign.parameters)
     found = unfrozen_behind(sources, optimizer_with(optimizers, sign.optimizer), sign.parameters)
     if found is None:
-        return None
+        return _added_late(sources, optimizers, sign, folded(sign.parameters, beside=(p.name for p in parameters)))
     making, late = found
     return Finding(
         0.92,
@@ -607,6 +609,30 @@ def unfrozen_late(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign)
             *span_of("related", sign.stack, f"gives gradients to {whose}", sources),
         ),
         remedies=tuple(_unfiltered(sources, making, name)),
+        because=unused_gradients(sign, whose),
+    )
+
+
+def _added_late(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, whose: str) -> Finding | None:
+    """Of parameters of a module all of whose trainable ones the optimizer was given: it was made before they were."""
+    making = made(sources, optimizer_with(optimizers, sign.optimizer))
+    module = taken_by_flag(sources, making) if making is not None else ""
+    inside = f".{module.rpartition('.')[2]}." if module else ""
+    if making is None or not inside or not all(inside in f".{p}" for p in sign.parameters):
+        return None
+    name = name_of(optimizers, sign)
+    title = f"make `{name}` after the last parameters are added to `{module}`"
+    return Finding(
+        0.92,
+        "likely",  # that nobody trains them is seen; that somebody should is the reading of the source
+        f"no optimizer holds {whose}: `{name}` was made before them",
+        f"`{name}` was given the parameters of `{module}` that required gradients then. Those that are added, or "
+        "unfrozen, later get gradients that nobody uses.",
+        (
+            span("cause", making.frame(sources), f"`{name}` takes what `{module}` has now", sources),
+            *span_of("related", sign.stack, f"gives gradients to {whose}", sources),
+        ),
+        remedies=(Remedy("argument", title, "display", f"`{name}` then holds all that is to learn."),),
         because=unused_gradients(sign, whose),
     )
 

@@ -106,7 +106,7 @@ def _ungiven(
 ) -> Finding | None:
     return (
         unregistered.never_handed(sources, optimizers, parameters, sign)
-        or unregistered.unfrozen_late(sources, optimizers, sign)
+        or unregistered.unfrozen_late(sources, optimizers, parameters, sign)
         or unregistered.made_late(sources, optimizers, sign)
         or unregistered.part_left_out(sources, optimizers, parameters, sign)
     )
