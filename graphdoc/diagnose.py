@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from graphdoc.causes import all_causes
 from graphdoc.causes.base import Cause
+from graphdoc.errors import UsageError
 from graphdoc.evidence import Evidence, Node, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.fixes.traits import safety_of
-from graphdoc.ignored import not_ignored
 from graphdoc.launch.keep import Kept, observed
 from graphdoc.messages.recognise import Match, listed_of, recognise_exception
 from graphdoc.messages.ways_out import way_out
@@ -23,17 +25,16 @@ from graphdoc.program.cuts import is_meant
 from graphdoc.program.exception import called_by_autograd, can_go_on, message_of, met_none
 from graphdoc.program.installed import package_sources
 from graphdoc.program.observed import program_of
+from graphdoc.project import settings_of
 from graphdoc.redaction import redact, redact_words
 from graphdoc.remedies.alongside import with_cover_ups, with_leftovers_cleared
 from graphdoc.shapes import Picture
 from graphdoc.standing import Announce
 from graphdoc.story.first_bad_value import every_value, is_asked
 from graphdoc.story.gradients import gradients
-from graphdoc.story.installed_code import assign
-from graphdoc.story.lines import by_the_rules, in_lines
+from graphdoc.story.installed_code import assign, retold
 from graphdoc.story.unregistered import weak_signs
-from graphdoc.story.went_on import retold
-from graphdoc.story.wording import begins_small
+from graphdoc.story.wording import begins_small, by_the_rules, in_lines
 from graphdoc.unrecorded import needs_record
 
 _UNEXPLAINED = "nonfinite-unexplained"
@@ -361,3 +362,31 @@ def _first_line(message: str) -> str:
 def _second_run(extras: dict[str, Any]) -> tuple[str, ...]:
     told = extras.get("second_run")
     return (told,) if isinstance(told, str) and told else ()
+
+
+# Findings that the user has said to leave alone: by code in the project's settings, or in a comment on the line.
+# ignore = ["GD705"] # in [tool.graphdoc] loss.backward() # graphdoc: ignore[GD705] Only of a run that went on: what
+# ended a program is always told.
+
+_COMMENT = re.compile(r"#\s*graphdoc:\s*ignore\[([^\]]*)\]")
+
+
+def not_ignored(told: Sequence[Diagnosis], sources: Mapping[str, str], folder: Path) -> tuple[Diagnosis, ...]:
+    """Those that neither the settings of somebody who stands in ``folder`` nor a comment at their cause leave alone."""
+    try:
+        codes = settings_of(folder)[1].get("ignore", ())
+    except UsageError:  # whoever reads the settings for their options says so
+        codes = ()
+    everywhere = set(codes) if isinstance(codes, list) else set()
+    return tuple(d for d in told if d.code not in everywhere and d.code not in _at_its_lines(d, sources))
+
+
+def _at_its_lines(diagnosis: Diagnosis, sources: Mapping[str, str]) -> set[str]:
+    """The codes in comments on the lines of its causes."""
+    found: set[str] = set()
+    for span in diagnosis.spans:
+        if span.role == "cause":
+            lines = sources.get(span.file, "").splitlines()[span.line - 1 : max(span.line, span.end_line)]
+            for comment in _COMMENT.finditer("\n".join(lines)):
+                found |= set(re.findall(r"GD\d{3}", comment[1]))
+    return found

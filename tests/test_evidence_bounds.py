@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 import graphdoc.evidence.document
-import graphdoc.typed
 from graphdoc.diagnose import report_for
 from graphdoc.errors import UsageError
 from graphdoc.evidence import Evidence, EvidenceError, Frame, Process, Raised
@@ -56,8 +55,8 @@ def test_a_file_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_lists_and_texts_without_end_are_cut_and_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graphdoc.typed, "MOST_ITEMS", 10)
-    monkeypatch.setattr(graphdoc.typed, "MOST_TEXT", 100)
+    monkeypatch.setattr(graphdoc.evidence.document, "MOST_ITEMS", 10)
+    monkeypatch.setattr(graphdoc.evidence.document, "MOST_TEXT", 100)
     evidence = Evidence.read(str(written(tmp_path, reaches=["w"] * 11, hashes={str(n): "" for n in range(12)})))
     assert len(evidence.reaches) == 10 and len(evidence.hashes) == 10
     assert evidence.degraded == ["the evidence is longer than any that graphdoc writes: 2 parts of it were cut"]

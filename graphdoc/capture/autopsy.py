@@ -13,16 +13,15 @@ from types import FrameType
 from typing import Any
 
 from graphdoc.capture import saved, walk
+from graphdoc.capture.access_paths import roots_of
 from graphdoc.capture.facts import extent_of, grad_fn_of, is_leaf, shape_of, storage_of, version_of
 from graphdoc.capture.folding import Folding, GivenOut
 from graphdoc.capture.frames import frames_of, outside_compiled, site_of
 from graphdoc.capture.journal import Entry, Journal, on_one_scale
 from graphdoc.capture.names import Census
-from graphdoc.capture.node_stacks import is_known, kept_in
 from graphdoc.capture.older_edges import OlderEdges
 from graphdoc.capture.saved import stale_contents
-from graphdoc.capture.search_roots import roots_of
-from graphdoc.capture.stacks import Stack
+from graphdoc.capture.stacks import Stack, is_known, kept_in
 from graphdoc.capture.walk import op_of
 from graphdoc.evidence import Event, Evidence, Holder, Node, Optimizer, Parameter, Stale, Tensor, Write
 

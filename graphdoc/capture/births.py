@@ -13,10 +13,10 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from graphdoc.capture import node_stacks, saved, stacks
+from graphdoc.capture import saved, stacks
 from graphdoc.capture.code_places import is_user_file
-from graphdoc.capture.node_stacks import kept_in
 from graphdoc.capture.number_facts import describe, is_finite, local_of, looked_at
+from graphdoc.capture.stacks import kept_in
 
 # What is remembered of one operation whose result was not finite.
 
@@ -381,7 +381,7 @@ class Births(TorchDispatchMode):
         node = torch._C._current_autograd_node()
         if node is not None:
             record.node = str(node.name())
-            record.made = node_stacks.kept_in(node)
+            record.made = stacks.kept_in(node)
         self.records.append(record)
         if len(self.records) > 4 * MOST_BIRTHS:
             del self.records[: 2 * MOST_BIRTHS]

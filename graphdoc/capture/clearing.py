@@ -12,10 +12,8 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from graphdoc.capture.access_paths import Path, resolve, text_of
-from graphdoc.capture.code_places import is_user_file, shown_file
-from graphdoc.capture.installs import installed_below
+from graphdoc.capture.code_places import installed_below, is_user_file, lines_of, shown_file
 from graphdoc.capture.names import Census
-from graphdoc.capture.source_lines import lines_of
 from graphdoc.evidence import Tensor
 
 MOST_OWNERS = 12

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from graphdoc.capture.access_paths import roots_of
 from graphdoc.capture.births import CHOOSING, Births, Record
 from graphdoc.capture.code_places import is_user_file
 from graphdoc.capture.facts import grad_fn_of, user_frames
@@ -16,11 +17,9 @@ from graphdoc.capture.frames import library_frames, user_stack
 from graphdoc.capture.in_threads import in_each_thread
 from graphdoc.capture.journal import leaves_behind
 from graphdoc.capture.names import Census
-from graphdoc.capture.node_stacks import kept_in
 from graphdoc.capture.number_facts import is_finite, numbers_of
 from graphdoc.capture.quiet import Unseen
-from graphdoc.capture.search_roots import roots_of
-from graphdoc.capture.stacks import stack_here
+from graphdoc.capture.stacks import kept_in, stack_here
 from graphdoc.capture.walk import DEEP, nodes_behind
 from graphdoc.capture.written_evidence import start_document, write_document
 from graphdoc.evidence import Evidence, Sign

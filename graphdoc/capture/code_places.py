@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import linecache
 import os
 import re
 import site
 import sys
 import sysconfig
+from dataclasses import replace
 from types import CodeType, ModuleType
-from typing import Any
+from typing import Any, Protocol
 
-from graphdoc.capture import notebook_cells
-from graphdoc.capture.installs import installed_below
-from graphdoc.capture.source_lines import line_of
+from graphdoc.capture import code_places
+from graphdoc.evidence import Frame
 
 OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 """Our own folder."""
@@ -65,7 +66,7 @@ def is_user_file(name: str) -> bool:
     if known is None:
         if not _folders:
             _folders = _library_folders()
-        known = bool(notebook_cells.name_of(name)) or not (
+        known = bool(code_places.name_of(name)) or not (
             name.startswith(("<", *_folders))
             or os.path.abspath(name).startswith(_folders)
             or installed_below(name) is not None
@@ -160,7 +161,7 @@ def characters(file: str, line: int, byte_column: int) -> int:
 
 def shown_file(name: str, cwd: str) -> str:
     """The name under which a file is told: relative to the working directory where it lies below it."""
-    cell = notebook_cells.name_of(name)
+    cell = code_places.name_of(name)
     if cell or name.startswith("<"):
         return cell or name
     path = os.path.abspath(os.path.join(cwd, name))
@@ -187,3 +188,148 @@ def spot(code: CodeType, lasti: int) -> int:
 def _forget_places() -> None:
     for table in (_positions, _spots, _numbers):
         table.clear()
+
+
+# Which files an installer has put into a folder of ``sys.path``, by its own records there. ``pip install --target
+# FOLDER`` leaves packages beside the records of them (``*.dist-info``), in a folder of any name. Only what a
+# ``RECORD`` lists was installed: the user's own files may lie in the same folder, and a project that is installed to
+# be edited is listed nowhere.
+
+MOST_BYTES = 20_000_000
+"""Of all records of one folder that are read."""
+_NAMED = re.compile(r"(.*?[/\\](?:site|dist)-packages)[/\\](.+)", re.DOTALL)
+_files: dict[str, frozenset[str]] = {}
+"""By folder of ``sys.path``: the modules that were installed there, as paths below it."""
+
+
+def installed_below(path: str) -> tuple[str, str] | None:
+    """The folder that an installed file was put into, and its path below that; None for one that is not installed."""
+    named = _NAMED.fullmatch(path)
+    if named is not None:
+        return named[1], named[2].replace("\\", "/")
+    full = os.path.abspath(path)
+    for entry in list(sys.path):
+        folder = os.path.abspath(entry) if isinstance(entry, str) else ""
+        if folder and full.startswith(folder.rstrip(os.sep) + os.sep):
+            inner = os.path.relpath(full, folder).replace(os.sep, "/")
+            if inner in _recorded(folder):
+                return folder, inner
+    return None
+
+
+def _recorded(folder: str) -> frozenset[str]:
+    known = _files.get(folder)
+    if known is None:
+        known = _files[folder] = frozenset(_listed(folder))
+    return known
+
+
+def _listed(folder: str) -> list[str]:
+    found: list[str] = []
+    left = MOST_BYTES
+    try:
+        names = [n for n in os.listdir(folder) if n.endswith(".dist-info")]
+    except OSError:
+        return []
+    for name in names:
+        record = os.path.join(folder, name, "RECORD")
+        try:
+            left -= os.path.getsize(record)
+            if left < 0:
+                break
+            with open(record, encoding="utf-8", errors="replace", newline="") as stream:
+                # A path with a comma is quoted: such a module is not told as installed.
+                found += [path for line in stream if (path := line.partition(",")[0]).endswith(".py")]
+        except OSError:
+            continue
+    return found
+
+
+# Code that lies in no file, under the names that people know it by: the cells of a notebook.
+
+
+class Session(Protocol):
+    """What knows the cells of a session."""
+
+    def name_of(self, code_name: str) -> str:
+        """What the file of a code object is called if it is a cell's (``In[3]``); else an empty string."""
+
+    def is_body(self, code_name: str) -> bool:
+        """Whether a code object's file name is that of what a magic has compiled (``%%time``), not of a cell."""
+
+    def body_of(self, text: str) -> tuple[int, str] | None:
+        """Of a cell with this text, if it runs by a magic: the lines above the code, and the cell as it was typed with
+        the magic as a comment. None for any other."""
+
+
+sessions: list[Session] = []
+"""The sessions that are observed; hardly ever more than one."""
+
+_code_names: dict[str, str] = {}
+
+
+def name_of(code_name: str) -> str:
+    """What a code object's file is called if it is a cell (``In[3]``); else an empty string."""
+    for session in sessions:
+        name = session.name_of(code_name)
+        if name:
+            if not session.is_body(code_name):
+                _code_names[name] = code_name
+            return name
+    return ""
+
+
+def text_of(name: str) -> str | None:
+    """The text of the cell with this name, which IPython keeps where tracebacks look for it; None for other names."""
+    code_name = _code_names.get(name)
+    if code_name is None:
+        return None
+    text = "".join(lines_of(code_name))
+    body = _body_of(text)
+    return body[1] if body is not None else text
+
+
+def _body_of(text: str) -> tuple[int, str] | None:
+    return next((body for session in sessions if (body := session.body_of(text)) is not None), None)
+
+
+def in_its_cell(frame: Frame, code_name: str, outer: list[Frame]) -> Frame:
+    """A frame of what a magic runs, at its place in the cell with the magic: the next frame of a cell's further out.
+
+    Code of a magic is compiled under one name for all cells, so its own name does not tell the cell. In ``%%time`` it
+    has lines of its own; what stands in a line (``%time f()``) is that line.
+    """
+    cell = next((f for f in reversed(outer) if f.user), None)
+    if cell is None or not any(s.is_body(code_name) for s in sessions):
+        return frame
+    body = _body_of("".join(lines_of(_code_names.get(cell.file, ""))))
+    if body is None:
+        return replace(cell, function=frame.function, column=0, end_column=0)  # its text is no expression of the cell's
+    return replace(frame, file=cell.file, line=frame.line + body[0], end_line=frame.end_line + body[0])
+
+
+# Lines of a file as ``linecache`` has them, without an entry of ours in its cache: the program can see that.
+
+MOST_FILES = 16
+_read: dict[str, list[str]] = {}
+
+
+def lines_of(file: str) -> list[str]:
+    """The lines; none where the file cannot be read."""
+    if file in linecache.cache:  # by the program, or a notebook's cell, which stands nowhere else
+        return linecache.getlines(file)
+    known = _read.get(file)
+    if known is None:
+        known = linecache.getlines(file)
+        linecache.cache.pop(file, None)
+        if known:
+            if len(_read) >= MOST_FILES:
+                del _read[next(iter(_read))]
+            _read[file] = known
+    return known
+
+
+def line_of(file: str, line: int) -> str:
+    """One line, counted from 1; empty where there is none."""
+    lines = lines_of(file)
+    return lines[line - 1] if 0 < line <= len(lines) else ""

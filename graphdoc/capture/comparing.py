@@ -17,10 +17,9 @@ from graphdoc.capture.births import written_by
 from graphdoc.capture.code_places import is_user_file, position, shown_file
 from graphdoc.capture.facts import grad_fn_of, parameters_of
 from graphdoc.capture.in_threads import watch_each_thread
-from graphdoc.capture.node_stacks import kept_in
 from graphdoc.capture.number_facts import has_memory
 from graphdoc.capture.reference import draws
-from graphdoc.capture.stacks import Stack
+from graphdoc.capture.stacks import Stack, kept_in
 from graphdoc.capture.trace import WALK_LIMIT, StepTrace, measured
 
 if TYPE_CHECKING:

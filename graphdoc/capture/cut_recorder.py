@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.overrides import TorchFunctionMode, resolve_name
 
-from graphdoc.capture import cut_records, node_stacks, stacks
+from graphdoc.capture import cut_records, stacks
 from graphdoc.capture.access_paths import elements, numbers_in
 from graphdoc.capture.cut_records import Origin, Record, is_nothing, left_by, records_behind, viewed
 from graphdoc.capture.in_threads import watch_each_thread
@@ -56,7 +56,7 @@ class Entered:
     def note(self, args: tuple[Any, ...], result: torch.Tensor) -> None:
         """An operation on ``args`` has given a result that requires gradients."""
         node = result.grad_fn
-        kept = node_stacks.kept_in(node) if node is not None else None
+        kept = stacks.kept_in(node) if node is not None else None
         if node is None or not isinstance(kept, stacks.Stack):
             return
         for value in flat(args)[:MOST_TAKEN]:
@@ -93,7 +93,7 @@ class Entered:
         with these sequence numbers; the latest node first."""
         entered = [r for number, r, _ in reversed(self.latest) if number in graph]
         node = tensor.grad_fn
-        kept = node_stacks.kept_in(node) if node is not None else None
+        kept = stacks.kept_in(node) if node is not None else None
         behind = (r for r in records_behind(entered) if r.origins)
         if node is not None:
             return [r for r in behind if kept is not None and any(o.raw is kept for o in r.origins)]
@@ -334,7 +334,7 @@ class CutRecorder(TorchFunctionMode):
             if isinstance(value, torch.Tensor):
                 if value.requires_grad:
                     node = value.grad_fn
-                    kept = node_stacks.kept_in(node) if node is not None else None
+                    kept = stacks.kept_in(node) if node is not None else None
                     made: Any = kept if isinstance(kept, stacks.Stack) else []
                     record.origins.append(Origin(node.name() if node is not None else "", made))
                     continue

@@ -11,7 +11,7 @@ from itertools import count
 from types import CodeType, FrameType
 from typing import Any
 
-from graphdoc.capture import event_stacks, stacks
+from graphdoc.capture import stacks
 from graphdoc.capture.code_places import is_user_file, shown_file
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.hooks import hook_in
@@ -55,7 +55,7 @@ def _watch_made(kind: Any, learned: bool, note: Callable[[str, Any, Any, Any], A
 
 # Where grad mode was switched off: the ``with`` line or the decorator line, not the place inside torch.
 
-Place = tuple[str, event_stacks.Seen, Any]
+Place = tuple[str, stacks.Seen, Any]
 """(kind, stack, the decorated function or None)."""
 MOST_OPEN = 1_000
 """A program that switches off for ever in a loop is not remembered beyond this."""
@@ -74,11 +74,11 @@ class _Where:
     """Reads where a switch is thrown, and which function is decorated with it, from within what is inserted there."""
 
     def __init__(self) -> None:
-        self._look = event_stacks.Look()
+        self._look = stacks.Look()
         self._plain: CodeType | None = None
         """The last function that threw one and is no decorator's."""
 
-    def __call__(self) -> tuple[event_stacks.Seen, Any]:
+    def __call__(self) -> tuple[stacks.Seen, Any]:
         seen = self._look(4)  # __call__ < before < __enter__ or __init__ < who called it
         if seen[0] is self._plain:
             return seen, None
@@ -208,7 +208,7 @@ def is_users(place: Place) -> bool:
 def frames_of_place(place: Place, cwd: str) -> list[Frame]:
     """Frames of a switch; for a decorated function the innermost frame is the decorator's line."""
     _, seen, function = place
-    frames = frames_of(event_stacks.stack_of_seen(seen), cwd)
+    frames = frames_of(stacks.stack_of_seen(seen), cwd)
     code = getattr(function, "__code__", None)
     if isinstance(code, CodeType) and is_user_file(code.co_filename):
         # co_firstlineno is the line of the first decorator (CPython 3.8 and later).

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import event_stacks, stacks
+from graphdoc.capture import stacks
 from graphdoc.capture.code_places import is_user_file
 from graphdoc.capture.cut_recorder import CONVERSIONS, DETACHES, CutRecorder
 from graphdoc.capture.cut_records import (
@@ -251,7 +251,7 @@ def _called_by_one(record: Record) -> str:
     Empty where the library, having switched off, called the user's code, and that computed this.
     """
     assert record.switch is not None
-    same = site_of(record.raw) == site_of(event_stacks.stack_of_seen(record.switch[1]))
+    same = site_of(record.raw) == site_of(stacks.stack_of_seen(record.switch[1]))
     return _called(record.raw.raw) if same else ""
 
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from torch.autograd import graph
 
-from graphdoc.capture import node_stacks, stacks
-from graphdoc.capture.anomaly import UsersView
+from graphdoc.capture import stacks
 from graphdoc.capture.calls import Call, Glimpse, came_through, noted_of
 from graphdoc.capture.finite import Stopping
 from graphdoc.capture.inserted_calls import CannotInsert, insert_calls, token_name
 from graphdoc.capture.journal import leaves_behind
 from graphdoc.capture.ours import chain_of, is_ours
+from graphdoc.capture.quiet import UsersView
 from graphdoc.capture.roots import other_roots, output_number, root_of, roots_of_call
 from graphdoc.capture.source_texts import remember_modules
 
@@ -205,8 +205,8 @@ class EngineCalls:
         """PyTorch prints the stack of the node that failed first; its parents follow and are not it."""
         if self.failing is None:
             self.failing = stack
-        if not self._anomaly.wanted and node_stacks.made_in_backward(stack, self.code):
-            node_stacks.disown(stack)
+        if not self._anomaly.wanted and stacks.made_in_backward(stack, self.code):
+            stacks.disown(stack)
         return self._anomaly.wanted
 
 

@@ -11,11 +11,11 @@ from itertools import islice
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import event_stacks, stacks
+from graphdoc.capture import stacks
 from graphdoc.capture.access_paths import text_of as path_text
 from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.calls import Call, Glimpse, came_through, failed_call, noted_of, raised_again
-from graphdoc.capture.code_places import function_of, is_user_file, shown_file
+from graphdoc.capture.code_places import function_of, is_user_file, line_of, lines_of, shown_file
 from graphdoc.capture.cut_records import frames_of_place
 from graphdoc.capture.engine_calls import EngineCalls
 from graphdoc.capture.facts import frames_of_traceback, grad_fn_of, is_leaf, shape_of, user_frames
@@ -24,7 +24,6 @@ from graphdoc.capture.journal import DEPTH
 from graphdoc.capture.ours import chain_of, is_ours, text_of
 from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.roots import roots_of_call
-from graphdoc.capture.source_lines import line_of, lines_of
 from graphdoc.capture.walk import DEEP, NO_SEQUENCE, nodes_behind
 from graphdoc.capture.written_evidence import start_document, write_document
 from graphdoc.evidence import Evidence, Frame, Raised
@@ -193,7 +192,7 @@ class Failures:
         with Unseen(witness.torch, witness.anomaly, frame):
             evidence = self.begin(error)
             assert evidence.raised is not None
-            evidence.raised.stack = frames_of(event_stacks.stack_of_seen(noted[3]), witness.cwd)
+            evidence.raised.stack = frames_of(stacks.stack_of_seen(noted[3]), witness.cwd)
             frames, seen = user_frames(frame), self._watch()
             autopsy = Autopsy(witness.torch, witness.journal, witness.cwd, frames, seen, glimpse.count, noted[6])
             if not ending:

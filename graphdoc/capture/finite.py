@@ -17,6 +17,7 @@ from sys import _getframe
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from graphdoc.capture.access_paths import roots_of
 from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.code_places import OURS
 from graphdoc.capture.facts import user_frames
@@ -26,7 +27,6 @@ from graphdoc.capture.journal import leaves_behind
 from graphdoc.capture.names import Census
 from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.quiet import Unseen
-from graphdoc.capture.search_roots import roots_of
 from graphdoc.evidence import Evidence, Sign
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture.code_places import is_user_file, position, spot
 from graphdoc.capture.facts import shape_of
 from graphdoc.capture.frames import frames_of, site_of
-from graphdoc.capture.node_stacks import kept_in
-from graphdoc.capture.stacks import Stack
+from graphdoc.capture.stacks import Stack, kept_in
 from graphdoc.capture.walk import NO_SEQUENCE, Above, Graph
 from graphdoc.evidence import PART_FRAMES, PART_NAMES, Evidence, Folded, Part
 

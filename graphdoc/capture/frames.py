@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from graphdoc.capture import notebook_cells
+from graphdoc.capture import code_places
 from graphdoc.capture.code_places import OURS, characters, function_of, is_user_file, position, shown_file, spot
 from graphdoc.capture.stacks import RawStack, Stack
 from graphdoc.evidence import Frame
@@ -47,7 +47,7 @@ def frames_of(raw: RawStack | Stack, cwd: str, limit: int = 60) -> list[Frame]:
             function=function_of(code),
             user=user,
         )
-        out.append(notebook_cells.in_its_cell(frame, name, out) if user and name.startswith("<") else frame)
+        out.append(code_places.in_its_cell(frame, name, out) if user and name.startswith("<") else frame)
     return out[-limit:]
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from types import CodeType, FunctionType
 from typing import Any
 
-from graphdoc.capture.source_lines import lines_of
+from graphdoc.capture.code_places import lines_of
 
 _PREFIX = "_graphdoc_"
 

@@ -9,7 +9,7 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from typing import Any
 
-from graphdoc.capture import event_stacks, stacks
+from graphdoc.capture import stacks
 from graphdoc.capture.frames import site_of
 from graphdoc.capture.living import Living
 from graphdoc.capture.walk import DEEP, nodes_behind
@@ -80,7 +80,7 @@ DEPTH = 8
 Call = tuple[int, str, int, tuple[int, ...], tuple[bool, bool], frozenset[int] | None]
 """Of a backward call: first root (sequence number, type, which output), the other roots (number and output of each, one
 after the other), (retain_graph, create_graph), reaches."""
-Noted = tuple[int, str, int, event_stacks.Seen, int, Call | None, int]
+Noted = tuple[int, str, int, stacks.Seen, int, Call | None, int]
 """Index, kind, sequence number, stack, optimizer, call and thread of an event, noted while the program runs."""
 
 
@@ -90,7 +90,7 @@ class Entry:
     def __init__(self, noted: Noted, place: Place, occurrence: int, failed: bool, living: Living) -> None:
         self.index, self.kind, self.sequence, seen, self.optimizer, call, self.thread = noted
         self.seen = seen
-        self.raw = event_stacks.stack_of_seen(seen)
+        self.raw = stacks.stack_of_seen(seen)
         none = (-1, "", -1, (), (False, False), None)
         self.root, self.root_op, self.root_output, self.other_roots, how, self.reaches = call or none
         if self.reaches is not None:
@@ -163,10 +163,10 @@ class Journal:
         self._settled = 0
         self._pending: list[Noted] = []
         kinds = ("backward", "grad", "step", "zero_grad", "load_state_dict")
-        self.look = {kind: event_stacks.Look(one_way=True) for kind in kinds}
+        self.look = {kind: stacks.Look(one_way=True) for kind in kinds}
         """Reads the stack of an event of this kind that happens now."""
         self._calls: dict[Any, int] = {}
-        self._late: event_stacks.Seen = ()
+        self._late: stacks.Seen = ()
         self._late_top: tuple[str, ...] = ()
         self._latest: deque[tuple[Noted, Place, int]] = deque(maxlen=KEPT)
         self._failed: deque[int] = deque(maxlen=KEPT)
@@ -199,7 +199,7 @@ class Journal:
         """Whether there has been an event of one of these kinds."""
         return any(e.kind in kinds for e in self.entries())
 
-    def add(self, kind: str, seen: event_stacks.Seen, optimizer: int = -1, call: Call | None = None) -> Noted:
+    def add(self, kind: str, seen: stacks.Seen, optimizer: int = -1, call: Call | None = None) -> Noted:
         """Note an event that happens now. What it means is worked out later, for many at once.
 
         Done one by one between the program's own calls the same work takes several times as long: nothing of it is in
@@ -239,13 +239,13 @@ class Journal:
         self._before = before
 
     def _place_of(self, noted: Noted) -> Place:
-        whole = event_stacks.stack_of_seen(noted[3]).raw
+        whole = stacks.stack_of_seen(noted[3]).raw
         # Ids and instructions are quick to compare; the places they stand for are looked up once.
         key = (noted[1], noted[4], *whole[1 : 2 * DEPTH : 2], *map(id, whole[: 2 * DEPTH : 2]))
         known = self._known.get(key)
         return known[0] if known is not None else self._place(key, whole)
 
-    def is_early(self, seen: event_stacks.Seen, top: tuple[str, ...]) -> bool:
+    def is_early(self, seen: stacks.Seen, top: tuple[str, ...]) -> bool:
         """Whether this is among the first calls from its place, at a glance: only the frame before last is compared.
 
         ``top`` are the types of the root and of what lies below it: a term that is added to the loss later, when the

@@ -11,10 +11,9 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Any
 
-from graphdoc.capture.access_paths import Path, cost_of, elements, is_frozen, resolve, structure_of, text_of
+from graphdoc.capture.access_paths import Path, Root, cost_of, elements, is_frozen, resolve, structure_of, text_of
 from graphdoc.capture.code_places import is_user_file, shown_file
 from graphdoc.capture.facts import is_leaf
-from graphdoc.capture.search_roots import Root
 from graphdoc.evidence import Holder, Step
 
 

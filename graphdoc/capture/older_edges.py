@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import walk
 from graphdoc.capture.clearing import clearing
-from graphdoc.capture.event_stacks import is_below
 from graphdoc.capture.facts import grad_fn_of
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.journal import Entry
+from graphdoc.capture.stacks import is_below
 from graphdoc.capture.summands import emptied
 from graphdoc.capture.walk import NO_SEQUENCE, Above, Graph
 from graphdoc.evidence import Evidence, Holder, OlderEdge, Tensor

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import event_stacks, node_stacks, stacks
+from graphdoc.capture import stacks
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.roots import roots_of_call
@@ -90,7 +90,7 @@ class OneSide:
 
     def _places(self, first: list[Any], second: list[Any]) -> tuple[stacks.Stack, stacks.Stack] | None:
         """A stack of each side."""
-        kept = node_stacks.kept_in(first[0]), node_stacks.kept_in(second[0])
+        kept = stacks.kept_in(first[0]), stacks.kept_in(second[0])
         if isinstance(kept[0], stacks.Stack) and isinstance(kept[1], stacks.Stack):
             return kept
         return None
@@ -128,7 +128,7 @@ class OneSide:
         if self._refuted or len(self._found) < ENOUGH:
             return []
         first, second, noted = self._found[-1]
-        asked = self._frames(event_stacks.stack_of_seen(noted[3]))
+        asked = self._frames(stacks.stack_of_seen(noted[3]))
         sign = Sign(ITSELF, self._frames(first), asked, event=noted[0], count=len(self._found))
         sign.facts = {"second": [vars(f) for f in self._frames(second)]}
         return [sign]

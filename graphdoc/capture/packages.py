@@ -12,9 +12,7 @@ import sys
 from collections.abc import Iterator
 from importlib import metadata
 
-from graphdoc.capture.code_places import shown_file
-from graphdoc.capture.installs import installed_below
-from graphdoc.capture.source_lines import lines_of
+from graphdoc.capture.code_places import installed_below, lines_of, shown_file
 from graphdoc.evidence import Evidence, Frame, Package
 
 MOST_PACKAGES = 60

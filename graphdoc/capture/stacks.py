@@ -1,4 +1,4 @@
-"""Cheap stacks: where each graph node was made, kept as (code, instruction) pairs and turned into text only on demand.
+"""Cheap stacks: where each node was made, kept as (code, instruction) pairs and turned into text only on demand.
 
 Under anomaly mode PyTorch calls ``torch.fx.traceback.format_stack()`` for every node and keeps what it returns in
 ``node.metadata["traceback_"]``; it only iterates it when an error is printed (python_anomaly_mode.cpp). Formatting is
@@ -11,14 +11,18 @@ Python itself leaves unused unless the program is traced; it goes when the funct
 
 from __future__ import annotations
 
+import gc
 import os
+import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_ITERABLE_COROUTINE
+from operator import attrgetter
 from sys import _getframe, gettrace
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
+from graphdoc.capture import stacks
 from graphdoc.capture.code_places import OURS, position
 from graphdoc.capture.hooks import look_alike
 
@@ -312,3 +316,156 @@ def _lines(raw: RawStack) -> list[str]:
             line = position(code, lasti)[0]
             summary.append(traceback.FrameSummary(code.co_filename, line, code.co_name, lookup_line=False))
     return traceback.format_list(summary)
+
+
+# Stacks of events, which happen once a step: read in one call, and nothing is left in the frames.
+
+Seen = tuple[Any, ...]
+"""The stack of an event as it is noted: code and instruction of each running function, innermost first, up to the first
+that has a ``Stack``, and that; None at the end if none has."""
+
+
+class Look:
+    """Reads stacks of events, which happen once a step: nothing is left in the frames, which would cost more.
+
+    Between the program's own calls none of our code is in the processor's caches, so what counts is how much of it
+    runs: one call of C, as long as the nearest caller with a stack is as far away as the last time.
+
+    Args:
+        one_way: PyTorch's own functions that begin the stack are those of the last time if the outermost of them is:
+            ``Tensor.backward``, say, leads to the engine in one way. They are not read again.
+    """
+
+    FARTHEST = 7
+    """Functions to be read in one call; it goes to each one anew from the innermost."""
+
+    def __init__(self, one_way: bool = False) -> None:
+        self._one_way = one_way
+        self._read: Callable[[FrameType], Seen] | None = None
+        self._begin: Seen = ()
+        self._entry: CodeType | None = None
+        self._skip = 0
+
+    def __call__(self, depth: int = 1) -> Seen:
+        """The stack of a running function: the caller's own, or that of one ``depth`` - 1 further out."""
+        if self._read is not None:
+            try:
+                frame = _getframe(depth + self._skip)
+                if self._entry is None or frame.f_code is self._entry:
+                    seen = self._begin + self._read(frame)
+                    if type(seen[-1]) is Stack:
+                        return seen
+            except (AttributeError, ValueError):
+                pass  # there are fewer callers
+        return self._whole(_getframe(depth))
+
+    def _whole(self, frame: FrameType) -> Seen:
+        out: list[Any] = []
+        known = None
+        torchs = 0
+        outer: FrameType | None = frame
+        while outer is not None:
+            code = outer.f_code
+            if self._one_way and torchs * 2 == len(out) and code.co_filename.startswith(stacks.torch_files):
+                torchs += 1
+            out.append(code)
+            out.append(outer.f_lasti)
+            known = outer.f_trace
+            if type(known) is Stack:
+                break
+            known = None
+            outer = outer.f_back
+        length = len(out) // 2
+        if torchs == length:
+            torchs = 0  # the nearest stack is one of theirs
+        if known is not None and length - torchs <= self.FARTHEST:
+            self._skip = max(torchs - 1, 0)
+            self._begin = tuple(out[: 2 * torchs])
+            self._entry = out[2 * torchs - 2] if torchs else None
+            backs = ["f_back." * i for i in range(torchs > 0, length - self._skip)]
+            names = [back + name for back in backs for name in ("f_code", "f_lasti")]
+            self._read = attrgetter(*names, backs[-1] + "f_trace")
+        return (*out, known)
+
+
+def stack_of_seen(seen: Seen) -> Stack:
+    """The stack of an event, in the form of the others."""
+    stack = Stack()
+    stack.chain = [seen[0], *seen[2:]]
+    stack.lasti = seen[1]
+    return stack
+
+
+def is_below(inner: Stack, outer: Stack) -> bool:
+    """Whether one call was made below another: a custom Function's backward asks for gradients of its own."""
+    of_inner, of_outer = inner.raw, outer.raw
+    return len(of_inner) > len(of_outer) and of_inner[-len(of_outer) :] == of_outer
+
+
+# The stack that is kept with a node: put there, found again, hidden from what PyTorch prints.
+
+
+def keep_in(node: Any) -> None:
+    """For ``torch.autograd.graph.node_creation_hook``: keep the stack where anomaly mode would have kept it."""
+    node.metadata["traceback_"] = stack_here(2)
+
+
+_HIDDEN = "graphdoc_stack"
+_FUNCTIONS = "torch.autograd.function"
+
+
+def hide_in(node: Any) -> None:
+    """Keep a node's stack where PyTorch does not print it."""
+    metadata = node.metadata
+    kept = metadata.pop("traceback_", None)
+    if kept is not None:
+        metadata[_HIDDEN] = kept
+        metadata.pop("parent_", None)
+
+
+def made_in_backward(stack: Stack, engine: CodeType | None) -> bool:
+    """Whether a node with this stack was made while a backward call ran, through ``engine`` or in a thread of its own.
+
+    In such a thread (of another device) no Python function runs, or that of a custom Function is the outermost.
+    """
+    raw = stack.raw
+    outermost = raw[-2].co_filename
+    return raw[0] is nowhere.__code__ or engine in raw[::2] or outermost == sys.modules[_FUNCTIONS].__file__
+
+
+def disown(stack: Stack) -> None:
+    """Let the nodes that have this stack forget in which other node's backward they were made.
+
+    PyTorch keeps that under anomaly mode, prints it after the stack, and up to 2.13 never gives back the references
+    that it takes to the nodes named (PyDict_GetItemStringRef in python_anomaly_mode.cpp): a graph whose backward fails,
+    or is broken off as nested checkpoints are at every step, would never be freed. Called while the stack is printed.
+    """
+    for metadata in _metadata_with(stack):
+        metadata.pop("parent_", None)
+
+
+def _metadata_with(stack: Stack) -> list[dict[Any, Any]]:
+    """Found by way of the garbage collector; as a rule among the few objects that it has not seen often yet."""
+
+    def those(objects: Iterable[Any]) -> list[dict[Any, Any]]:
+        return [o for o in objects if type(o) is dict and o.get("traceback_") is stack]
+
+    return those(gc.get_objects(0)) or those(gc.get_objects(1)) or those(gc.get_referrers(stack))
+
+
+def is_known(kept: Any) -> bool:
+    """Whether what was kept for a node tells where it was made. Of a ``Stack`` that is not asked by its length, for
+    which it is made into text."""
+    return isinstance(kept, Stack) or (isinstance(kept, list) and bool(kept))
+
+
+def kept_in(node: Any) -> Any:
+    """What was kept for this node: a ``Stack``, or where that was not possible the lines of anomaly mode's own text."""
+    kept = node.metadata.get("traceback_")
+    return node.metadata.get(_HIDDEN) if kept is None else kept
+
+
+def stack_of(node: Any) -> Stack | None:
+    """Where this node was made; None where that was not kept, or as anomaly mode's text alone."""
+    kept = kept_in(node)
+    return kept if isinstance(kept, Stack) else None

@@ -17,8 +17,7 @@ from contextlib import AbstractContextManager, ExitStack
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import node_stacks, stacks
-from graphdoc.capture.anomaly import keep_users_view
+from graphdoc.capture import stacks
 from graphdoc.capture.code_places import shown_file
 from graphdoc.capture.cut_records import Switches
 from graphdoc.capture.engine_calls import EngineCalls
@@ -32,7 +31,7 @@ from graphdoc.capture.learned import Learned
 from graphdoc.capture.living import let_swap
 from graphdoc.capture.marks import leave
 from graphdoc.capture.ours import chain_of, text_of
-from graphdoc.capture.quiet import Quiet
+from graphdoc.capture.quiet import Quiet, keep_users_view
 from graphdoc.capture.saved import watch_hooks
 from graphdoc.capture.source_texts import remember_script
 from graphdoc.capture.written_evidence import start_document, write_document
@@ -385,7 +384,7 @@ class Witness:
             # The official way of PyTorch 2.14 and later is second choice: it belongs to one thread, and it makes a
             # Python object for every node, each of which is freed inside the one that leads to it (see walk.DEEP).
             self.anomaly.switch_off()
-            context = hook(node_stacks.keep_in)
+            context = hook(stacks.keep_in)
             context.__enter__()
             self.undoing.append(lambda: context.__exit__(None, None, None))
             self.capture = "node-hook" if self._recording() == "cheap-stacks" else "none"

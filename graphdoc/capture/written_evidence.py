@@ -10,7 +10,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import notebook_cells
+from graphdoc.capture import code_places
 from graphdoc.capture.code_places import is_user_file
 from graphdoc.capture.marks import leave, process_name
 from graphdoc.capture.packages import add_packages
@@ -93,7 +93,7 @@ def _add_sources(evidence: Evidence, check: bool) -> None:
             break
         if file in evidence.hashes:
             continue
-        cell = notebook_cells.text_of(file)
+        cell = code_places.text_of(file)
         if cell is not None:
             evidence.sources[file] = cell
             evidence.hashes[file] = digest(cell.encode("utf-8", "surrogatepass"))

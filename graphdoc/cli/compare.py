@@ -57,8 +57,7 @@ def command(
     from graphdoc.cli.waiting import Waiting
     from graphdoc.launch import Request
     from graphdoc.launch.isolation import CannotIsolate, check_ways, stoppable
-    from graphdoc.verify.told_apart import as_json, place, sentences
-    from graphdoc.verify.two_runs import WHOLE, against, compared, in_words, other_arguments
+    from graphdoc.verify.two_runs import WHOLE, against, as_json, compared, in_words, other_arguments, place, sentences
 
     request = Request(arguments, ctx.meta[KIND], cwd=str(Path.cwd()), timeout=time)
     if (other is None) == (words is None):

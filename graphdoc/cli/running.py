@@ -21,6 +21,10 @@ from graphdoc.cli.settings import reports as settings_reports
 from graphdoc.errors import Interrupted, UsageError, missing_dependency
 from graphdoc.launch import Ended, Kind, Request, as_words, end_like, launch
 
+if TYPE_CHECKING:
+    from graphdoc.model import Report
+
+
 NOTICED = 3.0
 """Seconds that a program ran from which on a second run of it is waited for: the report of the first comes before."""
 _WHERE = "install graphdoc beside the program's torch: `PYTHON -m pip install torch-graphdoc`, with its PYTHON"
@@ -48,7 +52,7 @@ def run(kind: Kind, words: Sequence[str], reports: Sequence[str], asked: Asked) 
     as_words(request)  # what cannot be started leaves no run
     known: frozenset[str] = frozenset()
     if asked.baseline:  # before the folder of this run takes the place of an old one
-        from graphdoc.cli.baseline import findings_of
+        from graphdoc.cli.running import findings_of
 
         known = findings_of(asked.baseline, asked.mode)
     _take_back()
@@ -192,7 +196,7 @@ def _elsewhere(kept: Kept, error: OSError) -> Kept:
 def _without(report: Report, known: frozenset[str]) -> Report:
     if not known:
         return report
-    from graphdoc.cli.baseline import without
+    from graphdoc.cli.running import without
 
     return without(report, known)
 
@@ -295,3 +299,34 @@ def bare_report(kept: Kept) -> Report:
     command = tuple(redact_words(kept.request.command))
     run = Run(command, platform.python_version(), "", kept.exit_status, kept.seconds)
     return Report(run, "completed" if kept.exit_status == 0 else "other-failure", observed=observed(kept))
+
+
+# ``graphdoc run --baseline RUN``: a report without the findings that an earlier run had as well.
+
+
+def findings_of(place: str, mode: str) -> frozenset[str]:
+    """The fingerprints of what was found in a kept run, looked at as closely as ``mode`` asks for; nothing is run.
+
+    Raises:
+        UsageError: there is no such run, or it cannot be read.
+    """
+    from graphdoc.diagnose import report_for
+    from graphdoc.launch.keep import open_run
+    from graphdoc.render.story import fingerprint
+
+    kept = open_run(Path(place), Path.cwd())
+    report = report_for(replace(kept, rerun=False, request=replace(kept.request, mode=mode)))
+    return frozenset(fingerprint(report, d) for d in report.diagnoses)
+
+
+def without(report: Report, known: frozenset[str]) -> Report:
+    """The report without the findings that are known, and a note on these."""
+    from graphdoc.render.story import fingerprint
+
+    left_out = [d for d in report.diagnoses if fingerprint(report, d) in known]
+    if not left_out:
+        return report
+    codes = ", ".join(dict.fromkeys(d.code for d in left_out))
+    note = f"not told, because the baseline has it as well: {codes}"
+    told = tuple(d for d in report.diagnoses if d not in left_out)
+    return replace(report, diagnoses=told, notes=(*report.notes, note))

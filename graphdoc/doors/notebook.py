@@ -11,7 +11,7 @@ import sys
 from types import FrameType
 from typing import Any
 
-from graphdoc.capture import notebook_cells
+from graphdoc.capture import code_places
 from graphdoc.doors.kept_report import tell_cell
 from graphdoc.doors.piece import Failed, Pieces, here
 from graphdoc.launch import Request
@@ -49,7 +49,7 @@ class Notebook:
         """Of each cell that a magic runs, by what IPython has made of it: the lines above the code, and the text."""
         self._cell = ""
         """The cell that was met last on the stack."""
-        notebook_cells.sessions.append(self)
+        code_places.sessions.append(self)
         shell.events.register("pre_run_cell", self.before)
         shell.events.register("post_run_cell", self.after)
         shell.register_magic_function(self.magic, "line", "graphdoc")
@@ -62,7 +62,7 @@ class Notebook:
         self.shell.events.unregister("pre_run_cell", self.before)
         self.shell.events.unregister("post_run_cell", self.after)
         self.pieces.close()
-        notebook_cells.sessions.remove(self)
+        code_places.sessions.remove(self)
 
     def name_of(self, code_name: str) -> str:
         """The cell that a code object comes from, as IPython's own tracebacks call it; empty for all other code."""
@@ -164,7 +164,7 @@ class Notebook:
 
     def _as_typed(self, name: str, text: str) -> str:
         """The lines that the fix leaves alone as they were typed: ``%timeit`` and not what IPython has made of it."""
-        made = notebook_cells.text_of(name) or ""
+        made = code_places.text_of(name) or ""
         raw = self._raw.get(made, made)
         before, after = made.splitlines(), raw.splitlines()
         if len(before) != len(after):

@@ -27,7 +27,7 @@ from graphdoc.proposals.candidates import Candidate
 from graphdoc.source.effects import may_draw
 from graphdoc.source.layout import is_compound
 from graphdoc.source.module import Source
-from graphdoc.story.lines import in_lines
+from graphdoc.story.wording import in_lines
 from graphdoc.verify.compared import TOLERANCE
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from importlib import resources
 
 from graphdoc.model import Report
 from graphdoc.render import story
-from graphdoc.render.page.graph_svg import drawing, entries_of
-from graphdoc.render.page.layout import MISSING
+from graphdoc.render.page.graph_svg import MISSING, drawing, entries_of
 from graphdoc.render.page.shown_places import Places
 from graphdoc.render.text import cells, flat, wrap
 

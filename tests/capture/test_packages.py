@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 from installed import install
 
-from graphdoc.capture import installs
-from graphdoc.capture.code_places import is_user_file
-from graphdoc.capture.installs import installed_below
+from graphdoc.capture import code_places
+from graphdoc.capture.code_places import installed_below, is_user_file
 from graphdoc.capture.packages import MOST_LINES, add_packages
 from graphdoc.evidence import LAST_LINE, Evidence, Frame, Node, Package, Process
 
@@ -81,7 +80,7 @@ def test_failure_of_ours_is_told_and_costs_nothing_else(tmp_path: Path) -> None:
 def on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of ``sys.path`` of which nothing is known yet."""
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
-    monkeypatch.setattr(installs, "_files", {})
+    monkeypatch.setattr(code_places, "_files", {})
     return tmp_path
 
 

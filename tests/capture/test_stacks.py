@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.utils._pytree import tree_map, tree_structure
 
-from graphdoc.capture import event_stacks, stacks
+from graphdoc.capture import stacks
 from graphdoc.capture.frames import frames_of, site_of
 
 
@@ -20,17 +20,17 @@ def _no_marks_stay() -> Iterator[None]:
     stacks.forget_here()
 
 
-def called(look: Callable[[Any], event_stacks.Seen], depth: int) -> event_stacks.Seen:
+def called(look: Callable[[Any], stacks.Seen], depth: int) -> stacks.Seen:
     return called(look, depth - 1) if depth else look(1)
 
 
 def test_the_shortcut_gives_what_the_walk_gives() -> None:
     stacks.stack_here()
-    warm = event_stacks.Look()
-    for depth in (2, 2, 5, 1, event_stacks.Look.FARTHEST + 5, 2, 0, 2):
+    warm = stacks.Look()
+    for depth in (2, 2, 5, 1, stacks.Look.FARTHEST + 5, 2, 0, 2):
         sites = []
-        for look in (warm, event_stacks.Look(), warm):
-            whole = event_stacks.stack_of_seen(called(look, depth))
+        for look in (warm, stacks.Look(), warm):
+            whole = stacks.stack_of_seen(called(look, depth))
             sites.append(site_of(whole, library=True))
         assert sites[0] == sites[1] == sites[2]
         assert [f.function for f in frames_of(whole, "/")][-depth - 1 :] == ["called"] * (depth + 1)
@@ -38,45 +38,45 @@ def test_the_shortcut_gives_what_the_walk_gives() -> None:
 
 def test_without_a_caller_that_has_a_stack_everything_is_read() -> None:
     stacks.forget_here()
-    look = event_stacks.Look()
+    look = stacks.Look()
     for _ in range(3):
         seen = called(look, 1)
         assert seen[-1] is None
         assert "test_without_a_caller_that_has_a_stack_everything_is_read" in [
-            f.function for f in frames_of(event_stacks.stack_of_seen(seen), "/")
+            f.function for f in frames_of(stacks.stack_of_seen(seen), "/")
         ]
 
 
 def test_a_nearer_stack_does_not_change_what_is_read() -> None:
     stacks.stack_here()
-    look = event_stacks.Look()
+    look = stacks.Look()
 
     def event(mark: bool) -> tuple[int, ...]:
         if mark:
             stacks.stack_here()
-        return site_of(event_stacks.stack_of_seen(called(look, 1)), library=True)
+        return site_of(stacks.stack_of_seen(called(look, 1)), library=True)
 
     assert len({event(mark) for mark in (False, False, True, False)}) == 1
 
 
 def test_no_frame_is_kept_by_what_is_read() -> None:
     stacks.stack_here()
-    seen = called(event_stacks.Look(), 3)
+    seen = called(stacks.Look(), 3)
     assert {type(x).__name__ for x in seen} == {"code", "int", "Stack"}
 
 
 def test_torchs_own_functions_are_read_once_and_their_callers_each_time() -> None:
     undo = stacks.stand_in(torch)
     stacks.stack_here()
-    quick, whole = event_stacks.Look(one_way=True), event_stacks.Look()
+    quick, whole = stacks.Look(one_way=True), stacks.Look()
 
-    def here(look: event_stacks.Look) -> event_stacks.Seen:
+    def here(look: stacks.Look) -> stacks.Seen:
         return tree_map(look, 1)  # calls it from unflatten; 1 is the depth
 
-    def there(look: event_stacks.Look) -> event_stacks.Seen:
+    def there(look: stacks.Look) -> stacks.Seen:
         return nearer(look)
 
-    def nearer(look: event_stacks.Look) -> event_stacks.Seen:
+    def nearer(look: stacks.Look) -> stacks.Seen:
         return tree_structure(1).unflatten(map(look, [1]))
 
     try:

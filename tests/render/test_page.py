@@ -17,8 +17,8 @@ from sample_reports import PPO
 
 from graphdoc.model import Report, Span
 from graphdoc.render import render
-from graphdoc.render.page import layout
-from graphdoc.render.page.layout import MISSING, lay_out
+from graphdoc.render.page import graph_svg
+from graphdoc.render.page.graph_svg import MISSING, lay_out
 from graphdoc.render.page.syntax import coloured, words
 from graphdoc.render.story import lead
 from graphdoc.shapes import Arrow, Box, Curve, Moment, Picture
@@ -162,9 +162,9 @@ def test_a_drawing_names_what_it_shows_for_those_who_cannot_see_it() -> None:
 
 def test_a_library_that_fails_takes_the_drawing_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pygraphviz")
-    monkeypatch.setattr(layout, "_DOT", "import os; os.abort()")
+    monkeypatch.setattr(graph_svg, "_DOT", "import os; os.abort()")
     assert lay_out([(10, 10)], []) is None
-    monkeypatch.setattr(layout, "_DOT", "print('node x y')")
+    monkeypatch.setattr(graph_svg, "_DOT", "print('node x y')")
     assert lay_out([(10, 10)], []) is None
     assert "The graph as a list" in page(PAGES["ppo"])
 

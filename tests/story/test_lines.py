@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphdoc.story.lines import in_lines
-from graphdoc.story.wording import as_called, begins_small
+from graphdoc.story.wording import as_called, begins_small, in_lines
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,8 @@ import pytest
 from tracing import traced
 
 from graphdoc.verify.against import OTHER_DRAWS, Compared, Runs, compare
-from graphdoc.verify.told_apart import place, sentences
 from graphdoc.verify.traces import Trace
-from graphdoc.verify.two_runs import KINDS, PLAIN, Against, mode_of
+from graphdoc.verify.two_runs import KINDS, PLAIN, Against, mode_of, place, sentences
 
 START = """
 import torch

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch._C as torch_c
 
-from graphdoc.capture import event_stacks, stacks
+from graphdoc.capture import stacks
+from graphdoc.capture.access_paths import roots_of
 from graphdoc.capture.audit.watch import Early, Sparse, Watch
 from graphdoc.capture.code_places import is_user_file, shown_file
 from graphdoc.capture.facts import has_gradient, parameters_of, storage_of, user_frames
@@ -17,7 +18,6 @@ from graphdoc.capture.frames import optimizer_functions, site_of, users_line
 from graphdoc.capture.living import Ref
 from graphdoc.capture.names import Census
 from graphdoc.capture.number_facts import numbers_of
-from graphdoc.capture.search_roots import roots_of
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
@@ -279,7 +279,7 @@ class Clearing(Sparse):
             before = [e for e in self._audit.journal.entries() if e.kind == "backward" and _reaches(e, ids)]
             followed.own = {site_of(e.raw) for e in before}
             return
-        sites = [site_of(event_stacks.stack_of_seen(noted[3])) for noted in fed]
+        sites = [site_of(stacks.stack_of_seen(noted[3])) for noted in fed]
         first = next((n for n, site in enumerate(sites) if site in followed.own), 0)
         if not first or not {*sites[first:]} <= followed.own:
             return

@@ -12,7 +12,7 @@ from sys import _getframe
 from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from graphdoc.capture import node_stacks, stacks, walk
+from graphdoc.capture import stacks, walk
 from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.code_places import is_user_file, position
 from graphdoc.capture.frames import site_of, users_line
@@ -79,7 +79,7 @@ class Baselines(Watch):
         values: set[Any] = set()
         scored: list[Any] = []
         for node, operand, mine in known:
-            stack = node_stacks.stack_of(node)
+            stack = stacks.stack_of(node)
             if stack is not None:
                 places.setdefault(site_of(stack), (stack, operand))
                 values |= mine
@@ -89,7 +89,7 @@ class Baselines(Watch):
         first = next(iter(places))
         if not self._often(first, OFTEN):
             return
-        fit = node_stacks.stack_of(fitted[next(iter(values))])
+        fit = stacks.stack_of(fitted[next(iter(values))])
         other = self._frames(fit) if fit is not None else []
         every = set(leaves_behind(list(values)) or ())
         behind = every - set(leaves_behind(scored) or ()) or every
@@ -171,7 +171,7 @@ def _is_log_of_all(node: Any) -> bool:
 
 def _is_from_distribution(node: Any) -> bool:
     """Whether a method ``log_prob`` of PyTorch's distributions has made this node."""
-    stack = node_stacks.stack_of(node)
+    stack = stacks.stack_of(node)
     if stack is None:
         return False
     codes = [code for code in stack.raw[::2] if hasattr(code, "co_name")]
@@ -265,7 +265,7 @@ class References(Watch):
 
     def _note(self, noted: Noted, found: list[tuple[Any, Any, frozenset[int]]]) -> None:
         """What was found, by the place of the copy that comes first: it is told when it is there again."""
-        kept = [(node_stacks.stack_of(copy), node_stacks.stack_of(node), leaves) for copy, node, leaves in found]
+        kept = [(stacks.stack_of(copy), stacks.stack_of(node), leaves) for copy, node, leaves in found]
         known = [(c, n, leaves) for c, n, leaves in kept if c is not None and n is not None]
         if not known:
             return
@@ -399,7 +399,7 @@ class Dropped(Watch):
         with self._unseen(_getframe(1)):
             roots = tensor_roots(outputs)
             order = walk.walk(roots, walk.DEEP - 1)
-            made = [node_stacks.stack_of(f.node) for f in order]
+            made = [stacks.stack_of(f.node) for f in order]
             drops = self._drops_of({id(m.chain): m for m in made if m is not None})
             raws = [m.raw if m is not None else [] for m in made] if drops else []
             for drop in drops:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import event_stacks, node_stacks, saved, stacks, walk
+from graphdoc.capture import saved, stacks, walk
 from graphdoc.capture.audit.watch import Sparse
 from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.frames import frames_of, site_of, users_line
@@ -220,7 +220,7 @@ class DeadEnds(Sparse):
             if found is None or (constant and _varies(every, order.nodes[found[0]], found[1])):
                 continue
             whole = all(f.leaf is None or any(f.leaf is p for p in found[1]) for f in order)
-            kept = node_stacks.stack_of(order[found[0]].node)
+            kept = stacks.stack_of(order[found[0]].node)
             mine = [id(p) for p in found[1] if id(p) in held]
             if not mine or kept is None or not (whole or constant):
                 continue
@@ -244,11 +244,11 @@ class DeadEnds(Sparse):
         if found is None:
             return
         nearest, missed = found
-        kept = node_stacks.stack_of(order[nearest].node)
+        kept = stacks.stack_of(order[nearest].node)
         if kept is None:
             return
         inner = dead[nearest]
-        kept_inner = node_stacks.stack_of(inner) if inner is not True else None
+        kept_inner = stacks.stack_of(inner) if inner is not True else None
         kind = "zero-derivative" if inner is True else "cancelled"
         self._met = sign_at(self._audit, kind, order[nearest].node, kept, noted)
         place = self._frames(kept_inner) if kept_inner is not None else []
@@ -264,7 +264,7 @@ class DeadEnds(Sparse):
         leaves = [f.number for f in order if type(f.leaf) is kind and not f.leaf._backward_hooks]
         first: stacks.Stack | None = None
         for number, flat in flat_ways(order, frozenset(zero), leaves).items() if zero else ():
-            kept, scale = (node_stacks.stack_of(order[n].node) for n in (flat.stop, flat.scale))
+            kept, scale = (stacks.stack_of(order[n].node) for n in (flat.stop, flat.scale))
             if kept is None or scale is None:
                 continue
             if first is None:
@@ -331,7 +331,7 @@ def sign_at(audit: Audit, kind: str, node: Any, kept: stacks.Stack, noted: Noted
     """A sign of the operation that has made this node, as a backward call meets it."""
     cwd = audit.witness.cwd
     sign = Sign(kind, frames_of(kept, cwd), event=noted[0], facts={"op": walk.op_of(node)})
-    sign.other = frames_of(event_stacks.stack_of_seen(noted[3]), cwd)
+    sign.other = frames_of(stacks.stack_of_seen(noted[3]), cwd)
     return sign
 
 
@@ -372,7 +372,7 @@ def _varies(order: Graph, constant: Any, parameters: list[Any]) -> bool:
 
 def _place(node: Any) -> Any:
     """The place of the expression that made a node; None where it is not known."""
-    kept = node_stacks.stack_of(node)
+    kept = stacks.stack_of(node)
     return site_of(kept) if kept is not None else None
 
 

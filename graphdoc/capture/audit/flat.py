@@ -5,7 +5,7 @@ from __future__ import annotations
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import node_stacks, walk
+from graphdoc.capture import stacks, walk
 from graphdoc.capture.audit.deadends import MOST_NODES, dominating, saved_numbers, sign_at
 from graphdoc.capture.audit.watch import Open, Watch
 from graphdoc.capture.facts import parameters_of
@@ -70,7 +70,7 @@ class Flattened(Open):
             if found is None:
                 return
             node = order[found[0]].node
-            kept = node_stacks.stack_of(node)
+            kept = stacks.stack_of(node)
             if kept is None:
                 return
             sign = sign_at(audit, "zero-derivative", node, kept, noted)

@@ -10,13 +10,13 @@ from sys import _getframe
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import node_stacks, walk
+from graphdoc.capture import stacks, walk
+from graphdoc.capture.access_paths import roots_of
 from graphdoc.capture.audit.watch import LOOKS, Sparse
 from graphdoc.capture.code_places import is_user_file
 from graphdoc.capture.facts import grad_fn_of, user_frames
 from graphdoc.capture.frames import site_of
 from graphdoc.capture.names import Census, child_modules
-from graphdoc.capture.search_roots import roots_of
 from graphdoc.evidence import Frame, Sign
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Growing(Sparse):
         order = walk.walk([node], MOST_NODES)
         walk.examine_all(order)
         used_up = {bisect_right(steps, f.sequence) for f in order if f.released}
-        kept = node_stacks.stack_of(node)
+        kept = stacks.stack_of(node)
         if len(used_up) <= LINKS - 1 or kept is None:
             return None
         return kept, len(order)
@@ -92,7 +92,7 @@ class Growing(Sparse):
             return None
         order = walk.walk(nodes[:1], MOST_NODES)
         walk.examine_all(order)
-        kept = node_stacks.stack_of(nodes[0])
+        kept = stacks.stack_of(nodes[0])
         if not any(f.released for f in order) or kept is None:
             return None
         alive = len(order) * len(values)
@@ -120,7 +120,7 @@ def _written(stack: list[Frame]) -> Any:
 
 
 def _site(node: Any) -> Any:
-    kept = node_stacks.stack_of(node)
+    kept = stacks.stack_of(node)
     return site_of(kept) if kept is not None else None
 
 

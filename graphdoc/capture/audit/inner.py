@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import node_stacks
+from graphdoc.capture import stacks
 from graphdoc.capture.audit.watch import Early, Watch
 from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.living import Ref
@@ -152,8 +152,8 @@ class Products(Watch):
         engine = self._audit.witness.calls.code
         with self._unseen():
             for node, _ in islice(nodes_behind(roots_of_call(outputs)), MOST_NODES):
-                kept = node_stacks.stack_of(node)
-                if kept is not None and node_stacks.made_in_backward(kept, engine):
+                kept = stacks.stack_of(node)
+                if kept is not None and stacks.made_in_backward(kept, engine):
                     return True
         return False
 

@@ -7,7 +7,7 @@ import weakref
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import functions, node_stacks, stacks
+from graphdoc.capture import functions, stacks
 from graphdoc.capture.audit.hidden import inside
 from graphdoc.capture.audit.terms import TermWatch
 from graphdoc.capture.audit.watch import Watch
@@ -19,8 +19,7 @@ from graphdoc.capture.cut_records import records_behind
 from graphdoc.capture.facts import grad_fn_of, has_gradient, is_leaf, parameters_of, user_frames
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.number_facts import numbers_of
-from graphdoc.capture.parts import missed_by, parts_of
-from graphdoc.capture.summands import sums_without_graph
+from graphdoc.capture.summands import missed_by, parts_of, sums_without_graph
 from graphdoc.capture.whatif.functions import with_backward
 from graphdoc.capture.whatif.measure import CLEAR, EPS
 from graphdoc.capture.whatif.moves import is_matrix, reach_of
@@ -172,7 +171,7 @@ class Losses(Watch):
         """Note where the loss is a sum with something that has no graph: a plain number perhaps."""
         here: dict[Any, int] = {}
         for node in sums_without_graph(roots):
-            kept = node_stacks.stack_of(node)
+            kept = stacks.stack_of(node)
             if kept is not None and len(self._suspects) < MOST_SUSPECTS:
                 at = site_of(kept)
                 if at not in self._suspects:

@@ -15,7 +15,8 @@ from sys import _getframe
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import node_stacks, stacks, walk
+from graphdoc.capture import stacks, walk
+from graphdoc.capture.access_paths import roots_of
 from graphdoc.capture.audit.hidden import inside
 from graphdoc.capture.audit.watch import Open, Watch
 from graphdoc.capture.facts import grad_fn_of, parameters_of, user_frames
@@ -24,7 +25,6 @@ from graphdoc.capture.journal import leaves_behind
 from graphdoc.capture.names import Census
 from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.roots import roots_of_call, tensor_roots
-from graphdoc.capture.search_roots import roots_of
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
@@ -322,7 +322,7 @@ def _used_at(outputs: Any, leaves: dict[int, Any], forward: Any) -> stacks.Stack
             return None
         if not any(type(n).__name__ == "AccumulateGrad" and id(n.variable) in leaves for n, _ in following):
             continue
-        stack = node_stacks.stack_of(node)
+        stack = stacks.stack_of(node)
         if stack is None or forward in stack.raw[::2]:
             return None
         if first is None or node._sequence_nr() < first[0]:
@@ -381,7 +381,7 @@ class Streams(Watch):
                 continue
             shared = (leaves_behind([node]) or {}).keys() & leaves.keys()
             holders = census.holders(ident, True, audit.witness.cwd) if shared else []
-            kept = node_stacks.stack_of(node)
+            kept = stacks.stack_of(node)
             if holders and kept is not None:
                 name, inside, _ = holders[0].told.partition("[")
                 sign = self._sign("kept-collector", self._frames(kept), backward, shared, event=noted[0])

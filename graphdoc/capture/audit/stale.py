@@ -13,7 +13,7 @@ from itertools import islice
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import event_stacks, node_stacks, walk
+from graphdoc.capture import stacks, walk
 from graphdoc.capture.audit.constants import COPIES
 from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.autopsy import Autopsy
@@ -144,7 +144,7 @@ def as_if(
         evidence = witness.failures.begin(RuntimeError(message))
         assert evidence.raised is not None
         evidence.raised.uncaught = False
-        evidence.raised.stack = frames_of(event_stacks.stack_of_seen(noted[3]), witness.cwd)
+        evidence.raised.stack = frames_of(stacks.stack_of_seen(noted[3]), witness.cwd)
         autopsy = Autopsy(audit.torch, audit.journal, witness.cwd, user_frames(frame))
         autopsy.limit = walk.DEEP - 1
         autopsy.suspect = suspect
@@ -261,7 +261,7 @@ class Once(Watch):
 
     def _tell_casts(self, noted: Noted, casts: list[tuple[walk.Found, _Steps]]) -> None:
         first, steps = min(casts, key=lambda pair: pair[0].sequence)
-        kept = node_stacks.stack_of(first.node)
+        kept = stacks.stack_of(first.node)
         if kept is None:
             return
         leaves = {id(n.variable) for f, _ in casts for n, _ in f.node.next_functions if hasattr(n, "variable")}

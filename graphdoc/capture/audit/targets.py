@@ -5,7 +5,7 @@ from __future__ import annotations
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import node_stacks, stacks, walk
+from graphdoc.capture import stacks, walk
 from graphdoc.capture.audit.moved import is_readable
 from graphdoc.capture.audit.watch import Early, Watch
 from graphdoc.capture.facts import parameters_of, storage_of
@@ -147,7 +147,7 @@ class Targets(Watch):
                 self._copies.clear()
                 self._audit.witness.looking = bool(self._same)
                 return
-            kept = node_stacks.stack_of(node)
+            kept = stacks.stack_of(node)
             if kept is not None:
                 self._audit.snapshot()
                 mine = {s: p for s, r in copy.own.items() if (p := r()) is not None}

@@ -23,8 +23,7 @@ from graphdoc.capture.facts import grad_fn_of, is_leaf
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.journal import leaves_behind
 from graphdoc.capture.number_facts import numbers_of
-from graphdoc.capture.parts import constants, missed_by, parts_of
-from graphdoc.capture.summands import top_of
+from graphdoc.capture.summands import constants, missed_by, parts_of, top_of
 
 if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness

@@ -6,7 +6,7 @@ import gc
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import node_stacks, walk
+from graphdoc.capture import stacks, walk
 from graphdoc.capture.audit.hidden import held_beside, unregistered
 from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.code_places import begins_at, forward_of, is_users, shown_file
@@ -45,7 +45,7 @@ def converted(torch: Any, unheld: dict[int, Any], held: set[int], cwd: str) -> t
             leaf = _leaf_behind(node)
             if leaf is None or id(leaf) not in unheld or not held_beside([owner], held, module):
                 continue
-            kept = node_stacks.stack_of(node)
+            kept = stacks.stack_of(node)
             raw: Any = kept if kept is not None else []
             sign = Sign("kept-result", frames_of(raw, cwd))
             sign.facts = {"class": type(owner).__qualname__, "attribute": name}
@@ -549,7 +549,7 @@ class MadeAnew(Watch):
         if new & given or any(i in owners and not held_beside([owners[i]], held, module) for i in new):
             return
         taken = _taken_with([n for t in outputs if (n := grad_fn_of(t)) is not None], new, held)
-        kept = node_stacks.stack_of(taken.node) if taken is not None else None
+        kept = stacks.stack_of(taken.node) if taken is not None else None
         if kept is None:
             return
         facts = {"shapes": self._shapes}

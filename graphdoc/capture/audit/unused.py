@@ -15,7 +15,7 @@ from sys import _getframe
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import event_stacks, node_stacks, stacks
+from graphdoc.capture import stacks
 from graphdoc.capture.audit.growing import MOST_VALUES, values_at_hand
 from graphdoc.capture.audit.terms import TermWatch
 from graphdoc.capture.audit.watch import Early, Sparse, Watch
@@ -23,9 +23,8 @@ from graphdoc.capture.facts import grad_fn_of, parameters_of, user_frames
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
 from graphdoc.capture.number_facts import has_memory, numbers_of
-from graphdoc.capture.parts import Part
 from graphdoc.capture.roots import tensor_roots
-from graphdoc.capture.summands import SUMS, terms_of, top_of
+from graphdoc.capture.summands import SUMS, Part, terms_of, top_of
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ class _Waiting:
 
     def __init__(self, seen: Seen, noted: Noted, term: Term, mine: frozenset[int], whole: bool) -> None:
         self.optimizer, self.noted, self.term, self.mine, self.whole = seen.id, noted, term, mine, whole
-        self.key = (seen.id, site_of(event_stacks.stack_of_seen(noted[3])), term.position)
+        self.key = (seen.id, site_of(stacks.stack_of_seen(noted[3])), term.position)
         self.left = set(term.leaves)
         """Those whose gradients may be used yet: not seen cleared since."""
 
@@ -191,7 +190,7 @@ class BesideLoss(Early):
         made = _places(top) if self._seen else set()
         # The turn of a sum, or of one of its other terms, may come: a weight that grows from zero.
         self._seen = {at: kept for at, kept in self._seen.items() if at not in made and kept[0].isdisjoint(made)}
-        line = site_of(event_stacks.stack_of_seen(noted[3]))
+        line = site_of(stacks.stack_of_seen(noted[3]))
         if self._seen and line not in self._lines:
             # A line of its own, which runs now and then, may make the term anew.
             reached = set[int]().union(*(Part(n).leaves for n in roots))
@@ -213,7 +212,7 @@ class BesideLoss(Early):
             for value, of_list in islice(values_at_hand(user_frames(frame), audit.torch), MOST_VALUES):
                 node = None if of_list or value.numel() != 1 else grad_fn_of(value)
                 left = self._lost(node, mine) if node is not None else []
-                kept = node_stacks.stack_of(node) if left else None
+                kept = stacks.stack_of(node) if left else None
                 if kept is not None:
                     frames = frames_of(kept, audit.witness.cwd)
                     sign = Sign("suspect-beside", frames, optimizer=seen.id, count=seen.steps, weak=True)
@@ -237,7 +236,7 @@ class BesideLoss(Early):
 
 def _places(nodes: list[Any]) -> set[Any]:
     """Where these were made, as far as that was kept."""
-    return {site_of(kept) for n in nodes if (kept := node_stacks.stack_of(n)) is not None}
+    return {site_of(kept) for n in nodes if (kept := stacks.stack_of(n)) is not None}
 
 
 # Calls that bound the gradients, and whether any step uses what they bound.

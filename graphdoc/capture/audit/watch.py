@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import event_stacks
+from graphdoc.capture import stacks
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.quiet import Unseen
 from graphdoc.evidence import Frame, Sign
@@ -62,7 +62,7 @@ class Watch:
 
     def _call(self, noted: Noted) -> list[Frame]:
         """The stack of a call into the engine."""
-        return self._frames(event_stacks.stack_of_seen(noted[3]))
+        return self._frames(stacks.stack_of_seen(noted[3]))
 
     def _latest_step(self, seen: Seen) -> list[Frame]:
         """The stack of an optimizer's latest step; empty where the journal does not have it."""

@@ -18,7 +18,7 @@ import torch
 from torch.autograd import function
 from torch.overrides import TorchFunctionMode
 
-from graphdoc.capture import functions, node_stacks, stacks
+from graphdoc.capture import functions, stacks
 from graphdoc.capture.code_places import shown_file
 from graphdoc.capture.cut_recorder import CutRecorder
 from graphdoc.capture.cut_records import NAMES, Record, watch_wrapped
@@ -203,7 +203,7 @@ class Added(Held):
     def began(self, outputs: Any) -> None:
         """A backward call begins."""
         sums = sums_without_graph(tensor_roots(outputs))
-        self._sums += [node_stacks.stack_of(n) for n in sums if type(n).__name__ == "AddBackward0"]
+        self._sums += [stacks.stack_of(n) for n in sums if type(n).__name__ == "AddBackward0"]
 
     def told(self) -> Any:
         """The first such sum, as frames."""
@@ -404,7 +404,7 @@ class Dying:
         return leads
 
     def _place(self, node: Any, how: str) -> dict[str, Any]:
-        kept = node_stacks.kept_in(node)
+        kept = stacks.kept_in(node)
         frames = frames_of(kept, self._cwd) if isinstance(kept, stacks.Stack) else []
         cls = getattr(type(node), "_forward_cls", None)
         code = functions.backward_code(cls) if isinstance(cls, type) else None

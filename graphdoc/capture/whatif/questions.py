@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 from torch.autograd.graph import GradientEdge
 from torch.overrides import TorchFunctionMode
 
-from graphdoc.capture import node_stacks, stacks
+from graphdoc.capture import stacks
 from graphdoc.capture.audit.moved import print_of
 from graphdoc.capture.births import tensors_in
 from graphdoc.capture.facts import grad_fn_of, storage_of
 from graphdoc.capture.frames import frames_of
-from graphdoc.capture.parts import Part
 from graphdoc.capture.roots import tensor_roots
-from graphdoc.capture.summands import SUMS, terms_of, top_of
+from graphdoc.capture.summands import SUMS, Part, terms_of, top_of
 from graphdoc.capture.whatif.cut_places import Dying, Held, added, locate
 from graphdoc.capture.whatif.functions import FunctionCheck, UncalledCheck, with_backward
 from graphdoc.capture.whatif.measure import AGREES, ANOTHER, CANCELS, INDEPENDENT, MISSING, WRITTEN, ZEROS, measure
@@ -184,7 +183,7 @@ class BesideLoss(TorchFunctionMode):
         for node, (loss, left, given) in self._left.items():
             rest = [t for t in left if t not in self._through]
             given = given if rest == left else self._given(node, rest)
-            kept, (call, _) = node_stacks.stack_of(node), self._calls[loss]
+            kept, (call, _) = stacks.stack_of(node), self._calls[loss]
             learning = self._learning(call, given[0]) if rest and given and node not in known else []
             if learning and kept is not None:
                 stack = [dict(vars(f)) for f in frames_of(kept, self._cwd)]
