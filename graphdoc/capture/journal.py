@@ -325,6 +325,11 @@ class Journal:
         ref, stack = self._begun.get(id(optimizer), (None, None))
         return stack if ref is not None and ref() is optimizer else None
 
+    def made(self) -> list[tuple[Any, Seen | None]]:
+        """The optimizers that were seen made and live, each with its record if it has done anything."""
+        alive = [o for ref, _ in self._begun.values() if (o := ref()) is not None]
+        return [(o, s if (s := self._known_as.get(id(o))) is not None and s.is_one_of(o) else None) for o in alive]
+
     def optimizer(self, optimizer: Any) -> Seen:
         """The record of this optimizer, made at its first sight."""
         seen = self._known_as.get(id(optimizer))

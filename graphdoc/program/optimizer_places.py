@@ -291,6 +291,21 @@ def written_step(sources: SourceTexts, name: str, near: Frame) -> Frame | None:
     return None
 
 
+def handed(sources: SourceTexts, stack: Sequence[Frame], name: str) -> Frame | None:
+    """What the innermost function of a stack was handed by a name, where that name means something in its caller too;
+    None where it is called in another way, or was handed just this."""
+    user = [f for f in stack if f.user]
+    if len(user) < 2 or not name.isidentifier():
+        return None
+    function = function_around(tree(sources, user[-1].file), user[-1].line)
+    names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)] if function is not None else []
+    call = bindings.call_at(sources, user[-2])
+    given = bindings.argument(call, names.index(name), name) if name in names and names[:1] != ["self"] else None
+    if given is None or bindings.text_of(given) == name or spelled(sources, name, user[-2], []) != name:
+        return None
+    return frame_of(sources, user[-2].file, given)
+
+
 def may_step(sources: SourceTexts, optimizers: list[Optimizer], ident: int) -> bool:
     """Whether some ``step`` that the program calls may be this optimizer's: it is called on what is none of the others,
     by name, nor a scheduler of theirs."""

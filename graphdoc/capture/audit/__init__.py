@@ -21,7 +21,7 @@ from graphdoc.capture.audit.losses import Losses
 from graphdoc.capture.audit.moved import Moved
 from graphdoc.capture.audit.ranks import Streams, Unreduced
 from graphdoc.capture.audit.stale import Once, Stale
-from graphdoc.capture.audit.steps import AtRest, Rounded, Starved, Undone, Unstepped
+from graphdoc.capture.audit.steps import MOST_CLEARS, AtRest, Rounded, Starved, Undone, Unstepped
 from graphdoc.capture.audit.targets import Followers, Restored, Targets
 from graphdoc.capture.audit.unheld import MadeAnew, Unheld
 from graphdoc.capture.audit.unused import BesideLoss, Clips, Unused
@@ -154,6 +154,8 @@ class Audit:
 
     def emptied(self, module: Any) -> None:
         """``module.zero_grad()`` is about to run."""
+        for optimizer, seen in self.unstepped.within(module) if self.unstepped.clears < MOST_CLEARS else ():
+            self.unstepped.zeroed(optimizer, seen)
         if self.clearing.looks:
             self.clearing.emptied(module)
         if self.moved.closely:
@@ -162,7 +164,7 @@ class Audit:
     @property
     def hears(self) -> bool:
         """Whether a module that clears gradients is of interest."""
-        return self.clearing.looks or self.moved.closely
+        return self.clearing.looks or self.moved.closely or self.unstepped.clears < MOST_CLEARS
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has made a step that is looked at."""

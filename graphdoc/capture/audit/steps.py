@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 ENOUGH = 4
 """Times that gradients have been thrown away before anything is said."""
 
+MOST_CLEARS = 50
+"""Modules that clear gradients, of which it is asked whose they are."""
+
 MOST_SAMPLED = 50
 """Parameters whose numbers are looked at, twice in a run."""
 
@@ -38,14 +41,26 @@ class Unstepped(Watch):
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
         self._discards: dict[int, int] = {}
+        self.clears = 0
+        """How often a module was looked at that clears gradients."""
         self._values: dict[int, list[float]] = {}
         """What the parameters of such an optimizer held when it was first cleared."""
         self._kept: dict[int, tuple[Seen, Sign]] = {}
 
+    def within(self, module: Any) -> list[tuple[Any, Seen]]:
+        """Of the optimizers that have not stepped, and of which it is not known yet whether they should, those whose
+        gradients a module is about to clear."""
+        self.clears += 1
+        made = self._audit.journal.made()
+        asked = [(o, s) for o, s in made if s is None or not (s.steps or self._discards.get(s.id, 0) >= ENOUGH)]
+        mine = {id(p) for p in module.parameters() if p.grad is not None} if asked else set()
+        found = [(o, s) for o, s in asked if any(id(p) in mine for p in parameters_of(o))]
+        return [(o, s or self._audit.journal.optimizer(o)) for o, s in found]
+
     def zeroed(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer that has never stepped is about to be cleared."""
+        """An optimizer that has never stepped is about to be cleared, or a module with what it holds."""
         count = self._discards.get(seen.id, 0)
-        if count > ENOUGH:
+        if count >= ENOUGH:
             return
         parameters = parameters_of(optimizer)
         if not any(p.grad is not None for p in parameters):
@@ -57,12 +72,12 @@ class Unstepped(Watch):
             self._judge(parameters, seen)
 
     def _sampled(self, parameters: list[Any]) -> list[float]:
-        """A few numbers of each parameter: a program that updates them by itself may do so by ``.data``, of which the
-        version counter knows nothing."""
+        """A few numbers of each parameter that a step could move: a program that updates them by itself may do so by
+        ``.data``, of which the version counter knows nothing."""
         audit = self._audit
         out: list[float] = []
         with self._unseen(), audit.torch.no_grad():
-            for p in parameters[:MOST_SAMPLED]:
+            for p in [p for p in parameters if p.requires_grad][:MOST_SAMPLED]:
                 numbers = numbers_of(p) if p.is_floating_point() else None
                 if numbers is None:
                     out.append(0.0 if p.is_inference() else float(p._version))

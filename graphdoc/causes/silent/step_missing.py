@@ -6,14 +6,14 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Optimizer, Sign, SourceTexts
+from graphdoc.evidence import Event, Frame, Sign, SourceTexts
 from graphdoc.evidence.lookup import optimizer_with
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
-from graphdoc.program.optimizer_places import may_step, spelled, written_step
+from graphdoc.program.optimizer_places import handed, may_step, spelled, written_step
 from graphdoc.program.proof import Proof, first_sign, name_of
-from graphdoc.program.spans import innermost, span, span_of
+from graphdoc.program.spans import code_at, innermost, innermost_user, is_at, place, span, span_of
 from graphdoc.remedies.clipping import step_place
 from graphdoc.source.module import Source, each
 from graphdoc.source.paths import is_attribute, is_constant, is_read
@@ -69,13 +69,18 @@ def recognise(program: Program) -> Finding | None:
     sign = first_sign(program.signs, "step-missing")
     if sign is None or _uses_gradients(program, sign):
         return None
-    return _told(program.sources, program.optimizers, sign)
+    return _told(program, sign)
 
 
-def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
+def _told(program: Program, sign: Sign) -> Finding | None:
+    sources, optimizers = program.sources, program.optimizers
     name, program_name = optimizer_of(optimizers, sign), name_of(optimizers, sign)
     frame = innermost(sign.stack)
     waiting = written_step(sources, program_name, frame) if frame is not None and program_name else None
+    taken = _taken(program, sign, waiting) if waiting is not None else None
+    given = handed(sources, taken.stack, program_name) if taken is not None else None
+    if taken is not None and given is not None:
+        return _handed_another(program, sign, taken, given)
     if sign.facts.get("shared") and may_step(sources, optimizers, sign.optimizer):
         return None  # what others' losses leave in its parameters is cleared until it is its turn
     step, clearing = (
@@ -119,6 +124,35 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
         tuple(spans),
         remedies=tuple(remedies),
         because=f"{clearing} threw gradients away at least {sign.count} times, and {name} never stepped",
+    )
+
+
+def _taken(program: Program, sign: Sign, written: Frame) -> Event | None:
+    """The step of another optimizer that was made where this one's is written: the name means that one there."""
+    steps = (e for e in program.evidence.events if e.kind == "step" and e.optimizer not in (sign.optimizer, -1))
+    return next((e for e in steps if (at := innermost_user(e.stack)) is not None and is_at(at, vars(written))), None)
+
+
+def _handed_another(program: Program, sign: Sign, taken: Event, given: Frame) -> Finding:
+    """A function is handed another optimizer by this one's name."""
+    sources, optimizers = program.sources, program.optimizers
+    name, own = optimizer_of(optimizers, sign), name_of(optimizers, sign)
+    theirs, whose = f"`{code_at(sources, given)}`", folded(sign.parameters) or "its parameters"
+    args = {"place": place(given), "inside": True, "operand": code_at(sources, given), "name": own}
+    return Finding(
+        0.95,
+        Proof.STEPS.confidence,
+        f"{name} never steps: {theirs} does in its place",
+        f"Where a step of {name} is written, the name means {theirs}. That one steps once more, and the gradients of "
+        f"{whose} are thrown away.",
+        (
+            span("cause", given, f"hands over {theirs}", sources),
+            *span_of("related", taken.stack, f"steps {theirs}", sources),
+            *span_of("related", sign.stack, f"gradients for {name}; no step of it follows", sources),
+            *span_of("related", sign.other, "and they are thrown away here", sources),
+        ),
+        remedies=(Remedy("use_instead", f"hand over `{own}`", "unsafe", f"{name} updates {whose}", args),),
+        because=f"the gradients of {whose} were thrown away at least {sign.count} times, and {name} never stepped",
     )
 
 
