@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol
 
 from graphdoc.evidence import Cut, Event, Evidence, Frame, Node, Package, SourceTexts
@@ -214,6 +215,14 @@ def shared_levels(forward: Sequence[Frame], write: Sequence[Frame]) -> int:
             break
         number += 1
     return number
+
+
+def in_this_order(*calls: Sequence[Frame]) -> bool:
+    """Whether one function makes these calls, one below the other."""
+    common = min(shared_levels(one, other) for one, other in pairwise(calls))
+    own = [[f for f in call if f.user][common : common + 1] for call in calls]
+    places = [(f.file, f.function, f.line, f.column) for frames in own for f in frames]
+    return len(places) == len(calls) and len({p[:2] for p in places}) == 1 and places == sorted({*places})
 
 
 def apart(one: Sequence[Frame], other: Sequence[Frame]) -> tuple[Sequence[Frame], Sequence[Frame]]:

@@ -63,6 +63,12 @@ class _Followed:
         """The places of those that led to its first step."""
         self.leaked: list[int] = []
         """The steps that used what another optimizer's loss had left as well."""
+        self.spent: list[Noted] = []
+        """The backward calls whose gradients the latest step used, and that were the last that it was made of."""
+        self.after: dict[int, Any] = {}
+        """What it left of a few gradients, by parameter."""
+        self.again: list[tuple[int, Noted, Noted]] = []
+        """The steps that used what the step before had used: with a call of that one, and the first of its own."""
         self.cleared: stacks.Stack | None = None
 
 
@@ -76,7 +82,9 @@ class Clearing(Sparse):
     ``facts["first"]`` the step where the first one came before any backward call. ``added-twice``: two backward
     calls on one loss, ``other`` and ``stack``, and a step that uses the sum. ``left-over``: each step but the first
     uses what a call, ``other``, has left by whose gradients another optimizer has stepped; ``stack`` is the first
-    call of its own, ``facts["clear"]`` the place that clears, ``facts["step"]`` that of the step."""
+    call of its own, ``facts["clear"]`` the place that clears, ``facts["step"]`` that of the step. ``used-twice``: in
+    turn with steps that begin anew, a step, ``facts["step"]``, uses what ``stack`` has added to the gradients of
+    ``other``, by which the step before was made."""
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
@@ -115,8 +123,12 @@ class Clearing(Sparse):
         """A call is about to add to these gradients, or to begin them anew."""
         with self._unseen(), self._audit.torch.no_grad():
             some = [leaves[i] for i in seen.parameters if i in leaves][:MOST_SAMPLED]
-            if all(known is None or known[2] == 0.0 for known in map(self._state, some)):
+            states = {id(p): self._state(p) for p in some}
+            if all(known is None or known[2] == 0.0 for known in states.values()):
                 followed.fed.clear()
+                followed.after.clear()
+            elif not followed.fed and any(known != followed.after.get(i) for i, known in states.items()):
+                followed.after.clear()
         followed.fed.append(noted)
 
     def _compare_roots(self, noted: Noted, leaves: dict[int, Any], whole: bool) -> None:
@@ -274,6 +286,7 @@ class Clearing(Sparse):
         """Whether this step has used what another optimizer's loss has left, and that one steps in turn with this:
         after one step of this, or each time after the same few."""
         fed, followed.fed = followed.fed, []
+        self._judge_spent(followed, seen, fed, every)
         if seen.steps == 1:
             ids = set(map(id, every))
             before = [e for e in self._audit.journal.entries() if e.kind == "backward" and _reaches(e, ids)]
@@ -299,6 +312,25 @@ class Clearing(Sparse):
         regular = all(step == n * turn + 1 for n, step in enumerate(followed.leaked, 1))
         if regular and len(followed.leaked) == (ENOUGH - 1 if turn < 3 else TIMES) and followed.cleared is not None:
             self._tell_left_over(followed, seen, foreign, mine, every)
+
+    def _judge_spent(self, followed: _Followed, seen: Seen, fed: list[Noted], every: list[Any]) -> None:
+        """Whether this step has used what the step before it had, which was made of another call, and the steps do so
+        in turn: the ones begin anew, and the others add to what those have left."""
+        spent, followed.spent = followed.spent, fed or followed.spent
+        if fed and spent and followed.after:
+            followed.again.append((seen.steps, spent[-1], fed[0]))
+        with self._unseen(), self._audit.torch.no_grad():
+            followed.after = {id(p): s for p in every[:MOST_SAMPLED] if (s := self._state(p)) is not None and s[2]}
+        if len(followed.again) != TIMES or followed.cleared is None:
+            return
+        (first, *_), (second, *_) = followed.again
+        places = {tuple(site_of(stacks.stack_of_seen(n[3])) for n in two) for _, *two in followed.again}
+        if second - first < TIMES or len(places) != 1 or len({*places.pop()}) != len(followed.again):
+            return
+        other, own = (self._call(n) for n in followed.again[-1][1:])
+        sign = self._sign("used-twice", own, other, map(id, every), optimizer=seen.id, event=fed[0][0], count=TIMES)
+        sign.facts = {"step": [vars(f) for f in self._latest_step(seen)]}
+        self._report(sign)
 
     def _made_new(self, followed: _Followed) -> bool:
         """Whether a backward call since the step before was to make a graph of its own: it adds out of place then
@@ -555,9 +587,9 @@ ROUNDS = 6
 
 class Wasted(Early):
     """``thrown-away``: ``stack`` clears ``optimizer`` before any step could use what ``other`` has computed for it
-    alone, ``count`` times and each time that it was called, once a step or more. An optimizer of a package may use the
-    gradients outside of its step, and so does a hook: one of a parameter, or one that is hung in each pass, as those of
-    other tensors are and those that a module has for its backward."""
+    alone, ``count`` times and each time that it was called, once a step or more; ``facts["step"]`` is that step. An
+    optimizer of a package may use the gradients outside of its step, and so does a hook: one of a parameter, or one
+    that is hung in each pass, as those of other tensors are and those that a module has for its backward."""
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
@@ -583,7 +615,7 @@ class Wasted(Early):
         for e in audit.journal.entries():
             if e.kind == "backward" and e.reaches and e.reaches <= mine:
                 waiting.append(e)
-            elif e.kind == "step" or (e.kind == "zero_grad" and e.optimizer == seen.id):
+            elif self._ends(e, mine) or (e.kind == "zero_grad" and e.optimizer == seen.id):
                 for call in waiting:
                     fates.setdefault(call.place, []).append((call, e if e.kind == "zero_grad" else None, rounds))
                 waiting, rounds = [], rounds + (e.kind == "step" and e.optimizer == seen.id)
@@ -595,5 +627,15 @@ class Wasted(Early):
                 cleared, called = self._frames(clear.raw), self._frames(call.raw)
                 sign = self._sign("thrown-away", cleared, called, mine, optimizer=seen.id, event=call.index)
                 sign.count = len(fate)
+                sign.facts = {"step": [vars(f) for f in self._latest_step(seen)]}
                 self._report(sign)
                 return
+
+    def _ends(self, entry: Entry, mine: set[int]) -> bool:
+        """Whether this is a step that may use gradients of these parameters: not of PyTorch's own without them."""
+        if entry.kind != "step":
+            return False
+        seen = self._audit.journal.optimizers.get(entry.optimizer)
+        other = seen.ref() if seen is not None else None
+        own = type(other).__module__.startswith("torch.optim")
+        return not own or any(id(p) in mine for p in parameters_of(other))

@@ -10,7 +10,7 @@ from graphdoc.program import bindings
 from graphdoc.program.gradient_reads import gradients_are_read, gradients_between
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign, signs
-from graphdoc.program.spans import innermost_user, place, span, span_of
+from graphdoc.program.spans import in_this_order, innermost_user, place, span, span_of
 from graphdoc.story.gradients import thrown_away
 from graphdoc.story.wording import first_told, folded, optimizer_of
 
@@ -67,18 +67,27 @@ def _one_of_several(program: Program, sign: Sign) -> Finding | None:
     if call is not None and not bindings.text_of(call.func).endswith("backward"):
         return None  # a library calls backward within, and knows what for
     name = optimizer_of(program.optimizers, sign)
-    args = {"place": place(clear), "before": place(backward)}
     note = f"{name} updates {folded(sign.parameters)} by the gradients of this loss, too"
+    steps = [Frame(**f) for f in sign.facts["step"]]
+    step = innermost_user(steps)
+    late = step is not None and in_this_order(sign.stack, steps, sign.other)
+    if step is not None and late:  # it comes too late in its pass, and the next pass clears first
+        args = {"step": place(step), "backward": place(backward), "inputs": False}
+        remedy = Remedy("steps_last", "step after that call", "unsafe", note, args)
+    else:
+        args = {"place": place(clear), "before": place(backward)}
+        remedy = Remedy("move_statement", "clear the gradients before that call", "unsafe", note, args)
     return Finding(
         0.93,
         Proof.STEPS.where(False),  # that none is used is seen; that this loss was meant to train is not
         f"no step of {name} uses the gradients of this backward call",
         f"It gives gradients to what {name} trains, and to nothing else. They are cleared before each step.",
         (
-            *span_of("cause", sign.stack, "throws away the gradients of that call", sources),
+            *span_of("cause", steps if late else [], "steps before there are gradients of that loss", sources),
+            *span_of("related" if late else "cause", sign.stack, "throws away the gradients of that call", sources),
             *span_of("related", sign.other, "computes them", sources),
         ),
-        remedies=(Remedy("move_statement", "clear the gradients before that call", "unsafe", note, args),),
+        remedies=(remedy,),
         because=f"it was called {sign.count} times, and each time `zero_grad()` came before the next step",
     )
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, Sign
 from graphdoc.finding import Finding, Remedy
@@ -12,7 +10,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import spelled
 from graphdoc.program.proof import Proof, name_of, signs
 from graphdoc.program.scaler_calls import is_guarded
-from graphdoc.program.spans import innermost_user, place, shared_levels, span_of
+from graphdoc.program.spans import in_this_order, innermost_user, place, span_of
 from graphdoc.story.wording import first_told, folded, opening, optimizer_of
 
 PAGE = Page(
@@ -60,6 +58,7 @@ def recognise(program: Program) -> Finding | None:
         program.signs,
         ("never-cleared", lambda s: _told(program, s)),
         ("left-over", lambda s: _left_over(program, s)),
+        ("used-twice", lambda s: _used_twice(program, s)),
     )
     # Where gradients are given, a step uses what was put there, whatever backward has added before; but not in a tensor
     # that was the same all the time, and that nothing else keeps.
@@ -99,7 +98,7 @@ def _left_over(program: Program, sign: Sign) -> Finding | None:
     name = optimizer_of(program.optimizers, sign)
     clear = [Frame(**f) for f in sign.facts["clear"]]
     step = [Frame(**f) for f in sign.facts["step"]]
-    if _in_this_order(clear, sign.other, sign.stack):
+    if in_this_order(clear, sign.other, sign.stack):
         return None  # cleared for both losses, of which the first step had one alone
     return Finding(
         0.95,
@@ -119,12 +118,24 @@ def _left_over(program: Program, sign: Sign) -> Finding | None:
     )
 
 
-def _in_this_order(*calls: list[Frame]) -> bool:
-    """Whether one function makes these calls, one below the other."""
-    common = min(shared_levels(one, other) for one, other in pairwise(calls))
-    own = [[f for f in call if f.user][common : common + 1] for call in calls]
-    places = [(f.file, f.function, f.line, f.column) for frames in own for f in frames]
-    return len(places) == len(calls) and len({p[:2] for p in places}) == 1 and places == sorted({*places})
+def _used_twice(program: Program, sign: Sign) -> Finding:
+    """The optimizer steps by two losses in turn, and is cleared before the first of them alone."""
+    name, step = optimizer_of(program.optimizers, sign), [Frame(**f) for f in sign.facts["step"]]
+    return Finding(
+        0.95,
+        "likely",  # what each step uses is seen; that the second is not to use all of it is not
+        f"{name} uses the gradients of one loss twice",
+        "A step has used them already, and nothing clears them before the next `backward()`, which adds to what is "
+        "there.",
+        (
+            *span_of("cause", sign.stack, "adds to what the step before has used", program.sources),
+            *span_of("related", sign.other, "computes what that step uses", program.sources),
+            *span_of("related", step, f"{name} uses the sum", program.sources),
+        ),
+        remedies=tuple(_remedies(program, sign, step, early=True)),
+        because=f"before {sign.count} steps, each in turn with one that begins anew, backward found the gradients of "
+        "the step before unchanged",
+    )
 
 
 def _remedies(program: Program, sign: Sign, stepped: list[Frame], early: bool) -> list[Remedy]:
