@@ -366,7 +366,7 @@ def value_with_its_graph(program: Program, reuse: Reuse, cut: Remedy) -> list[Re
     text = ast.unparse(value).replace(".detach()", "")
     whose, paths = folded(reuse.behind), listing(f"`{p}`" for p in dict.fromkeys(freed))
     note = (
-        f"`{name}` was computed from {paths} detached, so as a constant this term of the loss would teach nothing. "
+        f"`{name}` was computed from {paths} detached: detached as well, it would leave this term without a gradient. "
         f"Computed again it trains what {paths} came from; {whose} get gradient from it as well, which their own "
         "update has to clear."
     )

@@ -57,7 +57,7 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
         "where_twice",
         "Give the branch that is not taken a harmless input",
         "unsafe",
-        "What is put in never reaches the result: the same `where` leaves it out again.",
+        "The harmless input never reaches the result: the same `where` leaves it out.",
         branches=branches(trouble, birth),
     )
     fits = any(applies(trouble.sources, r) for r in harmless)

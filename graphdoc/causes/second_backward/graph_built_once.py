@@ -101,19 +101,18 @@ def _told(program: Program, reuse: Reuse) -> Finding:
         return _unseen(program, reuse, named)
     apart = older_graph.kept_apart(program, reuse)
     computed, again = ("set", "set again") if apart else ("computed", "computed again")
+    it, were = ("they", "were") if " and " in named else ("it", "was")
     clear = reuse.role is not Role.UNKNOWN and not reuse.may_be_held
     return Finding(
         0.9,
         Proof.OLDER_EDGE.where(reuse.made_before_all and clear and reuse.same_line),
-        f"{named} {'were' if ' and ' in named else 'was'} {computed} once, and every backward needs that one graph"
-        if named
-        else PAGE.title,
+        f"{named} {were} {computed} once, and every backward needs that one graph" if named else PAGE.title,
         f"A part of this loss was {computed} once, before the earlier backward call, and not {again} since; that call "
         f"has freed its graph. {_advice(lost(program.evidence.fresh_reaches, reuse), reuse)}",
         _places(program, reuse, apart),
         older_graph.facts_of(program, reuse),
         remedies_for(program, reuse),
-        because=f"made {older_graph.before(reuse)}, which freed its graph, and not {again} since",
+        because=f"{it} {were} made {older_graph.before(reuse)}, which freed its graph, and not {again}",
     )
 
 
