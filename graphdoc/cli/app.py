@@ -22,12 +22,27 @@ if TYPE_CHECKING:
     from graphdoc.launch import Kind
 
 
+_Misused: type[Exception] = typer.BadParameter.__mro__[1]  # what typer raises of words that it cannot read
+
+
+def _one_line(misused: Any, command: str) -> UsageError:
+    said = str(misused.format_message()).rstrip(".")
+    said += "" if said.endswith("?") else ";"
+    return UsageError(f"{said[:1].lower()}{said[1:]} `{command} --help` lists what there is")
+
+
 class _Printed:
-    """A help text is printed while the words are read: a standard output that takes no more is told in one line."""
+    """Words that cannot be read are told in one line; so is a standard output that does not take the help text."""
 
     def make_context(self, *args: Any, **extra: Any) -> Any:
-        with writing_to(sys.stdout):
-            return super().make_context(*args, **extra)  # type: ignore[misc]
+        try:
+            with writing_to(sys.stdout):
+                return super().make_context(*args, **extra)  # type: ignore[misc]
+        except _Misused as e:
+            if not sys.argv[1:]:  # typer prints the help
+                raise
+            parent = extra.get("parent")
+            raise _one_line(e, f"{parent.command_path} {args[0]}" if parent is not None else "graphdoc") from e
 
 
 class Command(_Printed, TyperCommand):
@@ -40,7 +55,10 @@ class Commands(_Printed, TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0].endswith(".py") and os.path.isfile(args[0]):
             raise UsageError(f"{args[0]} is a script: `graphdoc run {shlex.join(args)}`")
-        return super().resolve_command(ctx, args)
+        try:
+            return super().resolve_command(ctx, args)
+        except _Misused as e:
+            raise _one_line(e, "graphdoc") from e
 
 
 class Everything(Command):

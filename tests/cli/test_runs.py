@@ -85,3 +85,17 @@ def test_a_baseline_leaves_out_what_it_has_too(folder: Path) -> None:
     assert "error[GD3" in new.stderr and "baseline" not in new.stderr
     done = graphdoc(folder, "run", "--baseline", "gone", "well.py", forked=True)
     assert (done.returncode, done.stdout) == (2, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["rnu"], "no such command 'rnu'. Did you mean 'run'? `graphdoc --help`"),
+        (["show", "--nope"], "no such option: --nope; `graphdoc show --help`"),
+        (["fix", "--choose"], "option '--choose' requires an argument; `graphdoc fix --help`"),
+    ],
+)
+def test_words_that_cannot_be_read_are_told_in_one_line(tmp_path: Path, words: list[str], line: str) -> None:
+    done = graphdoc(tmp_path, *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"graphdoc: {line} lists what there is\n"
