@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import reduce, wraps
 from types import CellType
 from typing import TYPE_CHECKING, Any
@@ -25,11 +26,31 @@ from graphdoc.capture.trace import WALK_LIMIT, StepTrace, measured
 if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness
 
-
+MOST_SCALED = 20
+"""Nodes between a loss and its mean: a factor, a sign, a penalty beside it."""
 MOST_SEEN = 20_000
 """Operations, and nodes of graphs, that are told at most."""
 _UNWRITTEN = ("empty", "new_empty")
 """What these give holds what was in the memory before."""
+
+
+def mean_over(node: Any) -> float:
+    """How many numbers a loss is the mean of, or what its sum is divided by; 0 where that is not one number."""
+    for _ in range(MOST_SCALED):
+        name = type(node).__name__
+        if name.startswith("MeanBackward"):
+            return float(node._saved_self_sym_numel)
+        if name.startswith("NllLoss") and node._saved_reduction == 1:
+            return float(node._saved_total_weight)
+        if getattr(node, "_saved_reduction", None) == 1:
+            return float(node._saved_self.numel())
+        behind = [n for n, _ in getattr(node, "next_functions", ()) if n is not None]
+        if name == "DivBackward0" and [type(n).__name__[:11] for n in behind] == ["SumBackward"]:
+            return float(node._saved_other)
+        if len(behind) != 1 or name.startswith("SumBackward"):
+            return 0.0
+        node = behind[0]
+    return 0.0
 
 
 class Compared(StepTrace):
@@ -118,6 +139,12 @@ class Compared(StepTrace):
             self.write({"k": "device", "type": elsewhere})
         if ended:
             self.made_steps[id(optimizer)] = self.made_steps.get(id(optimizer), 0) + 1
+
+    def _before(self, outputs: Any, kwargs: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+        record, before = super()._before(outputs, kwargs)
+        with suppress(AttributeError, RuntimeError, TypeError, ValueError):  # what is saved may have been freed
+            (record["mean_over"],) = {mean_over(grad_fn_of(t)) for t in outputs if isinstance(t, self.torch.Tensor)}
+        return record, before
 
     def _run(self, engine: Any, outputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self.over or self.torch.compiler.is_compiling():  # to compile a backward it is traced by a call

@@ -8,6 +8,7 @@ by marks that another may take over (seen with torch 2.13): see ``_Keys``.
 from __future__ import annotations
 
 import hashlib
+import os
 import random
 import sys
 from collections.abc import Callable, Iterator
@@ -109,6 +110,7 @@ class _Keys:
 def seed(torch: Any) -> None:
     """Programs that set no seed must be comparable too; one that does sets it later."""
     random.seed(0)
+    os.register_at_fork(after_in_child=lambda: random.seed(0))  # Python seeds it anew in each fork (Lib/random.py)
     torch.manual_seed(0)
     try:
         import numpy

@@ -14,6 +14,9 @@ from graphdoc.cli.output import parse_reports, put, say
 from graphdoc.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from graphdoc.evidence import Evidence
     from graphdoc.model import Span
 
 
@@ -81,14 +84,25 @@ def command(
         stop.check()
     except CannotIsolate as e:
         raise UsageError(f"nothing was run: {e} (--unkept runs it all the same)") from e
-    for line in sentences(found, meant):
+    told = [*sentences(found, meant), *(_reasons(found.seen) if found.seen is not None and found.differs else ())]
+    for line in told:
         say(line)
     span = place(found.parting) if found.parting is not None else None
     if span is not None:
         _draw(span)
     for one in wanted:
-        _write(f"{json.dumps(as_json(found, meant), indent=2)}\n", one.file)
+        _write(f"{json.dumps({**as_json(found, meant), 'sentences': told}, indent=2)}\n", one.file)
     raise typer.Exit(1 if found.differs else 2 if found.untold else 0)
+
+
+def _reasons(seen: Evidence) -> Iterator[str]:
+    """Why ranks train apart, as ``graphdoc run`` tells it of the program as given."""
+    from graphdoc.diagnose import diagnose
+
+    for found in diagnose(seen).diagnoses:
+        if found.cause == "gradients-not-averaged":
+            line = next((f" (line {s.line})" for s in found.spans if s.role == "cause"), "")
+            yield f"as given, {found.title}{line}: `graphdoc explain {found.code}` tells more"
 
 
 def _draw(span: Span) -> None:

@@ -8,6 +8,7 @@ from itertools import groupby, zip_longest
 from math import isfinite
 from statistics import median
 
+from graphdoc.evidence import Evidence
 from graphdoc.verify.compared import TOLERANCE
 from graphdoc.verify.measures import counterpart, draws_elsewhere
 from graphdoc.verify.traces import Call, Line, Seen, Size, Step, Trace, apart, distances
@@ -45,11 +46,13 @@ class Parting:
 @dataclass
 class Calls:
     """The backward calls whose gradients a step is given; ``value`` is that of their losses together, None where one
-    was not measured."""
+    was not measured. ``means``: each loss, on all ranks, and how many numbers it is the mean of; empty where not all of
+    that is known."""
 
     count: int
     place: Line
     value: float | None
+    means: list[tuple[float, float]] = field(default_factory=list)
 
 
 @dataclass
@@ -57,8 +60,10 @@ class Compared:
     """What the first steps of two runs were given. ``step`` counts those of one optimizer from 1; ``explained`` is how
     far apart rounding may bring most gradients; ``untold`` says why nothing can be told. ``factor``: each gradient of
     the first run is this many times that of the second, 0 where they differ otherwise. Of two runs with other data
-    ``calls`` are those before the step, in each, and ``statistics`` is where BatchNorm takes the mean of its own call.
-    ``refused`` is the error by which autograd ended the second run before any step.
+    ``calls`` are those before the step, in each, ``unequal`` are the sizes of parts whose means count alike though all
+    of the other loss's numbers do, and ``statistics`` is where BatchNorm takes the mean of its own call.
+    ``refused`` is the error by which autograd ended the second run before any step; ``seen`` is the Evidence of the
+    first run, where it was audited too.
     """
 
     steps: int = 0
@@ -70,9 +75,11 @@ class Compared:
     parting: Parting | None = None
     factor: float = 0.0
     calls: tuple[Calls, ...] = ()
+    unequal: list[float] = field(default_factory=list)
     statistics: Seen | None = None
     untold: str = ""
     refused: str = ""
+    seen: Evidence | None = None
 
     @property
     def differs(self) -> bool:
@@ -147,6 +154,7 @@ def _tell(found: Compared, runs: Runs, step: Step, now: Step, parts: list[Part])
     found.factor = _factor(step, now, found.explained)
     if runs.other_data:
         found.calls = _calls(runs.base, step), _calls(runs.other, now)
+        found.unequal = _unequal(*found.calls) or _unequal(*reversed(found.calls))
         seen_before = (s for s in runs.base.seen.values() if s.at[0] <= step.number)
         found.statistics = next((s for s in seen_before if _OF_BATCH in s.name), None)
         return
@@ -171,17 +179,41 @@ def _factor(step: Step, now: Step, explained: float) -> float:
     return factor if told else 0.0
 
 
+def _unequal(parts: Calls, whole: Calls) -> list[float]:
+    """The sizes of these parts, where their means weighed by their sizes are the other loss, and unweighed are not."""
+    sizes = [size for _, size in parts.means]
+    if len(whole.means) != 1 or len(set(sizes)) < 2:
+        return []
+    loss = whole.means[0][0]
+    each = [value * factor for factor in (1, parts.count) for value, _ in parts.means]
+    for values in (each[: len(sizes)], each[len(sizes) :]):  # or each was divided by their number
+        weighed = sum(v * s for v, s in zip(values, sizes, strict=True)) / sum(sizes)
+        if apart(weighed, loss) <= TOLERANCE < apart(sum(values) / len(values), loss):
+            return sizes
+    return []
+
+
 def _calls(trace: Trace, step: Step) -> Calls:
     """What has run backward since the step before."""
+    calls = _before(trace, step)
+    values = [c.value for c in calls]
+    value = None if None in values else sum(v for v in values if v is not None)
+    number = trace.steps_of(step.optimizer).index(step)
+    for other in trace.others:
+        steps = other.steps_of(step.optimizer)
+        calls = [*calls, *_before(other, steps[number])] if len(steps) > number else []
+    means = [(c.value, c.mean_over) for c in calls if c.value is not None and c.mean_over]
+    return Calls(len(values), calls[-1].place if calls else ("", 0), value, means if len(means) == len(calls) else [])
+
+
+def _before(trace: Trace, step: Step) -> list[Call]:
     calls: list[Call] = []
     for entry in trace.order[: trace.order.index(step)]:
         if isinstance(entry, Call) and entry.kind == "backward" and not entry.inner:
             calls.append(entry)
         elif isinstance(entry, Step) and entry.optimizer == step.optimizer:
             calls = []
-    values = [c.value for c in calls]
-    value = None if None in values else sum(v for v in values if v is not None)
-    return Calls(len(calls), calls[-1].place if calls else ("", 0), value)
+    return calls
 
 
 def _flowing(trace: Trace, step: Step) -> float:

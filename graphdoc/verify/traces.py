@@ -99,7 +99,7 @@ class Call:
     calls for it within its step, to step by it; -1 for none.
     ``loose`` counts the leaves of no optimizer that the call gave gradients, of ``loose_sum`` together. ``shares`` are
     the places of the earlier calls that had walked some of its nodes. ``drawn`` is how far the random numbers had come;
-    empty for calls far from the failure.
+    empty for calls far from the failure. ``mean_over`` is how many numbers its loss is the mean of, 0 where not known.
     """
 
     kind: str
@@ -120,6 +120,7 @@ class Call:
     within: int = -1
     shares: frozenset[Line] = frozenset()
     drawn: str = ""
+    mean_over: float = 0.0
 
 
 @dataclass
@@ -164,7 +165,7 @@ class Trace:
     ``shared`` has the optimizers that hold a parameter besides the one that held it first, which its key names.
     ``called`` are the names that the program has for its optimizers, where they were found. In runs that are compared
     ``seen`` is what was looked at, by number, ``shapes`` those of parameters, ``coarsest`` the largest rounding of a
-    number that was met, and ``device`` where parameters are.
+    number that was met, ``device`` where parameters are, and ``others`` what the other ranks did.
     """
 
     rank: int = -1
@@ -184,6 +185,7 @@ class Trace:
     ended: bool = False
     total_steps: int = 0
     total_calls: int = 0
+    others: list[Trace] = field(default_factory=list)
 
     @cached_property
     def calls(self) -> list[Call]:
@@ -335,8 +337,11 @@ class Trace:
 def read_trace(folder: Path) -> Trace | None:
     """The trace of the process that did most, of rank 0 where there are ranks; None where no process left one."""
     traces = [_parse(file) for file in sorted(folder.glob("trace-*.jsonl"))]
-    traces = [t for t in traces if t.rank <= 0]
-    return max(traces, key=lambda t: (len(t.calls), len(t.steps), len(t.optimizers)), default=None)
+    first = [t for t in traces if t.rank <= 0]
+    trace = max(first, key=lambda t: (len(t.calls), len(t.steps), len(t.optimizers)), default=None)
+    if trace is not None:
+        trace.others = [t for t in traces if t.rank > 0]
+    return trace
 
 
 def _parse(file: Path) -> Trace:
@@ -406,6 +411,7 @@ def _call(record: dict[str, Any]) -> Call:
         record.get("within", -1),
         frozenset((str(file), int(line)) for file, line in record.get("shares", ())),
         record.get("drawn", ""),
+        record.get("mean_over", 0.0),
     )
 
 

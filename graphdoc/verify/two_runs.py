@@ -6,12 +6,14 @@ import os
 import re
 import shlex
 import subprocess
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from graphdoc.capture.trace import ENOUGH
 from graphdoc.errors import UsageError
+from graphdoc.evidence import Evidence, EvidenceError
 from graphdoc.launch import Ended, Request
 from graphdoc.launch.isolation import Forks, Stop, launch_apart
 from graphdoc.launch.scratch import scratch
@@ -19,7 +21,7 @@ from graphdoc.messages.recognise import recognise_exception
 from graphdoc.model import Span
 from graphdoc.project import git_top
 from graphdoc.sourcetext import decode, read_source
-from graphdoc.story.wording import folded
+from graphdoc.story.wording import folded, listing
 from graphdoc.verify.against import Calls, Compared, Part, Parting, Runs, compare
 from graphdoc.verify.traces import Trace, read_trace
 from graphdoc.verify.trial import last_line, original_line
@@ -163,16 +165,18 @@ def compared(request: Request, other: Against, steps: int, stop: Stop, asked: bo
             if found.widest:
                 near = base if other.texts or other_data else second
                 words = other.base if near is base else other.other
-                moved = run.trace("with moved weights", words, {}, base.coarsest)
+                moved = run.trace("with moved weights", words, {}, base.coarsest, audit=other_data)
                 found = compare(Runs(base, second, near, moved, back, other_data))
+                found.seen = run.seen
             return found
     finally:
         forks.close()
 
 
-def mode_of(words: tuple[str, ...], steps: int, eps: float = 0.0) -> str:
+def mode_of(words: tuple[str, ...], steps: int, eps: float = 0.0, audit: bool = False) -> str:
     """The mode of one run: so many steps, with weights that are moved by ``eps`` of themselves if it is not zero."""
-    return ":".join(["compare", *words, "no-audit", "nan-off", str(steps), *([f"{eps:.12f}"] if eps else [])])
+    audits = () if audit else ("no-audit",)
+    return ":".join(["compare", *words, *audits, "nan-off", str(steps), *([f"{eps:.12f}"] if eps else [])])
 
 
 @dataclass
@@ -183,6 +187,8 @@ class _Runner:
     asked: bool
     forks: Forks
     folder: Path
+    seen: Evidence | None = None
+    """What the audit has seen in the run that had one."""
 
     def trace(
         self,
@@ -191,15 +197,20 @@ class _Runner:
         texts: dict[str, str],
         eps: float = 0.0,
         arguments: list[str] | None = None,
+        audit: bool = False,
     ) -> Trace:
         """The trace of one run, which begins alike each time."""
         out = self.folder / str(len(os.listdir(self.folder)))
         out.mkdir()
         name, *given = self.request.command
         command = [name, *(given if arguments is None else arguments)]
-        mode = mode_of(words, self.steps, eps)
+        mode = mode_of(words, self.steps, eps, audit)
         request = replace(self.request, command=command, mode=mode, patches=texts or None)
         ended = launch_apart(request, out, self.stop, enough=(out / ENOUGH).exists, asked=self.asked, forks=self.forks)
+        for file in out.glob("evidence-*.json") if audit else ():
+            with suppress(EvidenceError):
+                evidence = Evidence.read(str(file))
+                self.seen = evidence if evidence.signs and evidence.process.rank <= 0 else self.seen
         trace = read_trace(out)
         if trace is None or not trace.steps:
             raise NoStep(told, ended)
@@ -253,6 +264,8 @@ def sentences(found: Compared, other: Against) -> list[str]:
         told[0] = f"difference at step {found.step} of {found.optimizer}: {told[0]}"
     if len({calls.count for calls in found.calls}) > 1:
         told.append("; ".join(map(_calls, found.calls, (first, second))))
+    if found.unequal:
+        told.append(f"each loss is the mean of its own part ({_sizes(found.unequal)} numbers): weigh each by its size")
     if found.statistics is not None:
         _, line, *_ = found.statistics.place
         told.append(f"BatchNorm (line {line}) takes the mean of each call alone: other batches give other gradients")
@@ -273,6 +286,10 @@ def _calls(calls: Calls, run: str) -> str:
     if calls.value is None:
         return told
     return f"{told}, losses of {calls.value:.4g} together" if many else f"{told}, loss of {calls.value:.4g}"
+
+
+def _sizes(sizes: list[float]) -> str:
+    return listing([f"{size:g}" for size in sizes[:4]] + ["…"] * (len(sizes) > 4))
 
 
 def _names(parts: list[Part]) -> str:

@@ -107,20 +107,21 @@ from torch.nn.parallel import DistributedDataParallel
 dist.init_process_group("gloo")
 torch.manual_seed(0)
 model = torch.nn.Linear(4, 1)
-net = {"ddp": DistributedDataParallel(model), "bare": model}[sys.argv[1]]
+ddp = DistributedDataParallel(model)
+net = {"ddp": ddp, "past": ddp.module}[sys.argv[1]]
 opt = torch.optim.SGD(net.parameters(), lr=0.1)
 for x in torch.randn(4, 8, 4):
     mine = x[dist.get_rank()::dist.get_world_size()]
     opt.zero_grad()
     (net(mine) - mine.sum(1, keepdim=True)).square().mean().backward()
     opt.step()
-del net, opt  # first: gloo can wait for ever where DDP is the last to hold the group
+del net, ddp, opt  # first: gloo can wait for ever where DDP is the last to hold the group
 dist.destroy_process_group()
 """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("net", "told"), [("ddp", "no difference: "), ("bare", "difference at step 1 ")])
+@pytest.mark.parametrize(("net", "told"), [("ddp", "no difference: "), ("past", "difference at step 1 ")])
 def test_ranks_beside_one_process(net: str, told: str, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(RANKS)
     launch = "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"
@@ -128,6 +129,7 @@ def test_ranks_beside_one_process(net: str, told: str, tmp_path: Path) -> None:
     done = graphdoc(tmp_path, "compare", *one, "--", sys.executable, *launch, "2", "train.py", net)
     assert done.returncode == (net != "ddp"), done.stderr
     assert done.stderr.splitlines()[1].startswith(f"graphdoc: {told}")
+    assert ("as given, `net(mine)` bypasses DDP: gradients are not averaged" in done.stderr) == (net != "ddp")
 
 
 UNCHECKED = """\

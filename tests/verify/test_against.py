@@ -5,9 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
+import torch.nn.functional as F
 from tracing import traced
 
+from graphdoc.capture.comparing import mean_over
 from graphdoc.verify.against import OTHER_DRAWS, Compared, Runs, compare
+from graphdoc.verify.measures import draws_elsewhere
 from graphdoc.verify.traces import Trace
 from graphdoc.verify.two_runs import KINDS, PLAIN, Against, mode_of, place, sentences
 
@@ -382,7 +386,7 @@ NORMED = WHOLE["MODEL"].replace("nn.Tanh()", "nn.BatchNorm1d(4)")
         ({"SIZES": "4", "SCALE": "0.25"}, ["no difference: as given and with `1`, the first 3 steps"]),
         ({"SIZES": "(4, 12)", "SCALE": "len(part) / 16"}, ["no difference: "]),
         ({"SIZES": "4"}, ["4 times the other one, in the same direction", "4 backward() calls (line 13) before"]),
-        ({"SIZES": "(4, 12)", "SCALE": "0.5"}, ["rounding explains 0.0001", "as given: 2 backward() calls"]),
+        ({"SIZES": "(4, 12)", "SCALE": "0.5"}, ["rounding explains 0.0001", "as given: 2 ", "(4 and 12 numbers)"]),
         ({"SIZES": "4", "SCALE": "0.25", "MODEL": NORMED}, ["difference", "as given: ", "BatchNorm (line 13) takes"]),
         ({"SIZES": "4", "MODEL": f"nn.Sequential(nn.Dropout(), {WHOLE['MODEL']})"}, ["draw other random numbers"]),
     ],
@@ -421,3 +425,45 @@ def found_in(folder: Path, source: str, other: Against) -> Compared:
     near = base if other.texts else second
     moved = run("moved", source, other.base if other.texts else other.other, base.coarsest)
     return compare(Runs(base, second, near, moved, lambda line: line, other.arguments is not None))
+
+
+RANKS = (
+    START
+    + """
+import multiprocessing
+
+def work():
+    net = nn.Linear(8, 1)
+    opt = torch.optim.SGD(net.parameters(), 0.1)
+    net(torch.randn(4, 8)).mean().backward()
+    opt.step()
+
+process = multiprocessing.get_context("fork").Process(target=work)
+process.start()
+process.join()
+"""
+)
+
+
+def test_a_forked_rank_draws_alike_in_each_run(tmp_path: Path) -> None:
+    first, second = (traced(tmp_path / name, RANKS, mode_of(PLAIN, 3)).trace for name in ("first", "second"))
+    assert first.steps and first.draws
+    assert not draws_elsewhere(first, second)
+
+
+@pytest.mark.parametrize(
+    ("loss", "count"),
+    [
+        ("x.mean()", 12),
+        ("-3 * x.mean()", 12),
+        ("F.cross_entropy(x, torch.tensor([0, -100, 1, 2]))", 3),
+        ("(x.sum(1) * keep).sum() / keep.sum()", 2),
+        ("F.mse_loss(x, torch.ones(4, 3))", 12),
+        ("F.mse_loss(x, torch.ones(4, 3), reduction='sum')", 0),
+        ("x.sum()", 0),
+        ("x.mean() + x[0].mean()", 0),
+    ],
+)
+def test_how_many_numbers_a_loss_is_the_mean_of(loss: str, count: int) -> None:
+    values = {"x": torch.randn(4, 3, requires_grad=True), "keep": torch.tensor([1.0, 0, 1, 0]), "F": F, "torch": torch}
+    assert mean_over(eval(loss, values).grad_fn) == count

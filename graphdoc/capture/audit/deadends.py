@@ -153,6 +153,8 @@ _SHARES = ("SoftmaxBackward0", "LogSoftmaxBackward0")
 """Nodes that give zeros along a dimension of size one, where a share is 1 whatever it is made of."""
 _OWN_SIZES = ("Sum", "Mean", "Amax", "Amin", "Max", "LinalgVectorNorm", "Norm", "Logsumexp")
 """Reductions that give back a number, or its size, along a dimension of size one."""
+_DEVIATIONS = ("StdBackward0", "VarBackward0")
+"""Nodes that give zeros along a dimension of size one, where nothing deviates; with a correction the result is nan."""
 _LAYERS = ("NativeLayerNormBackward0", "NativeGroupNormBackward0")
 """Nodes of layers whose first input is what they normalise, and the others their weight and bias."""
 ROUNDING = 1e-4
@@ -353,7 +355,8 @@ def dominating(order: Graph, dead: Collection[int], kind: type) -> tuple[int, li
     if not missed or not met:
         return None
     bits = walk.gather(order, ((n, 1 << i) for i, n in enumerate(missed)))
-    nearest = max(met, key=lambda n: (bits[n].bit_count(), order[n].sequence))
+    rank = {n: (bits[n].bit_count(), type(order[n].node).__name__ not in _DEVIATIONS, order[n].sequence) for n in met}
+    nearest = max(met, key=rank.__getitem__)
     place = _place(order[nearest].node)
     alike = [bits[n] for n in met if n == nearest or (place is not None and _place(order[n].node) == place)]
     together = functools.reduce(operator.or_, alike)
@@ -413,6 +416,9 @@ def constant_over(node: Any) -> Single | None:
             return Single(None) if int(node._saved_C) * int(node._saved_HxW) == int(node._saved_group) else None
         if name in ("DivBackward0", "SubBackward0"):
             return _by_own_size(node)
+        if name in _DEVIATIONS and node._saved_correction == 0 and len(node._saved_dim or ()) == 1:
+            dim = _single(node.next_functions[0][0]._input_metadata[0].shape, node._saved_dim[0])
+            return Single(dim) if dim is not None else None
     except (AttributeError, IndexError, TypeError, RuntimeError):
         pass
     return None

@@ -58,6 +58,7 @@ class _Local:
         self.stack: stacks.Stack | None = None
         """Where the first of these leaves was used, for those of a wrapped module."""
         self.wrapper: Any = None
+        self.converted = False
         self.samples: dict[int, list[float]] = {}
         """Some numbers of a few gradients after the call, by id of the leaf."""
 
@@ -67,7 +68,8 @@ class Unreduced(Open):
     ``other`` the backward call; ``facts["collectives"]``: some ran meanwhile, and averaged no gradient of those steps.
 
     ``wrapper-outdated``: the same, but the wrapper was called, and these parameters were made after it; with
-    ``facts["sharded"]`` the module is one of ``fully_shard``, and none of its groups has them.
+    ``facts["converted"]`` they have another dtype or device since, and with ``facts["sharded"]`` the module is one of
+    ``fully_shard``, and none of its groups has them.
 
     ``never-wrapped``: ``stack`` is the backward call of a program whose ranks share nothing while they train, though a
     DistributedSampler divides the data among them.
@@ -114,10 +116,12 @@ class Unreduced(Open):
             mine = unknown or mine
             local = _Local(noted, count, mine, bool(unknown))
             if wrapper is not None:
+                local.converted = not unknown and not _is_sharded(wrapper) and _is_converted(wrapper)
                 local.wrapper = weakref.ref(wrapper)
                 if not unknown and _is_sharded(wrapper):
                     return  # it is one of FSDP2's own parameters that are behind this loss
-                local.stack = _used_at(outputs, mine, None if unknown else type(wrapper).forward.__code__)
+                forward = None if unknown or local.converted else type(wrapper).forward.__code__
+                local.stack = _used_at(outputs, mine, forward)
             if wrapper is None or local.stack is not None:
                 self._open = local, mine
 
@@ -255,7 +259,7 @@ class Unreduced(Open):
     def _tell(self, local: _Local, seen: Seen, quiet: bool) -> None:
         audit, cwd = self._audit, self._audit.witness.cwd
         backward = self._call(local.noted)
-        kind = "wrapper-outdated" if local.unknown else "wrapper-bypassed"
+        kind = "wrapper-outdated" if local.unknown or local.converted else "wrapper-bypassed"
         kind = kind if local.wrapper is not None else "never-wrapped"
         sign = self._sign(kind, backward, [], local.leaves, optimizer=seen.id, event=local.noted[0], count=OFTEN)
         if local.stack is None:
@@ -267,6 +271,7 @@ class Unreduced(Open):
         wrapper = local.wrapper()
         sign.stack, sign.other = frames_of(_around(local.stack.raw, wrapper), cwd), backward
         sign.facts = {"collectives": not quiet or local.count != self._before, "sharded": _is_sharded(wrapper)}
+        sign.facts["converted"] = local.converted
         self._bypassed.append(sign)
         audit.tell_early()
 
@@ -291,6 +296,17 @@ def _is_sharded(module: Any) -> bool:
 def _module_of(wrapper: Any) -> Any:
     """The module that is wrapped."""
     return wrapper if _is_sharded(wrapper) else wrapper.module
+
+
+def _is_converted(wrapper: Any) -> bool:
+    """Whether parameters have another dtype or device than when they were wrapped. Autograd then drops the node that
+    adds up their gradient, with the hooks in it (torch/csrc/autograd/variable.cpp, ``set_data``)."""
+    held = wrapper._module_parameters
+    size = wrapper._get_ddp_logging_data().get("total_parameter_size_bytes")
+    return any(p.device.type != wrapper.device_type for p in held) or size not in (
+        None,
+        sum(p.numel() * p.element_size() for p in held),
+    )
 
 
 def _unknown(wrapper: Any, leaves: dict[int, Any]) -> dict[int, Any]:

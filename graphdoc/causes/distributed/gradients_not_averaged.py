@@ -22,8 +22,9 @@ Nothing is raised, and each rank's loss may even fall. Three programs do that:
 
 - **the wrapper is bypassed**: `model.module(x)`, `unwrap_model(model)(x)` or a method such as
   `model.module.loss(x)` runs the forward, so `DistributedDataParallel.forward` does not;
-- **the wrapper is older than the parameters**: a conversion that makes new ones, or a layer that is added later. The
-  same holds of `fully_shard`: an adapter or a head that a module gets after it belongs to none of FSDP2's groups;
+- **the wrapper is older than the parameters**: a conversion that makes new ones or gives them another dtype or device,
+  or a layer that is added later. The same holds of `fully_shard`: an adapter or a head that a module gets after it
+  belongs to none of FSDP2's groups;
 - **there is no wrapper**: a `DistributedSampler` divides the data, but the model was never wrapped and the
   program averages nothing itself.""",
     why="""\
@@ -31,7 +32,8 @@ Nothing is raised, and each rank's loss may even fall. Three programs do that:
 backward; without that the hooks return at once, as they do under `no_sync()`. So a backward through the inner module
 fills `.grad` on this rank alone, and no all-reduce runs.
 
-The hooks are those of the parameters that the wrapper was made with. One that takes their place has none.
+The hooks are those of the parameters that the wrapper was made with. One that takes their place has none, and one that
+gets another dtype or device loses them.
 
 Only the forward of the wrapper counts. Reading `model.module` for a checkpoint, an evaluation under `no_grad`, or the
 names of parameters does no harm.""",
@@ -116,22 +118,26 @@ def _outdated(program: Program, sign: Sign) -> Finding | None:
     if frame is None:
         return None
     name, names = optimizer_of(program.optimizers, sign), folded(sign.parameters)
-    many = len(sign.parameters) != 1
+    are = "are" if len(sign.parameters) != 1 else "is"
+    why = f"{names} {are} none of those" if names else "These are others"
+    why, made, lists = f"{why}: a conversion or a new layer made another parameter", "made", "lists others"
+    unheard = "runs parameters that the wrapper does not know"
+    if sign.facts.get("converted"):
+        why, made = "Another dtype or device drops the hooks of a parameter", "converted"
+        unheard, lists = "runs parameters that have lost the wrapper's hooks", "was made for another dtype or device"
     title = "make the DistributedDataParallel after the last change of its module"
     note = "First move, convert and extend the module; then wrap it, and make the optimizer."
     return Finding(
         0.95,
         Proof.COLLECTIVES.where(not sign.facts.get("collectives")),
-        f"DDP does not average {names or 'new parameters'}, made after it",
-        "The wrapper has hooks in the parameters that it was made with. "
-        + (f"{names} {'are' if many else 'is'} none of those" if names else "These are others")
-        + ": a conversion or a new layer made another parameter. Each rank steps by its own gradient of it.",
+        f"DDP does not average {names or 'new parameters'}, {made} after it",
+        f"The wrapper has hooks in the parameters that it was made with. {why}. Each rank steps by its own gradient.",
         (
-            span("cause", frame, "runs parameters that the wrapper does not know", program.sources),
+            span("cause", frame, unheard, program.sources),
             *span_of("related", sign.other, "fills their `.grad` on this rank alone", program.sources),
         ),
         remedies=(Remedy("wrap_model", title, "display", note),),
-        because=f"at {sign.count} steps of {name} no collective changed their gradients, and the wrapper lists others",
+        because=f"at {sign.count} steps of {name} no collective changed their gradients, and the wrapper {lists}",
     )
 
 
