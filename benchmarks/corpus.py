@@ -31,7 +31,7 @@ from graphdoc.evidence import Evidence
 from graphdoc.finding import Remedy
 from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.fixes.kinds import build
-from graphdoc.second_run import add_later, take_over
+from graphdoc.second_run import add_later, nonfinite, take_look, take_over
 from graphdoc.source.module import Source
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -73,12 +73,8 @@ def recorded(folder: Path) -> Iterator[tuple[str, Evidence]]:
 
 def joined(first: Evidence, second: Evidence) -> Evidence:
     """The two as ``graphdoc run`` puts them together (``graphdoc/probe.py``): a look for nan goes into the first."""
-    look = next((s.facts["look"] for s in second.signs if s.kind == "nonfinite" and "look" in s.facts), None)
-    sign = next((s for s in first.signs if s.kind == "nonfinite"), None)
-    if sign is not None:
-        if look is not None:
-            sign.facts["look"] = look
-            first.sources, first.probe = {**second.sources, **first.sources}, second.probe
+    if nonfinite(first.signs) is not None:
+        take_look(first, second, second.probe)
         return first
     if first.raised is not None:
         return take_over(first, second, second.probe)

@@ -36,7 +36,7 @@ from graphdoc.program.exception import INFERENCE, NO_GRAPH, SECOND_TIME, VERSION
 from graphdoc.program.proof import first_sign
 from graphdoc.program.spans import is_compiled
 from graphdoc.program.writers import plausible
-from graphdoc.second_run import add_later, take_over
+from graphdoc.second_run import add_later, look_of, nonfinite, take_look, take_over
 from graphdoc.source.paths import only
 from graphdoc.standing import Announce, Standing
 from graphdoc.story.first_bad_value import NONE_MET
@@ -91,7 +91,7 @@ def question(evidence: Evidence) -> str:
         return RECORD
     if evidence.from_text or evidence.probe:
         return ""
-    sign = _nonfinite(evidence.signs)
+    sign = nonfinite(evidence.signs)
     if sign is not None:
         scaler = sign.facts.get("scaler")
         if scaler:
@@ -376,32 +376,15 @@ class _SeenAgain(_FailedAgain):
     """Whether the second run has told where the first value came from that is not finite."""
 
     def again(self, second: Evidence) -> bool:
-        return _look_of(second.signs) is not None
-
-
-def _nonfinite(signs: list[Sign]) -> Sign | None:
-    return next((s for s in signs if s.kind == "nonfinite"), None)
-
-
-def _look_of(signs: list[Sign]) -> object:
-    sign = _nonfinite(signs)
-    return sign.facts.get("look") if sign is not None else None
+        return look_of(second.signs) is not None
 
 
 def _add_look(kept: Kept, evidence: Evidence, files: list[Path], mode: str, ended_alike: bool) -> None:
     """Add what the second run saw to the first one's sign; where it saw nothing, a sentence."""
-    sign = _nonfinite(evidence.signs)
-    seen = [(second, _look_of(second.signs)) for second in (read_evidence(kept, file) for file in files)]
-    looks = [(second, look) for second, look in seen if look is not None]
-    for second, look in sorted(looks, key=lambda s: _is_received(s[1])):
-        if sign is None:
-            continue
-        sign.facts["look"] = look
-        evidence.sources = {**second.sources, **evidence.sources}
-        evidence.hashes = {**second.hashes, **evidence.hashes}
-        evidence.packages += [p for p in second.packages if p.name not in {q.name for q in evidence.packages}]
-        evidence.probe = mode
+    seen = [read_evidence(kept, file) for file in files]
+    if any(take_look(evidence, s, mode) for s in sorted(seen, key=lambda s: _is_received(look_of(s.signs)))):
         return
+    sign = nonfinite(evidence.signs)
     if mode.endswith(":all") and ended_alike and sign is not None and not _was_bad(sign):
         evidence.extras[NONE_MET] = True
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphdoc.evidence import SO_FAR, THINNED, Event, Evidence, Stale
+from graphdoc.evidence import SO_FAR, THINNED, Event, Evidence, Sign, Stale
 
 
 def take_over(first: Evidence, second: Evidence, mode: str) -> Evidence:
@@ -23,6 +23,31 @@ def add_later(first: Evidence, second: Evidence, whole: bool) -> None:
     ids, names = {o.id for o in second.optimizers}, {p.name for p in second.parameters}
     second.optimizers += [o for o in first.optimizers if o.id not in ids]
     second.parameters += [p for p in first.parameters if p.name not in names]
+
+
+def take_look(first: Evidence, second: Evidence, mode: str) -> bool:
+    """Put what the second run, one in this mode, saw of the first bad value into the first one's sign; whether
+    it saw anything."""
+    sign, look = nonfinite(first.signs), look_of(second.signs)
+    if sign is None or look is None:
+        return False
+    sign.facts["look"] = look
+    first.sources = {**second.sources, **first.sources}
+    first.hashes = {**second.hashes, **first.hashes}
+    first.packages += [p for p in second.packages if p.name not in {q.name for q in first.packages}]
+    first.probe = mode
+    return True
+
+
+def nonfinite(signs: list[Sign]) -> Sign | None:
+    """The sign of values that are not finite, if there is one."""
+    return next((s for s in signs if s.kind == "nonfinite"), None)
+
+
+def look_of(signs: list[Sign]) -> object:
+    """What a second run saw of the first bad value; None where it saw nothing."""
+    sign = nonfinite(signs)
+    return sign.facts.get("look") if sign is not None else None
 
 
 def _remember_reach(first: list[Event], second: list[Event]) -> None:

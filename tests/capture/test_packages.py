@@ -12,7 +12,7 @@ from installed import install
 
 from graphdoc.capture import code_places
 from graphdoc.capture.code_places import installed_below, is_user_file
-from graphdoc.capture.packages import MOST_LINES, add_packages
+from graphdoc.capture.written_evidence import MOST_LINES, add_packages
 from graphdoc.evidence import LAST_LINE, Evidence, Frame, Node, Package, Process
 
 MODULE = """\
