@@ -167,7 +167,7 @@ class CutRecorder(TorchFunctionMode):
         """By address: records of single numbers, and the memory that is there."""
         self._recent: list[Record] = []
         self._frozen_at: OrderedDict[int, tuple[Ref, stacks.Stack]] = OrderedDict()
-        self.entered_values = Entered(self._of)
+        self.entered_values = Entered(self._known)
         self._unrecorded: dict[Any, Record] = {}
         self._walked = 0
         self._noting = _Noting()
@@ -258,7 +258,9 @@ class CutRecorder(TorchFunctionMode):
                 record = self._make(name, args, kwargs)
                 # What is whole numbers or a yes or no has no slope, whatever it was computed from.
                 plain = [o for o in tensors if wrapped or not o.requires_grad]
+                arrays = (o for o in outputs if type(o).__name__ == "ndarray")
                 record.integral = not any(o.is_floating_point() or o.is_complex() for o in plain)
+                record.integral &= not any(o.dtype.kind in "fc" for o in arrays)
                 if mixed and isinstance(output, torch.Tensor) and output.is_floating_point():
                     record.origins = []  # made of the inputs that need no gradient (broadcast_tensors)
             self._keep(output, record)
@@ -343,7 +345,7 @@ class CutRecorder(TorchFunctionMode):
                 continue
             elif isinstance(value, bool | str | type(None)):
                 continue
-            found = self._of(value) or self._shared(value)
+            found = self._known(value)
             if found is not None and len(record.inputs) < 64:
                 record.inputs.append(found)
                 if isinstance(value, torch.Tensor) and not (value.is_floating_point() or value.is_complex()):
@@ -376,6 +378,10 @@ class CutRecorder(TorchFunctionMode):
         """The record of this very object."""
         record, hold = self._records.get(id(value), (None, None))
         return record if hold is value or (isinstance(hold, Ref) and hold() is value) else None
+
+    def _known(self, value: Any) -> Record | None:
+        """The record of an object, or of the array that it shares its memory with."""
+        return self._of(value) or self._shared(value)
 
     def _made(self, value: Any) -> Record | None:
         """The record of a loss, also of one that was wrapped since: ``Variable(loss, requires_grad=True)`` shares its

@@ -16,6 +16,7 @@ torch.manual_seed(0)
 maker = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 6))
 judge = nn.Sequential(nn.Linear(6, 8), nn.LeakyReLU(0.2), nn.Linear(8, 1))
 making, judging = (torch.optim.Adam(m.parameters(), 1e-3) for m in (maker, judge))
+seer = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 4))
 yes, no = torch.ones(8, 1), torch.zeros(8, 1)
 bce = F.binary_cross_entropy_with_logits
 
@@ -51,6 +52,24 @@ SICK = {
         "cut-by-no-grad",
         "with torch.no_grad():",
     ),
+    "features of an array, by a network that nobody trains": (
+        MADE + "    shown = torch.from_numpy(made.detach().numpy())\n"
+        "    update(making, F.l1_loss(made, real) + F.mse_loss(seer(shown), seer(real)))\n",
+        "cut-by-detach",
+        "shown = torch.from_numpy(made.detach().numpy())",
+    ),
+    "features of a list, by such a network": (
+        MADE + "    shown = torch.tensor(made.tolist())\n"
+        "    update(making, F.l1_loss(made, real) + F.mse_loss(seer(shown), seer(real)))\n",
+        "cut-by-conversion",
+        "shown = torch.tensor(made.tolist())",
+    ),
+    "features of what was made ready without recording": (
+        MADE + "    with torch.no_grad():\n        shown = (made + 1) / 2\n"
+        "    update(making, F.l1_loss(made, real) + F.mse_loss(seer(shown), seer(real)))\n",
+        "cut-by-no-grad",
+        "with torch.no_grad():",
+    ),
 }
 
 HEALTHY = {
@@ -68,6 +87,16 @@ HEALTHY = {
     "collected for a later step": MADE + "    value = judge(made.detach())\n"
     "    update(making, F.l1_loss(made, real) + F.mse_loss(value, yes))\n"
     "    if step % 4 == 3:\n        judging.step()\n        judging.zero_grad()\n",
+    "features of what is made": MADE + "    update(making, F.mse_loss(seer(made), seer(real)))\n",
+    "features of real images alone": MADE + "    update(making, F.l1_loss(made, real) + seer(real).pow(2).mean())\n",
+    "a network that is updated by hand": MADE
+    + "    update(making, F.l1_loss(made, real) + seer(made.detach()).mean())\n"
+    "    for p in seer.parameters():\n        p.data -= 0.1 * p.grad\n        p.grad = None\n",
+    "gradients that are looked at": MADE + "    update(making, F.l1_loss(made, real) + seer(made.detach()).mean())\n"
+    "    seen = [p.grad**2 for p in seer.parameters()]\n    seer.zero_grad()\n",
+    "an optimizer that is made later": MADE + "    update(making, F.l1_loss(made, real) + seer(made.detach()).mean())\n"
+    "    if step == 8:\n        seeing = torch.optim.SGD(seer.parameters(), 0.1)\n"
+    "    if step >= 8:\n        seeing.step()\n        seeing.zero_grad()\n",
     "a teacher's answer": MADE + "    taught = judge(made.detach()).detach()\n"
     "    update(making, F.mse_loss(made[:, :1], taught) + F.l1_loss(made, real))\n"
     "    update(judging, bce(judge(real), yes))\n",

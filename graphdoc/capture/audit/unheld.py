@@ -17,6 +17,8 @@ from graphdoc.capture.number_facts import numbers_of
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from graphdoc.capture.audit import Audit
     from graphdoc.capture.journal import Noted, Seen
 
@@ -169,7 +171,7 @@ class Unheld(Watch):
         """By optimizer: how often the look has been taken up since both ends of its parameters had gradients."""
         self._looks = 0
         self._ready = False
-        self._judged = 0
+        self._judged = self._searched = 0
         self._noted: Noted | None = None
         self._told: list[int] = []
         self._empty: list[Sign] = []
@@ -276,6 +278,17 @@ class Unheld(Watch):
     def _look_again(self) -> None:
         self._looks = ENOUGH + 2
         self._audit.witness.looking = True
+
+    def idle(self, leaves: Iterable[int]) -> set[int]:
+        """Those of these (ids) that backward calls reach again and again, and that nobody trains: no living optimizer
+        holds them, nobody has written to them or cleared what they were given."""
+        known = {i: self._candidates[i] for i in leaves if i in self._candidates}
+        with self._unseen():
+            mine = {i for i, c in known.items() if c.count >= ENOUGH and c.stands(self._audit.torch) is not None}
+            if not mine or self._searched >= MOST_JUDGED:
+                return set()
+            self._searched += 1
+            return mine - alive(self._audit.torch)[0]
 
     # -- judging -------------------------------------------------------------------------------------------------
 

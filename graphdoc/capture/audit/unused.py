@@ -1,8 +1,9 @@
 """Losses, terms, sums and bounds of gradients that no step uses.
 
 A generator's loss on detached images trains the discriminator alone, whose optimizer clears those gradients before it
-steps; the step behind the loss is the generator's, and finds nothing. Told from the graph of the looked-at calls, from
-who steps, and from what is cleared. A second run sees where the values were cut off.
+steps; the step behind the loss is the generator's, and finds nothing. Or it trains a network of features that no
+optimizer holds. Told from the graph of the looked-at calls, from who steps, and from what is cleared or never used. A
+second run sees where the values were cut off.
 """
 
 from __future__ import annotations
@@ -73,6 +74,8 @@ class Unused(Watch):
         self._held: set[int] = audit.journal.living.forgetting(set())
         """Ids of the parameters of optimizers that have stepped."""
         self._used: set[Any] = set()
+        self._idle: set[int] = audit.journal.living.forgetting(set())
+        """Ids of what no optimizer held when this was told of a term that reaches it."""
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         """A backward call is about to run."""
@@ -92,10 +95,14 @@ class Unused(Watch):
         return found
 
     def _settle(self, leaves: dict[int, Any]) -> None:
-        """Another call reaches some of what such a term has reached: which of their gradients were cleared before?"""
+        """Another call reaches some of what such a term has reached: which of their gradients were cleared before, or
+        are those of what nobody trains?"""
         waiting, self._waiting = self._waiting, []
+        again = {i for one in waiting for i in one.left if i in leaves}
+        over = self._audit.unheld.idle(again - self._held) if not self._found else set()
+        over |= {i for i in again & self._held if self._is_clear(leaves[i])}
         for one in waiting:
-            one.left = {i for i in one.left if i not in leaves or not self._is_clear(leaves[i])}
+            one.left -= over
             if one.left:
                 self._waiting.append(one)
             else:
@@ -135,7 +142,7 @@ class Unused(Watch):
                 self._waiting.append(one)
 
     def _confirm(self, one: _Waiting) -> None:
-        if one.key in self._used or not one.term.leaves <= self._held:
+        if one.key in self._used:
             return
         if not self._often(one.key, ENOUGH):
             return
@@ -145,12 +152,17 @@ class Unused(Watch):
                 sign = Sign("suspect-unused", stack, event=one.noted[0], optimizer=one.optimizer, weak=True)
                 sign.count = ENOUGH
                 self._found.append(sign)
+                self._idle |= one.term.leaves - self._held
             return
         record = next((r for r in one.term.cuts if r.behind & one.mine), None)
         if record is not None:
             kind = "cut-off" if one.whole else "cut-term"
             behind = frozenset().union(*(r.behind for r in one.term.cuts)) & one.mine
             self._audit.losses.tell_cut(one.noted, kind, record, behind)
+
+    def signs(self) -> list[Sign]:
+        """What was found, unless an optimizer has been given it since."""
+        return [] if self._idle & self._audit.journal.held() else self._found
 
 
 # Sums that hold a loss and are never differentiated: what is added there trains nobody.
