@@ -279,14 +279,23 @@ def _element(sources: SourceTexts, node: ast.Tuple, frame: Frame) -> ast.expr | 
 
 
 def detached_by_choice(sources: SourceTexts, cut: Cut, sign: Sign) -> bool:
-    """Whether a condition decides that this cut is made, and not whether the term is there at all."""
+    """Whether a condition decides that this cut is made, and not whether the term is there at all. One that asks if the
+    value is a tensor decides nothing: nothing else can be cut."""
     cutting, adding = innermost_user(cut.stack), innermost_user(sign.other)
     scope = bindings.scope_at(sources, cutting)
     if cutting is None:
         return False
-    choices = [n for n in each(scope, ast.If, ast.IfExp) if _spans(n, cutting)]
+    choices = [n for n in each(scope, ast.If, ast.IfExp) if _spans(n, cutting) and not _asks_for_a_tensor(n, cutting)]
     apart = [n for n in choices if adding is None or adding.file != cutting.file or not _spans(n, adding)]
     return any(isinstance(n, ast.IfExp) or _has_another_way(n, cutting) for n in apart)
+
+
+def _asks_for_a_tensor(choice: ast.If | ast.IfExp, cutting: Frame) -> bool:
+    """``isinstance(x, torch.Tensor)`` or ``torch.is_tensor(x)``, where ``x`` is what is cut."""
+    test = choice.test
+    if not isinstance(test, ast.Call) or last_word(test.func) not in ("isinstance", "is_tensor") or not test.args:
+        return False
+    return key(test.args[0]) in {key(n.value) for n in each(choice, ast.Attribute) if _spans(n, cutting)}
 
 
 def _has_another_way(choice: ast.If, cutting: Frame) -> bool:

@@ -42,6 +42,12 @@ SICK = {
         "    loss = head(net(x)).pow(2).mean() + 0.1 * size\n",
     ),
     "data": ("cut-by-detach", "    size = net.weight.data.abs().sum()\n    loss = head(net(x)).pow(2).mean() + size\n"),
+    "for tensors alone": (
+        "cut-by-detach",
+        "    y = head(net(x))\n    seen = net(x)\n"
+        "    if isinstance(seen, torch.Tensor):\n        seen = seen.detach()\n"
+        "    loss = y.pow(2).mean() + seen.abs().mean()\n",
+    ),
     "gradient": (
         "missing-create-graph",
         "    x.requires_grad_()\n    y = head(net(x))\n"
@@ -71,6 +77,8 @@ SICK = {
 HEALTHY = {
     "a number for a start": "    loss = 0\n    for y in (net(x), net(-x)):\n        loss = loss + head(y).mean()\n",
     "a constant": "    loss = head(net(x)).pow(2).mean() + 1e-3\n",
+    "detached by a flag": "    y = head(net(x))\n    seen = net(x)\n"
+    "    if len(y) > 2:\n        seen = seen.detach()\n    loss = y.pow(2).mean() + seen.abs().mean()\n",
     "a detached baseline": "    y = head(net(x))\n    loss = ((y - y.detach().mean()) * y).mean()\n",
     "a number of the pass before": "    last = globals().get('kept', 0.0)\n    size = head(net(x)).pow(2).mean()\n"
     "    loss = size + last\n    kept = size.item()\n",
