@@ -12,6 +12,7 @@ import torch
 from observed import run, script
 
 from graphdoc.capture.whatif.answers import Answers
+from graphdoc.capture.whatif.cut_places import Dying
 from graphdoc.capture.whatif.questions import LeftOut
 from graphdoc.diagnose import findings_for
 from graphdoc.evidence import GRADIENTS, Evidence
@@ -497,3 +498,19 @@ def test_a_result_is_not_read_where_a_tensor_before_it_had_its_id() -> None:
             torch.ones(2).neg()
             leaf.mul(2.0)
     assert len(look.told()) == 4
+
+
+@pytest.mark.parametrize(("apart", "position"), [(0.0, 0), (0.5, 1)], ids=["one function", "a shift of both"])
+def test_a_shift_that_both_sides_have_is_not_lost(apart: float, position: int) -> None:
+    """Both sides of a difference cancel where they are one function, and not where a weight tells them apart."""
+    torch.manual_seed(0)
+    first = torch.nn.Linear(2, 3)
+    torch.nn.init.constant_(first.bias, 4.0)
+    critic = torch.nn.Sequential(first, torch.nn.LeakyReLU(), torch.nn.Linear(3, 1))
+    x = torch.rand(5, 2)
+    watch = Dying(cast(Any, SimpleNamespace(parameters=[*critic.parameters()])), {position}, ".")
+    loss = (critic(x + apart) - critic(x)).mean()
+    watch.began([loss])
+    loss.backward()
+    assert first.bias.grad is not None and not first.bias.grad.any()
+    assert [e.get("equal") for e in watch.told()["ends"]] == ([] if apart else [True])

@@ -372,6 +372,8 @@ class Dying:
             adding = sorted(sums.get(node, ()), key=lambda n: -n._sequence_nr())
             if len(adding) > 1 and not given:
                 whole = _meeting(adding, sums) or adding[0]
+                if whole not in adding and self._passes(whole, sums):
+                    continue  # a shift that both sides of a difference have in common
                 out.append({**self._place(whole, "cancels"), "inner": self._place(adding[-1], "")["frames"]})
                 out[-1]["equal"] = whole not in adding
             elif given and following and node in self._passed and not any(on):
@@ -382,6 +384,12 @@ class Dying:
         leaves = [v for n, _ in self._nodes if (v := getattr(n, "variable", None)) is not None]
         shares = any(id(v) not in self._leaves and storage_of(v) in memory for v in leaves)
         return {"shares": shares, "ends": out[:MOST_ENDS], "deep": self.deep, "reached": positions}
+
+    def _passes(self, whole: Any, sums: dict[Any, list[Any]]) -> bool:
+        """Whether the two sides of a difference give a parameter something: they are not the same function then."""
+        parts = ((n, adding) for n, adding in sums.items() if getattr(n, "variable", None) is not None)
+        both = (adding for n, adding in parts if self._given.get(n) and len(adding) > 1)
+        return any(_meeting(adding, sums) is whole for adding in both)
 
     def forget(self) -> None:
         """Take the hooks away: the graph may be used again."""
