@@ -122,7 +122,7 @@ class Seen:
     ``LightningOptimizer``): the two are one optimizer.
     """
 
-    __slots__ = ("about", "due", "id", "look", "parameters", "ref", "sequence", "stack", "steps", "type")
+    __slots__ = ("about", "due", "id", "look", "parameters", "ref", "sequence", "span", "stack", "steps", "type")
 
     def __init__(self, ident: int, optimizer: Any, stack: stacks.Stack | None) -> None:
         self.id = ident
@@ -132,6 +132,8 @@ class Seen:
         self.about: list[weakref.ref[Any]] = []
         self.type = type(optimizer).__name__
         self.steps = 0
+        self.span = (0, 0)
+        """How many steps of any optimizer there had been when this one was first seen, and when it was last used."""
         self.look = 1
         """The step after which to look at the parameters again."""
         self.parameters: tuple[int, ...] = ()
@@ -343,6 +345,7 @@ class Journal:
             if len(self.optimizers) >= MOST_OPTIMIZERS:  # a program may make one for each of its steps
                 self.optimizers = {i: s for i, s in self.optimizers.items() if s.known()}
             seen = Seen(self._optimizer_count, optimizer, self._begun_at(optimizer))
+            seen.span = (self.steps, self.steps)
             self.optimizers[self._optimizer_count] = seen
             self._optimizer_count += 1
         self._known_as[id(optimizer)] = seen
@@ -370,6 +373,7 @@ class Journal:
         """An optimizer has stepped: note which of its parameters have a gradient, in its first steps only."""
         seen = self.optimizer(optimizer)
         self.steps += 1
+        seen.span = (seen.span[0], self.steps)
         if not seen.steps:
             seen.type = type(optimizer).__name__
         seen.steps = steps = seen.steps + 1

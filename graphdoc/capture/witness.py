@@ -448,6 +448,8 @@ class Witness:
     def finish(self, error: BaseException | None) -> None:
         """The process ends, by this exception if there is one: join it with what was examined, and undo everything."""
         try:
+            if self.audit is not None:
+                self.audit.over = error is None
             self._finish(error)
         except Exception as e:
             self.trouble(e)

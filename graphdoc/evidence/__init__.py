@@ -23,6 +23,7 @@ from graphdoc.evidence.graph import (
 )
 from graphdoc.evidence.run_records import (
     AS_IF,
+    AT_END,
     BESIDE,
     BYPASSED,
     GRADIENTS,
@@ -50,6 +51,7 @@ from graphdoc.evidence.run_records import (
 
 __all__ = [
     "AS_IF",
+    "AT_END",
     "BESIDE",
     "BYPASSED",
     "EVIDENCE_VERSION",

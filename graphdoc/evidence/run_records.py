@@ -30,6 +30,8 @@ call, ``facts["positions"]`` where they stand among those of their optimizer, ``
 their own."""
 LEARNED = "learned"
 """In the mode of a run: steps like the last ones are not recorded."""
+AT_END = "at the end"
+"""In the facts of a sign: it was seen a few times only, and nothing else until the run had ended."""
 SO_FAR = "so far"
 """In the facts of a sign of a second run: the first run, which was not ended early, has looked for the same."""
 THINNED = "thinned"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import cast
 
-from graphdoc.evidence import Optimizer, Sign
+from graphdoc.evidence import AT_END, Optimizer, Sign
 from graphdoc.evidence.lookup import optimizer_with
 from graphdoc.model import Confidence
 
@@ -58,6 +58,11 @@ def signs(signs: list[Sign], *kinds: str) -> list[Sign]:
 def first_sign(seen: list[Sign], *kinds: str) -> Sign | None:
     """The strongest and earliest sign of these kinds, or None."""
     return next(iter(signs(seen, *kinds)), None)
+
+
+def of_steps(sign: Sign) -> Confidence:
+    """How sure a finding is whose steps tell it: a run of a few steps may be too short to tell what is meant."""
+    return Proof.STEPS.where(AT_END not in sign.facts)
 
 
 def name_of(optimizers: list[Optimizer], sign: Sign) -> str:

@@ -58,6 +58,8 @@ class Audit:
         self.snapshots = 0
         self.early = not witness.mode.startswith("observe")
         """A run that is ended from outside tells what it finds at once."""
+        self.over = False
+        """The run has ended by itself."""
         self.asleep = False
         """No optimizer's next step was to be looked at when one was last: the calls since are passed over too."""
         self.reached: dict[int, int] = living.forgetting({})
@@ -208,6 +210,11 @@ class Audit:
         sign = Sign(kind, frames_of(step.raw, self.witness.cwd), optimizer=seen.id, event=step.index)
         sign.parameters = self.named(map(id, parameters))
         return sign
+
+    def was_all(self, seen: Seen) -> bool:
+        """Whether the run has ended by itself, and no optimizer was trained before or after this one."""
+        others = (o for o in self.journal.optimizers.values() if o.steps and o.id != seen.id)
+        return self.over and all(o.span[0] < seen.span[1] and seen.span[0] < o.span[1] for o in others)
 
     # -- the end -------------------------------------------------------------------------------------------------
 

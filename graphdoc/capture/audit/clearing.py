@@ -11,7 +11,7 @@ import torch._C as torch_c
 
 from graphdoc.capture import stacks
 from graphdoc.capture.access_paths import roots_of
-from graphdoc.capture.audit.watch import Early, Sparse, Watch
+from graphdoc.capture.audit.watch import ENOUGH, FEW, Early, Sparse, Watch
 from graphdoc.capture.code_places import is_user_file, shown_file
 from graphdoc.capture.facts import has_gradient, parameters_of, storage_of, user_frames
 from graphdoc.capture.frames import optimizer_functions, site_of, users_line
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from graphdoc.capture.journal import Entry, Noted, Seen
 
 
-ENOUGH = 4
-"""Steps in a row in which the same was seen."""
 TIMES = 2
 """Steps by gradients that two calls on one loss have made."""
 LAST = 8
@@ -70,6 +68,10 @@ class _Followed:
         self.again: list[tuple[int, Noted, Noted]] = []
         """The steps that used what the step before had used: with a call of that one, and the first of its own."""
         self.cleared: stacks.Stack | None = None
+
+    def always(self, steps: int) -> bool:
+        """Whether each of so many steps was one of those that count."""
+        return not self.healthy and steps - self.idle == (self.lost or self.kept + 1)
 
 
 class Clearing(Sparse):
@@ -241,7 +243,7 @@ class Clearing(Sparse):
             rest = [p for p in mine if id(p) not in followed.sane]
             some = [rest[0], rest[len(rest) // 2], rest[-1]][:MOST_SAMPLED] if rest else []
             # Which are cleared and which are not has to be told of each.
-            for p in rest if followed.sane and followed.kept == ENOUGH - 1 else some:
+            for p in rest if followed.sane and followed.kept + 1 in (FEW, ENOUGH) else some:
                 known = self._state(p)
                 if known is not None and known[2] > 0.0:
                     followed.left[id(p)] = (Ref(p), *known)
@@ -267,8 +269,7 @@ class Clearing(Sparse):
             followed.healthy = followed.healthy or not self._made_new(followed)
         if mine and followed.left and not followed.healthy and len(followed.reached) == len(followed.left):
             followed.kept += 1
-            if followed.kept == ENOUGH:
-                self._tell_kept(followed, seen, mine)
+            self._so_often(followed.kept, seen, lambda: self._kept(followed, seen, mine))
         elif mine and followed.left:
             followed.healthy = True
         thrown = followed.thrown
@@ -277,8 +278,8 @@ class Clearing(Sparse):
             lost = False  # a step that is made of another's clears when it is done
         followed.lost = followed.lost + 1 if lost else 0
         followed.idle += not mine and followed.backward is None
-        if followed.lost == ENOUGH == seen.steps - followed.idle and followed.thrown is not None:
-            self._tell_lost(followed, seen, every)
+        if lost and followed.lost == seen.steps - followed.idle:
+            self._so_often(followed.lost, seen, lambda: self._lost(followed, seen, every))
         if mine:
             followed.thrown = None
 
@@ -339,7 +340,10 @@ class Clearing(Sparse):
 
     # -- telling -------------------------------------------------------------------------------------------------
 
-    def _tell_kept(self, followed: _Followed, seen: Seen, mine: list[Any]) -> None:
+    def signs(self) -> list[Sign]:
+        return [*self._found, *self._at_end(lambda seen: self._followed[seen.id].always(seen.steps))]
+
+    def _kept(self, followed: _Followed, seen: Seen, mine: list[Any]) -> Sign | None:
         audit = self._audit
         since = [e for e in audit.journal.entries() if e.index >= followed.previous]
         others = [i for i, e in enumerate(since) if e.kind == "step" and e.optimizer != seen.id]
@@ -348,10 +352,10 @@ class Clearing(Sparse):
         # Where all optimizers step behind one backward call, that call is everybody's.
         own = own or [e for e in since if e.kind == "backward" and _reaches(e, ids)][-1:]
         if not own or since[-1].kind != "step":
-            return
+            return None
         stack, step = self._frames(own[0].raw), self._frames(since[-1].raw)
         sign = self._sign("never-cleared", stack, step, (i for i in ids if _reaches(own[0], {i})), optimizer=seen.id)
-        sign.event, sign.count = own[0].index, ENOUGH
+        sign.event = own[0].index
         places = {e.place for e in own}
         sign.facts = {
             "closure": bool(optimizer_functions(own[0].raw)),
@@ -362,20 +366,20 @@ class Clearing(Sparse):
         }
         if followed.sane and followed.cleared is not None:
             sign.facts["clear"] = [vars(f) for f in self._frames(followed.cleared)]
-        self._report(sign)
+        return sign
 
     def _tell_twice(self, first: Noted, second: Noted, mine: set[int], seen: Seen) -> None:
         one, two = (self._call(n) for n in (first, second))
         self._report(self._sign("added-twice", two, one, mine, optimizer=seen.id, event=second[0], count=TIMES))
 
-    def _tell_lost(self, followed: _Followed, seen: Seen, every: list[Any]) -> None:
+    def _lost(self, followed: _Followed, seen: Seen, every: list[Any]) -> Sign:
         assert followed.thrown is not None and followed.backward is not None
         thrown, backward = self._frames(followed.thrown), self._call(followed.backward)
         sign = self._sign("cleared-early", thrown, backward, map(id, every), optimizer=seen.id)
-        sign.event, sign.count = followed.backward[0], ENOUGH
+        sign.event = followed.backward[0]
         if followed.idle and not followed.own:  # the first step of all came before any backward call
             sign.facts = {"first": [vars(f) for f in self._latest_step(seen)]}
-        self._report(sign)
+        return sign
 
     def _tell_left_over(self, followed: _Followed, seen: Seen, foreign: Noted, mine: Noted, every: list[Any]) -> None:
         assert followed.cleared is not None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture import stacks
 from graphdoc.capture.audit.moved import print_of
 from graphdoc.capture.audit.unheld import in_their_place
-from graphdoc.capture.audit.watch import Open, Watch
+from graphdoc.capture.audit.watch import ENOUGH, FEW, Open, Watch
 from graphdoc.capture.facts import has_gradient, parameters_of
 from graphdoc.capture.frames import optimizer_functions
 from graphdoc.capture.living import Ref
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
     from graphdoc.capture.journal import Entry, Noted, Place, Seen
 
-
-ENOUGH = 4
-"""Times that gradients have been thrown away before anything is said."""
 
 MOST_CLEARS = 50
 """Modules that clear gradients, of which it is asked whose they are."""
@@ -43,9 +40,10 @@ class Unstepped(Watch):
         self._discards: dict[int, int] = {}
         self.clears = 0
         """How often a module was looked at that clears gradients."""
-        self._values: dict[int, list[float]] = {}
-        """What the parameters of such an optimizer held when it was first cleared."""
-        self._kept: dict[int, tuple[Seen, Sign]] = {}
+        self._values: dict[int, dict[int, float]] = {}
+        """What those that had gradients held when such an optimizer was first cleared."""
+        self._calls: dict[int, tuple[Seen, Place]] = {}
+        """By optimizer: where the call is made whose gradients are thrown away."""
 
     def within(self, module: Any) -> list[tuple[Any, Seen]]:
         """Of the optimizers that have not stepped, and of which it is not known yet whether they should, those whose
@@ -68,46 +66,49 @@ class Unstepped(Watch):
         if count == 0:
             self._values[seen.id] = self._sampled(parameters)
         self._discards[seen.id] = count + 1
-        if count + 1 == ENOUGH and self._sampled(parameters) == self._values[seen.id]:
-            self._judge(parameters, seen)
+        seen.span = (seen.span[0], self._audit.journal.steps)
+        here = stacks.stack_here(3)  # zeroed < Audit.zeroed < the inserted callback
+        self._so_often(count + 1, seen, lambda: self._judge(parameters, seen, here))
 
-    def _sampled(self, parameters: list[Any]) -> list[float]:
-        """A few numbers of each parameter that a step could move: a program that updates them by itself may do so by
-        ``.data``, of which the version counter knows nothing."""
+    def _sampled(self, parameters: list[Any]) -> dict[int, float]:
+        """A few numbers of each parameter that a step could move, by id: a program that updates them by itself may do
+        so by ``.data``, of which the version counter knows nothing."""
         audit = self._audit
-        out: list[float] = []
+        out: dict[int, float] = {}
         with self._unseen(), audit.torch.no_grad():
-            for p in [p for p in parameters if p.requires_grad][:MOST_SAMPLED]:
+            for p in [p for p in parameters if p.grad is not None][:MOST_SAMPLED]:
                 numbers = numbers_of(p) if p.is_floating_point() else None
                 if numbers is None:
-                    out.append(0.0 if p.is_inference() else float(p._version))
+                    out[id(p)] = 0.0 if p.is_inference() else float(p._version)
                     continue
                 flat = numbers.reshape(-1)
-                out.append(float(flat[:: max(1, flat.numel() // 16)].double().sum()))
+                out[id(p)] = float(flat[:: max(1, flat.numel() // 16)].double().sum())
         return out
 
-    def _judge(self, parameters: list[Any], seen: Seen) -> None:
+    def _judge(self, parameters: list[Any], seen: Seen, here: stacks.Stack) -> Sign | None:
         audit = self._audit
+        before, now = self._values[seen.id], self._sampled(parameters)
+        if not before.keys() & now.keys() or any(now.get(i, value) != value for i, value in before.items()):
+            return None  # they are updated by hand
         if audit.witness.scaled():
-            return  # a scaler leaves steps out as long as gradients overflow
+            return None  # a scaler leaves steps out as long as gradients overflow
         mine = {id(p) for p in parameters}
         entries = list(audit.journal.entries())
         own = [e for e in entries if e.kind == "backward" and e.reaches and e.reaches <= mine]
         alone = bool(own)
-        own = own or self._unused(entries, mine)
+        own = own or self._unused(entries, mine, self._discards[seen.id] - 1)
         shared = not own
         own = own or [e for e in entries if e.kind == "backward" and e.reaches and e.reaches & mine]
         if not own or optimizer_functions(own[-1].raw):
-            return  # a step with a closure is under way
-        here = stacks.stack_here(4)  # _judge < zeroed < Audit.zeroed < the inserted callback
+            return None  # a step with a closure is under way
+        self._calls[seen.id] = seen, own[-1].place
         stack, clear = self._frames(own[-1].raw), self._frames(here)
         sign = self._sign("step-missing", stack, clear, mine, optimizer=seen.id, event=audit.journal.count)
         elsewhere = lines_with(b".grad", audit.witness.cwd)
-        sign.count, sign.facts = ENOUGH, {"alone": alone, "shared": shared, "elsewhere": elsewhere}
-        self._kept[seen.id] = (seen, sign)
-        audit.tell_early()
+        sign.facts = {"alone": alone, "shared": shared, "elsewhere": elsewhere}
+        return sign
 
-    def _unused(self, entries: list[Entry], mine: set[int]) -> list[Entry]:
+    def _unused(self, entries: list[Entry], mine: set[int], least: int) -> list[Entry]:
         """The backward calls from one place that reach these parameters among others, and of which no step has used
         anything: each optimizer that stepped behind one had been cleared first.
         """
@@ -119,14 +120,22 @@ class Unstepped(Watch):
                 found.setdefault(e.place, []).append(e)
                 if e.reaches is None or _used(e.reaches, entries[at + 1 :], held):
                     used.add(e.place)
-        left = [calls for place, calls in found.items() if place not in used and len(calls) >= ENOUGH - 1]
+        left = [calls for place, calls in found.items() if place not in used and len(calls) >= least]
         return left[0] if len(left) == 1 else []
 
     def _alive(self) -> list[tuple[int, Any]]:
         return [(ident, o) for ident, s in self._audit.journal.optimizers.items() if (o := s.ref()) is not None]
 
+    def _was_cleared(self, seen: Seen) -> bool:
+        """Whether not only a module was cleared, and gradients came more often than that."""
+        return (
+            self._calls[seen.id][1].occurrences > FEW and self._audit.journal.latest("zero_grad", seen.id) is not None
+        )
+
     def signs(self) -> list[Sign]:
-        return [sign for seen, sign in self._kept.values() if not seen.steps]
+        self._audit.journal.settle()
+        few = self._at_end(self._was_cleared)
+        return [sign for sign in [*self._found, *few] if not self._calls[sign.optimizer][0].steps]
 
 
 def _used(reaches: frozenset[int], later: list[Entry], held: dict[int, set[int]]) -> bool:
@@ -166,7 +175,6 @@ class Starved(Open):
         """Optimizers that have found a gradient, or of whose parameters a backward call has reached one."""
         self._idle: dict[int, int] = {}
         """Of the others: steps behind a backward call."""
-        self._kept: dict[int, tuple[Seen, Sign]] = {}
         self._latest: tuple[Noted, int, list[Ref]] | None = None
         """The latest call that reached a leaf, how many it reached, and the first of them."""
         self._fresh: set[int] = set()
@@ -195,7 +203,8 @@ class Starved(Open):
         had, reached = self._audit.journal.with_grad, self._audit.reached
         if any(p.grad is not None or had.get(id(p)) or id(p) in reached for p in mine):
             self.fed.add(seen.id)
-            self._kept.pop(seen.id, None)
+            self._found = [sign for sign in self._found if sign.optimizer != seen.id]
+            self._few.pop(seen.id, None)
             return
         if not mine or seen.id in self._fresh:
             return
@@ -204,8 +213,8 @@ class Starved(Open):
             return
         self._fresh.add(seen.id)
         self._idle[seen.id] = self._idle.get(seen.id, 0) + 1
-        if self._idle[seen.id] == IN_VAIN:
-            self._tell(mine, seen, *self._latest)
+        latest = self._latest  # the first step may come before all others
+        self._so_often(self._idle[seen.id] - 1, seen, lambda: self._in_vain(mine, seen, *latest))
 
     def _without_call(self, optimizer: Any, mine: list[Any], seen: Seen) -> None:
         """A step before any backward call. One that follows no recording at all is there for the scheduler."""
@@ -217,37 +226,35 @@ class Starved(Open):
         self._made[seen.id] = made, version
         self._alone[seen.id] = self._alone.get(seen.id, 0) + 1 if recorded else 0
         if self._alone[seen.id] == IN_VAIN and not self._audit.journal.has(*_BACKWARD):
-            self._tell(mine, seen, None, 0, [])
+            self._so_often(ENOUGH, seen, lambda: self._in_vain(mine, seen, None, 0, []))
 
-    def _tell(self, mine: list[Any], seen: Seen, noted: Noted | None, count: int, leaves: list[Ref]) -> None:
+    def _in_vain(self, mine: list[Any], seen: Seen, noted: Noted | None, count: int, leaves: list[Ref]) -> Sign | None:
         audit = self._audit
         step = audit.journal.latest("step", seen.id)
         if step is None:
-            return
+            return None
         audit.snapshot()
         backward = self._call(noted) if noted is not None else []
         with self._unseen():
             new = in_their_place(audit.torch, mine) if noted is not None else set()
         if new and new <= audit.names.keys() and not any(id(p) in audit.names for p in mine):
             names = sorted(audit.names[i] for i in new)
-            sign = Sign("held-stale", backward, [], None, names, seen.id, step.index, IN_VAIN, facts={"no_call": False})
-            self._kept[seen.id] = seen, sign
-            audit.tell_early()
-            return
+            return Sign("held-stale", backward, [], None, names, seen.id, step.index, facts={"no_call": False})
         sign = Sign("starved", self._frames(step.raw), backward, optimizer=seen.id, event=step.index)
         sign.parameters = audit.named(map(id, mine))
         alive = (id(t) for ref in leaves if (t := ref()) is not None)
         named = audit.named(alive)
         sign.facts = {"reaches": named, "more": count - len(named), "no_call": noted is None}
-        self._kept[seen.id] = seen, sign
-        audit.tell_early()
+        return sign
 
     def signs(self) -> list[Sign]:
-        for seen, sign in self._kept.values():
-            sign.count = seen.steps
+        known = self._audit.journal.optimizers
+        told = [*self._found, *self._at_end(lambda _: not self.fed)]
+        for sign in told:
+            sign.count = known[sign.optimizer].steps if sign.optimizer in known else sign.count
         # A call that comes late is one: the steps before it were a warm-up.
         has = self._audit.journal.has
-        return [sign for _, sign in self._kept.values() if not (sign.facts["no_call"] and has(*_BACKWARD))]
+        return [sign for sign in told if not (sign.facts["no_call"] and has(*_BACKWARD))]
 
 
 # Steps of which nothing is left: the parameters have their old numbers again, or the learning rate is zero.

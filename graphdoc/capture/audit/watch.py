@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import stacks
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.quiet import Unseen
-from graphdoc.evidence import Frame, Sign
+from graphdoc.evidence import AT_END, Frame, Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 MOST_TRAININGS = 8
 """Optimizers for which a look is counted anew."""
+
+ENOUGH = 4
+"""Times that the same is seen of an optimizer, and nothing else, before it is told while the run goes on."""
+FEW = 2
+"""Times that are enough at the end of a run in which there were no others."""
 
 
 class Watch:
@@ -28,6 +33,8 @@ class Watch:
         self._found: list[Sign] = []
         self._looks = 0
         self._times: dict[Any, int] = {}
+        self._few: dict[int, tuple[Seen, Sign]] = {}
+        """By optimizer: what is told if the run ends before anything else is seen."""
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         """A backward call that is looked at is about to run; ``leaves`` are those behind its roots, by id."""
@@ -80,6 +87,27 @@ class Watch:
         """This was found for certain."""
         self._found.append(sign)
         self._audit.tell_early()
+
+    def _so_often(self, times: int, seen: Seen, tell: Callable[[], Sign | None]) -> None:
+        """The same was seen of this optimizer so many times, and nothing else."""
+        if times not in (FEW, ENOUGH):
+            if seen.id in self._few:
+                self._few[seen.id][1].count = times
+            return
+        self._few.pop(seen.id, None)
+        sign = tell()
+        if sign is None:
+            return
+        sign.count = times
+        if times == ENOUGH:
+            self._report(sign)
+        else:
+            sign.facts[AT_END] = True
+            self._few[seen.id] = seen, sign
+
+    def _at_end(self, holds: Callable[[Seen], bool]) -> list[Sign]:
+        """What was seen of optimizers all the time, if the run has ended by itself and had no training but theirs."""
+        return [sign for seen, sign in self._few.values() if self._audit.was_all(seen) and holds(seen)]
 
     def signs(self) -> list[Sign]:
         return self._found

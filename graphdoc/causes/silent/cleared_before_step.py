@@ -9,7 +9,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.gradient_reads import gradients_are_read, gradients_between
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof, first_sign, signs
+from graphdoc.program.proof import Proof, first_sign, of_steps, signs
 from graphdoc.program.spans import in_this_order, innermost_user, place, span, span_of
 from graphdoc.story.gradients import thrown_away
 from graphdoc.story.wording import first_told, folded, optimizer_of
@@ -109,7 +109,7 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
     )
     return Finding(
         0.96,
-        Proof.STEPS.confidence,
+        of_steps(sign),
         f"{name} steps without gradients: they are cleared between backward and step",
         "A step skips every parameter whose `.grad` is None.",
         tuple(spans),
@@ -125,7 +125,7 @@ def _step_first(sources: SourceTexts, name: str, sign: Sign, step: Frame, backwa
     note = f"{name} updates {folded(sign.parameters)} by the gradients of this loss"
     return Finding(
         0.96,
-        Proof.STEPS.confidence,
+        of_steps(sign),
         f"{name} steps before backward, and is cleared before the next step",
         "A step skips every parameter whose `.grad` is None.",
         (

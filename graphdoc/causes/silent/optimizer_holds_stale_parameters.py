@@ -13,7 +13,7 @@ from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made, replacing, untying
-from graphdoc.program.proof import Proof, name_of
+from graphdoc.program.proof import Proof, name_of, of_steps
 from graphdoc.program.spans import place, span, span_of
 from graphdoc.source.module import each
 from graphdoc.story.wording import first_told, folded, optimizer_of
@@ -80,7 +80,7 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
     spans += span_of("consumed" if spans else "cause", sign.stack, "gives gradients to the new parameters", sources)
     return Finding(
         0.94,
-        Proof.STEPS.where(change is not None),
+        "likely" if change is None else of_steps(sign),
         f"{name} holds parameters that the model no longer has: {whose} never learn",
         "The parameters that the optimizer holds were replaced after it was made. It goes on stepping the old ones, "
         "which get no gradient.",

@@ -6,13 +6,13 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Event, Frame, Sign, SourceTexts
+from graphdoc.evidence import AT_END, Event, Frame, Sign, SourceTexts
 from graphdoc.evidence.lookup import optimizer_with
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import handed, may_step, spelled, written_step
-from graphdoc.program.proof import Proof, first_sign, name_of
+from graphdoc.program.proof import first_sign, name_of, of_steps
 from graphdoc.program.spans import code_at, innermost, innermost_user, is_at, place, span, span_of
 from graphdoc.remedies.clipping import step_place
 from graphdoc.source.module import Source, each
@@ -81,6 +81,8 @@ def _told(program: Program, sign: Sign) -> Finding | None:
     given = handed(sources, taken.stack, program_name) if taken is not None else None
     if taken is not None and given is not None:
         return _handed_another(program, sign, taken, given)
+    if waiting is not None and AT_END in sign.facts:
+        return None  # a run of a few steps ends before others are due
     if sign.facts.get("shared") and may_step(sources, optimizers, sign.optimizer):
         return None  # what others' losses leave in its parameters is cleared until it is its turn
     step, clearing = (
@@ -111,7 +113,7 @@ def _told(program: Program, sign: Sign) -> Finding | None:
         remedies.append(Remedy("add_statement", title, "unsafe", note, args))
     return Finding(
         0.95 if waiting is None else 0.5,
-        Proof.STEPS.confidence if waiting is None else "possible",
+        of_steps(sign) if waiting is None else "possible",
         f"{name} {'never steps' if waiting is None else 'has not stepped once'}: "
         f"the gradients of {folded(sign.parameters) or 'its parameters'} are thrown away",
         "The gradients of this loss are for this optimizer's parameters alone. They are cleared without having been "
@@ -141,7 +143,7 @@ def _handed_another(program: Program, sign: Sign, taken: Event, given: Frame) ->
     args = {"place": place(given), "inside": True, "operand": code_at(sources, given), "name": own}
     return Finding(
         0.95,
-        Proof.STEPS.confidence,
+        of_steps(sign),
         f"{name} never steps: {theirs} does in its place",
         f"Where a step of {name} is written, the name means {theirs}. That one steps once more, and the gradients of "
         f"{whose} are thrown away.",
@@ -163,7 +165,7 @@ def _uses_gradients(program: Program, sign: Sign) -> bool:
     """Whether the program takes gradients for a purpose of its own: statistics, an update by hand, another's optimizer.
 
     In the files of the calls, and in those that they import. Clearing them, asking whether they are there and printing
-    their norm are none; what the class of this optimizer does with them is its step.
+    their norm are none in a run of many steps; what the class of this optimizer does with them is its step.
     """
     sources, unstepped = program.sources, optimizer_with(program.optimizers, sign.optimizer)
     own = {f.file for f in (*sign.stack, *sign.other) if f.user}
@@ -173,8 +175,9 @@ def _uses_gradients(program: Program, sign: Sign) -> bool:
         if file not in own and not any(_is_module(file, name) for name in imported):
             continue
         source = Source(file, text)
-        reads = [n for n in each(source.tree, ast.Attribute) if n.attr == "grad"]
-        reads = [n for n in reads if is_read(n) and not _only_looks(n, source.parents)]
+        reads = [n for n in each(source.tree, ast.Attribute) if n.attr == "grad" and is_read(n)]
+        reads = [n for n in reads if bindings.text_of(n.value) not in ("torch.autograd", "autograd")]
+        reads = [n for n in reads if AT_END in sign.facts or not _only_looks(n, source.parents)]
         around = ((n, bindings.class_around(source.tree, n.lineno)) for n in reads)
         reads = [n for n, cls in around if cls is None or unstepped is None or cls.name != unstepped.type]
         if any(stepped or not _goes_into_another(n, source.parents) for n in reads):
@@ -218,8 +221,6 @@ def _is_module(file: str, name: str) -> bool:
 
 
 def _only_looks(node: ast.Attribute, parents: dict[ast.AST, ast.AST]) -> bool:
-    if bindings.text_of(node.value) in ("torch.autograd", "autograd"):
-        return True  # the function of this name
     above = parents.get(node)
     while is_attribute(above, "data", "detach"):
         above = parents.get(above)

@@ -8,7 +8,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program.gradient_reads import gradients_are_given
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import spelled
-from graphdoc.program.proof import Proof, name_of, signs
+from graphdoc.program.proof import name_of, of_steps, signs
 from graphdoc.program.scaler_calls import is_guarded
 from graphdoc.program.spans import in_this_order, innermost_user, place, span_of
 from graphdoc.story.wording import first_told, folded, opening, optimizer_of
@@ -81,7 +81,7 @@ def _told(program: Program, sign: Sign) -> Finding:
     )
     return Finding(
         0.95,
-        Proof.STEPS.confidence,
+        of_steps(sign),
         f"the gradients of {whose if part else name} are not cleared: each step uses the earlier ones too",
         "`backward()` adds to `.grad`. Between those steps nothing sets its gradients to None or zero.",
         tuple(spans),
