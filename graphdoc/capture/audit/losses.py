@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import gc
 import weakref
-from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import functions, stacks
 from graphdoc.capture.audit.hidden import inside
+from graphdoc.capture.audit.stale import as_if
 from graphdoc.capture.audit.terms import TermWatch
 from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.autopsy import Autopsy
-from graphdoc.capture.calls import Glimpse
 from graphdoc.capture.code_places import begins_at, forward_of, users_files
 from graphdoc.capture.cut_recorder import CONVERSIONS, COPIES, DETACHES
 from graphdoc.capture.cut_records import records_behind
-from graphdoc.capture.facts import grad_fn_of, has_gradient, is_leaf, parameters_of, user_frames
+from graphdoc.capture.facts import grad_fn_of, has_gradient, is_leaf, parameters_of
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.summands import missed_by, parts_of, sums_without_graph
@@ -28,7 +27,7 @@ from graphdoc.evidence import BYPASSED, NO_GRAPH, Evidence, Frame, Sign
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
     from graphdoc.capture.cut_records import Record
-    from graphdoc.capture.journal import Noted, Seen
+    from graphdoc.capture.journal import Entry, Noted, Seen
 
 
 # Parameters that an optimizer holds and that enter the loss only where a straight-through sum detaches them. In ``x +
@@ -308,7 +307,7 @@ class Losses(Watch):
         cut = [(r, b) for r, b in cut if not self._around or r.op in CONVERSIONS or r.converted]
         if len(cut) < OFTEN or last is None:
             return
-        noted = (last.index, "backward", last.sequence, last.seen, -1, None, last.thread)
+        noted = _noted(last)
         record, behind = cut[-1]
         # Each leaf that numbers were copied into asks for a gradient of its own: one of several is a part of it.
         leaves = {r.place: r for r, _ in cut if r.recording and r.op == record.op == COPIES}
@@ -391,7 +390,7 @@ class Losses(Watch):
         last = self._audit.journal.latest("backward")
         if self._evidence is not None or last is None:
             return False
-        noted = (last.index, "backward", last.sequence, last.seen, -1, None, last.thread)
+        noted = _noted(last)
         self._tell(noted, (), sign, records, None, behind)
         return True
 
@@ -404,20 +403,9 @@ class Losses(Watch):
         at: stacks.Stack | None = None,
         behind: frozenset[int] = frozenset(),
     ) -> None:
-        witness, frame = self._witness, _getframe(1)
-        with self._unseen(frame):
-            evidence = witness.failures.begin(RuntimeError(NO_GRAPH))
-            assert evidence.raised is not None
-            evidence.raised.uncaught = False
-            evidence.raised.stack = self._call(noted)
-            autopsy = Autopsy(self._audit.torch, self._audit.journal, witness.cwd, user_frames(frame))
-            autopsy.fill_program(evidence)
+        def add(evidence: Evidence, autopsy: Autopsy) -> None:
             evidence.failing_event = noted[0]
-            evidence.extras["failing_call"] = "backward"
-            witness.failures.fill_extras(
-                evidence, autopsy, Glimpse(self._audit.torch, witness.switches, self._audit.journal.count, None, "")
-            )
-            for probe in witness.probes:
+            for probe in self._witness.probes:
                 probe.fill(evidence, autopsy, [], [t for t in outputs if hasattr(t, "grad_fn")])
             names = autopsy.census.parameter_names
             if self.watch is not None:
@@ -427,16 +415,15 @@ class Losses(Watch):
                     further = behind or frozenset().union(*(r.behind for r in above))  # nothing was recorded there
                     cut.behind = sorted({*cut.behind, *(names[i] for i in further if i in names)})
                     evidence.cuts.append(cut)
-            sign.stack = evidence.raised.stack
-            sign.other = frames_of(at, witness.cwd) if at is not None else []
+            sign.other = self._frames(at) if at is not None else []
             sign.parameters = evidence.cuts[0].behind if evidence.cuts else []
             if behind:  # more may lie behind the cut, and be reached in another way
                 sign.parameters = sorted(names[i] for i in behind if i in names)
-            sign.event, sign.count = noted[0], OFTEN
-            evidence.signs = [sign]
+            sign.count = OFTEN
             evidence.extras["loss_terms"] = [[i] for i in range(len(evidence.cuts))] if behind else []
             self._audit.names.update(names)
-        self._evidence = evidence
+
+        self._evidence = as_if(self._audit, noted, NO_GRAPH, sign, [], add=add)
         self._audit.tell_early()
 
     def evidence(self) -> Evidence | None:
@@ -457,3 +444,8 @@ class Losses(Watch):
                 facts = {"sources": users_files(), "optimizers": stepped}
                 suspects.append(Sign("suspect-function", weak=True, facts=facts))
         return [*self._bypassed.found, *(s for s in suspects if s.kind != "suspect-zero" or not known)]
+
+
+def _noted(call: Entry) -> Noted:
+    """A call of the journal as it was noted before it ran."""
+    return (call.index, "backward", call.sequence, call.seen, -1, None, call.thread)

@@ -83,7 +83,9 @@ class Stale(Watch):
         return out or (walk.saved_in(found.node, changed) if changed else [])
 
     def _tell(self, noted: Noted, roots: list[Any]) -> None:
-        def add(evidence: Evidence, autopsy: Autopsy, sign: Sign) -> None:
+        sign = Sign("stale-parameter", count=1)
+
+        def add(evidence: Evidence, autopsy: Autopsy) -> None:
             hidden = self._writes.latest() if self._writes is not None else None
             self._add_steps(evidence, autopsy)
             if hidden is not None:
@@ -92,7 +94,7 @@ class Stale(Watch):
                     stale.writes = [Write(hidden[0], self._frames(hidden[1]), version=1)]
             sign.parameters = sorted({s.tensor.name for s in evidence.stale if s.tensor.name})
 
-        self._evidence = as_if(self._audit, noted, roots, STALE_UNSEEN, "stale-parameter", self._suspect, add)
+        self._evidence = as_if(self._audit, noted, STALE_UNSEEN, sign, roots, self._suspect, add)
         self._audit.tell_early()
 
     def _add_steps(self, evidence: Evidence, autopsy: Autopsy) -> None:
@@ -122,20 +124,20 @@ class Stale(Watch):
 def as_if(
     audit: Audit,
     noted: Noted,
-    roots: list[Any],
     message: str,
-    kind: str,
-    suspect: Callable[[walk.Graph], None],
-    add: Callable[[Evidence, Autopsy, Sign], None] = lambda *_: None,
+    sign: Sign,
+    roots: list[Any],
+    suspect: Callable[[walk.Graph], None] | None = None,
+    add: Callable[[Evidence, Autopsy], None] = lambda *_: None,
 ) -> Evidence:
     """The evidence of a backward call that is about to run, as if PyTorch raised this message in it.
 
     Args:
         audit: whose program runs.
         noted: the call.
-        roots: the nodes that it begins at.
         message: what would be raised.
-        kind: that of the sign which tells of it.
+        sign: what tells of it; its place is that of the call.
+        roots: the nodes that it begins at; none where it would be raised for want of a graph.
         suspect: marks the nodes of the graph at which it would be raised.
         add: what else is known, put in before the program's own values are looked at.
     """
@@ -144,16 +146,17 @@ def as_if(
         evidence = witness.failures.begin(RuntimeError(message))
         assert evidence.raised is not None
         evidence.raised.uncaught = False
-        evidence.raised.stack = frames_of(stacks.stack_of_seen(noted[3]), witness.cwd)
+        sign.stack = evidence.raised.stack = frames_of(stacks.stack_of_seen(noted[3]), witness.cwd)
+        sign.event = noted[0]
         autopsy = Autopsy(audit.torch, audit.journal, witness.cwd, user_frames(frame))
-        autopsy.limit = walk.DEEP - 1
-        autopsy.suspect = suspect
         autopsy.fill_program(evidence)
-        entry = audit.journal.entry_of(noted, autopsy.entries, failed=False)
-        autopsy.fill_graph(evidence, roots, None, "", entry)
+        if suspect is not None:
+            autopsy.limit = walk.DEEP - 1
+            autopsy.suspect = suspect
+            entry = audit.journal.entry_of(noted, autopsy.entries, failed=False)
+            autopsy.fill_graph(evidence, roots, None, "", entry)
+        add(evidence, autopsy)
         glimpse = Glimpse(audit.torch, witness.switches, audit.journal.count, None, "")
-        sign = Sign(kind, evidence.raised.stack, event=noted[0], count=1)
-        add(evidence, autopsy, sign)
         witness.failures.fill_extras(evidence, autopsy, glimpse)
         evidence.extras["failing_call"] = "backward"
         evidence.signs = [sign]
@@ -254,9 +257,8 @@ class Once(Watch):
         memory = {storage_of(p) for _, s in again for o in s.seen.known() for p in parameters_of(o)}
         own = {f.node for f, _ in again if f.op in COPIES or held.get(f.node, None) not in (*memory, None)}
         if own:
-            self._evidence = as_if(
-                self._audit, noted, roots, USED_AGAIN, "computed-once", lambda order: _release(order, own)
-            )
+            sign = Sign("computed-once", count=1)
+            self._evidence = as_if(self._audit, noted, USED_AGAIN, sign, roots, lambda order: _release(order, own))
             self._audit.tell_early()
 
     def _tell_casts(self, noted: Noted, casts: list[tuple[walk.Found, _Steps]]) -> None:
