@@ -22,13 +22,11 @@ def told_anew(
     seen.sources.update(texts)
     seen.signs = [s for s in seen.signs if ended or SO_FAR not in s.facts]
     seen.signs = [s for s in seen.signs if not any(same_signs([s], one.signs) for one in before)]
+    found = [f for f in findings_for(seen)[0] if f.finding.confidence != "possible"]
+    if not found:
+        return []
     known = {(f.cause.code, at) for one in before for f in findings_for(one)[0] for at in _places(f.finding)}
-    told: list[Found] = []
-    for found in findings_for(seen)[0]:
-        places = {back(at) for at in _places(found.finding)}
-        if found.finding.confidence != "possible" and not any((found.cause.code, at) in known for at in places):
-            told.append(found)
-    return told
+    return [f for f in found if not any((f.cause.code, back(at)) in known for at in _places(f.finding))]
 
 
 def _places(finding: Finding) -> set[Line]:
