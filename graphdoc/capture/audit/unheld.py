@@ -167,6 +167,8 @@ class Unheld(Watch):
         self._asked: set[int] = living.forgetting(set())
         """Leaves of which a grad call was asked the gradient, by id."""
         self._reached: set[int] = living.forgetting(set())
+        self._together: set[int] = set()
+        """Ids of the leaves of the noted call: ``_reached`` has those of an earlier training as well."""
         self._had: dict[int, int] = {}
         """By optimizer: how often the look has been taken up since both ends of its parameters had gradients."""
         self._looks = 0
@@ -200,7 +202,7 @@ class Unheld(Watch):
         unheld = [p for ident, p in leaves.items() if ident not in held and type(p) is kind]
         if not unheld or audit.torch._C._len_torch_dispatch_stack():
             return
-        self._noted = noted
+        self._noted, self._together = noted, set(leaves)
         self._reached.update(leaves)
         with self._unseen():
             numbers: set[int] | None = None
@@ -376,7 +378,7 @@ class Unheld(Watch):
         """Note ``mine``, beside which an optimizer holds these of the same networks, if any."""
         if len(live) == 1:
             self._suspect(live[0][0], live[0][1], mine)
-        seen = _whose(live, beside) or _whose(live, self._reached)
+        seen = _whose(live, beside) or _whose(live, self._together) or _whose(live, self._reached)
         if seen is not None:
             facts = {
                 "loaded": any(i in self.loaded for i in mine),
