@@ -7,7 +7,7 @@ from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import stacks, walk
-from graphdoc.capture.audit.hidden import held_beside, unregistered
+from graphdoc.capture.audit.hidden import held_beside, inside, unregistered
 from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.code_places import begins_at, forward_of, is_users, shown_file
 from graphdoc.capture.facts import grad_fn_of, parameters_of, user_frames
@@ -326,8 +326,12 @@ class Unheld(Watch):
                     audit.snapshot()
                     gone = [p for p in parameters_of(optimizer) if id(p) not in owners]
                     named = sum(id(p) in audit.names for p in gone)
+                    rest = {id(p) for p in parameters_of(optimizer) if id(p) in owners} if gone else set()
+                    in_place = _around(audit.torch.nn.Module, mine, rest) if rest else mine
+                    if not in_place:
+                        continue  # of other networks than the one that it holds the rest of
                     if not gone or named < min(len(gone), 2):  # a loop leaves one in its variable
-                        self._tell("held-stale", seen, mine)
+                        self._tell("held-stale", seen, in_place)
                     return
             if mine and not self._suspects:
                 self._doubt(live, mine, owners, held_beside([owners[i] for i in mine], held, audit.torch.nn.Module))
@@ -474,6 +478,13 @@ def _is_number(node: Any) -> bool:
         return all(size == 1 for size in node._input_metadata[0].shape)
     except (AttributeError, IndexError, TypeError, RuntimeError):
         return False
+
+
+def _around(module: type, mine: dict[int, Any], rest: set[int]) -> dict[int, Any]:
+    """Of these parameters, by id, those that a living module has together with any of the rest of its network."""
+    every = ({id(p) for p in inside(o)} for o in gc.get_objects() if module in type(o).__mro__)
+    together = set().union(*(ids for ids in every if ids & rest))
+    return {i: p for i, p in mine.items() if i in together}
 
 
 def in_their_place(torch: Any, mine: list[Any]) -> set[int]:
