@@ -342,9 +342,10 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
         because = "other terms of the loss reach them; this one uses only what was drawn"
     elif sign.kind == "cut-term":
         title = f"a term of this loss trains nothing: {whose or 'what it is for'} cannot be reached through it"
+        lost = "go to no optimizer" if sign.facts.get("idle") else "are cleared before their step"
         because = (
             "the optimizer of this loss holds no parameter of this term; the gradients that the term gives to others "
-            "are cleared before their step"
+            f"{lost}"
         )
     else:
         receives, them, their = ("receives", "it", "its") if len(sign.parameters) == 1 else ("receive", "them", "their")

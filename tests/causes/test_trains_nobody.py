@@ -111,6 +111,7 @@ def test_the_cut_is_told_though_nothing_fails(name: str, tmp_path: Path) -> None
     assert seen.slugs[:1] == [slug]
     assert seen.lines("cause")[0] == line
     assert "maker.*" in seen.found[0].finding.title
+    assert ("go to no optimizer" in seen.found[0].finding.because) == ("seer" in code)
     assert seen.patches(), "there is an edit to try"
 
 

@@ -360,12 +360,12 @@ class Losses(Watch):
 
     # -- telling -------------------------------------------------------------------------------------------------
 
-    def tell_cut(self, noted: Noted, kind: str, record: Record, behind: frozenset[int]) -> None:
+    def tell_cut(self, noted: Noted, kind: str, record: Record, behind: frozenset[int], idle: bool) -> None:
         """Tell that the backward call ``noted`` goes on without what ``record`` has cut off, of which these lie
-        behind."""
+        behind. ``idle``: no optimizer holds all of what it goes on to."""
         if self._evidence is None:
             # Another call may give them gradients, which are cleared: what was seen is that no step has one.
-            self._tell(noted, (), Sign(kind, facts={"at_steps": True}), [record], None, behind)
+            self._tell(noted, (), Sign(kind, facts={"at_steps": True, "idle": idle}), [record], None, behind)
 
     def is_wanted_as_number(self, place: Any) -> bool:
         """Whether what is converted at this place goes on with its graph beside. A tensor that is detached may go on

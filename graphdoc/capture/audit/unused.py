@@ -158,7 +158,7 @@ class Unused(Watch):
         if record is not None:
             kind = "cut-off" if one.whole else "cut-term"
             behind = frozenset().union(*(r.behind for r in one.term.cuts)) & one.mine
-            self._audit.losses.tell_cut(one.noted, kind, record, behind)
+            self._audit.losses.tell_cut(one.noted, kind, record, behind, not one.term.leaves <= self._held)
 
     def signs(self) -> list[Sign]:
         """What was found, unless an optimizer has been given it since."""
