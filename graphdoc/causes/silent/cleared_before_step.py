@@ -68,7 +68,7 @@ def _one_of_several(program: Program, sign: Sign) -> Finding | None:
         return None  # a library calls backward within, and knows what for
     name = optimizer_of(program.optimizers, sign)
     note = f"{name} updates {folded(sign.parameters)} by the gradients of this loss, too"
-    steps = [Frame(**f) for f in sign.facts["step"]]
+    steps = [Frame(**f) for f in sign.facts.get("step", ())]
     step = innermost_user(steps)
     late = step is not None and in_this_order(sign.stack, steps, sign.other)
     if step is not None and late:  # it comes too late in its pass, and the next pass clears first
