@@ -61,12 +61,14 @@ def run_forked(
     the script starts; it may be a closure, but what it changes stays in the child. ``given`` stands on standard input.
     ``enough`` says, asked over and over, when the child may be killed. Raises TimeoutError after ``timeout`` seconds.
     """
+    script = Path(path) if cwd else Path(path).resolve()
     _prepare()
+    if (text := Path(cwd or ".", script)).is_file() and b"torch.compile" in text.read_bytes():
+        _prepare_compiler()
     # The runner has imported every file of tests; to a script's run they would be more files of the user's. They are
     # looked for here: a look at a module is a write to it, for which a child would copy the page that it lies in.
     of_tests = [name for name in list(sys.modules) if _is_of_tests(name)]
     users_modules()
-    script = Path(path) if cwd else Path(path).resolve()
     with tempfile.TemporaryFile() as read, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         read.write(given.encode())
         read.seek(0)
@@ -106,6 +108,15 @@ def _prepare() -> None:
     gc.collect()
     gc.freeze()
     _in_large_pages()
+
+
+@cache
+def _prepare_compiler() -> None:
+    """Import once what a first compiled function imports, without the processes that it would compile in."""
+    with patch.dict(os.environ, TORCHINDUCTOR_COMPILE_THREADS="1"), warnings.catch_warnings(action="ignore"):
+        importlib.import_module("torch._inductor.compile_fx")
+    gc.collect()
+    gc.freeze()
 
 
 @cache
