@@ -1,6 +1,6 @@
 """graphdoc on a GPU: the diagnoses, places and fixes of the CPU, the program's own numbers, and no more waits.
 
-With GRAPHDOC_TEST_DEVICE=cpu the first test compares the CPU with itself, which tries the comparison.
+With GRAPHDOC_TEST_DEVICE=cpu all that needs no GPU runs on the CPU, which tries these programs and the comparison.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 import torch
 
-EXAMPLES = Path(__file__).resolve().parents[1] / "causes" / "examples"
+TESTS = Path(__file__).resolve().parents[1]
+EXAMPLES, FIXTURES = TESTS / "causes" / "examples", TESTS.parent / "fixtures"
 DEVICE = os.environ.get("GRAPHDOC_TEST_DEVICE", "cuda")
 pytestmark = [
     pytest.mark.slow,
@@ -31,8 +32,15 @@ ALIKE = (
     *("zero-grad-missing", "cleared-before-step"),
 )
 """Causes of which one example is run on both devices."""
+SEEDS = (
+    "ppo_three_networks_a",
+    "recurrent_policy_lstm",
+    "policy_loss_from_sampled_action",
+    "trust_region_grad_aliased",
+)
+"""The troubles that graphdoc was begun for, as programs of ``fixtures``."""
 
-HEAD = "import torch\nfrom torch import nn\ntorch.manual_seed(0)\ndevice = 'cuda'\n"
+HEAD = f"import torch\nfrom torch import nn\ntorch.manual_seed(0)\ndevice = {DEVICE!r}\n"
 TRAINED = """
 net = nn.Sequential(nn.Linear(32, 64), nn.GELU(), nn.Linear(64, 8)).to(device)
 x, y = torch.randn(64, 32, device=device), torch.randn(64, 8, device=device)
@@ -90,18 +98,25 @@ for _ in range(6):
     loss.backward()
     optimizer.step()
 """,
-    "attention": """
+    **{
+        kernel: f"""
+from torch.nn.attention import SDPBackend, sdpa_kernel
 qkv = nn.Linear(64, 192).to(device, torch.bfloat16)
 optimizer = torch.optim.SGD(qkv.parameters(), 1e-1)
 for _ in range(6):
     x = torch.randn(2, 4, 128, 64, device=device, dtype=torch.bfloat16)
     q, k, v = qkv(x).chunk(3, -1)
-    loss = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True).float().square().mean()
+    with sdpa_kernel(SDPBackend.{kernel}):
+        loss = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True).float().square().mean()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-""",
+"""
+        for kernel in ("MATH", "FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION")
+    },
 }
+ON_CUDA = ("graph", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION")
+"""What has no counterpart on the CPU."""
 WAITS = (
     TRAINED
     + """
@@ -119,6 +134,11 @@ with torch.profiler.profile(activities=list(torch.profiler.supported_activities(
 print(sum(e.count for e in profile.key_averages() if 'Synchronize' in e.key or 'DtoH' in e.key))
 """
 )
+LARGE = """
+import torch
+kept = torch.empty(int(0.55 * torch.cuda.mem_get_info()[0]), dtype=torch.uint8, device="cuda")
+"""
+"""Memory of which two runs at a time do not have enough."""
 WARM_UP = (
     TRAINED
     + """
@@ -165,20 +185,41 @@ def placed(code: str, device: str) -> str:
 def told(diagnosis: Any) -> Any:
     """What a reader acts on: the cause, the lines and the first patch."""
     lines = sorted({(s["role"], s["line"]) for s in diagnosis["spans"]})
-    changed = [d for d in diagnosis["fixes"][0]["diff"].splitlines() if d[:1] in "+-"] if diagnosis["fixes"] else []
-    return diagnosis["code"], lines, changed
+    return diagnosis["code"], lines, changes(diagnosis["fixes"][0]["diff"] if diagnosis["fixes"] else "")
+
+
+def changes(diff: str) -> list[str]:
+    """The lines that a patch takes and gives."""
+    return [line for line in diff.splitlines() if line[:1] in ("+", "-")]
+
+
+def example(slug: str) -> str:
+    """The first sick example of a cause."""
+    return next(t for p in sorted((EXAMPLES / slug).glob("*.py")) if "# told at:" in (t := p.read_text()))
 
 
 @pytest.mark.parametrize("slug", ALIKE)
 def test_what_is_told_is_the_same_on_both_devices(slug: str, tmp_path: Path) -> None:
-    example = next(p for p in sorted((EXAMPLES / slug).glob("*.py")) if "# told at:" in p.read_text())
-    cpu, other = (reported(tmp_path / d, placed(example.read_text(), d)) for d in ("cpu", DEVICE))
+    places = (("first", "cpu"), ("other", DEVICE))
+    cpu, other = (reported(tmp_path / folder, placed(example(slug), device)) for folder, device in places)
     assert cpu and told(cpu[0]) == told(other[0])
 
 
-@on_cuda
+@pytest.mark.parametrize("name", SEEDS)
+def test_the_first_troubles_are_told_and_mended_alike(name: str, tmp_path: Path) -> None:
+    code = (FIXTURES / name / "train.py").read_text()
+    found = []
+    for folder, device in (("first", "cpu"), ("other", DEVICE)):
+        diagnoses = reported(tmp_path / folder, placed(code, device))
+        fixed = run(tmp_path / folder, placed(code, device), "-m", "graphdoc", "fix", "--diff")
+        found.append((told(diagnoses[0]), fixed.returncode, changes(fixed.stdout)))
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize("name", HEALTHY)
 def test_a_healthy_program_has_its_own_numbers_and_no_finding(name: str, tmp_path: Path) -> None:
+    if name in ON_CUDA and DEVICE != "cuda":
+        pytest.skip("there is no GPU")
     code = HEAD + HEALTHY[name] + "print(loss.item())\n"
     plain = run(tmp_path, code)
     observed = run(tmp_path, code, "-m", "graphdoc", "run", "train.py")
@@ -187,7 +228,6 @@ def test_a_healthy_program_has_its_own_numbers_and_no_finding(name: str, tmp_pat
     assert "[GD" not in observed.stderr
 
 
-@on_cuda
 def test_a_step_waits_for_the_gpu_no_more_often(tmp_path: Path) -> None:
     plain = run(tmp_path, HEAD + WAITS)
     observed = run(tmp_path, HEAD + WAITS, "-m", "graphdoc", "run", "train.py")
@@ -202,11 +242,8 @@ def test_a_node_of_another_stream_leads_to_the_loss_that_keeps_it(tmp_path: Path
     assert "`warm`" in found[0]["title"]
 
 
-@on_cuda
-def test_a_trial_gives_its_memory_back(tmp_path: Path) -> None:
-    example = next(p for p in sorted((EXAMPLES / "carried-state").glob("*.py")) if "# told at:" in p.read_text())
-    reported(tmp_path, placed(example.read_text(), "cuda"))
-    before = torch.cuda.mem_get_info()[0]
-    fixed = run(tmp_path, placed(example.read_text(), "cuda"), "-m", "graphdoc", "fix", "--diff")
+def test_each_trial_gives_its_memory_back_before_the_next(tmp_path: Path) -> None:
+    code = (LARGE if DEVICE == "cuda" else "") + placed(example("carried-state"), DEVICE)
+    reported(tmp_path, code)
+    fixed = run(tmp_path, code, "-m", "graphdoc", "fix", "--diff")
     assert fixed.stdout.startswith("--- a/train.py"), fixed.stderr
-    assert torch.cuda.mem_get_info()[0] >= before - 16 * 2**20
