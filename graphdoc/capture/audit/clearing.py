@@ -636,10 +636,11 @@ class Wasted(Early):
                 return
 
     def _ends(self, entry: Entry, mine: set[int]) -> bool:
-        """Whether this is a step that may use gradients of these parameters: not of PyTorch's own without them."""
+        """Whether this is a step that may use gradients of these parameters, or that the call was for: not one of
+        PyTorch's own without them that has gradients of its own."""
         if entry.kind != "step":
             return False
         seen = self._audit.journal.optimizers.get(entry.optimizer)
         other = seen.ref() if seen is not None else None
-        own = type(other).__module__.startswith("torch.optim")
-        return not own or any(id(p) in mine for p in parameters_of(other))
+        ids, had = {id(p) for p in parameters_of(other)}, self._audit.journal.with_grad
+        return not type(other).__module__.startswith("torch.optim") or bool(ids & mine) or not ids & had.keys()

@@ -75,7 +75,9 @@ class Unused(Watch):
         """Ids of the parameters of optimizers that have stepped."""
         self._used: set[Any] = set()
         self._idle: set[int] = audit.journal.living.forgetting(set())
-        """Ids of what no optimizer held when this was told of a term that reaches it."""
+        """Ids of what backward calls reach again and again and nobody trains."""
+        self._untrained: set[int] = audit.journal.living.forgetting(set())
+        """Those of the term that was told."""
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         """A backward call is about to run."""
@@ -99,8 +101,9 @@ class Unused(Watch):
         are those of what nobody trains?"""
         waiting, self._waiting = self._waiting, []
         again = {i for one in waiting for i in one.left if i in leaves}
-        over = self._audit.unheld.idle(again - self._held) if not self._found else set()
-        over |= {i for i in again & self._held if self._is_clear(leaves[i])}
+        idle = self._audit.unheld.idle(again - self._held) if not self._found else set()
+        self._idle |= idle
+        over = idle | {i for i in again if self._is_clear(leaves[i])}
         for one in waiting:
             one.left -= over
             if one.left:
@@ -142,7 +145,7 @@ class Unused(Watch):
                 self._waiting.append(one)
 
     def _confirm(self, one: _Waiting) -> None:
-        if one.key in self._used:
+        if one.key in self._used or not one.term.leaves <= self._held | self._idle:
             return
         if not self._often(one.key, ENOUGH):
             return
@@ -152,7 +155,7 @@ class Unused(Watch):
                 sign = Sign("suspect-unused", stack, event=one.noted[0], optimizer=one.optimizer, weak=True)
                 sign.count = ENOUGH
                 self._found.append(sign)
-                self._idle |= one.term.leaves - self._held
+                self._untrained |= one.term.leaves - self._held
             return
         record = next((r for r in one.term.cuts if r.behind & one.mine), None)
         if record is not None:
@@ -162,7 +165,7 @@ class Unused(Watch):
 
     def signs(self) -> list[Sign]:
         """What was found, unless an optimizer has been given it since."""
-        return [] if self._idle & self._audit.journal.held() else self._found
+        return [] if self._untrained & self._audit.journal.held() else self._found
 
 
 # Sums that hold a loss and are never differentiated: what is added there trains nobody.
