@@ -642,5 +642,7 @@ class Wasted(Early):
             return False
         seen = self._audit.journal.optimizers.get(entry.optimizer)
         other = seen.ref() if seen is not None else None
-        ids, had = {id(p) for p in parameters_of(other)}, self._audit.journal.with_grad
-        return not type(other).__module__.startswith("torch.optim") or bool(ids & mine) or not ids & had.keys()
+        if not type(other).__module__.startswith("torch.optim"):
+            return True
+        ids = {id(p) for p in parameters_of(other)}
+        return bool(ids & mine) or not ids & self._audit.journal.with_grad.keys()
