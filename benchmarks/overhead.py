@@ -156,7 +156,9 @@ def measure(step: Step, rounds: int, seconds: float, clock: Callable[[], float])
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument(
+        "--rounds", type=int, default=15, help="a single one is too noisy for the limits: none is judged"
+    )
     parser.add_argument("--seconds", type=float, default=0.15, help="length of one turn under plain Python")
     parser.add_argument(
         "--clock", choices=(*CLOCKS, *COUNTERS), default="wall", help="cycles where other programs share the machine"
@@ -177,6 +179,7 @@ def main() -> int:
         base, ratios = measure(make(), given.rounds, given.seconds, clock)
         cheapest = min(ratios["anomaly"], ratios["anomaly, check_nan=False"]) - 1
         met = ratios["graphdoc"] <= limit and (limit < 1.2 or ratios["graphdoc"] - 1 <= cheapest / 4)
+        met |= given.rounds == 1
         good &= met
         row = f"{name:22}{base * 1e3:8.2f}{unit:2}" + "".join(f"{r:25.2f}x" for r in ratios.values())
         print(row + f"{limit:7.2f}x" + ("" if met else "  not met"), flush=True)
