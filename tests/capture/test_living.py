@@ -122,6 +122,23 @@ def test_optimizers_that_have_ended_are_forgotten_when_they_are_many() -> None:
     assert journal.steps == 3 * MOST_OPTIMIZERS + 1
 
 
+def test_the_steps_of_an_optimizer_that_has_ended_are_no_trouble(tmp_path: Path) -> None:
+    source = """
+        def train():
+            net = torch.nn.Linear(3, 1)
+            optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+            for _ in range(8):
+                optimizer.zero_grad()
+                net(torch.randn(4, 3)).square().mean().backward()
+                optimizer.step()
+
+        train()
+        train()
+    """
+    seen = run(script(tmp_path, source))
+    assert (seen.evidence, seen.troubles) == ([], [])
+
+
 def test_a_scaler_is_not_told_the_calls_of_one_that_has_ended(tmp_path: Path) -> None:
     source = """
         net = torch.nn.Linear(2, 1)
