@@ -167,7 +167,7 @@ class Unheld(Watch):
         self._asked: set[int] = living.forgetting(set())
         """Leaves of which a grad call was asked the gradient, by id."""
         self._reached: set[int] = living.forgetting(set())
-        self._together: set[int] = set()
+        self._together: set[int] = living.forgetting(set())
         """Ids of the leaves of the noted call: ``_reached`` has those of an earlier training as well."""
         self._had: dict[int, int] = {}
         """By optimizer: how often the look has been taken up since both ends of its parameters had gradients."""
@@ -202,7 +202,9 @@ class Unheld(Watch):
         unheld = [p for ident, p in leaves.items() if ident not in held and type(p) is kind]
         if not unheld or audit.torch._C._len_torch_dispatch_stack():
             return
-        self._noted, self._together = noted, set(leaves)
+        self._noted = noted
+        self._together.clear()
+        self._together.update(leaves)
         self._reached.update(leaves)
         with self._unseen():
             numbers: set[int] | None = None
