@@ -14,7 +14,6 @@ from dataclasses import replace
 from types import CodeType, ModuleType
 from typing import Any, Protocol
 
-from graphdoc.capture import code_places
 from graphdoc.evidence import Frame
 
 OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -66,7 +65,7 @@ def is_user_file(name: str) -> bool:
     if known is None:
         if not _folders:
             _folders = _library_folders()
-        known = bool(code_places.name_of(name)) or not (
+        known = bool(name_of(name)) or not (
             name.startswith(("<", *_folders))
             or os.path.abspath(name).startswith(_folders)
             or installed_below(name) is not None
@@ -161,7 +160,7 @@ def characters(file: str, line: int, byte_column: int) -> int:
 
 def shown_file(name: str, cwd: str) -> str:
     """The name under which a file is told: relative to the working directory where it lies below it."""
-    cell = code_places.name_of(name)
+    cell = name_of(name)
     if cell or name.startswith("<"):
         return cell or name
     path = os.path.abspath(os.path.join(cwd, name))

@@ -29,7 +29,6 @@ from graphdoc.capture.written_evidence import start_document, write_document
 from graphdoc.evidence import Evidence, Frame, Raised
 
 if TYPE_CHECKING:
-    from graphdoc.capture.autopsy import Autopsy
     from graphdoc.capture.witness import Witness
 
 

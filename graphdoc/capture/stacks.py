@@ -22,7 +22,6 @@ from sys import _getframe, gettrace
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-from graphdoc.capture import stacks
 from graphdoc.capture.code_places import OURS, position
 from graphdoc.capture.hooks import look_alike
 
@@ -366,7 +365,7 @@ class Look:
         outer: FrameType | None = frame
         while outer is not None:
             code = outer.f_code
-            if self._one_way and torchs * 2 == len(out) and code.co_filename.startswith(stacks.torch_files):
+            if self._one_way and torchs * 2 == len(out) and code.co_filename.startswith(torch_files):
                 torchs += 1
             out.append(code)
             out.append(outer.f_lasti)

@@ -22,7 +22,7 @@ from graphdoc.capture.code_places import shown_file
 from graphdoc.capture.cut_records import Switches
 from graphdoc.capture.engine_calls import EngineCalls
 from graphdoc.capture.failures import Failures
-from graphdoc.capture.finite import FiniteWatch
+from graphdoc.capture.finite import FiniteWatch, Stopping
 from graphdoc.capture.hooks import hook_in
 from graphdoc.capture.ignored import note_trouble, watch_ignored
 from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
@@ -39,7 +39,6 @@ from graphdoc.evidence import LEARNED, Evidence
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
-    from graphdoc.capture.finite import Stopping
     from graphdoc.capture.trace import StepCount
 
 

@@ -59,8 +59,7 @@ def start_document(witness: Witness) -> Evidence:
 def write_document(witness: Witness, evidence: Evidence, ending: bool = True) -> None:
     """Write ``evidence-<name>.json`` into the run's folder, atomically, with the sources that its frames name.
 
-    Of a rank whose failure another one tells, only who it is and where it was. Not
-    ``ending``: the program may go on.
+    Of a rank whose failure another one tells, only who it is and where it was. Not ``ending``: the program may go on.
 
     Where that takes nothing (a disk that has filled up, a folder that the program has deleted), it is written to the
     place that stands in for it, if this is the user's own run and not one of ours.

@@ -52,8 +52,6 @@ def run(kind: Kind, words: Sequence[str], reports: Sequence[str], asked: Asked) 
     as_words(request)  # what cannot be started leaves no run
     known: frozenset[str] = frozenset()
     if asked.baseline:  # before the folder of this run takes the place of an old one
-        from graphdoc.cli.running import findings_of
-
         known = findings_of(asked.baseline, asked.mode)
     _take_back()
     folder, trouble = _make_folder()
@@ -163,7 +161,7 @@ def _tell(
         except OSError as e:
             kept = _elsewhere(kept, e)
     first = _First(kept, known)
-    result = _without(_diagnose(kept, first), known)
+    result = without(_diagnose(kept, first), known)
     seen = result.observed
     # Silence says that nothing is wrong. Where torch never came there was no graph, unless there were other processes
     # in which it did.
@@ -193,14 +191,6 @@ def _elsewhere(kept: Kept, error: OSError) -> Kept:
     return kept
 
 
-def _without(report: Report, known: frozenset[str]) -> Report:
-    if not known:
-        return report
-    from graphdoc.cli.running import without
-
-    return without(report, known)
-
-
 @dataclass
 class _First:
     """The report of the first run alone, told before a second one to somebody who would have to wait for that: on a
@@ -222,7 +212,7 @@ class _First:
         from graphdoc.diagnose import so_far
 
         try:
-            report = _without(with_patches(self.kept, so_far(self.kept)), self.known)
+            report = without(with_patches(self.kept, so_far(self.kept)), self.known)
             if report.diagnoses or report.notes:
                 show(report, "terminal", sys.stderr)
                 self.told = report
@@ -321,6 +311,8 @@ def findings_of(place: str, mode: str) -> frozenset[str]:
 
 def without(report: Report, known: frozenset[str]) -> Report:
     """The report without the findings that are known, and a note on these."""
+    if not known:
+        return report
     from graphdoc.render.story import fingerprint
 
     left_out = [d for d in report.diagnoses if fingerprint(report, d) in known]

@@ -271,8 +271,6 @@ class Evidence:
             if former is None:
                 raise EvidenceError(f"evidence version {version!r} is not one that this graphdoc reads ({_READ})")
             data = {former.get(name, name): value for name, value in data.items()} | {"version": EVIDENCE_VERSION}
-        from graphdoc.evidence.document import build
-
         try:
             made, cuts = build(cls, data)
         except (TypeError, ValueError, KeyError, AttributeError, OverflowError, RecursionError) as e:
