@@ -154,7 +154,7 @@ def _used(reaches: frozenset[int], later: list[Entry], held: dict[int, set[int]]
 # Optimizers that step again and again and never find a gradient: no loss reaches what they are to train.
 
 IN_VAIN = 5
-"""Steps behind a backward call each before anything is said."""
+"""Steps behind recorded graphs, and no backward call before any of them, before anything is said."""
 MOST_LEAVES = 50
 """Leaves of a call that are told by name."""
 

@@ -34,7 +34,6 @@ from graphdoc.capture.whatif.window import Move, Target
 
 if TYPE_CHECKING:
     from graphdoc.capture.whatif.measure import Result
-    from graphdoc.capture.whatif.window import Target
     from graphdoc.capture.witness import Witness
 
 

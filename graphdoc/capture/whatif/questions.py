@@ -23,7 +23,6 @@ from graphdoc.capture.whatif.window import Move, Target
 
 if TYPE_CHECKING:
     from graphdoc.capture.whatif import WhatIf
-    from graphdoc.capture.whatif.window import Target
 
 
 class Watching:
