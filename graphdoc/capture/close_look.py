@@ -141,7 +141,6 @@ def grown(all_norms: dict[int, list[tuple[int, float]]], names: dict[int, str]) 
 
 # The probe of a second run that finds where the first value that is not finite came from, and how the norms grew.
 
-MOST_STEPS = 100_000
 KEPT_STEPS = 300
 """Steps of the history that are told: the latest."""
 MOST_RECORDS = 12
