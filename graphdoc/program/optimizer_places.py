@@ -292,8 +292,9 @@ def written_step(sources: SourceTexts, name: str, near: Frame) -> Frame | None:
 
 
 def handed(sources: SourceTexts, stack: Sequence[Frame], name: str) -> Frame | None:
-    """What the innermost function of a stack was handed by a name, where that name means something in its caller too;
-    None where it is called in another way, or was handed just this."""
+    """What the innermost function of a stack was handed by a name, where that name means something in its caller too
+    and the call hands the same over twice; a helper that steps whatever it is handed is right to. None where it is
+    called in another way, or was handed just this."""
     user = [f for f in stack if f.user]
     if len(user) < 2 or not name.isidentifier():
         return None
@@ -301,7 +302,10 @@ def handed(sources: SourceTexts, stack: Sequence[Frame], name: str) -> Frame | N
     names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)] if function is not None else []
     call = bindings.call_at(sources, user[-2])
     given = bindings.argument(call, names.index(name), name) if name in names and names[:1] != ["self"] else None
-    if given is None or bindings.text_of(given) == name or spelled(sources, name, user[-2], []) != name:
+    if call is None or given is None or spelled(sources, name, user[-2], []) != name:
+        return None
+    handed_over = [bindings.text_of(n) for n in (*call.args, *(k.value for k in call.keywords))]
+    if bindings.text_of(given) == name or handed_over.count(bindings.text_of(given)) < 2:
         return None
     return frame_of(sources, user[-2].file, given)
 

@@ -136,7 +136,7 @@ def _taken(program: Program, sign: Sign, written: Frame) -> Event | None:
 
 
 def _handed_another(program: Program, sign: Sign, taken: Event, given: Frame) -> Finding:
-    """A function is handed another optimizer by this one's name."""
+    """A function is handed another optimizer by this one's name, and by that one's own."""
     sources, optimizers = program.sources, program.optimizers
     name, own = optimizer_of(optimizers, sign), name_of(optimizers, sign)
     theirs, whose = f"`{code_at(sources, given)}`", folded(sign.parameters) or "its parameters"
