@@ -364,9 +364,9 @@ def _second_run(extras: dict[str, Any]) -> tuple[str, ...]:
     return (told,) if isinstance(told, str) and told else ()
 
 
-# Findings that the user has said to leave alone: by code in the project's settings, or in a comment on the line.
-# ignore = ["GD705"] # in [tool.graphdoc] loss.backward() # graphdoc: ignore[GD705] Only of a run that went on: what
-# ended a program is always told.
+# Findings that the user has said to leave alone: by code in the project's settings (`ignore = ["GD705"]` in
+# [tool.graphdoc]), or in a comment on the line (`# graphdoc: ignore[GD705]`). Only of a run that went on: what ended a
+# program is always told.
 
 _COMMENT = re.compile(r"#\s*graphdoc:\s*ignore\[([^\]]*)\]")
 

@@ -91,7 +91,7 @@ def command(
     if span is not None:
         _draw(span)
     for one in wanted:
-        _write(f"{json.dumps({**as_json(found, meant), 'sentences': told}, indent=2)}\n", one.file)
+        _write(f"{json.dumps(as_json(found, meant, told), indent=2)}\n", one.file)
     raise typer.Exit(1 if found.differs else 2 if found.untold else 0)
 
 

@@ -22,16 +22,12 @@ from graphdoc.errors import Interrupted, UsageError, missing_dependency
 from graphdoc.launch import Ended, Kind, Request, as_words, end_like, launch
 
 if TYPE_CHECKING:
+    from graphdoc.launch.keep import Kept
     from graphdoc.model import Report
-
 
 NOTICED = 3.0
 """Seconds that a program ran from which on a second run of it is waited for: the report of the first comes before."""
 _WHERE = "install graphdoc beside the program's torch: `PYTHON -m pip install torch-graphdoc`, with its PYTHON"
-
-if TYPE_CHECKING:
-    from graphdoc.launch.keep import Kept
-    from graphdoc.model import Report
 
 
 def run(kind: Kind, words: Sequence[str], reports: Sequence[str], asked: Asked) -> int:
@@ -50,9 +46,8 @@ def run(kind: Kind, words: Sequence[str], reports: Sequence[str], asked: Asked) 
     if request.kind == "script":
         check_script(request.command[0])
     as_words(request)  # what cannot be started leaves no run
-    known: frozenset[str] = frozenset()
-    if asked.baseline:  # before the folder of this run takes the place of an old one
-        known = findings_of(asked.baseline, asked.mode)
+    # Before the folder of this run takes the place of an old one.
+    known = _findings_of(asked.baseline, asked.mode) if asked.baseline else frozenset()
     _take_back()
     folder, trouble = _make_folder()
     ended = launch(request, folder)
@@ -161,7 +156,7 @@ def _tell(
         except OSError as e:
             kept = _elsewhere(kept, e)
     first = _First(kept, known)
-    result = without(_diagnose(kept, first), known)
+    result = _without(_diagnose(kept, first), known)
     seen = result.observed
     # Silence says that nothing is wrong. Where torch never came there was no graph, unless there were other processes
     # in which it did.
@@ -212,7 +207,7 @@ class _First:
         from graphdoc.diagnose import so_far
 
         try:
-            report = without(with_patches(self.kept, so_far(self.kept)), self.known)
+            report = _without(with_patches(self.kept, so_far(self.kept)), self.known)
             if report.diagnoses or report.notes:
                 show(report, "terminal", sys.stderr)
                 self.told = report
@@ -294,7 +289,7 @@ def bare_report(kept: Kept) -> Report:
 # ``graphdoc run --baseline RUN``: a report without the findings that an earlier run had as well.
 
 
-def findings_of(place: str, mode: str) -> frozenset[str]:
+def _findings_of(place: str, mode: str) -> frozenset[str]:
     """The fingerprints of what was found in a kept run, looked at as closely as ``mode`` asks for; nothing is run.
 
     Raises:
@@ -309,7 +304,7 @@ def findings_of(place: str, mode: str) -> frozenset[str]:
     return frozenset(fingerprint(report, d) for d in report.diagnoses)
 
 
-def without(report: Report, known: frozenset[str]) -> Report:
+def _without(report: Report, known: frozenset[str]) -> Report:
     """The report without the findings that are known, and a note on these."""
     if not known:
         return report

@@ -321,14 +321,14 @@ def place(parting: Parting) -> Span | None:
     return Span("cause", file, line, column + 1, end_line, end_column + 1, label)
 
 
-def as_json(found: Compared, other: Against) -> dict[str, Any]:
-    """The result for a machine."""
+def as_json(found: Compared, other: Against, told: list[str]) -> dict[str, Any]:
+    """The result for a machine, with the sentences that were told of it."""
     span = place(found.parting) if found.parting is not None else None
     return {
         "schema_version": 1,
         "compared_with": other.name,
         "difference": None if found.untold and not found.parts else found.differs,
-        "sentences": sentences(found, other),
+        "sentences": told,
         "steps": found.steps,
         "widest": found.widest,
         "explained": found.explained,

@@ -92,8 +92,6 @@ def _read(text: str) -> Layout:
     return Layout(width, height, centres, paths)
 
 
-# The graph as inline SVG with its key, and the same as a list for those who cannot see it.
-
 # What the boxes and arrows of the drawn graph look like, and the key that says so.
 
 _KEY = (
