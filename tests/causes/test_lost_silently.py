@@ -27,6 +27,12 @@ END = """\
 """
 SICK = {
     "covered": ("cut-by-detach", "    loss = head(net(x)).data.pow(2).mean()\n    loss.requires_grad_()\n"),
+    "for tensors alone": (
+        "cut-by-detach",
+        "    y = head(net(x))\n    seen = net(x)\n"
+        "    if isinstance(seen, torch.Tensor):\n        seen = seen.detach()\n"
+        "    loss = y.pow(2).mean() + seen.abs().mean()\n",
+    ),
     "in place": (
         "cut-by-detach",
         "    loss = head(net(x)).pow(2).mean()\n    loss = loss.detach_().requires_grad_(True)\n",
@@ -42,12 +48,6 @@ SICK = {
         "    loss = head(net(x)).pow(2).mean() + 0.1 * size\n",
     ),
     "data": ("cut-by-detach", "    size = net.weight.data.abs().sum()\n    loss = head(net(x)).pow(2).mean() + size\n"),
-    "for tensors alone": (
-        "cut-by-detach",
-        "    y = head(net(x))\n    seen = net(x)\n"
-        "    if isinstance(seen, torch.Tensor):\n        seen = seen.detach()\n"
-        "    loss = y.pow(2).mean() + seen.abs().mean()\n",
-    ),
     "gradient": (
         "missing-create-graph",
         "    x.requires_grad_()\n    y = head(net(x))\n"

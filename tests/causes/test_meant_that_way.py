@@ -83,9 +83,9 @@ for _ in range(6):
     ("clear", "told"),
     [
         ("for g in kept: g.zero_()", []),
+        ("for p in parameters: p.grad.zero_()", ["grad-aliased"]),
         ("torch._foreach_zero_(kept)", []),
         ("[kept[i].zero_() for i in range(2)]", []),
-        ("for p in parameters: p.grad.zero_()", ["grad-aliased"]),
     ],
 )
 def test_what_is_cleared_through_the_name_is_known_to_be_the_gradient(

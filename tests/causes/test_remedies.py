@@ -217,15 +217,15 @@ for step in range(3):
             ["net[0].mem = net[0].mem.detach()", "net[1].mem = net[1].mem.detach()"],
         ),
         (CLOSURE, "graph-built-once", "move_into_loop", ["    def closure():\n        out = net(x)\n"]),
-        (STORE, "stored-with-graph", "detach_after", ["    opt.step()\n    kept = [t.detach() for t in kept]"]),
+        (PROPERTY, "graph-built-once", "uncache", ["    @property\n    def mixing"]),
         (EMPTY, "constant-loss", "zero_of_output", ["    loss = out.sum() * 0.0\n"]),
+        (STORE, "stored-with-graph", "detach_after", ["    opt.step()\n    kept = [t.detach() for t in kept]"]),
         (BRANCHES, "constant-loss", "zero_of_output", ["        loss = sum(terms) * 0.0\n"]),
         (EMPTY_SUMS, "constant-loss", "zero_of_output", ["    pull = push = out.sum() * 0.0\n"]),
-        (PROPERTY, "graph-built-once", "uncache", ["    @property\n    def mixing"]),
         (PARTS, "undetached-target", "detach_expression", ["""- seen["hard"].detach()).abs()"""]),
         (SURGERY, "shared-subgraph-losses", "set_keyword", [".mean().backward(retain_graph=True)\n"]),
     ],
-    ids=["layers", "closure", "store", "empty", "branches", "empty-sums", "property", "parts", "surgery"],
+    ids=["layers", "closure", "property", "empty", "store", "branches", "empty-sums", "parts", "surgery"],
 )
 def test_a_remedy_mends_what_the_run_showed(code: str, cause: str, kind: str, lines: list[str], tmp_path: Path) -> None:
     seen = observe(tmp_path / "sick", HEAD + code)

@@ -74,6 +74,9 @@ SICK = {
 
 HEALTHY = {
     "both learn": MADE + JUDGED + "    update(making, bce(judge(made), yes) + F.l1_loss(made, real))\n",
+    "a network that is updated by hand": MADE
+    + "    update(making, F.l1_loss(made, real) + seer(made.detach()).mean())\n"
+    "    for p in seer.parameters():\n        p.data -= 0.1 * p.grad\n        p.grad = None\n",
     "features to match are constants": MADE
     + JUDGED
     + "    update(making, bce(judge(made), yes) + F.mse_loss(judge[0](made), judge[0](real).detach()))\n",
@@ -89,9 +92,6 @@ HEALTHY = {
     "    if step % 4 == 3:\n        judging.step()\n        judging.zero_grad()\n",
     "features of what is made": MADE + "    update(making, F.mse_loss(seer(made), seer(real)))\n",
     "features of real images alone": MADE + "    update(making, F.l1_loss(made, real) + seer(real).pow(2).mean())\n",
-    "a network that is updated by hand": MADE
-    + "    update(making, F.l1_loss(made, real) + seer(made.detach()).mean())\n"
-    "    for p in seer.parameters():\n        p.data -= 0.1 * p.grad\n        p.grad = None\n",
     "gradients that are looked at": MADE + "    update(making, F.l1_loss(made, real) + seer(made.detach()).mean())\n"
     "    seen = [p.grad**2 for p in seer.parameters()]\n    seer.zero_grad()\n",
     "an optimizer that is made later": MADE + "    update(making, F.l1_loss(made, real) + seer(made.detach()).mean())\n"

@@ -383,14 +383,14 @@ NORMED = WHOLE["MODEL"].replace("nn.Tanh()", "nn.BatchNorm1d(4)")
 @pytest.mark.parametrize(
     ("parts", "words"),
     [
-        ({"SIZES": "4", "SCALE": "0.25"}, ["no difference: as given and with `1`, the first 3 steps"]),
-        ({"SIZES": "(4, 12)", "SCALE": "len(part) / 16"}, ["no difference: "]),
-        ({"SIZES": "4"}, ["4 times the other one, in the same direction", "4 backward() calls (line 13) before"]),
         ({"SIZES": "(4, 12)", "SCALE": "0.5"}, ["rounding explains 0.0001", "as given: 2 ", "(4 and 12 numbers)"]),
+        ({"SIZES": "(4, 12)", "SCALE": "len(part) / 16"}, ["no difference: "]),
+        ({"SIZES": "4", "SCALE": "0.25"}, ["no difference: as given and with `1`, the first 3 steps"]),
+        ({"SIZES": "4"}, ["4 times the other one, in the same direction", "4 backward() calls (line 13) before"]),
         ({"SIZES": "4", "SCALE": "0.25", "MODEL": NORMED}, ["difference", "as given: ", "BatchNorm (line 13) takes"]),
         ({"SIZES": "4", "MODEL": f"nn.Sequential(nn.Dropout(), {WHOLE['MODEL']})"}, ["draw other random numbers"]),
     ],
-    ids=["divided", "weighed", "not-divided", "unequal", "batchnorm", "dropout"],
+    ids=["unequal", "weighed", "divided", "not-divided", "batchnorm", "dropout"],
 )
 def test_parts_of_a_batch_beside_the_whole(parts: dict[str, str], words: list[str], tmp_path: Path) -> None:
     def text(values: dict[str, str]) -> str:
