@@ -287,10 +287,12 @@ class Unheld(Watch):
         """Those of these (ids) that backward calls reach again and again, and that nobody trains: no living optimizer
         holds them, nobody has written to them or cleared what they were given."""
         known = {i: self._candidates[i] for i in leaves if i in self._candidates}
+        if not known or self._searched >= MOST_JUDGED:
+            return set()
         with self._unseen():
             mine = {i for i, c in known.items() if c.count >= ENOUGH and c.stands(self._audit.torch) is not None}
-            if not mine or self._searched >= MOST_JUDGED:
-                return set()
+            if not mine:
+                return mine
             self._searched += 1
             return mine - alive(self._audit.torch)[0]
 
