@@ -187,12 +187,13 @@ def test_the_first_failing_rank_speaks(causes, tmp_path):
             failed(rank=3, world=5, written=3.0, pid=13),
             failed(rank=1, world=5, written=1.0, pid=11),
             failed("torch.distributed.DistBackendError", "Connection closed", rank=0, world=5, written=2.0, pid=10),
+            failed("torch.multiprocessing.spawn.ProcessRaisedException", "Process 1", rank=-1, written=4.0, pid=9),
         )
     )
     assert report.run.ranks == 5 and report.diagnoses[0].spans[0].line == 2
     (note,) = report.notes
     assert note.startswith("of 5 ranks, rank 1 failed first; rank 3 failed in the same way; rank 0 ended with another")
-    assert "ranks 2, 4 raised nothing" in note
+    assert "ranks 2, 4 raised nothing" in note and "-1" not in note
 
 
 def stale(*writes, current=3):
