@@ -189,7 +189,7 @@ def facts_of(cuts: list[Cut], cut: Cut) -> tuple[str, ...]:
     facts: list[str] = []
     if cut.before_op:
         ending = as_called(cut.op).replace("`", "")
-        facts.append(f"the graph ends after {cut.before_op}: the result of {ending} has none")
+        facts.append(f"the graph ends after `{cut.before_op}`: the result of {ending} has none")
     behind = list(dict.fromkeys(name for c in alike(cuts, cut) if c is cut or c.certain for name in c.behind))
     if behind:
         facts.append(f"no gradient reaches {folded(behind)}")

@@ -166,7 +166,7 @@ def calls_of(program: Program, reuse: Reuse) -> tuple[Span, ...]:
     found = program.overwrite
     writer = found.writers[0] if stepped and found is not None and found.writers else None
     if found is not None and writer is not None and writer.frame is not None:
-        text = f"{writer.op} changes the weights in between"
+        text = f"`{writer.op}` changes the weights in between"
         out.append(span("mutated", writer.frame, text, program.sources, moment(found.made_by(writer))))
     if reuse.failing is not None:
         again = "both again" if len(told) == 2 else "it again"

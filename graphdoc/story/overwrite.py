@@ -185,7 +185,7 @@ def stepped_and_before(
     step: list[Span] = []
     for writer in steps_of(found)[: most - bool(before)]:
         assert writer.frame is not None  # of a place that was seen
-        text = f"{writer.op} changes {quoted(found, writer.stale)} in place"
+        text = f"`{writer.op}` changes {quoted(found, writer.stale)} in place"
         step.append(span("cause", writer.frame, text, sources, moment(writer.event)))
     return step, forwards_before(sources, found, before)[: most - len(step)]
 

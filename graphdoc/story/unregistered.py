@@ -530,7 +530,7 @@ def never_handed(
         "likely",  # that nobody trains them is seen; that somebody should is not
         f"no optimizer holds {whose}: `{found.name}` collects them, and nothing reads it",
         f"{opening(name)} steps other parameters of the same loss. What is collected here is handed to nobody, so "
-        "these keep their initial values.",
+        "no step changes these.",
         (
             span("cause", found.filled, "collected here, and not used any more", sources),
             *span_of("related", sign.stack, f"gives gradients to {whose}", sources),

@@ -92,7 +92,7 @@ def _told(program: Program) -> Finding:
         at.setdefault((statement.file, statement.line), (name, statement))
     places = [span("cause", f, f"{n} {label}") for n, f in list(at.values())[:2]]
     here = (span("failed" if places else "cause", frame, "copied here", program.sources),) if frame else ()
-    facts = tuple(f"{t.path} is no leaf: made by {t.op}" for t in found[:3])
+    facts = tuple(f"{t.path} is no leaf: made by `{t.op}`" for t in found[:3])
     inside = any("[" in t.path for t in found)  # of a container that the statement stores
     only = stored[0][1] if len(at) == 1 and not inside else None
     return Finding(

@@ -81,7 +81,7 @@ def _told(program: Program, hinted: bool) -> Finding:
         "module, set "
         "the flag on its parameters before the forward.",
         (*marks, *made, *(program.raised_span("refused here") if not marks else ())),
-        (f"it is the result of {known.op}, not a leaf",) if known and known.op else (),
+        (f"it is the result of `{known.op}`, not a leaf",) if known and known.op else (),
         _remedies(program.sources, name, statement) if off else _recorded_already(program.sources, name, statement),
     )
 

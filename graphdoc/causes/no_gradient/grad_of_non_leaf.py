@@ -131,7 +131,7 @@ def _told(program: Program, frame: Frame, result: _Result) -> Finding:
             *created,
             *program.raised_span("noticed here"),
         ),
-        (f"it is the result of {result.op}, not a leaf",) if result.seen else (),
+        (f"it is the result of `{result.op}`, not a leaf",) if result.seen else (),
         remedies,
     )
 

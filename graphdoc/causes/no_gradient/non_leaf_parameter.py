@@ -119,7 +119,7 @@ def _converted(program: Program, frame: Frame, name: str) -> Finding | None:
             span("cause", whole, f"`{name}` is computed from the leaf that is made here", program.sources),
             *program.raised_span("its .grad is None"),
         ),
-        (f"it is the result of {known.op}, not a leaf",),
+        (f"it is the result of `{known.op}`, not a leaf",),
         remedy_at(
             whole,
             "make_leaf",

@@ -80,8 +80,8 @@ def _told(program: Program, sign: Sign) -> Finding:
         0.5,
         "likely",  # that nothing reaches them is seen; that something should is not
         f"{name} steps and never has a gradient: no loss reaches {whose}",
-        f"{opening(name)} skips parameters whose `.grad` is None. At each of its steps that is all of them, so they "
-        "keep their initial values.",
+        f"{opening(name)} skips parameters whose `.grad` is None. At each of its steps that is all of them, so "
+        "its steps change nothing.",
         tuple(spans),
         because=f"at each of {sign.count} steps of {name} every `.grad` was None, and no backward call that was "
         "looked at has reached one of its parameters",
@@ -94,8 +94,8 @@ def _never_called(sources: SourceTexts, sign: Sign, name: str) -> Finding:
         0.5,
         "likely",  # that a loss was to be differentiated is not seen
         f"{name} steps and never has a gradient: no backward call is made",
-        f"{opening(name)} skips parameters whose `.grad` is None. At each of its steps that is all of them, so they "
-        "keep their initial values. Call `backward()` on the loss before the step.",
+        f"{opening(name)} skips parameters whose `.grad` is None. At each of its steps that is all of them, so "
+        "its steps change nothing. Call `backward()` on the loss before the step.",
         span_of("cause", sign.stack, "finds no gradient", sources),
         because=f"at each of {sign.count} steps of {name} every `.grad` was None; graphs were recorded between them, "
         "and none was differentiated",
