@@ -38,7 +38,7 @@ class Standing:
         self._offset = 0
         self._steps: Counter[int] = Counter()
         self._index, self._first = -1, (0.0, -1)
-        self._passed = 0.0
+        self._latest = self._passed = 0.0
 
     def __str__(self) -> str:
         """``step 12 of 31, about 4 s left of this run``; as much of that as is known."""
@@ -76,7 +76,7 @@ class Standing:
         elif told["steps"] is not None:
             each = int(told["steps"]) // max(len(self._steps), 1)
             self._steps = Counter(dict.fromkeys(self._steps or [0], each))
-        now = time.monotonic()
+        self._latest = now = time.monotonic()
         if self._first[1] < 0:
             self._first = now, self._index
         if self._index > self._point >= 0 and not self._passed:
@@ -86,12 +86,13 @@ class Standing:
         """Seconds until it has told enough (``trace_end.Ending``), at the pace of its calls and steps until now; before
         these, and where it runs to its end, by those that the original took. 0 where nothing tells."""
         began, first = self._first
-        if self._point < 0 or self._index <= first or now - began < 1.0:
+        if self._point < 0 or self._index <= first or self._latest - began < 1.0:
             return self._seconds - (now - self._began)
-        each = (now - began) / (self._index - first)
+        each, waited = (self._latest - began) / (self._index - first), now - self._latest
+        before = max(self._point - self._index, 0) * each - waited  # a long step counts down as well
         if not self._goes_on:
-            return max(self._point - self._index, 0) * each
+            return before
         beyond = max(self._index - self._point, 0)
         since = now - self._passed if self._passed else 0.0
         ending = min((AFTER - beyond) * each, max((LEAST - beyond) * each, PATIENCE - since))
-        return max(self._point - self._index, 0) * each + ending
+        return before + ending
