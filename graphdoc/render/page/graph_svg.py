@@ -334,7 +334,8 @@ def _title(box: Box, picture: Picture, places: Places) -> str:
         else []
     )
     if box.kind == "operations" and box.nodes:
-        told.append(f"{box.nodes} nodes, {box.state}: " + ", ".join(f"{op} {n}" for op, n in box.ops[:12]))
+        nodes = f"{box.nodes} node" + "s" * (box.nodes != 1)
+        told.append(f"{nodes}, {box.state}: " + ", ".join(f"{op} {n}" for op, n in box.ops[:12]))
     if box.parameters:
         told.append(", ".join(box.parameters[:24]) + (" \u2026" if len(box.parameters) > 24 else ""))
     if box.kind == "parameters":
