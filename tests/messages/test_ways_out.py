@@ -16,9 +16,10 @@ MOST_CHARACTERS = 80
 HEAD = """\
 # Messages and what to do about them
 
-An error that several faults can have leads to one of the [causes](causes.md). Each of the others has one reason, and
-stands here with what to do about it. `graphdoc run` names the line of your program, `graphdoc explain "MESSAGE"` tells
-the same of a pasted message. [Warnings](#warnings) stand below them.
+Look for a few words of your error on this page, or paste it: `graphdoc explain "MESSAGE"` tells the same. `graphdoc run`
+names the line of your program as well. [Warnings](#warnings) stand below the errors.
+
+Each message here has one reason. An error that several faults can have leads to one of the [causes](causes.md).
 """
 WARNINGS = """\
 
