@@ -17,8 +17,8 @@ PAGE = Page(
     title="An optimizer steps and never has a gradient to step by",
     families=("silent",),
     what_happened="""\
-The loss is computed, the optimizer steps, and none of its parameters has a gradient: they keep their initial values to
-the end. Either no `backward()` is called at all, or the loss is made of something else: of a copy
+The loss is computed, the optimizer steps, and none of its parameters has a gradient: its steps change nothing.
+Either no `backward()` is called at all, or the loss is made of something else: of a copy
 (`copy.deepcopy(model)`, `model.weight.data`, `nn.Parameter(self.weight)` in a forward), or of another instance of the
 model than the one that the optimizer was given.""",
     why="""\
