@@ -77,6 +77,7 @@ def test_a_run_that_ends_at_the_point_says_what_it_is_for(tmp_path: Path, clock:
     run(*_calls(range(1)))
     run()
     assert run(*_calls(range(1, 6))) == f"looking closer, step 6 of 50, about {89 / 11 * 2:.0f} s left of this run"
+    assert run() == f"looking closer, step 6 of 50, about {89 / 11 * 2 - 1:.0f} s left of this run"  # a long step
 
 
 def test_a_slow_program_has_told_enough_a_few_seconds_behind_the_failure(tmp_path: Path, clock: list[float]) -> None:

@@ -16,8 +16,8 @@ MOST_CHARACTERS = 80
 HEAD = """\
 # Messages and what to do about them
 
-Look for a few words of your error on this page, or paste it: `graphdoc explain "MESSAGE"` tells the same. `graphdoc run`
-names the line of your program as well. [Warnings](#warnings) stand below the errors.
+Look for a few words of your error on this page, or paste it: `graphdoc explain "MESSAGE"` tells the same.
+`graphdoc run` names the line of your program as well. [Warnings](#warnings) stand below the errors.
 
 Each message here has one reason. An error that several faults can have leads to one of the [causes](causes.md).
 """
