@@ -57,6 +57,11 @@ def has_gradient(optimizer: Any) -> bool:
     return isinstance(groups, list) and any(p.grad is not None for group in groups for p in group["params"])
 
 
+def is_hooked(leaf: Any) -> bool:
+    """Whether a hook takes what a leaf is given as its gradient."""
+    return bool(leaf._backward_hooks or leaf._post_accumulate_grad_hooks)
+
+
 def shape_of(tensor: Any) -> list[int]:
     """The shape; empty for a tensor that has none (nested, or with sizes not known yet)."""
     try:

@@ -107,6 +107,35 @@ for _ in range(3):
     loss().backward()
     print(sum(p.grad.norm() for p in net.parameters()))
 """,
+    "a norm that is measured": """
+for _ in range(4):
+    opt.zero_grad()
+    loss().backward()
+    print(nn.utils.clip_grad_norm_(net.parameters(), 1e9))
+""",
+    "gradients that a parameter's hook takes": """
+norms = []
+for p in net.parameters(): p.register_hook(lambda g: norms.append(float(g.norm())))
+for _ in range(6): opt.zero_grad(); loss().backward()
+""",
+    "gradients that a module's hook takes": """
+norms = []
+net.register_full_backward_hook(lambda module, into, out: norms.append(float(out[0].norm())))
+for _ in range(6): opt.zero_grad(); loss().backward()
+""",
+    "an optimizer that needs no gradient, beside a backward call": """
+class Search(torch.optim.Optimizer):
+    def step(self):
+        with torch.no_grad(): before = loss(); old = net.weight.clone(); net.weight += torch.randn_like(old)
+        with torch.no_grad(): net.weight.copy_(net.weight if loss() < before else old - 0.01 * old.sign())
+search = Search(net.parameters(), {})
+middle = torch.zeros(1, requires_grad=True)
+for _ in range(8):
+    (middle - y).square().mean().backward()
+    with torch.no_grad(): middle -= 0.1 * middle.grad
+    middle.grad = None
+    search.step()
+""",
     "gradients that are shown": "for _ in range(3): loss().backward(); print(net.weight.grad); opt.zero_grad()",
     "what an input changes": """
 for _ in range(3):

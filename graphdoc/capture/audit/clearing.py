@@ -13,7 +13,7 @@ from graphdoc.capture import stacks
 from graphdoc.capture.access_paths import roots_of
 from graphdoc.capture.audit.watch import ENOUGH, FEW, Early, Sparse, Watch
 from graphdoc.capture.code_places import is_user_file, shown_file
-from graphdoc.capture.facts import has_gradient, parameters_of, storage_of, user_frames
+from graphdoc.capture.facts import has_gradient, is_hooked, parameters_of, storage_of, user_frames
 from graphdoc.capture.frames import optimizer_functions, site_of, users_line
 from graphdoc.capture.living import Ref
 from graphdoc.capture.names import Census
@@ -610,7 +610,7 @@ class Wasted(Early):
             return
         every = parameters_of(optimizer)
         hung = hooks - self._hooks.get(seen.id, 0) >= ENOUGH - 1
-        if hung or any(p._backward_hooks or p._post_accumulate_grad_hooks for p in every):
+        if hung or any(map(is_hooked, every)):
             return
         mine = {id(p) for p in every}
         fates: dict[Any, list[tuple[Entry, Entry | None, int]]] = {}

@@ -19,7 +19,7 @@ from graphdoc.capture import stacks, walk
 from graphdoc.capture.access_paths import roots_of
 from graphdoc.capture.audit.hidden import inside
 from graphdoc.capture.audit.watch import Open, Watch
-from graphdoc.capture.facts import grad_fn_of, parameters_of, user_frames
+from graphdoc.capture.facts import grad_fn_of, is_hooked, parameters_of, user_frames
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.journal import leaves_behind
 from graphdoc.capture.names import Census
@@ -324,7 +324,7 @@ def _unknown(wrapper: Any, leaves: dict[int, Any]) -> dict[int, Any]:
     left = {
         id(p)
         for name, p in _module_of(wrapper).named_parameters()
-        if id(p) not in known and name not in ignored and not (p._backward_hooks or p._post_accumulate_grad_hooks)
+        if id(p) not in known and name not in ignored and not is_hooked(p)
     }
     return {i: p for i, p in leaves.items() if i in left and not hasattr(p, "device_mesh")}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 from inspect import signature
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from graphdoc.capture import stacks
 from graphdoc.capture.audit.moved import print_of
 from graphdoc.capture.audit.unheld import in_their_place
 from graphdoc.capture.audit.watch import ENOUGH, FEW, Open, Watch
-from graphdoc.capture.facts import has_gradient, parameters_of
+from graphdoc.capture.facts import has_gradient, is_hooked, parameters_of
 from graphdoc.capture.frames import optimizer_functions
 from graphdoc.capture.living import Ref
 from graphdoc.capture.number_facts import Sample, numbers_of
@@ -92,6 +93,8 @@ class Unstepped(Watch):
             return None  # they are updated by hand
         if audit.witness.scaled():
             return None  # a scaler leaves steps out as long as gradients overflow
+        if any(map(is_hooked, parameters)) or _are_taken(audit.torch.nn.Module):
+            return None  # the calls may be for what a hook takes
         mine = {id(p) for p in parameters}
         entries = list(audit.journal.entries())
         own = [e for e in entries if e.kind == "backward" and e.reaches and e.reaches <= mine]
@@ -138,6 +141,12 @@ class Unstepped(Watch):
         return [sign for sign in [*self._found, *few] if not self._calls[sign.optimizer][0].steps]
 
 
+def _are_taken(module: type) -> bool:
+    """Whether a living module has a hook for what its results are given as gradients."""
+    modules = (o for o in gc.get_objects() if module in type(o).__mro__)
+    return any(m.__dict__.get("_backward_hooks") for m in modules)
+
+
 def _used(reaches: frozenset[int], later: list[Entry], held: dict[int, set[int]]) -> bool:
     """Whether a step behind a backward call may have used its gradients: its optimizer was not cleared in between."""
     cleared: set[int] = set()
@@ -172,9 +181,12 @@ class Starved(Open):
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
         self.fed: set[int] = set()
-        """Optimizers that have found a gradient, or of whose parameters a backward call has reached one."""
+        """Optimizers that have found a gradient, or of whose parameters a backward call has reached one, and those
+        that are not PyTorch's and move their parameters without."""
         self._idle: dict[int, int] = {}
         """Of the others: steps behind a backward call."""
+        self._held: dict[int, int] = {}
+        """By optimizer that is not PyTorch's: what the first of its parameters held at its first step."""
         self._latest: tuple[Noted, int, list[Ref]] | None = None
         """The latest call that reached a leaf, how many it reached, and the first of them."""
         self._fresh: set[int] = set()
@@ -201,7 +213,7 @@ class Starved(Open):
         """An optimizer that is not ``fed`` has stepped."""
         mine = [p for p in parameters_of(optimizer) if p.requires_grad]
         had, reached = self._audit.journal.with_grad, self._audit.reached
-        if any(p.grad is not None or had.get(id(p)) or id(p) in reached for p in mine):
+        if any(p.grad is not None or had.get(id(p)) or id(p) in reached for p in mine) or self._moves(optimizer, seen):
             self.fed.add(seen.id)
             self._found = [sign for sign in self._found if sign.optimizer != seen.id]
             self._few.pop(seen.id, None)
@@ -215,6 +227,18 @@ class Starved(Open):
         self._idle[seen.id] = self._idle.get(seen.id, 0) + 1
         latest = self._latest  # the first step may come before all others
         self._so_often(self._idle[seen.id] - 1, seen, lambda: self._in_vain(mine, seen, *latest))
+
+    def _moves(self, optimizer: Any, seen: Seen) -> bool:
+        """Whether an optimizer that is not PyTorch's moves its parameters by something else than gradients."""
+        parameters = parameters_of(optimizer)
+        if (
+            type(optimizer).__module__.startswith("torch.optim")
+            or self._idle.get(seen.id, 0) > ENOUGH
+            or not parameters
+        ):
+            return False
+        held = print_of(parameters[0])
+        return self._held.setdefault(seen.id, held) != held
 
     def _without_call(self, optimizer: Any, mine: list[Any], seen: Seen) -> None:
         """A step before any backward call. One that follows no recording at all is there for the scheduler."""

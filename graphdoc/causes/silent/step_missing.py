@@ -180,9 +180,17 @@ def _uses_gradients(program: Program, sign: Sign) -> bool:
         reads = [n for n in reads if AT_END in sign.facts or not _only_looks(n, source.parents)]
         around = ((n, bindings.class_around(source.tree, n.lineno)) for n in reads)
         reads = [n for n, cls in around if cls is None or unstepped is None or cls.name != unstepped.type]
+        if AT_END in sign.facts and any(_is_norm(n, source.parents) for n in each(source.tree, ast.Call)):
+            return True
         if any(stepped or not _goes_into_another(n, source.parents) for n in reads):
             return True
     return False
+
+
+def _is_norm(node: ast.Call, parents: dict[ast.AST, ast.AST]) -> bool:
+    """Whether a call gives the norm of gradients to something."""
+    called = bindings.text_of(node.func).rpartition(".")[2]
+    return called in ("clip_grad_norm_", "get_total_norm") and not isinstance(parents.get(node), ast.Expr)
 
 
 def _goes_into_another(node: ast.Attribute, parents: dict[ast.AST, ast.AST]) -> bool:
