@@ -123,10 +123,12 @@ FIRST_VALUES = 8
 class _Candidate:
     """A parameter that was in no optimizer when a backward call reached it."""
 
-    __slots__ = ("count", "is_weight", "ref", "values", "version")
+    __slots__ = ("count", "is_weight", "ref", "since", "values", "version")
 
-    def __init__(self, parameter: Any) -> None:
+    def __init__(self, parameter: Any, since: int = 0) -> None:
         self.ref = Ref(parameter)
+        self.since = since
+        """How many steps there had been."""
         self.version = parameter._version
         self.values = _first_values(parameter)
         self.count = 0
@@ -213,7 +215,7 @@ class Unheld(Watch):
                 if candidate is None or candidate.ref() is not p:
                     if len(self._candidates) >= MOST_CANDIDATES:
                         continue
-                    candidate = self._candidates[id(p)] = _Candidate(p)
+                    candidate = self._candidates[id(p)] = _Candidate(p, audit.journal.steps)
                     if p.numel() == 1 and p._version == 0:
                         numbers = _weights(outputs) if numbers is None else numbers
                         candidate.is_weight = id(p) in numbers
@@ -386,7 +388,9 @@ class Unheld(Watch):
         """Note ``mine``, beside which an optimizer holds these of the same networks, if any."""
         if len(live) == 1:
             self._suspect(live[0][0], live[0][1], mine)
-        seen = _whose(live, beside) or _whose(live, self._together) or _whose(live, self._reached)
+        since = min(self._candidates[i].since for i in mine)
+        training = [(s, o) for s, o in live if s.span[1] > since]  # gradients that come later are not its business
+        seen = next((s for ids in (beside, self._together, self._reached) if (s := _whose(training, ids))), None)
         if seen is not None:
             facts = {
                 "loaded": any(i in self.loaded for i in mine),
