@@ -5,7 +5,7 @@ torch.manual_seed(0)
 
 
 def objective(model, step):
-    x = model(torch.randn(1, 4))
+    x = model(torch.randn(1 if step == 5 else 8, 4))
     return ((x - x.mean(0)) / (x.std(0, correction=0) + 1e-8)).square().mean() + x.mean()
 
 
