@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from graphdoc.capture.trace import AFTER, LEAST, PATIENCE
+from graphdoc.capture.trace_end import AFTER, LEAST, PATIENCE
 
 Announce = Callable[[str, object, float], None]
 """Told in one line what is run, what tells as ``str`` how far that has come, and the seconds that it may take."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -102,6 +104,15 @@ def test_a_circle_is_found() -> None:
 
 def test_no_import_runs_in_a_circle() -> None:
     assert not circle(imports())
+
+
+def test_what_reads_a_run_needs_no_torch() -> None:
+    """graphdoc may stand beside the program's environment, and torch takes seconds to load."""
+    rooms = FORBIDDEN.keys() - {"capture"} | {"verify", "messages", "diagnose", "probe"}
+    wanted = sorted(m for m in imports() if room(m) in rooms)
+    code = f"import sys; sys.modules['torch'] = None; [__import__(m) for m in {wanted}]"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
 
 
 def test_no_room_is_imported_by_what_it_imports() -> None:
