@@ -16,13 +16,20 @@ def take_over(first: Evidence, second: Evidence, mode: str) -> Evidence:
 
 def add_later(first: Evidence, second: Evidence, whole: bool) -> None:
     """The signs of the first run and what they speak of, which a second one that was ended early has not come to; and
-    of that one only what the first had no means to see: a later step may contradict what was so until then."""
-    second.signs = [s for s in second.signs if whole or SO_FAR not in s.facts]
+    of that one only what the first had no means to see: a later step may contradict what was so until then. What both
+    tell is told as the first saw it, which nothing held up."""
+    told = [_told(s) for s in first.signs]
+    second.signs = [s for s in second.signs if (whole or SO_FAR not in s.facts) and _told(s) not in told]
     second.signs += [s for s in first.signs if s.kind != THINNED]
     second.sources = {**first.sources, **second.sources}
     ids, names = {o.id for o in second.optimizers}, {p.name for p in second.parameters}
     second.optimizers += [o for o in first.optimizers if o.id not in ids]
     second.parameters += [p for p in first.parameters if p.name not in names]
+
+
+def _told(sign: Sign) -> tuple[object, ...]:
+    """What a sign tells, but for the other call that it names and how often it was so."""
+    return sign.kind, sign.optimizer, sign.parameters, sign.facts, [(f.file, f.line, f.column) for f in sign.stack]
 
 
 def take_look(first: Evidence, second: Evidence, mode: str) -> bool:
