@@ -28,8 +28,9 @@ def add_later(first: Evidence, second: Evidence, whole: bool) -> None:
 
 
 def _told(sign: Sign) -> tuple[object, ...]:
-    """What a sign tells, but for the other call that it names and how often it was so."""
-    return sign.kind, sign.optimizer, sign.parameters, sign.facts, [(f.file, f.line, f.column) for f in sign.stack]
+    """What a sign is about; what else it names, the other call and its leaves, is what was seen of it."""
+    at = [(f.file, f.line, f.column) for f in sign.stack]
+    return sign.kind, sign.optimizer, sign.parameters, sign.facts.keys() - {SO_FAR}, at
 
 
 def take_look(first: Evidence, second: Evidence, mode: str) -> bool:
