@@ -288,30 +288,36 @@ def one_shot(sources: SourceTexts, parameters: list[Parameter], at: Frame, given
     if not name or len(found) != 1:
         return None
     statement, value = found[0]
-    module = _module(value)
+    module, _ = module_of(value)
     if not module or not any(_kept(value, own) for own in _learning(parameters, module)):
         return None
-    part = isinstance(value, ast.GeneratorExp) and not all(_asks_for_gradient(c) for c in value.generators[0].ifs)
+    part = isinstance(value, ast.GeneratorExp) and not all(asks_for_gradient(c) for c in value.generators[0].ifs)
     return OneShot(name, module, bindings.frame_of(sources, statement.file, value), statement, part)
 
 
-def _module(value: ast.expr) -> str:
-    """The module whose parameters this iterator gives, in the program's words; empty for any other expression."""
+def module_of(value: ast.expr) -> tuple[str, list[ast.expr]]:
+    """The module whose parameters this iterator gives, in the program's words, and the conditions that they have to
+    meet; no module for any other expression."""
     if isinstance(value, ast.GeneratorExp) and len(value.generators) == 1:
         loop = value.generators[0]
         plain = isinstance(value.elt, ast.Name) and bindings.text_of(value.elt) in bindings.names_in(loop.target)
-        return _module(loop.iter) if plain else ""
+        module, tests = module_of(loop.iter) if plain else ("", [])
+        return module, [*tests, *loop.ifs]
     if not isinstance(value, ast.Call):
-        return ""
+        return "", []
     function = bindings.dotted(value.func)
     if function == "filter" and len(value.args) == 2:
         test = value.args[0]
-        return _module(value.args[1]) if isinstance(test, ast.Lambda) and _asks_for_gradient(test.body) else ""
+        if not isinstance(test, ast.Lambda) or not asks_for_gradient(test.body):
+            return "", []
+        module, tests = module_of(value.args[1])
+        return module, [*tests, test.body]
     owner, _, method = function.rpartition(".")
-    return owner if method in ITERATORS else ""
+    return owner if method in ITERATORS else "", []
 
 
-def _asks_for_gradient(node: ast.expr) -> bool:
+def asks_for_gradient(node: ast.expr) -> bool:
+    """Whether a condition is the flag of a parameter, and nothing else."""
     return isinstance(node, ast.Attribute) and node.attr == "requires_grad"
 
 
@@ -323,7 +329,7 @@ def _kept(value: ast.expr, own: str) -> bool:
     pair = loop.target.elts if isinstance(loop.target, ast.Tuple) and len(loop.target.elts) == 2 else []
     named = isinstance(loop.iter, ast.Call) and bindings.dotted(loop.iter.func).endswith(".named_parameters")
     variable = pair[0].id if named and pair and isinstance(pair[0], ast.Name) else ""
-    return all(_asks_for_gradient(c) or lets_through(c, variable, own) is True for c in loop.ifs)
+    return all(asks_for_gradient(c) or lets_through(c, variable, own) is True for c in loop.ifs)
 
 
 def _learning(parameters: list[Parameter], module: str) -> list[str]:

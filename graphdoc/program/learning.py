@@ -12,7 +12,7 @@ from graphdoc.evidence import Event, Frame, Optimizer, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.bindings import expression_at
 from graphdoc.program.calls_in_order import site
-from graphdoc.program.gathered_parameters import made_input
+from graphdoc.program.gathered_parameters import asks_for_gradient, made_input, module_of
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made
 from graphdoc.program.spans import innermost_user
@@ -535,22 +535,11 @@ def taken_by_flag(sources: SourceTexts, making: Made) -> str:
         given = paths.only(values_of(scope, given.id))
     if isinstance(given, ast.Call) and bindings.text_of(given.func) == "list" and given.args:
         given = given.args[0]
-    if isinstance(given, ast.ListComp | ast.GeneratorExp):
-        every = given.generators[0].iter
-        tests, name = [text for g in given.generators for text in map(bindings.text_of, g.ifs)], given.elt
-    elif (
-        isinstance(given, ast.Call)
-        and bindings.text_of(given.func) == "filter"
-        and isinstance(given.args[0], ast.Lambda)
-    ):
-        every, name = given.args[-1], ast.Name(given.args[0].args.args[0].arg)
-        tests = [bindings.text_of(given.args[0].body)]
-    else:
-        return ""
+    if isinstance(given, ast.ListComp):
+        given = ast.GeneratorExp(given.elt, given.generators)
+    module, tests = module_of(given) if given is not None else ("", [])
     adds = any(is_method_call(n, "add_param_group") for _, n in bindings.everywhere(sources, ast.Call))
-    if adds or tests != [f"{bindings.text_of(name)}.requires_grad"]:
-        return ""
-    return bindings.text_of(every.func.value) if is_method_call(every, "parameters", "named_parameters") else ""
+    return module if len(tests) == 1 and asks_for_gradient(tests[0]) and not adds else ""
 
 
 def _is_of_parameters(scope: ast.AST, node: ast.stmt, parameters: list[str]) -> bool:
