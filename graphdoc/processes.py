@@ -68,9 +68,8 @@ def read_processes(kept: Kept, files: Iterable[Path] | None = None) -> Processes
         result.notes.append(f"{len(damaged) - MOST_DAMAGED} more evidence files cannot be read")
     if result.first is not None and result.first.raised is not None and result.ranks > 1:
         own = result.first.process.rank
-        further = [
-            (h, same_failure(result.first, h)) for h in failed if 0 <= h.process.rank != own
-        ]  # their parent has none
+        ranks = (h for h in failed if h.process.rank >= 0)  # their parent is none
+        further = [(h, same_failure(result.first, h)) for h in ranks if h.process.rank != own]
         result.notes += _about_ranks(own, further, result.ranks, kept.ended)
     return result
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
@@ -55,6 +57,11 @@ def has_gradient(optimizer: Any) -> bool:
     """Whether one of these parameters has a gradient: nearly always the first, and no list of all is made."""
     groups = optimizer.param_groups
     return isinstance(groups, list) and any(p.grad is not None for group in groups for p in group["params"])
+
+
+def instances_of(kind: type) -> Iterator[Any]:
+    """Every object of this class that is alive; never by ``isinstance``, which would touch lazy proxies."""
+    return (o for o in gc.get_objects() if kind in type(o).__mro__)
 
 
 def is_hooked(leaf: Any) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from graphdoc.capture.code_places import is_users
+from graphdoc.capture.facts import instances_of
 
 MOST_CONTAINERS = 20
 """Containers of one module that are told."""
@@ -51,8 +51,8 @@ def unregistered(torch: Any, unheld: dict[int, Any], held: set[int]) -> list[Hid
     module = torch.nn.Module
     found: list[Hidden] = []
     waiting: list[tuple[Any, Hidden]] = []
-    for owner in gc.get_objects():
-        if module in type(owner).__mro__ and is_users(owner) and (one := _hidden_in(torch, owner, unheld)) is not None:
+    for owner in instances_of(module):
+        if is_users(owner) and (one := _hidden_in(torch, owner, unheld)) is not None:
             waiting.append((owner, one))
     within: set[int] = set()
     """Modules that would be found if the containers so far were."""
@@ -169,8 +169,7 @@ def held_beside(owners: list[Any], held: set[int], module: type) -> set[int]:
     if mine:
         return mine
     ids = {id(o) for o in owners}
-    modules = [o for o in gc.get_objects() if module in type(o).__mro__]
-    around = [o for o in modules if any(id(m) in ids for m in (o.__dict__.get("_modules") or {}).values())]
+    around = [o for o in instances_of(module) if any(id(m) in ids for m in (o.__dict__.get("_modules") or {}).values())]
     return {id(p) for o in around for p in inside(o)} & held
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.code_places import begins_at, forward_of, users_files
 from graphdoc.capture.cut_recorder import CONVERSIONS, COPIES, DETACHES
 from graphdoc.capture.cut_records import records_behind
-from graphdoc.capture.facts import grad_fn_of, has_gradient, is_leaf, parameters_of
+from graphdoc.capture.facts import grad_fn_of, has_gradient, instances_of, is_leaf, parameters_of
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.summands import missed_by, parts_of, sums_without_graph
@@ -77,9 +76,9 @@ class Bypassed(Watch):
 def forwards_around(torch: Any, parameters: set[int], cwd: str) -> list[dict[str, Any]]:
     """Where the program's own modules that contain these parameters begin their forward: a place as it is told."""
     found: dict[Any, dict[str, Any]] = {}
-    for module in gc.get_objects():
-        if torch.nn.Module not in type(module).__mro__ or len(found) >= MOST_MODULES:
-            continue
+    for module in instances_of(torch.nn.Module):
+        if len(found) >= MOST_MODULES:
+            break
         code = forward_of(module)
         if code is not None and code not in found and any(id(p) in parameters for p in inside(module)):
             found[code] = begins_at(code, cwd)

@@ -19,7 +19,7 @@ from graphdoc.capture import stacks, walk
 from graphdoc.capture.access_paths import roots_of
 from graphdoc.capture.audit.hidden import inside
 from graphdoc.capture.audit.watch import Open, Watch
-from graphdoc.capture.facts import grad_fn_of, is_hooked, parameters_of, user_frames
+from graphdoc.capture.facts import grad_fn_of, instances_of, is_hooked, parameters_of, user_frames
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.journal import leaves_behind
 from graphdoc.capture.names import Census
@@ -265,7 +265,7 @@ class Unreduced(Open):
         if local.stack is None:
             sign.facts = {"ranks": audit.torch.distributed.get_world_size()}
             sampler = audit.torch.utils.data.distributed.DistributedSampler
-            if any(sampler in type(o).__mro__ for o in gc.get_objects()):
+            if next(instances_of(sampler), None) is not None:
                 self._alone.append(sign)
             return
         wrapper = local.wrapper()
@@ -411,5 +411,4 @@ class Streams(Watch):
     def _wrapped(self, leaves: dict[int, Any]) -> set[int]:
         """Those of these leaves that a DistributedDataParallel has hooks in."""
         kind = self._audit.torch.nn.parallel.DistributedDataParallel
-        every = [o for o in gc.get_objects() if kind in type(o).__mro__]
-        return {id(p) for wrapper in every for p in inside(wrapper)} & leaves.keys()
+        return {id(p) for wrapper in instances_of(kind) for p in inside(wrapper)} & leaves.keys()

@@ -7,7 +7,6 @@ to the old values nor to the new. Writes through ``.data`` are only seen by a se
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator
 from itertools import islice
 from sys import _getframe
@@ -18,7 +17,7 @@ from graphdoc.capture.audit.constants import COPIES
 from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.calls import Glimpse
-from graphdoc.capture.facts import grad_fn_of, parameters_of, storage_of, user_frames
+from graphdoc.capture.facts import grad_fn_of, instances_of, parameters_of, storage_of, user_frames
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.roots import tensor_roots
@@ -282,7 +281,7 @@ class Once(Watch):
 
 def _results(nodes: set[Any], kind: type) -> dict[Any, int | None]:
     """Where the results of these nodes stand, as far as the program holds them."""
-    every = ((o, grad_fn_of(o)) for o in gc.get_objects() if kind in type(o).__mro__)
+    every = ((o, grad_fn_of(o)) for o in instances_of(kind))
     return {node: storage_of(o) for o, node in every if node in nodes}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 from inspect import signature
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from graphdoc.capture import stacks
 from graphdoc.capture.audit.moved import print_of
 from graphdoc.capture.audit.unheld import in_their_place
 from graphdoc.capture.audit.watch import ENOUGH, FEW, Open, Watch
-from graphdoc.capture.facts import has_gradient, is_hooked, parameters_of
+from graphdoc.capture.facts import has_gradient, instances_of, is_hooked, parameters_of
 from graphdoc.capture.frames import optimizer_functions
 from graphdoc.capture.living import Ref
 from graphdoc.capture.number_facts import Sample, numbers_of
@@ -143,8 +142,7 @@ class Unstepped(Watch):
 
 def _are_taken(module: type) -> bool:
     """Whether a living module has a hook for what its results are given as gradients."""
-    modules = (o for o in gc.get_objects() if module in type(o).__mro__)
-    return any(m.__dict__.get("_backward_hooks") for m in modules)
+    return any(m.__dict__.get("_backward_hooks") for m in instances_of(module))
 
 
 def _used(reaches: frozenset[int], later: list[Entry], held: dict[int, set[int]]) -> bool:

@@ -10,7 +10,7 @@ from graphdoc.capture import stacks, walk
 from graphdoc.capture.audit.hidden import held_beside, inside, unregistered
 from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.code_places import begins_at, forward_of, is_users, shown_file
-from graphdoc.capture.facts import grad_fn_of, parameters_of, user_frames
+from graphdoc.capture.facts import grad_fn_of, instances_of, parameters_of, user_frames
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.living import Ref
 from graphdoc.capture.number_facts import numbers_of
@@ -39,8 +39,8 @@ def converted(torch: Any, unheld: dict[int, Any], held: set[int], cwd: str) -> t
         held: ids of those that are in an optimizer.
     """
     module = torch.nn.Module
-    for owner in gc.get_objects():
-        if module not in type(owner).__mro__ or not is_users(owner):
+    for owner in instances_of(module):
+        if not is_users(owner):
             continue
         for name, value in [*owner.__dict__.items(), *(owner.__dict__.get("_buffers") or {}).items()]:
             node = grad_fn_of(value) if type(value) is torch.Tensor else None
@@ -83,8 +83,8 @@ def flagged_buffers(torch: Any, loose: dict[int, Any], held: set[int], cwd: str)
         held: ids of the parameters that are in an optimizer.
     """
     module = torch.nn.Module
-    for owner in gc.get_objects():
-        if module not in type(owner).__mro__ or not is_users(owner):
+    for owner in instances_of(module):
+        if not is_users(owner):
             continue
         buffers = (owner.__dict__.get("_buffers") or {}).items()
         mine = {name: b for name, b in buffers if id(b) in loose}
@@ -490,7 +490,7 @@ def _is_number(node: Any) -> bool:
 
 def _around(module: type, mine: dict[int, Any], rest: set[int]) -> dict[int, Any]:
     """Of these parameters, by id, those that a living module has together with any of the rest of its network."""
-    every = ({id(p) for p in inside(o)} for o in gc.get_objects() if module in type(o).__mro__)
+    every = ({id(p) for p in inside(o)} for o in instances_of(module))
     together = set().union(*(ids for ids in every if ids & rest))
     return {i: p for i, p in mine.items() if i in together}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ from torch.overrides import TorchFunctionMode
 from graphdoc.capture import stacks
 from graphdoc.capture.audit.moved import print_of
 from graphdoc.capture.births import tensors_in
-from graphdoc.capture.facts import grad_fn_of, storage_of
+from graphdoc.capture.facts import grad_fn_of, instances_of, storage_of
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.roots import tensor_roots
 from graphdoc.capture.summands import SUMS, Part, terms_of, top_of
@@ -320,7 +319,7 @@ class TakenBack(TorchFunctionMode):
 
 
 def _is_scripted(torch: Any) -> bool:
-    return any(torch.jit.ScriptModule in type(o).__mro__ for o in gc.get_objects())
+    return next(instances_of(torch.jit.ScriptModule), None) is not None
 
 
 def _has_views(torch: Any, parameter: Any) -> bool:
