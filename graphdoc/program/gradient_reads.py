@@ -10,11 +10,21 @@ from typing import Any
 from graphdoc.evidence import Event, Frame, Sign, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.bindings import source_at
+from graphdoc.program.container_entries import FILLING
 from graphdoc.program.exception import events_before_failure
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.expressions import Use, use_of
-from graphdoc.source.module import Source, each, parsed, walked
-from graphdoc.source.paths import is_attribute, is_name, is_read, is_set, last_word, pairs, without_subscripts
+from graphdoc.source.module import Source, each, is_method_call, parsed, walked
+from graphdoc.source.paths import (
+    is_attribute,
+    is_name,
+    is_read,
+    is_set,
+    last_word,
+    pairs,
+    targets_of,
+    without_subscripts,
+)
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import iterated, own_nodes
 
@@ -186,7 +196,7 @@ def reads_rows(sources: SourceTexts, frame: Frame | None, trained: Collection[st
 
 # Where the program keeps ``.grad`` itself instead of a copy, and where it reads again what it has kept.
 
-_KEEPING = (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp, ast.Dict, ast.DictComp, ast.Assign, ast.Return)
+_KEEPING = (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp, ast.Dict, ast.DictComp, ast.Return)
 
 
 @dataclass(frozen=True)
@@ -293,7 +303,8 @@ def _read_next(sources: SourceTexts, file: str, name: str, line: int) -> Frame |
     found = [n for n in each(scope, ast.Name, ast.Attribute) if n.lineno >= line and bindings.text_of(n) == name]
     if any(n.lineno == line and is_set(n) for n in found):
         return None  # the statement that was running gives it another value
-    found = [n for n in found if n.lineno > line]
+    filled = {c.func.value for c in each(scope, ast.Call) if is_method_call(c, *FILLING)}
+    found = [n for n in found if n.lineno > line and n not in filled]
     # A name that is read and bound by one statement is read first.
     first = min(found, key=lambda n: (n.lineno, not is_read(n), n.col_offset), default=None)
     if first is None or not is_read(first):
@@ -330,8 +341,9 @@ def _kept(sources: SourceTexts, file: str, name: str, line: int) -> list[Frame]:
     """The expressions that keep a ``.grad`` without a copy: in the function around a line, those under ``name`` first;
     where there are none, those that a function of the program returns."""
     scope = bindings.scope_around(bindings.tree(sources, file), line)
-    given = [n for n in own_nodes(scope) if isinstance(n, ast.Assign) and _has_names(n)]
-    named = [n for n in given if any(bindings.text_of(t) == name for t in n.targets)]
+    own_ones = list(own_nodes(scope))
+    given = [n for n in own_ones if isinstance(n, ast.Assign) and _has_names(n)]
+    named = [n for n in own_ones if isinstance(n, ast.stmt) and _puts_under(n, name)]
     if any(_uncopied(n) for n in named):
         own = [e for n in (*named, *(n for n in given if n not in named)) for e in _uncopied(n)]
         return [bindings.frame_of(sources, file, e) for e in own]
@@ -340,6 +352,15 @@ def _kept(sources: SourceTexts, file: str, name: str, line: int) -> list[Frame]:
         for node in each(bindings.tree(sources, other), ast.Return):
             returned += [bindings.frame_of(sources, other, e) for e in _uncopied(node)]
     return returned
+
+
+def _puts_under(statement: ast.stmt, name: str) -> bool:
+    """Whether a statement keeps something under ``name``: ``kept = …``, ``kept[i] = …``, ``kept.append(…)``."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if is_method_call(call, *FILLING):
+        return bindings.text_of(call.func.value) == name
+    targets = targets_of(statement) if isinstance(statement, ast.Assign | ast.AugAssign) else []
+    return name in {bindings.text_of(n) for t in targets for n in (t, without_subscripts(t))}
 
 
 def _has_names(node: ast.Assign) -> bool:
@@ -364,7 +385,10 @@ def _uncopied(statement: ast.stmt) -> list[ast.expr]:
                 whole = call
             else:
                 break
-        # Of an assignment only a container is kept: a single name is read and gone.
-        if isinstance(above, _KEEPING) and not isinstance(above, ast.Assign):
-            found.append(whole)
+        # Of an assignment only an entry or a container is kept: a single name is read and gone.
+        if isinstance(above, ast.Assign):
+            kept = any(isinstance(t, ast.Subscript) for t in above.targets)
+        else:
+            kept = isinstance(above, _KEEPING) or is_method_call(above, *FILLING)
+        found += [whole] if kept else []
     return found

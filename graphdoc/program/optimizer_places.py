@@ -398,7 +398,7 @@ def _end(path: list[str]) -> tuple[str, ...]:
     return tuple(name.partition("[")[0] for name in path[-2:])
 
 
-# Steps that a remainder decides on: every fourth batch, say.
+# Steps for several passes: a remainder decides on them, every fourth batch, or they stand behind the loop.
 
 
 def is_counted(sources: SourceTexts, step: Frame, others: list[Frame]) -> bool:
@@ -406,3 +406,9 @@ def is_counted(sources: SourceTexts, step: Frame, others: list[Frame]) -> bool:
     around = [n for n in each(scope_at(sources, step), ast.If) if any(covers(s, step.line) for s in n.body)]
     outside = [n for n in around if not any(f.file == step.file and covers(n, f.line) for f in others)]
     return any(isinstance(op, ast.BinOp) and isinstance(op.op, ast.Mod) for n in outside for op in walked(n.test))
+
+
+def is_behind_loop(sources: SourceTexts, step: Frame, others: list[Frame]) -> bool:
+    """Whether the step stands behind a loop with all of the other places."""
+    loops = [n for n in each(scope_at(sources, step), ast.For) if (n.end_lineno or 0) < step.line]
+    return any(all(f.in_function_of(step) and covers(n, f.line) for f in others) for n in loops)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from graphdoc.evidence import GRADIENTS, Cut, Evidence, Frame, Optimizer, Sign, SourceTexts
@@ -13,10 +13,11 @@ from graphdoc.model import Role, Span
 from graphdoc.program import bindings
 from graphdoc.program.asked_gradients import Beside, FlaggedLate, OfAnother, Reason, TakenOut, Unset, Why
 from graphdoc.program.carried_names import bound_names
+from graphdoc.program.gradient_reads import gradients_are_read, gradients_between
 from graphdoc.program.inner_gradient import Entered, entered
 from graphdoc.program.number_limits import frame_of
 from graphdoc.program.observed import Program
-from graphdoc.program.optimizer_places import is_counted
+from graphdoc.program.optimizer_places import is_behind_loop, is_counted
 from graphdoc.program.proof import Proof, name_of
 from graphdoc.program.spans import code_at, innermost_user, place, short_code, span, span_of, where
 from graphdoc.source.module import each
@@ -625,13 +626,20 @@ def _remedies(sources: SourceTexts, factors: list[Frame], whose: str) -> tuple[R
 
 
 def thrown_away(sources: SourceTexts, optimizers: list[Optimizer], signs: list[Sign]) -> Finding | None:
-    """The finding for ``cleared-while-collecting`` signs; None where no remainder decides on the step."""
+    """The finding for ``cleared-while-collecting`` signs; None where the source does not say that a step is made for
+    several passes, or may use their gradients itself."""
     found: list[tuple[Sign, Frame, Frame, Frame]] = []
+    behind = False
     for sign in signs:
         clear, call = innermost_user(sign.stack), innermost_user(sign.other)
         step = [Frame(**f) for f in sign.facts["step"]]
-        if clear is None or call is None or not step or not is_counted(sources, step[0], [clear, call]):
+        if clear is None or call is None or not step:
             continue
+        if not is_counted(sources, step[0], [clear, call]):
+            used = gradients_are_read(sources) or gradients_between(sources, call, clear)
+            if used or not is_behind_loop(sources, step[0], [clear, call]):
+                continue
+            behind = True
         if not found or found[0][2] == call:
             found.append((sign, clear, call, step[0]))
     if not found:
@@ -640,6 +648,12 @@ def thrown_away(sources: SourceTexts, optimizers: list[Optimizer], signs: list[S
     many, one = int(sign.facts["calls"]), len(found) == 1
     names = listing(optimizer_of(optimizers, s) for s, *_ in found)
     clears, steps = [c for _, c, _, _ in found], [s for *_, s in found]
+    remedies: tuple[Remedy, ...] = ()
+    if all(name_of(optimizers, s) for s, *_ in found):
+        remedies = _moved_clears(sources, clears, steps)
+        if behind:
+            left = "whether a step for each call is meant, or one by the sum of all, no run tells"
+            remedies = tuple(replace(r, open=left) for r in (*_steps_at(sources, steps, call), *remedies))
     return Finding(
         0.94,
         "likely",  # what is thrown away is seen; that the calls were to add up the source alone suggests
@@ -651,7 +665,7 @@ def thrown_away(sources: SourceTexts, optimizers: list[Optimizer], signs: list[S
             span("related", call, f"runs {many} times for each step", sources),
             *(span("related", s, "uses the gradients of the last call alone", sources) for s in steps),
         ),
-        remedies=_moved_clears(sources, clears, steps) if all(name_of(optimizers, s) for s, *_ in found) else (),
+        remedies=remedies,
         because=f"before each of {sign.count} steps the same place cleared the gradients {many} times, and backward "
         f"followed {many} times",
     )
@@ -667,3 +681,15 @@ def _moved_clears(sources: SourceTexts, clears: list[Frame], steps: list[Frame])
         edits.append({"kind": "add_statement", "args": {"place": place(step), "statement": code, "before": False}})
     note = "each step uses the sum of all gradients since the step before"
     return (Remedy("several", "clear the gradients after the step", "unsafe", note, {"edits": edits}),)
+
+
+def _steps_at(sources: SourceTexts, steps: list[Frame], call: Frame) -> tuple[Remedy, ...]:
+    if any(s.file != call.file or not isinstance(parse_expression(code_at(sources, s)), ast.Call) for s in steps):
+        return ()
+    edits: list[dict[str, Any]] = [{"kind": "delete_statement", "args": {"place": place(s)}} for s in steps]
+    edits += [
+        {"kind": "add_statement", "args": {"place": place(call), "statement": code_at(sources, s), "before": False}}
+        for s in reversed(steps)
+    ]
+    note = "each call's gradients are used by a step of their own"
+    return (Remedy("several", "step after each of these calls", "unsafe", note, {"edits": edits}),)
