@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -192,6 +192,8 @@ def _report(kept: Kept, announce: Announce | None) -> Report:
     about = (*inner.notes, *_second_run(first.extras)) if wanted else _listed(first.sources, raised)
     if outcome == "completed" and not inner.diagnoses and not about:
         about = weak_signs(first) or _cut_on_purpose(kept, first, whole)
+    if inner.diagnoses or about:
+        about = (*about, *_warnings(first))
     if GRADIENTS_ASKED_FOR in kept.request.mode.split(":"):
         about = (*about, *gradients(first))
     return Report(run, outcome, exception, inner.diagnoses, (*notes, *about), inner.sources, picture=inner.picture)
@@ -352,6 +354,19 @@ def _placed(means: str, raised: Raised | None) -> str:
     """What a message means, behind the place of it."""
     at = _at(raised).strip()
     return f"{at}: {begins_small(means)}" if at else means
+
+
+def _warnings(evidence: Evidence) -> Iterator[str]:
+    """What PyTorch has warned of besides, where, and the way out; what a cause may have is left to that."""
+    for line in dict.fromkeys(evidence.warnings):
+        place, _, text = line.partition(": ")
+        match = recognise_exception("UserWarning", text)
+        if match is None or match.exception != "UserWarning" or match.family == "anomaly":
+            continue
+        out = way_out(match.id)
+        if out is not None and not out.own:
+            told = f"PyTorch warned at {place}: {begins_small(redact(text.rstrip('.')))}. {out.told}"
+            yield in_lines(told, _files(evidence))
 
 
 def _first_line(message: str) -> str:

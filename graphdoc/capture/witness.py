@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import atexit
 import itertools
+import json
 import multiprocessing.process
 import multiprocessing.util
 import os
+import re
 import sys
 import threading
 import time
@@ -14,6 +16,7 @@ import warnings
 import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
+from functools import cache
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +24,7 @@ from graphdoc.capture import stacks
 from graphdoc.capture.code_places import shown_file
 from graphdoc.capture.cut_records import Switches
 from graphdoc.capture.engine_calls import EngineCalls
+from graphdoc.capture.facts import user_frames
 from graphdoc.capture.failures import Failures
 from graphdoc.capture.finite import FiniteWatch, Stopping
 from graphdoc.capture.hooks import hook_in
@@ -161,34 +165,55 @@ class Modes:
         return left
 
 
-# Which of PyTorch's own warnings about gradients the program was shown: facts that no object keeps.
+# Which of PyTorch's own warnings the program was shown, and for which line of its own: facts that no object keeps.
 
 STREAMS = "The AccumulateGrad node's stream does not match the stream of the node that produced the incoming gradient."
-KNOWN = (
-    "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
-    "populated during autograd.backward().",
-    "None of the inputs have requires_grad=True. Gradients will be None",
-    STREAMS,
-)
-"""How they begin (TensorBody.h, torch/utils/checkpoint.py, input_buffer.cpp). The user's own are not our business."""
+"""How the one begins that the audit hears of (input_buffer.cpp)."""
 
 MOST_KEPT = 20
+MOST_SHOWN = 500
+"""Warnings that are looked at."""
+
+
+@cache
+def _known() -> list[tuple[str, str]]:
+    """The patterns of PyTorch's warnings in the table of messages, each with the plain text that it begins with. Any
+    other warning is the user's own, and not our business."""
+    with open(os.path.join(os.path.dirname(os.path.dirname(__file__)), "messages", "patterns.json"), "rb") as f:
+        told = [entry for entry in json.load(f) if entry["kind"] == "warning"]
+    patterns = [one["pattern"] for entry in told for one in (entry, *entry["aliases"])]
+    return [(re.sub(r"\\(.)", r"\1", _BEGINNING.match(pattern).group()), pattern) for pattern in patterns]  # type: ignore[union-attr]
+
+
+_BEGINNING = re.compile(r"(?:(?:[^\\\[(){}?.|*+]|\\\W)(?![?{*+]))*")
+
+
+def known_warning(text: str) -> str:
+    """As much of a warning as is PyTorch's own, in the longest of its wordings; empty where it is none."""
+    text = " ".join(text.split())
+    matches = (re.match(pattern, text) for beginning, pattern in _known() if text.startswith(beginning))
+    return max((m.group() for m in matches if m), key=len, default="")
 
 
 def note_warnings(into: list[str], cwd: str, noted: Callable[[str], None]) -> Callable[[], None]:
-    """Note each of these warnings in ``into`` when it is shown, as ``train.py:12: text``, and call ``noted`` with its
-    text; returns what undoes it.
+    """Note each of PyTorch's warnings in ``into`` when it is shown, with the user's innermost line, as ``train.py:12:
+    text``, and call ``noted`` with its text; returns what undoes it.
 
     Looked at is the function through which Python shows every warning, whatever ``showwarning`` the program has put
     in: filters stay as they are, and nothing runs where nothing is shown.
     """
+    shows = itertools.count()
 
     def before(shown: Any, *_: Any) -> None:
         try:
-            text = str(shown.message).lstrip()
-            known = next((t for t in KNOWN if text.startswith(t)), None)
-            if known is not None and len(into) < MOST_KEPT:
-                into.append(f"{shown_file(str(shown.filename), cwd)}:{int(shown.lineno)}: {known}")
+            if len(into) >= MOST_KEPT or next(shows) >= MOST_SHOWN:
+                return
+            known = known_warning(str(shown.message))
+            if known:
+                file, line = shown.filename, shown.lineno
+                for frame in user_frames(sys._getframe(1))[:1]:
+                    file, line = frame.f_code.co_filename, frame.f_lineno
+                into.append(f"{shown_file(str(file), cwd)}:{int(line)}: {known}")
                 noted(known)
         except Exception:
             pass  # a message that cannot be turned into text is not one of these
@@ -331,7 +356,7 @@ class Witness:
 
     def _warned(self, known: str) -> None:
         """PyTorch shows one of its warnings."""
-        if known == STREAMS and self.audit is not None:
+        if known.startswith(STREAMS) and self.audit is not None:
             self.audit.streams.mismatched()
 
     # -- installing ----------------------------------------------------------------------------------------------

@@ -141,10 +141,10 @@ class Evidence:
 
     ``capture`` names how stacks were recorded (cheap-stacks, node-hook, anomaly, none). ``sources`` maps a file, as
     named in the frames, to its text during the run; ``hashes`` to its sha256. ``degraded`` says in plain sentences
-    what could not be observed, ``warnings`` which of PyTorch's own about missing gradients were shown. ``older_edges``
-    lead into what an earlier backward call has used; ``earlier_edges`` are those by which an earlier call of the same
-    forward pass enters the part that it shares with the failing one; ``held_tensors`` are those that the program still
-    holds with a graph made before an earlier backward call.
+    what could not be observed, ``warnings`` which of PyTorch's own were shown, and for which line of the user's.
+    ``older_edges`` lead into what an earlier backward call has used; ``earlier_edges`` are those by which an earlier
+    call of the same forward pass enters the part that it shares with the failing one; ``held_tensors`` are those that
+    the program still holds with a graph made before an earlier backward call.
     ``signs`` is what the audits saw in a run that went on.
     ``folded`` is all of the failing graph, for drawing; ``nodes`` are the few of it that matter.
     ``probe`` is the kind of the second run that added to this, if one did. ``packages`` are the installed packages

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from seen import observe
 
 HEAD = "import copy\nimport torch\nfrom torch import nn\ntorch.manual_seed(0)\n"
@@ -60,6 +61,37 @@ def test_the_users_own_warnings_are_not_kept(tmp_path: Path) -> None:
     assert seen.evidence is not None
     assert seen.evidence.warnings == []
     assert "learning rate 0.25" in seen.result.stderr
+
+
+CHECKPOINTED = """\
+from torch.utils.checkpoint import checkpoint
+def through(block, x):
+    return checkpoint(
+        block, x, use_reentrant=True
+    )
+again = checkpoint(head, body(torch.randn(2, 3)), use_reentrant=True)
+through(body, torch.randn(2, 3)).sum().backward()
+"""
+SCHEDULED = """\
+opt = torch.optim.SGD(body.parameters(), 0.1)
+later = torch.optim.lr_scheduler.StepLR(opt, 1)
+later.step()
+opt.step()
+body(torch.randn(2, 3)).sum().detach().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (CHECKPOINTED, "train.py:8: None of the inputs have requires_grad=True. Gradients will be None"),
+        (SCHEDULED, "train.py:8: Detected call of `lr_scheduler.step()` before `optimizer.step()`."),
+    ],
+)
+def test_a_warning_of_a_file_of_torch_names_the_users_line(code: str, told: str, tmp_path: Path) -> None:
+    seen = observe(tmp_path, HEAD + BODY + code)
+    assert seen.evidence is not None
+    assert seen.evidence.warnings == [told]
 
 
 KEEPING = """

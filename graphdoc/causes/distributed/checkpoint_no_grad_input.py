@@ -8,7 +8,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Confidence
 from graphdoc.program import bindings
 from graphdoc.program.custom_functions import only_applied
-from graphdoc.program.exception import raised_at, raised_span, warned
+from graphdoc.program.exception import raised_at, raised_span, warned, warned_at
 from graphdoc.program.installed import deed_of, deed_span, turned_on
 from graphdoc.program.library_calls import by_checkpoint, checkpointed, outside, reentrant_calls
 from graphdoc.program.observed import Program
@@ -95,11 +95,17 @@ def _cut_off(program: Program, cuts: list[Cut]) -> Finding:
     proven = bool(seen) and (cuts == program.cuts or any(is_learned(program, c) for c in cuts))
     return _finding(
         program.evidence,
-        seen or reentrant_calls(program.sources),
+        seen or _warned_of(program) or reentrant_calls(program.sources),
         0.97 if proven else 0.85 if program.cuts else 0.9,  # beside another cut, of what nobody trains: it may be meant
         Proof.GRAPH_END.where(proven),
         _DATA,
     )
+
+
+def _warned_of(program: Program) -> list[Frame]:
+    """The checkpoints that PyTorch has warned of, by the user's line."""
+    warnings = program.evidence.warnings
+    return [f for f in reentrant_calls(program.sources) if warned_at(False, warnings, f, "checkpoint-no-input-grad")]
 
 
 def _configured(program: Program, cuts: list[Cut]) -> Finding | None:
