@@ -13,6 +13,7 @@ import pkgutil
 import signal
 import sys
 import tempfile
+import threading
 import time
 import traceback
 import warnings
@@ -176,6 +177,7 @@ def _child(
         atexit._clear()
         exec(_warnings_code(), vars(warnings))
         sys.excepthook, sys.unraisablehook = sys.__excepthook__, sys.__unraisablehook__
+        threading.excepthook = threading.__excepthook__
         for name in of_tests:
             del sys.modules[name]
         os.chdir(cwd)

@@ -62,6 +62,7 @@ def test_every_page_is_in_the_site_and_on_its_first_page() -> None:
     assert {*(link.partition("#")[0] for link in links(ROOT / "docs" / "index.md")), "index.md"} == pages
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("command", ["run", "fix", "show"])
 def test_the_options_of_a_command_are_told(command: str) -> None:
     words = [sys.executable, "-m", "graphdoc", command, "--help"]

@@ -26,6 +26,7 @@ SCRIPTS = {
 }
 
 
+@pytest.mark.breadth(11)
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_as_python_itself(tmp_path: Path, name: str) -> None:
     script = tmp_path / "script.py"

@@ -63,12 +63,14 @@ def _name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _loaded(node: ast.AST) -> Iterator[ast.AST]:
+def _loaded(tree: ast.AST) -> Iterator[ast.AST]:
     """Everything below a node but what only a type checker reads."""
-    for child in ast.iter_child_nodes(node):
-        if not (isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"):
-            yield child
-            yield from _loaded(child)
+    todo = [tree]
+    while todo:
+        for child in ast.iter_child_nodes(todo.pop()):
+            if not (isinstance(child, ast.If) and getattr(child.test, "id", "") == "TYPE_CHECKING"):
+                yield child
+                todo.append(child)
 
 
 def room(module: str) -> str:

@@ -138,6 +138,7 @@ def test_a_deep_graph_is_examined_and_freed_without_overflow(tmp_path: Path) -> 
     assert seen.only.graph_size > 60_000
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("change", ["y.tanh()", "y.tanh() * y", "y * w.exp()"])
 def test_a_part_that_ends_before_the_failing_node_blames_no_node_in_it(tmp_path: Path, change: str) -> None:
     """What the failing call has itself released was not released by an earlier one. The second part ends with two nodes

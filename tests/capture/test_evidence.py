@@ -88,6 +88,7 @@ WRITES = {
 }
 
 
+@pytest.mark.breadth(6)
 @pytest.mark.parametrize("name", WRITES)
 def test_the_writer_is_found(name: str, tmp_path: Path) -> None:
     source, line = WRITES[name]
@@ -127,6 +128,7 @@ CUTS = {
 }
 
 
+@pytest.mark.breadth(7)
 @pytest.mark.parametrize("name", CUTS)
 def test_the_cut_is_found(name: str, tmp_path: Path) -> None:
     source, reason, expression = CUTS[name]
@@ -141,6 +143,7 @@ def test_numbers_that_went_through_python_are_candidates_only(tmp_path: Path) ->
     assert [(c.reason, c.certain) for c in cuts] == [("conversion", False)]
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize(
     ("source", "line", "kind"),
     [

@@ -23,7 +23,7 @@ _atexit.register(_digest)
 """
 
 
-@pytest.mark.breadth(4)
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize("path", sorted(FIXTURES.glob("*/train.py")), ids=lambda p: p.parent.name)
 def test_the_same_numbers(path: Path, tmp_path: Path) -> None:
     for other in path.parent.glob("*.py"):

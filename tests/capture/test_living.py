@@ -160,6 +160,7 @@ def test_a_scaler_is_not_told_the_calls_of_one_that_has_ended(tmp_path: Path) ->
     assert [call["kind"] for call in evidence.extras["scaler"]] == ["unscale_", "unscale_"]
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize("mode", ["observe", "probe:cuts", "probe:whatif:all", "verify"])
 def test_parameters_can_be_swapped(tmp_path: Path, mode: str) -> None:
     """PyTorch refuses it where anything refers to one of the two weakly."""

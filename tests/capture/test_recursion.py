@@ -39,6 +39,7 @@ ENDS = {
 }
 
 
+@pytest.mark.breadth(3)
 @pytest.mark.parametrize("way", DEEPER)
 def test_as_deep_as_without_us(way: str, tmp_path: Path) -> None:
     source = f"""
@@ -59,7 +60,7 @@ ended(deeper, w * 2)
     assert not seen.troubles
 
 
-@pytest.mark.breadth(3)
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("way", ENDS)
 def test_what_is_called_at_the_limit(way: str, tmp_path: Path) -> None:
     source = f"""

@@ -18,6 +18,7 @@ def named(programs: dict[str, str]) -> list[Any]:
     return [pytest.param(n, marks=pytest.mark.slow if n.startswith("compiled") else ()) for n in programs]
 
 
+@pytest.mark.breadth(8)
 @pytest.mark.parametrize("name", named(HEALTHY))
 def test_a_healthy_program_does_the_same(name: str, tmp_path: Path) -> None:
     path = script(tmp_path, HEALTHY[name])
@@ -27,6 +28,7 @@ def test_a_healthy_program_does_the_same(name: str, tmp_path: Path) -> None:
     assert not seen.troubles
 
 
+@pytest.mark.breadth(12)
 @pytest.mark.parametrize("name", named(FAILING))
 def test_a_failing_program_fails_the_same(name: str, tmp_path: Path) -> None:
     path = script(tmp_path, FAILING[name])
@@ -39,7 +41,7 @@ def test_a_failing_program_fails_the_same(name: str, tmp_path: Path) -> None:
         assert seen.only.raised.stack
 
 
-@pytest.mark.breadth(6)
+@pytest.mark.breadth(3)
 @pytest.mark.parametrize("mode", ["writes", "hidden", "cuts", "product", "nonfinite", "nonfinite:0:all"])
 @pytest.mark.parametrize("source", [GIVEN_BACK, FSDP2], ids=["given-back", "fsdp2"])
 def test_a_second_look_reads_no_memory_that_was_given_back(source: str, mode: str, tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ CUTS: dict[str, tuple[str, str, str]] = {
 }
 
 
-@pytest.mark.breadth(3)
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize("name", CUTS)
 def test_what_a_loss_depends_on_and_gives_nothing_to_is_told_with_its_place(tmp_path: Path, name: str) -> None:
     lines, before, slug = CUTS[name]
@@ -204,7 +204,7 @@ RUNS = {"dropout, and several calls in a step": 3, "an advantage": 3}
 """How many times more a step is run, at most, that agrees."""
 
 
-@pytest.mark.breadth(3)
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize("name", MEANT)
 def test_what_an_author_cuts_is_no_difference(tmp_path: Path, name: str) -> None:
     evidence = measured(tmp_path, MEANT[name])
@@ -232,6 +232,7 @@ for _ in range(8):
 """
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     "forward",
     ["return self.head(self.body(x).detach())", "with torch.no_grad(): h = self.body(x)\n        return self.head(h)"],
@@ -271,6 +272,7 @@ cube = Cube.apply
 """
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("sign", ["", "-"])
 def test_a_function_with_a_wrong_backward_is_named(tmp_path: Path, sign: str) -> None:
     lines = "a = enc(x)\nz = cube(a) + Reversed.apply(a) + Spike.apply(a)"
@@ -467,6 +469,7 @@ for _ in range(7):
 """
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("rate", ["0.01", "0.1"])
 def test_a_loss_that_jumps_has_no_other_gradient(tmp_path: Path, rate: str) -> None:
     """A step along the gradient of a ReLU network jumps where a unit is switched, which no gradient knows."""

@@ -79,6 +79,7 @@ AGAIN = {
 }
 
 
+@pytest.mark.breadth(3)
 @pytest.mark.parametrize("way", AGAIN)
 def test_one_that_is_kept_and_raised_again_is_told(way: str, tmp_path: Path) -> None:
     """So do frameworks: catch, tidy up, and let the same exception go on."""
@@ -110,6 +111,7 @@ def test_an_ordinary_exception_after_it_is_not_taken_for_it(tmp_path: Path) -> N
     assert seen.only.failing == -1
 
 
+@pytest.mark.slow
 def test_a_very_large_graph_is_told_whole_once_it_has_ended_the_program(tmp_path: Path) -> None:
     source = "y = w\nfor _ in range(30_000):\n    y = y * w\ny = y.sum()\ny.backward()\n"
     part = run(script(tmp_path, W + source + "try:\n    y.backward()\nexcept RuntimeError:\n    pass\n")).only
@@ -148,7 +150,7 @@ TEXTS = {
 }
 
 
-@pytest.mark.breadth(5)
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize("kind", TEXTS)
 def test_an_exception_says_what_it_says_without_us(kind: str, tmp_path: Path) -> None:
     source = f"""

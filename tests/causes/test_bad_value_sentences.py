@@ -21,7 +21,7 @@ TAIL = """
 """
 
 
-@pytest.mark.breadth(8)
+@pytest.mark.breadth(4)
 @pytest.mark.parametrize(
     ("line", "slug", "true", "false"),
     [

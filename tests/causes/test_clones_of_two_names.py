@@ -53,6 +53,7 @@ for _ in range(3):
 """
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize(
     ("layers", "tie", "untied"),
     [

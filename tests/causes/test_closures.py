@@ -140,6 +140,7 @@ def test_write_in_a_closure_is_the_closures(tmp_path: Path) -> None:
     assert "h at version 1, 0 expected: +1 by an in-place write at train.py:13" in spoken(told)
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize("name", ["Adam", "SGD", "AdamW", "RMSprop", "Adagrad"])
 def test_write_in_a_closure_that_any_optimizer_calls(name: str, tmp_path: Path) -> None:
     told = observe(tmp_path, IN_PLACE.replace("OPTIMIZER", LBFGS.replace("LBFGS", name)))

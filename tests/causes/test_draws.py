@@ -89,6 +89,7 @@ def test_what_is_offered_for_a_draw(tmp_path: Path, code: str, kinds: list[str],
     assert any(line in text for text in got.values()), got
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize(
     "code",
     [

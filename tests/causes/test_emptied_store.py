@@ -63,6 +63,7 @@ def test_what_only_grows_is_emptied_first(tmp_path: Path) -> None:
     assert remedies(tmp_path, HEAD + LOOP)[0] == ("clear_lists", ["memory.log_probs", "memory.rewards"])
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -500,7 +500,7 @@ for _ in range(4):
 
 def named(test: Callable[..., None]) -> Callable[..., None]:
     """Of each of these programs; golden reports have each cause at every save."""
-    return pytest.mark.breadth(6)(pytest.mark.parametrize("name", BETWEEN)(test))
+    return pytest.mark.breadth(3)(pytest.mark.parametrize("name", BETWEEN)(test))
 
 
 @pytest.fixture(scope="module")

@@ -151,6 +151,7 @@ def test_where_a_value_enters_the_loss_at_one_place_nothing_is_left_open(tmp_pat
     assert [r.open for r in seen.found[0].finding.remedies] == [""]
 
 
+@pytest.mark.slow
 def test_a_name_that_is_bound_anew_is_one_use(tmp_path: Path) -> None:
     body = "    h = net(x).detach()\n    h = head(h)\n    loss = h.pow(2).mean()\n    pull = h.abs().mean()\n"
     seen = observe(tmp_path, START + body + "    loss = loss + pull + net.bias[0] * 0\n" + END)
@@ -181,6 +182,7 @@ LISTED = """\
 """
 
 
+@pytest.mark.slow
 def test_tensors_of_one_element_are_joined_to_what_their_numbers_were(tmp_path: Path) -> None:
     seen = observe(tmp_path / "sick", START + LISTED + END)
     assert seen.slugs[:1] == ["cut-by-conversion"]
@@ -190,6 +192,7 @@ def test_tensors_of_one_element_are_joined_to_what_their_numbers_were(tmp_path: 
     assert observe(tmp_path / "mended", text).mended
 
 
+@pytest.mark.slow
 def test_which_of_two_uses_of_a_cut_value_is_to_train_is_left_open(tmp_path: Path) -> None:
     body = TWO_USES.format(more="") + "    pull = h.pow(2).mean()\n    loss = loss + 0.1 * pull\n"
     seen = observe(tmp_path, START + body + END)
@@ -351,6 +354,7 @@ for x in torch.randn(6, 5, 4):
 """
 
 
+@pytest.mark.slow
 def test_blocks_that_a_checkpoint_runs_without_recording_are_told(tmp_path: Path) -> None:
     told = observe(tmp_path, TOWER.format(frozen=1))
     assert told.slugs == ["checkpoint-no-grad-input"]
@@ -358,6 +362,7 @@ def test_blocks_that_a_checkpoint_runs_without_recording_are_told(tmp_path: Path
     assert "`blocks.*` (4 parameters)" in told.said
 
 
+@pytest.mark.slow
 def test_a_spare_head_beside_a_frozen_tower_is_not_the_checkpoints_doing(tmp_path: Path) -> None:
     assert observe(tmp_path, TOWER.format(frozen=3)).slugs == []
 
@@ -388,6 +393,7 @@ for step in range(12):
 """
 
 
+@pytest.mark.slow
 def test_an_unrecorded_step_of_a_model_cuts_the_policy_off_and_the_straight_through_sum_does_not(
     tmp_path: Path,
 ) -> None:

@@ -206,7 +206,7 @@ for step in range(3):
 """
 
 
-@pytest.mark.breadth(4)
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize(
     ("code", "cause", "kind", "lines"),
     [

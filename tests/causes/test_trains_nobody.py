@@ -103,6 +103,7 @@ HEALTHY = {
 }
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize("name", SICK)
 def test_the_cut_is_told_though_nothing_fails(name: str, tmp_path: Path) -> None:
     code, slug, line = SICK[name]

@@ -438,6 +438,7 @@ for _ in range(3):
 """
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize(
     ("made", "loss", "told"),
     [

@@ -164,6 +164,7 @@ def test_a_report_that_cannot_be_written_costs_a_line(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "s.json").read_text())["outcome"] == "other-failure"
 
 
+@pytest.mark.breadth(5)
 @pytest.mark.parametrize(
     ("words", "line"),
     [
@@ -198,6 +199,7 @@ def test_what_cannot_run_is_one_line_and_leaves_nothing(tmp_path: Path, words: l
     assert sorted(os.listdir(tmp_path)) == before
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     "text", [b"x = 1\n\nif x y:\n", b"x = '\xe9'\n", b"if 1:\n\tx = 1\n        y = 2\n"], ids=["bad", "latin", "tabs"]
 )

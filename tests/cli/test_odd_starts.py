@@ -28,6 +28,7 @@ def shell(folder: Path, command: str, **variables: str) -> subprocess.CompletedP
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -76,6 +77,7 @@ def test_closed_streams(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "r.json").read_text())["diagnoses"]
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
 @pytest.mark.parametrize("words", ["causes", "explain GD101", "--version", "--help", "run --help"])
 def test_a_standard_output_that_takes_nothing_more(tmp_path: Path, words: str) -> None:

@@ -84,6 +84,7 @@ def repository(tmp_path: Path) -> Repository:
     return Repository(tmp_path)
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize("words", [["--diff"], ["--list", "--no-verify"], ["--list"], []])
 def test_a_planted_command_is_not_run(repository: Repository, words: list[str]) -> None:
     repository.plant(["touch", str(repository.mark)])
@@ -213,6 +214,7 @@ def test_an_interrupted_patch_that_somebody_has_planted_changes_nothing(reposito
     assert script.read_text() == SCRIPT
 
 
+@pytest.mark.breadth(4)
 @pytest.mark.parametrize("name", ["run.json", "evidence-1.json", "trouble-1.txt", "last.json"])
 @pytest.mark.parametrize("kind", ["pipe", "device"])
 def test_what_is_no_file_is_neither_waited_for_nor_read(repository: Repository, name: str, kind: str) -> None:

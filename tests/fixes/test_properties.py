@@ -15,6 +15,7 @@ from graphdoc.fixes.apply import unified
 UGLY = Path(__file__).parents[1] / "ugly"
 
 
+@pytest.mark.breadth(10)
 @pytest.mark.parametrize("path", sorted(UGLY.glob("*.py")), ids=lambda p: p.stem)
 def test_ugly_sources(path, tmp_path):
     text, encoding = decoded(path)

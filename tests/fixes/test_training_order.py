@@ -395,6 +395,7 @@ def test_steps_of_rounds_come_in_a_loop_of_their_own(between: str) -> None:
     )
 
 
+@pytest.mark.breadth(4)
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_the_order_is_proposed_where_a_step_came_too_early(case: Case, tmp_path: Path) -> None:
     check_proposed(Case(case.kind, unmark(case.sick)[0], case.right, case.start), tmp_path)

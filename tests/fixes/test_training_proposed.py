@@ -705,6 +705,7 @@ OF_VALUES = {
 """They end a nan, which nothing can be trained with: tests/causes/test_gd6.py runs what they make of each program."""
 
 
+@pytest.mark.breadth(12)
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_the_proposed_fix_trains_as_the_right_version(case: Case, tmp_path: Path) -> None:
     check_proposed(case, tmp_path)

@@ -112,6 +112,7 @@ def test_script_from_standard_input(pair: Any) -> None:
     check(pair, "-", "a", stdin=DUMP.encode())
 
 
+@pytest.mark.breadth(5)
 @pytest.mark.parametrize(
     "flags",
     [
@@ -132,6 +133,7 @@ def test_interpreter_options(pair: Any, flags: tuple[str, ...]) -> None:
     check(pair, "train.py", flags=flags)
 
 
+@pytest.mark.breadth(3)
 @pytest.mark.parametrize(
     "variables",
     [
@@ -217,7 +219,7 @@ def test_own_usercustomize_still_runs(pair: Any) -> None:
     assert observed.stdout == plain.stdout
 
 
-@pytest.mark.breadth(8)
+@pytest.mark.breadth(5)
 @pytest.mark.parametrize(
     "text",
     [

@@ -75,6 +75,7 @@ def test_a_run_that_goes_on_is_kept(tmp_path: Path) -> None:
     assert not going.exists()
 
 
+@pytest.mark.slow
 def test_quick_runs_beside_a_long_one_leave_its_evidence(tmp_path: Path) -> None:
     (tmp_path / "long.py").write_text("print('up', flush=True)\ninput()\n")
     (tmp_path / "quick.py").write_text("")

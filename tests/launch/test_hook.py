@@ -83,6 +83,7 @@ STARTED = {
 }
 
 
+@pytest.mark.breadth(5)
 @pytest.mark.parametrize(("line", "followed"), STARTED.items())
 def test_which_children_are_taken_for_a_python(pair: Any, line: str, followed: bool) -> None:
     """``program`` says so itself, which no script and no Python is."""
@@ -139,6 +140,7 @@ def test_disable_switches_off(pair: Any) -> None:
     assert observed.stdout.startswith(b"['GRAPHDOC_DISABLE']")
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize(
     "text", ["raise ValueError('mine')", "raise ImportError('mine')", "import no_such", "syntax error", "1 / 0"]
 )
@@ -151,6 +153,7 @@ def test_a_torch_that_cannot_be_imported_shows_none_of_our_frames(pair: Any, tex
     assert observed.stderr == plain.stderr
 
 
+@pytest.mark.slow
 def test_torch_is_observed_after_a_first_try_that_failed(pair: Any) -> None:
     pair.write("bad/torch.py", "raise ImportError('not yet')\n")
     pair.write(

@@ -212,7 +212,7 @@ def fake(pair: Any) -> None:
         archive.writestr("torch/__init__.py", STOPPING + FAKE)
 
 
-@pytest.mark.breadth(10)
+@pytest.mark.breadth(5)
 @pytest.mark.parametrize("way", WAYS)
 def test_the_capture_comes_when_torch_has_been_executed(pair: Any, way: str) -> None:
     fake(pair)

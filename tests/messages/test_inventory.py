@@ -45,6 +45,7 @@ def is_known(log: str) -> bool:
     return any(failure.match for failure in read_log(io.BytesIO(log.encode())))
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("shape", ["whole", "wrapped", "ranks"])
 def test_a_message_is_recognised_in_a_log(shape: str) -> None:
     missed = []

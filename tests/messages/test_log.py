@@ -326,6 +326,7 @@ def test_terminal_escapes_do_not_get_through() -> None:
         assert bad not in shown
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_log() -> None:
     block = b"".join(b"step %d loss=%d lr=0.1\n" % (i, i) for i in range(40_000))
 

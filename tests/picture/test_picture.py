@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "capture"))
 
 from observed import run, script
@@ -149,6 +151,7 @@ def test_what_was_not_recorded_is_said(tmp_path: Path) -> None:
     assert not picture.boxes and picture.gaps == ("The graphs of the calls of this run were not recorded.",)
 
 
+@pytest.mark.slow
 def test_a_graph_of_twenty_thousand_nodes_folds_to_what_can_be_read(tmp_path: Path) -> None:
     evidence = evidence_of(tmp_path, LARGE)
     assert evidence.graph_size > 20_000 and evidence.folded is not None

@@ -55,6 +55,7 @@ for _ in range(3):
 FROM_A_START = "h = body(x).tanh()\nfor _ in range(3):\n    h = h * torch.tanh(h + 1)\n"
 
 
+@pytest.mark.breadth(3)
 @pytest.mark.parametrize(
     ("code", "names", "line"),
     [

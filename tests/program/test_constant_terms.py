@@ -30,6 +30,7 @@ for x in torch.randn(3, 5, 3):
 TWO = "0.3 * (made - x).square().mean() + 0.5 * term"
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize(
     ("term", "total", "left"),
     [

@@ -69,6 +69,7 @@ train()
 """
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize(
     ("more", "expected"),
     [

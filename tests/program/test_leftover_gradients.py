@@ -50,6 +50,7 @@ def test_a_step_that_would_take_another_losss_gradient_too_is_cleared_first(tmp_
     assert not any(traits_of(r.kind, r.args).clears for r in found[0].finding.remedies if not r.open)
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize(
     ("was", "now"),
     [

@@ -89,6 +89,7 @@ def test_a_place_that_writes_twice() -> None:
 WEIGHT = "w = torch.ones(3, requires_grad=True)\n"
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize(
     ("code", "fault"),
     [

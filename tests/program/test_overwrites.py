@@ -108,6 +108,7 @@ for _ in range(2):
 """
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize(
     ("between", "part", "kinds"),
     [

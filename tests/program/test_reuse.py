@@ -139,6 +139,7 @@ def reuse_of(folder: Path, code: str) -> Reuse:
     return found
 
 
+@pytest.mark.breadth(6)
 @pytest.mark.parametrize(
     ("code", "lifetime"),
     [
@@ -159,6 +160,7 @@ def test_lifetime(code: str, lifetime: Lifetime, tmp_path: Path) -> None:
     assert reuse_of(tmp_path, code).lifetime is lifetime
 
 
+@pytest.mark.breadth(4)
 @pytest.mark.parametrize(
     ("code", "role"),
     [

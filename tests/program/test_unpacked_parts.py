@@ -39,6 +39,7 @@ for _ in range(2):
 """
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize(
     ("forward", "item", "part", "whole"),
     [

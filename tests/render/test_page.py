@@ -246,6 +246,7 @@ def test_the_source_has_colours_beside_its_marks() -> None:
     assert marked in page(replace(told, picture=Picture(boxes=(Box(0, "call", file="t.py", line=1),))))
 
 
+@pytest.mark.slow
 def test_a_large_page_stays_small() -> None:
     """Sixty boxes that each name many parameters, four hundred places in a long file."""
     names = tuple(f"model.layers.{i}.attention.projection.weight" for i in range(400))

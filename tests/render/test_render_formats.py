@@ -242,6 +242,7 @@ def test_sarif_is_valid(told: Report) -> None:
     jsonschema.validate(json.loads(render(told, "sarif")), SCHEMA)
 
 
+@pytest.mark.slow
 def test_sarif_stays_below_what_the_upload_takes() -> None:
     """What GitHub keeps and shows, well below what it refuses: see its page "SARIF results exceed one or more limits",
     and 10 MB packed ("SARIF results file is too large").

@@ -295,7 +295,7 @@ SLOW = {
 }
 
 
-@pytest.mark.breadth(3)
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in HEALTHY])
 def test_rounding_is_no_difference(name: str, tmp_path: Path) -> None:
     source, kind = HEALTHY[name]
@@ -379,7 +379,7 @@ WHOLE = {"SIZES": "16", "SCALE": "1", "MODEL": "nn.Sequential(nn.Linear(8, 4), n
 NORMED = WHOLE["MODEL"].replace("nn.Tanh()", "nn.BatchNorm1d(4)")
 
 
-@pytest.mark.breadth(2)
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     ("parts", "words"),
     [

@@ -39,6 +39,7 @@ def verdict_on(tmp_path, program, *edits, unfinite=True):
     return judge(Outcome(0, False, 1.0), patched.trace, baseline, False)
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize(
     ("edits", "verified", "told"),
     [
@@ -85,6 +86,7 @@ for _ in range(20):
 """
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("fused", ["False", "True"])
 def test_what_a_scaler_leaves_out_has_been_dealt_with(tmp_path, fused):
     verdict = verdict_on(tmp_path, SCALED.replace("FUSED", fused), (" / 0", ""))
@@ -137,6 +139,7 @@ for x in torch.randn(6, 8, 4):
 EPS = ("eps=0.0", "eps=1e-8")
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     ("edits", "verified", "told"),
     [

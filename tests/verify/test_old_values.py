@@ -72,6 +72,7 @@ def two_losses(tmp_path_factory):
     return Sick(tmp_path_factory.mktemp("two_losses"), TWO_LOSSES)
 
 
+@pytest.mark.slow
 def test_a_second_step_by_the_graph_of_the_first_is_doubted(two_losses):
     verdict = two_losses.judge(two_losses.edited(("net(x)", CLONED)))
     assert verdict.verified is not True
@@ -142,6 +143,7 @@ for _ in range(4):
 """
 
 
+@pytest.mark.slow
 def test_the_order_of_differentiation_is_the_authors(tmp_path):
     sick = Sick(tmp_path, INNER)
     asked = "autograd.grad(support, net.parameters()"

@@ -42,12 +42,14 @@ for step in range(100):
 """
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("mode", ["verify:4:4", "verify:reference:4:4", "verify:-1:4"])
 def test_it_says_when_it_has_told_enough(tmp_path: Path, mode: str) -> None:
     traced(tmp_path, LONG, mode)
     assert (tmp_path / ENOUGH).exists()
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("mode", ["verify:290:290", "verify:-1:-1", "verify"])
 def test_a_run_that_ends_soon_or_failed_at_no_known_place_goes_to_its_end(tmp_path: Path, mode: str) -> None:
     ran = traced(tmp_path, LONG, mode)
@@ -140,6 +142,7 @@ def test_all_runs_of_one_fix_share_the_import_of_torch(tmp_path: Path, monkeypat
     assert shared[0].runs == len(shared) > 1
 
 
+@pytest.mark.slow
 def test_where_nothing_holds_it_is_said_and_nothing_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = kept_run(tmp_path, "import torch\nopen('seen', 'a').write('x')\ntorch.ones(1, requires_grad=True).numpy()\n")
     evidence = read_processes(kept).first

@@ -53,6 +53,7 @@ def two_steps(tmp_path_factory):
     return Sick(tmp_path_factory.mktemp("two_steps"), ACTOR_CRITIC)
 
 
+@pytest.mark.slow
 def test_a_gradient_that_is_cleared_before_the_step_is_lost(two_steps):
     # The actor's step lies behind the crash: what it is to use is known from the reference run alone.
     verdict = two_steps.judge(two_steps.edited((SECOND, SECOND.replace("    loss.backward()\n", ""))))
@@ -92,6 +93,7 @@ for i in range(6):
 """
 
 
+@pytest.mark.slow
 def test_an_optimizer_that_first_steps_behind_the_failure_is_measured_or_told(tmp_path):
     sick = Sick(tmp_path, UNREACHED)
     # No reference: the run before the failure holds no step of this optimizer.
@@ -107,6 +109,7 @@ def test_an_optimizer_that_first_steps_behind_the_failure_is_measured_or_told(tm
     assert "could not be compared" in right.summary
 
 
+@pytest.mark.slow
 def test_what_the_program_itself_throws_away_has_lost_nothing(tmp_path):
     thrown = UNREACHED.replace("nn.Linear(3, 1)", "nn.LSTM(3, 1)").replace("second(x)", "second(x)[0]")
     thrown = thrown.replace("second.parameters()", "[*second.parameters(), *spare.parameters()]")
@@ -179,6 +182,7 @@ for _ in range(4):
 CUT = ("    optimizer.step()\n", "    optimizer.step()\n    state = state.detach()\n")
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     ("edits", "verified"),
     [([CUT], True), ([CUT, ("head(torch.relu(state - 5))\n", "head(torch.relu(state - 5)).detach()\n")], False)],
@@ -208,6 +212,7 @@ for _ in range(3):
 """
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     ("scores", "verified"), [("critic[2](hidden)", True), ("critic[2](hidden.detach()).detach()", False)]
 )
@@ -376,6 +381,7 @@ def test_a_step_that_takes_what_the_loss_of_another_optimizer_gave_is_a_doubt(tm
     assert "`v_optimizer` steps with what the loss at train.py:16 gives its parameters, too" in verdict.summary
 
 
+@pytest.mark.slow
 def test_a_cut_behind_the_network_that_the_loss_trains_is_not_called_verified(tmp_path):
     sick = Sick(tmp_path, SHARED)
     wrong = sick.judge(sick.edited(("+ worth.abs()", "+ worth.detach().abs()")))

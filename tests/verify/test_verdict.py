@@ -38,7 +38,7 @@ class Policy(nn.Module):
 
 policy = Policy()
 optimizer = torch.optim.Adam(policy.parameters(), lr=1e-2)
-for epoch in range(16):
+for epoch in range(6):
     loss = 0.0
     for _ in range(3):
         loss = loss + nn.functional.cross_entropy(policy(torch.randn(1, 3)), torch.tensor([epoch % 2]))
@@ -75,9 +75,9 @@ def test_a_cut_inside_the_window_is_not_called_verified(carried):
 def test_a_cut_after_the_step_is_verified(carried):
     verdict = carried.judge(carried.source + "    " + DETACH)
     assert verdict.verified is True
-    assert verdict.data["passed_crash"] is True and verdict.data["steps"] == 16
+    assert verdict.data["passed_crash"] is True and verdict.data["steps"] == 6
     assert verdict.data["lost_gradient"] == []
-    assert "ran to its end (16 optimizer steps)" in verdict.summary
+    assert "ran to its end (6 optimizer steps)" in verdict.summary
 
 
 def test_a_loss_made_to_require_grad_is_refused(tmp_path):
@@ -152,6 +152,7 @@ for _ in range(4):
 """
 
 
+@pytest.mark.slow
 def test_a_merge_of_the_calls_of_one_line_is_verified(tmp_path):
     sick = Sick(tmp_path, IN_A_LOOP)
     loop = "        loss.backward()\n        top_opt.step()\n    trunk_opt.step()\n"
@@ -244,6 +245,7 @@ def test_a_rewrite_whose_result_is_lost_is_not_called_verified(tmp_path):
     assert right.data["max_relative_difference"] < 1e-5
 
 
+@pytest.mark.slow
 def test_a_write_that_something_else_saw_is_not_called_verified_without(tmp_path):
     sick = Sick(
         tmp_path,
@@ -477,6 +479,7 @@ ASKED_AGAIN = "    torch.autograd.grad(sum(p.grad.sum() for p in layer.parameter
 ADDED = "    layer.weight.grad.square().sum().backward()"
 
 
+@pytest.mark.slow
 def test_the_warning_about_kept_gradients_is_a_doubt_only_where_losses_mix_in_them(tmp_path):
     for name, again, verified in (("asked", ASKED_AGAIN, True), ("added", ADDED, None)):
         sick = Sick(tmp_path / name, CURVED.format(again=again))
@@ -508,6 +511,7 @@ for x in torch.randn(3, 5, 3):
 """
 
 
+@pytest.mark.slow
 def test_what_the_failing_call_reached_by_its_own_graph_has_to_stay(tmp_path):
     sick = Sick(tmp_path, TWO_SUMS)
     last = sick.judge(sick.edited(("total += loss\n    total.b", "total += loss.detach()\n    loss.b")))
@@ -644,6 +648,7 @@ for _ in range(6):
 BLANK = "        self.blank = self.drop(self.table(torch.tensor([0]))).tanh()\n"
 
 
+@pytest.mark.slow
 def test_draws_that_a_patch_moves_make_no_numbers_to_compare(tmp_path):
     """What is computed in each pass draws its dropout there: every later number of the program is another draw."""
     sick = Sick(tmp_path, MASKED)
@@ -695,6 +700,7 @@ STEP, CLONES = (
 )
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(("rate", "again"), [(0.5, True), (0.0, False)])
 def test_a_forward_that_runs_again_with_another_dropout_is_told_from_one_without(tmp_path, rate, again):
     sick = Sick(tmp_path, TWO_LOSSES.format(rate=rate))
@@ -786,6 +792,7 @@ for x in torch.randn(4, 5, 3):
 """
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("cut", ["judge(made.detach())", "score.detach()"])
 def test_a_fix_of_what_went_on_takes_no_term_out_of_another_loss(cut, tmp_path):
     """The loss has the very value that it had, of a forward pass before the step; the step itself is another now."""
@@ -825,6 +832,7 @@ for x in torch.randn(3, 5, 3):
 """
 
 
+@pytest.mark.slow
 def test_an_old_graph_may_be_walked_where_its_gradients_are_cleared_unused(tmp_path):
     sick = Sick(tmp_path, TEAM)
     clones = "torch.func.functional_call(h, {k: v.clone() for k, v in h.named_parameters()}, (a(x),))"
@@ -857,6 +865,7 @@ for _ in range(6):
 OF_ACTOR, OF_CRITIC = "    update(of_actor, actor_loss)\n", "    update(of_critic, critic_loss)\n"
 
 
+@pytest.mark.slow
 def test_a_helper_may_be_given_the_losses_in_another_order(tmp_path):
     sick = Sick(tmp_path, HELPED)
     moved = sick.judge(sick.edited((OF_CRITIC + OF_ACTOR, OF_ACTOR + OF_CRITIC)), safe=True)
@@ -891,6 +900,7 @@ for _ in range(6):
 """
 
 
+@pytest.mark.slow
 def test_a_loss_that_a_small_step_has_hardly_moved_is_not_taken_for_the_same(tmp_path):
     sick = Sick(tmp_path, SMALL_STEP)
     again = sick.judge(sick.edited(("    made =", "    code = encoder(x)\n    made =")))
@@ -927,6 +937,7 @@ for step in range(6):
 """
 
 
+@pytest.mark.slow
 def test_a_cut_that_takes_a_term_out_of_a_loss_whose_other_terms_go_on_is_not_verified(tmp_path):
     sick = Sick(tmp_path, TWO_TERMS)
     where_made = sick.judge(sick.edited(("made = maker(picture)", "made = maker(picture).detach()")))
@@ -984,6 +995,7 @@ for _ in range(4):
 """
 
 
+@pytest.mark.slow
 def test_two_steps_by_one_gradient_are_not_verified(tmp_path):
     sick = Sick(tmp_path, ONE_BY_ONE)
     first = "    (made - x).square().mean().backward(retain_graph=True)\n    optimizer.step()\n"
@@ -1018,6 +1030,7 @@ for _ in range(4):
 """
 
 
+@pytest.mark.slow
 def test_what_an_optimizer_is_to_train_keeps_its_way_through_weights_that_another_one_stepped(tmp_path):
     sick = Sick(tmp_path, ONLY_WAY)
     cut = sick.judge(sick.edited(("- value)", "- value.detach())")))
@@ -1060,6 +1073,7 @@ print(out.numpy())
 """
 
 
+@pytest.mark.slow
 def test_steps_that_had_no_gradient_before_the_failure_are_another_fault(tmp_path: Path) -> None:
     sick = Sick(tmp_path, TRAINED_IN_VAIN)
     patched = sick.edited(("out.numpy()", "out.detach().numpy()"))
