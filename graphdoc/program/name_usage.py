@@ -56,13 +56,22 @@ def made_again(sources: SourceTexts, place: Frame, argument: str) -> str:
     return next((text_of(n) for n in inside if text_of(n) in values), "")
 
 
-def unread_result(sources: SourceTexts, made: list[Frame], backward: list[Frame]) -> Frame | None:
-    """Where a result, or what was computed from it, is bound to a name that nothing reads, by the calls that led to it.
+def unread_result(sources: SourceTexts, made: list[Frame], backward: list[Frame]) -> tuple[Frame, str] | None:
+    """Where a result, or what was computed from it, is bound to a name that nothing reads, by the calls that led to it
+    or as one of several that a function returns; and the name.
 
     What calls backward as well has a result of the whole training, which may well go unread.
     """
-    ours = [f for f in made if f.user][shared_levels(made, backward) :]
-    return next((f for f in reversed(ours) if unread_name(sources, f)), None)
+    users = [f for f in made if f.user]
+    ours = users[shared_levels(made, backward) :]
+    found = next(((f, name) for f in reversed(ours) if (name := unread_name(sources, f))), None)
+    if found is not None:
+        return found
+    kept = kept_as_number(sources, made)
+    node = statement_at(sources, kept[0]) if kept is not None else None
+    if kept is None or node is None or kept[0] is users[-1] or kept[1].startswith("_") or "." in kept[1]:
+        return None
+    return None if is_read_later(source_at(sources, kept[0]), node, kept[1]) else kept[:2]
 
 
 def unread_name(sources: SourceTexts, frame: Frame) -> str:

@@ -12,7 +12,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program.bindings import call_at, frame_of, source_at, statement_at, text_of
 from graphdoc.program.carried_names import read_behind
 from graphdoc.program.cuts import given_by_name
-from graphdoc.program.name_usage import kept_as_number, unread_name, unread_result
+from graphdoc.program.name_usage import kept_as_number, unread_result
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import first_sign
 from graphdoc.program.spans import innermost_user, loop_of, place, span, span_of
@@ -69,8 +69,8 @@ def recognise(program: Program) -> Finding | None:
     if sign is None:
         return None
     bound = unread_result(program.sources, sign.stack, sign.other)
-    if bound is not None and not _gives_otherwise(program, sign, bound):
-        return _never_read(program, sign, bound)
+    if bound is not None and not _gives_otherwise(program, sign, bound[0]):
+        return _never_read(program, sign, *bound)
     if not sign.facts["apart"] and not given_by_name(program, sign):
         return None
     return _told(program, sign)
@@ -135,9 +135,9 @@ def _gives_otherwise(program: Program, sign: Sign, bound: Frame) -> bool:
     return any(name.startswith(owners) for e in program.journal.events for name in e.reaches)
 
 
-def _never_read(program: Program, sign: Sign, bound: Frame) -> Finding:
+def _never_read(program: Program, sign: Sign, bound: Frame, name: str) -> Finding:
     names = [*_owned(program, sign, bound)] or sign.parameters
-    whose, name, one = folded(names), unread_name(program.sources, bound), len(names) == 1
+    whose, one = folded(names), len(names) == 1
     return Finding(
         0.8,
         "likely",  # that nothing is made of the result is seen; what was to be made of it is not
