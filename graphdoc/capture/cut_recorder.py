@@ -243,19 +243,26 @@ class CutRecorder(TorchFunctionMode):
         outputs = result if isinstance(result, tuple | list) else (result,)
         # A leaf, also where it is let require gradients: ``torch.tensor(losses, requires_grad=True)`` copies numbers.
         wrapped = name in cut_records.NAMES or (name == COPIES and isinstance(result, torch.Tensor))
+        written = ""
         if isinstance(result, torch.Tensor) and result.requires_grad and not wrapped:
             self.entered_values.note((*args, *kwargs.values()), result)
-            return
+            # The graph of what is written through ``x.data`` goes with that alias, and its numbers stay in ``x``.
+            alias = self._of(result) if args and result is args[0] else None
+            written = alias.op if alias is not None and alias.op in DETACHES else ""
+            if not written:
+                return
         record: Record | None = None
         tensors = [o for o in outputs if isinstance(o, torch.Tensor)]
         if not tensors and name not in CONVERSIONS:
             return
+        wrapped = wrapped or bool(written)
         mixed = not wrapped and any(o.requires_grad for o in tensors)
         for output in outputs:
             if isinstance(output, torch.Tensor) and output.requires_grad and not wrapped:
                 continue
             if record is None:
                 record = self._make(name, args, kwargs)
+                record.written = written
                 # What is whole numbers or a yes or no has no slope, whatever it was computed from.
                 plain = [o for o in tensors if wrapped or not o.requires_grad]
                 arrays = (o for o in outputs if type(o).__name__ == "ndarray")

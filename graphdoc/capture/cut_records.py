@@ -261,6 +261,7 @@ class Record:
         "raw",
         "recording",
         "switch",
+        "written",
     )
 
     def __init__(self, op: str, raw: stacks.Stack, event: int) -> None:
@@ -282,6 +283,7 @@ class Record:
         self.element_dims = 0
         self.loose = False
         self.numbers = False
+        self.written = ""  # what made the alias without a graph through which this is written
         self.depth = 0
         self.event = event
         self.number = next(_NUMBERS)

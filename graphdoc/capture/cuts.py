@@ -187,7 +187,8 @@ class CutWatch(CutRecorder):
         self, record: Record, certain: bool, autopsy: Autopsy, reason: str = "", alike: Iterable[Record] = ()
     ) -> Cut:
         names = autopsy.census.parameter_names
-        cut = Cut(reason or self._reason(record), record.op, frames_of(record.raw, autopsy.cwd), certain=certain)
+        op = record.written or record.op
+        cut = Cut(reason or self._reason(record), op, frames_of(record.raw, autopsy.cwd), certain=certain)
         # A leaf has no operation of its own: the last one with a graph is told only where there was one.
         origin = next((o for o in record.origins if o.op), None)
         if origin is not None:
@@ -218,7 +219,7 @@ class CutWatch(CutRecorder):
     def _reason(self, record: Record) -> str:
         if record.op in CONVERSIONS or record.op in CONSTRUCTORS:
             return "conversion"
-        if record.op in DETACHES:
+        if record.op in DETACHES or record.written:
             return "detach"
         if not record.recording:
             return "no-grad"

@@ -138,7 +138,7 @@ class Held(TorchFunctionMode):
             return result
         if (number, count) not in self._kept:
             return result
-        written = name == "__setitem__" or (name.endswith("_") and not name.endswith("__"))
+        written = bool(args) and whole is args[0]
         with torch.no_grad():
             held = _thawed(whole, self._kept[number, count], written)
         return result if name == "__setitem__" else held
@@ -181,7 +181,7 @@ def _thawed(value: Any, kept: Any, written: bool) -> Any:
     if kept[0] == "tuple":
         held = [_thawed(v, k, written) for v, k in zip(value, kept[1], strict=True)]
         return value if all(h is v for h, v in zip(held, value, strict=True)) else type(value)(held)
-    if isinstance(value, torch.Tensor) and value.requires_grad:
+    if isinstance(value, torch.Tensor) and value.requires_grad and not written:
         return value  # of several results one has a graph
     _, dtype, shape, data = kept
     if kept[0] == "array":
