@@ -351,6 +351,11 @@ class Journal:
         self._known_as[id(optimizer)] = seen
         return seen
 
+    def is_double(self, seen: Seen) -> bool:
+        """Whether another optimizer that has stepped holds all that this one does."""
+        mine = set(seen.parameters)
+        return any(o is not seen and o.steps and mine <= {*o.parameters} for o in self.optimizers.values())
+
     def held(self, stepped: bool = False) -> set[int]:
         """The ids of the parameters that optimizers hold; with ``stepped`` of those alone that have made a step."""
         every = self.optimizers.values()

@@ -19,7 +19,7 @@ from graphdoc.program.modules_in_source import written_into
 from graphdoc.program.optimizer_places import made, returned
 from graphdoc.program.proof import Proof, name_of
 from graphdoc.program.spans import code_at, innermost_user, place, short_code, span, span_of, where
-from graphdoc.source.module import each, is_method_call, values_of
+from graphdoc.source.module import each, is_method_call, receiver_of, values_of
 from graphdoc.source.paths import covers, is_set, last_word, only, parse_expression
 from graphdoc.story.wording import folded, listing, opening, optimizer_of, shared_path
 
@@ -546,6 +546,44 @@ def _remedies(found: Collected, name: str, whose: str) -> tuple[Remedy, ...]:
     args = {"place": place(found.following), "statement": found.handed, "before": True}
     note = f"{name} updates {whose} as well"
     return (Remedy("add_statement", f"hand over this group too: `{found.handed}`", "unsafe", note, args),)
+
+
+# Telling an optimizer that was given a network which another one has, in the place of its own.
+
+
+def given_another(
+    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
+) -> Finding:
+    """The finding for a ``passed-by`` sign."""
+    name, whose = optimizer_of(optimizers, sign), folded(sign.parameters)
+    held = [p.name for p in parameters if sign.optimizer in p.owners]
+    return Finding(
+        0.94,
+        "likely",  # that no step uses their gradients is seen; that this one is to is read off the order
+        f"{name} was given {folded(held)}, and no optimizer holds {whose}",
+        f"This loss gives gradients to {whose} and to nothing else, and {name} steps after it. What {name} holds "
+        "another optimizer steps as well, and no optimizer uses these gradients.",
+        ungiven_places(sources, optimizers, sign, whose),
+        remedies=_given_instead(sources, optimizers, sign, held, whose),
+        because=unused_gradients(sign, whose),
+    )
+
+
+def _given_instead(
+    sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, held: list[str], whose: str
+) -> tuple[Remedy, ...]:
+    making = made(sources, optimizer_with(optimizers, sign.optimizer))
+    own, other = (shared_path(names)[:-1].rpartition(".") for names in (held, sign.parameters))
+    calls = each(making.statement.value, ast.Call) if making is not None else ()
+    given = only([bindings.text_of(receiver_of(c)) for c in calls if is_method_call(c, "parameters")])
+    if making is None or given is None or own[0] != other[0] or not own[2] or not other[2]:
+        return ()
+    around, dot, last = given.rpartition(".")
+    if last != own[2]:
+        return ()
+    args = {"place": place(making.frame(sources)), "operand": given, "name": f"{around}{dot}{other[2]}"}
+    note = f"{optimizer_of(optimizers, sign)} updates {whose}"
+    return (Remedy("use_instead", f"give it the parameters of `{args['name']}`", "unsafe", note, args),)
 
 
 # Telling an iterator of parameters that was used up before the call that was to go through it.

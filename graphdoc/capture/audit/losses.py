@@ -258,6 +258,7 @@ class Losses(Watch):
             last is None
             or last.index == before
             or not any(had.get(id(p)) or id(p) in self._audit.reached for p in mine)
+            or self._audit.journal.is_double(seen)  # it was the other one that has found them
         ):
             return set()
         self._hungry[seen.id] = steps + 1, last.index

@@ -63,7 +63,9 @@ class _Waiting:
 
 class Unused(Watch):
     """``suspect-unused`` asks for a second run, which tells ``cut-off`` (the whole loss passes by its optimizer, whose
-    parameters have never had a gradient) or ``cut-term`` (a term of it does) by ``Losses.tell_cut``."""
+    parameters have never had a gradient) or ``cut-term`` (a term of it does) by ``Losses.tell_cut``. ``passed-by``: the
+    whole loss (``stack``) trains ``parameters`` alone, which no optimizer holds, and ``optimizer`` steps for it: all
+    that it holds is another optimizer's as well."""
 
     def __init__(self, audit: Audit, watch: TermWatch | None) -> None:
         super().__init__(audit)
@@ -137,7 +139,8 @@ class Unused(Watch):
             return
         noted, terms = calls[0]
         whole = bool(terms) and not any(t.leaves & mine for t in terms)
-        if whole and any(p.grad is not None or self._audit.journal.with_grad.get(id(p)) for p in every):
+        had = {} if self._audit.journal.is_double(seen) else self._audit.journal.with_grad
+        if whole and any(p.grad is not None or had.get(id(p)) for p in every):
             return  # it uses what another call has left
         for term in terms:
             one = _Waiting(seen, noted, term, mine, whole)
@@ -149,13 +152,23 @@ class Unused(Watch):
             return
         if not self._often(one.key, ENOUGH):
             return
+        untrained = one.term.leaves - self._held
+        journal = self._audit.journal
+        stepping = journal.optimizers.get(one.optimizer)
+        if one.whole and untrained == one.term.leaves and stepping is not None and journal.is_double(stepping):
+            if not self._found:
+                call, facts = self._call(one.noted), {"optimizer": one.optimizer, "event": one.noted[0]}
+                self._found.append(self._sign("passed-by", call, [], untrained, count=ENOUGH, **facts))
+                self._untrained |= untrained
+                self._audit.tell_early()
+            return
         if self._watch is None:
             if not self._found:
                 stack = self._call(one.noted)
                 sign = Sign("suspect-unused", stack, event=one.noted[0], optimizer=one.optimizer, weak=True)
                 sign.count = ENOUGH
                 self._found.append(sign)
-                self._untrained |= one.term.leaves - self._held
+                self._untrained |= untrained
             return
         record = next((r for r in one.term.cuts if r.behind & one.mine), None)
         if record is not None:

@@ -38,7 +38,8 @@ Or a tensor that requires gradients was registered as a buffer, which `parameter
 Or a layer or a `Parameter` is made in `forward`: each call has a new one, with new values, that no optimizer has ever
 seen. Or the first forward makes it and keeps it, when the optimizer has been made already.
 
-Or an optimizer is given the parts of a model one by one, and one that is not frozen is missing.
+Or an optimizer is given the parts of a model one by one, and one that is not frozen is missing. Or it is given a
+network that another optimizer has already, in the place of its own.
 
 Or a codebook is looked up, `q = codebook(z)`, and used only as `z + (q - z).detach()`: a loss on that sum trains `z`.
 """,
@@ -75,6 +76,7 @@ def recognise(program: Program) -> Finding | None:
         ("empty-group", lambda s: _used_up(sources, optimizers, parameters, s)),
         (BYPASSED, lambda s: unregistered.bypassed(sources, optimizers, s)),
         ("unheld-weight", lambda s: _unheld(sources, optimizers, s)),
+        ("passed-by", lambda s: unregistered.given_another(sources, optimizers, parameters, s)),
         ("suspect-ungiven", lambda s: _ungiven(sources, optimizers, parameters, s)),
         ("ungiven", lambda s: unregistered.in_no_optimizer(sources, optimizers, parameters, s)),
     ) or _given_nothing(program)
