@@ -13,7 +13,7 @@ from graphdoc.program import bindings
 from graphdoc.program.gathered_parameters import one_shot
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import binding_behind, made, returned
-from graphdoc.program.proof import name_of
+from graphdoc.program.proof import first_sign, name_of
 from graphdoc.program.spans import place
 from graphdoc.source.module import each
 from graphdoc.source.paths import is_constant
@@ -76,15 +76,17 @@ def recognise(program: Program) -> Finding | None:
         ("empty-group", lambda s: _used_up(sources, optimizers, parameters, s)),
         (BYPASSED, lambda s: unregistered.bypassed(sources, optimizers, s)),
         ("unheld-weight", lambda s: _unheld(sources, optimizers, s)),
-        ("passed-by", lambda s: unregistered.given_another(sources, optimizers, parameters, s)),
         ("suspect-ungiven", lambda s: _ungiven(sources, optimizers, parameters, s)),
         ("ungiven", lambda s: unregistered.in_no_optimizer(sources, optimizers, parameters, s)),
-    ) or _given_nothing(program)
+    ) or _wrongly_given(program)
 
 
-def _given_nothing(program: Program) -> Finding | None:
-    """An optimizer was made of nothing: its iterator was used up, or the module's layers lie in plain containers."""
-    sources, frame = program.sources, program.raised_at
+def _wrongly_given(program: Program) -> Finding | None:
+    """An optimizer was given what another one has. Or it was made of nothing: its iterator was used up, or the module's
+    layers lie in plain containers."""
+    sources, frame, sign = program.sources, program.raised_at, first_sign(program.signs, "passed-by")
+    if sign is not None:
+        return unregistered.given_another(sources, program.optimizers, program.parameters, sign)
     if program.message("optimizer-empty") is None:
         return None
     given = bindings.argument(bindings.call_at(sources, frame), 0, "params")
