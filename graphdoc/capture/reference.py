@@ -18,6 +18,12 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from graphdoc.capture import stacks
+from graphdoc.capture.frames import frames_of
+
+MOST_CALLS = 60
+"""Checkpoints of one step that are told."""
+
 
 class Copying:
     """One context for all threads, ``graph`` being ``torch.autograd.graph``."""
@@ -62,6 +68,55 @@ def run_straight(checkpoint: Any) -> None:
     checkpoint.CheckpointFunction.apply = staticmethod(apply)
     if generator is not None:
         checkpoint._checkpoint_without_reentrant_generator = nothing_around
+
+
+class Straight:
+    """A watch of one fork in which checkpoints run once what they are given. It tells the places of these calls, each
+    with whether it would have been run again for backward."""
+
+    def __init__(self, cwd: str) -> None:
+        self._cwd = cwd
+        self._calls: list[tuple[stacks.Stack, bool]] = []
+
+    def __enter__(self) -> None:
+        from torch.utils import checkpoint
+
+        run_straight(checkpoint)
+        once: Any = checkpoint.CheckpointFunction.apply
+        around: Any = getattr(checkpoint, "_checkpoint_without_reentrant_generator", None)
+
+        def apply(function: Any, preserve: bool, *args: Any) -> Any:
+            needs = any(isinstance(a, torch.Tensor) and a.requires_grad for a in args)
+            self._calls.append((stacks.stack_here(2), needs))
+            return once(function, preserve, *args)
+
+        def noted(*args: Any, **kwargs: Any) -> Any:
+            self._calls.append((stacks.stack_here(2), True))
+            return around(*args, **kwargs)
+
+        checkpoint.CheckpointFunction.apply = staticmethod(apply)  # type: ignore[method-assign]
+        if around is not None:
+            checkpoint._checkpoint_without_reentrant_generator = noted
+
+    def __exit__(self, *exc: object) -> None:
+        pass  # the fork ends with it
+
+    def began(self, _outputs: Any) -> None:
+        """A backward call begins."""
+
+    def told(self) -> list[tuple[list[dict[str, Any]], bool]]:
+        """Each place once."""
+        return [([dict(vars(f)) for f in frames_of(raw, self._cwd)], again) for raw, again in self._calls[:MOST_CALLS]]
+
+
+def runs_again(torch: Any) -> bool:
+    """Whether the reentrant checkpoint under way has been given something that requires gradients."""
+    code = torch.utils.checkpoint.CheckpointFunction.forward.__code__
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_code is not code:
+        frame = frame.f_back
+    given = frame.f_locals.get("args", ()) if frame is not None else ()
+    return any(isinstance(a, torch.Tensor) and a.requires_grad for a in given)
 
 
 class _Keys:

@@ -38,7 +38,10 @@ THINNED = "thinned"
 """In the extras of a run in which steps were not recorded: ``since`` is the last step before the first of these."""
 UNDONE = "undone"
 """Of parameters that have their old numbers again before the next step: ``stack`` is the write, ``other`` the step."""
-SECOND_LOOK = frozenset({BESIDE, BYPASSED, ITSELF, GRADIENTS, LEFT_OUT, UNDONE})
+RECOMPUTED = "recomputed"
+"""Of parameters that get another gradient, or none, as a checkpoint runs again what ``stack`` has run; ``other`` is a
+backward call, ``facts["none"]`` tells that they get none."""
+SECOND_LOOK = frozenset({BESIDE, BYPASSED, ITSELF, GRADIENTS, LEFT_OUT, RECOMPUTED, UNDONE})
 """Kinds of signs that only a second run gives."""
 AS_IF = frozenset({"covered-loss", "constant-term", "cut-off", "cut-term", "stale-parameter", "computed-once"})
 """Kinds of signs whose evidence is that of the failure which it would be if PyTorch raised an error for them."""

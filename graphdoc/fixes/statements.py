@@ -114,7 +114,7 @@ def _crossed(source: Source, node: ast.stmt, block: list[ast.stmt], index: int, 
     own = next((i for i, s in enumerate(block) if s is node or node in ast.walk(s)), None)
     if own is None:
         return []
-    crossed = block[own + 1 : index + 1] if after else block[index:own]
+    crossed = block[own + 1 : index + after] if own < index else block[index + after : own]
     inside = source.node_block(node)
     behind = inside[0][inside[1] + 1 :] if inside is not None and inside[0] is not block and after else []
     return [*behind, *crossed]

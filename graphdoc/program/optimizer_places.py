@@ -210,7 +210,8 @@ def spelled(sources: SourceTexts, name: str, at: Frame, calls: Iterable[Frame]) 
     """``self.optimizer`` in a method of what the main function calls ``agent``; None where no spelling is known.
 
     Args:
-        name: how the program calls the optimizer, found by going through its variables (``agent.optimizer``).
+        name: how the program calls the optimizer, found by going through its variables (``agent.optimizer``); empty
+            for one that another optimizer keeps, say.
         at: where it is to be written.
         calls: places of calls that are known to have been made on it.
     """
@@ -223,7 +224,7 @@ def spelled(sources: SourceTexts, name: str, at: Frame, calls: Iterable[Frame]) 
             text = _owner_text(source, bindings.call_at(sources, call), here, name.rpartition(".")[2])
             if text:
                 return text
-    return name if is_readable(source, name.split(".")[0].split("[")[0], here) else None
+    return name if name and is_readable(source, name.split(".")[0].split("[")[0], here) else None
 
 
 def _owner_text(source: Source, call: ast.Call | None, here: ast.stmt, last: str) -> str:
@@ -406,9 +407,3 @@ def is_counted(sources: SourceTexts, step: Frame, others: list[Frame]) -> bool:
     around = [n for n in each(scope_at(sources, step), ast.If) if any(covers(s, step.line) for s in n.body)]
     outside = [n for n in around if not any(f.file == step.file and covers(n, f.line) for f in others)]
     return any(isinstance(op, ast.BinOp) and isinstance(op.op, ast.Mod) for n in outside for op in walked(n.test))
-
-
-def is_behind_loop(sources: SourceTexts, step: Frame, others: list[Frame]) -> bool:
-    """Whether the step stands behind a loop with all of the other places."""
-    loops = [n for n in each(scope_at(sources, step), ast.For) if (n.end_lineno or 0) < step.line]
-    return any(all(f.in_function_of(step) and covers(n, f.line) for f in others) for n in loops)

@@ -35,6 +35,7 @@ class Proof(Enum):
     BIRTH = "the first bad value was made here, from good ones"
     STEPS = "seen in the optimizers' steps and the backward calls of the run"
     COLLECTIVES = "no collective ran between `backward()` and the step"
+    RERUN = "measured in runs that differ in nothing else"
     SOURCE = "no other line of the program does this"
 
     def where(self, holds: bool) -> Confidence:

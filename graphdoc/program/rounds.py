@@ -50,6 +50,25 @@ def made_for_each(sources: SourceTexts, made: Sequence[Frame], used: Sequence[Fr
     return all(any(a is r for a in around) for r in repeated)
 
 
+_COMPREHENDED = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+
+
+def behind_inner_loop(sources: SourceTexts, call: Sequence[Frame], step: Sequence[Frame]) -> bool:
+    """Whether a call runs in a loop or a comprehension, and a step behind that. Both are stacks."""
+    level = _meeting([f for f in call if f.user], [f for f in step if f.user])
+    if level is None or level[0].start >= level[1].start:
+        return False
+    source = source_at(sources, level[0])
+    inner, outer = (_loops(source, f) for f in level)
+    whole = source.node_statement(Place.of(level[0]))
+    at = level[0].line, level[0].column
+    comprehended = (
+        [p for n in walked(whole) if isinstance(n, _COMPREHENDED) for p in (source.place(n),)] if whole else []
+    )
+    more = len(inner) > len(outer) or any((p.line, p.column) <= at < (p.end_line, p.end_column) for p in comprehended)
+    return more and all(any(o is i for i in inner) for o in outer)
+
+
 def _meeting(one: list[Frame], other: list[Frame]) -> tuple[Frame, Frame] | None:
     """The frames of the innermost function in which both are under way."""
     found: tuple[Frame, Frame] | None = None

@@ -67,14 +67,16 @@ def clipping(program: Program, trouble: Trouble) -> tuple[Remedy, ...]:
 
 def clip_beside(sources: SourceTexts, sign: Sign) -> Frame | None:
     """The call that bounds the gradients: in the function of the call it has to change places with, where it goes
-    through helpers of the program that do nothing else to them; else its innermost place."""
+    through helpers of the program that do nothing else to them, and whose value nothing takes; else its innermost
+    place."""
     inner, other = innermost_user(sign.stack), innermost_user(sign.other)
     level = level_of(sign.stack, sign.other, sign.other)
     if inner is None or level is None or level[1] != other or other in sign.stack:
         return inner  # one line of the program leads to both: a package calls them
     users = [f for f in sign.stack if f.user]
     helpers = [bindings.function_at(sources, f) for f in users[users.index(level[0]) + 1 :]]
-    return level[0] if all(h is not None and not calls_method(h, *_UPDATES) for h in helpers) else inner
+    alone = not helpers or isinstance(bindings.statement_at(sources, level[0]), ast.Expr)
+    return level[0] if alone and all(h is not None and not calls_method(h, *_UPDATES) for h in helpers) else inner
 
 
 def moved_with(sources: SourceTexts, clip: Frame, other: Frame) -> dict[str, object]:

@@ -17,8 +17,9 @@ from graphdoc.program.gradient_reads import gradients_are_read, gradients_betwee
 from graphdoc.program.inner_gradient import Entered, entered
 from graphdoc.program.number_limits import frame_of
 from graphdoc.program.observed import Program
-from graphdoc.program.optimizer_places import is_behind_loop, is_counted
+from graphdoc.program.optimizer_places import is_counted, spelled
 from graphdoc.program.proof import Proof, name_of
+from graphdoc.program.rounds import behind_inner_loop
 from graphdoc.program.spans import code_at, innermost_user, place, short_code, span, span_of, where
 from graphdoc.source.module import each
 from graphdoc.source.paths import parse_expression
@@ -635,13 +636,13 @@ def thrown_away(sources: SourceTexts, optimizers: list[Optimizer], signs: list[S
         step = [Frame(**f) for f in sign.facts["step"]]
         if clear is None or call is None or not step:
             continue
-        if not is_counted(sources, step[0], [clear, call]):
-            used = gradients_are_read(sources) or gradients_between(sources, call, clear)
-            if used or not is_behind_loop(sources, step[0], [clear, call]):
+        if not is_counted(sources, step[-1], [clear, call]):
+            used = sign.facts.get("hooked") or gradients_are_read(sources) or gradients_between(sources, call, clear)
+            if used or not all(behind_inner_loop(sources, s, step) for s in (sign.stack, sign.other)):
                 continue
             behind = True
         if not found or found[0][2] == call:
-            found.append((sign, clear, call, step[0]))
+            found.append((sign, clear, call, step[-1]))
     if not found:
         return None
     sign, _, call, _ = found[0]
@@ -675,6 +676,8 @@ def _moved_clears(sources: SourceTexts, clears: list[Frame], steps: list[Frame])
     edits = []
     for clear, step in zip(clears, steps, strict=True):
         code = code_at(sources, clear)
+        if not clear.in_function_of(step):
+            code = f"{spelled(sources, '', step, [step]) or ''}.zero_grad()"
         if clear.file != step.file or not isinstance(parse_expression(code), ast.Call):
             return ()
         edits.append({"kind": "delete_statement", "args": {"place": place(clear)}})
@@ -684,7 +687,9 @@ def _moved_clears(sources: SourceTexts, clears: list[Frame], steps: list[Frame])
 
 
 def _steps_at(sources: SourceTexts, steps: list[Frame], call: Frame) -> tuple[Remedy, ...]:
-    if any(s.file != call.file or not isinstance(parse_expression(code_at(sources, s)), ast.Call) for s in steps):
+    if any(
+        not s.in_function_of(call) or not isinstance(parse_expression(code_at(sources, s)), ast.Call) for s in steps
+    ):
         return ()
     edits: list[dict[str, Any]] = [{"kind": "delete_statement", "args": {"place": place(s)}} for s in steps]
     edits += [

@@ -15,7 +15,7 @@ from graphdoc.capture.whatif.answers import Answers
 from graphdoc.capture.whatif.cut_places import Dying
 from graphdoc.capture.whatif.questions import LeftOut
 from graphdoc.diagnose import findings_for
-from graphdoc.evidence import GRADIENTS, Evidence
+from graphdoc.evidence import GRADIENTS, RECOMPUTED, Evidence
 from graphdoc.story.gradients import gradients
 
 NET = """
@@ -282,6 +282,37 @@ def test_a_function_with_a_wrong_backward_is_named(tmp_path: Path, sign: str) ->
     assert ("the backward of `Cube`" in said) == (sign == "-")
     assert told(evidence) == (["custom-function-bad-gradient"] if sign else [])
     assert "`Reversed`" not in said and "`Spike`" not in said
+
+
+RUN_AGAIN = [
+    ("(out * random.uniform(0.2, 3.0)).tanh()", False, True),
+    ("(out * random.uniform(0.2, 3.0)).tanh()", True, True),
+    ("torch.nn.functional.dropout(out, 0.4)", False, False),
+    ("out + (out.round() - out).detach()", False, False),
+    ("out.detach() * out", True, False),
+]
+
+
+@pytest.mark.parametrize(("result", "reentrant", "other"), RUN_AGAIN)
+def test_a_checkpoint_that_runs_something_else_the_second_time(
+    tmp_path: Path, result: str, reentrant: bool, other: bool
+) -> None:
+    """What PyTorch does not compare, or finds alike, gives another gradient. Not so what is drawn by torch, and what an
+    author has cut within."""
+    lines = f"z = checkpoint(block, start(x), use_reentrant={reentrant})"
+    before = f"""
+        import random
+        from torch.utils.checkpoint import checkpoint
+        start = nn.Linear(8, 8)
+        opt = torch.optim.SGD([*start.parameters(), *enc.parameters(), *head.parameters()], lr=1e-2)
+        def block(x):
+            out = enc(x).tanh()
+            return {result}
+    """
+    found = measured(tmp_path, program(lines, before))
+    assert [s.kind for s in found.signs if s.kind == RECOMPUTED] == [RECOMPUTED] * other
+    assert ("checkpoint-mismatch" in told(found)) is other
+    assert "checkpoint-no-grad-input" not in told(found)
 
 
 TWO = """

@@ -14,7 +14,7 @@ from graphdoc.capture.access_paths import roots_of
 from graphdoc.capture.audit.watch import ENOUGH, FEW, Early, Sparse, Watch
 from graphdoc.capture.code_places import is_user_file, shown_file
 from graphdoc.capture.facts import has_gradient, is_hooked, parameters_of, storage_of, user_frames
-from graphdoc.capture.frames import optimizer_functions, site_of, users_line
+from graphdoc.capture.frames import optimizer_functions, site_of
 from graphdoc.capture.living import Ref
 from graphdoc.capture.names import Census
 from graphdoc.capture.number_facts import numbers_of
@@ -529,8 +529,8 @@ AT = 3
 class Collecting(Early):
     """``cleared-while-collecting``: between two steps, and the first may have been another one, the same place has
     cleared ``optimizer`` (``stack``) and the same place has called backward (``other``), in turn and
-    ``facts["calls"]`` times; ``facts["step"]`` is the place of the step. Weak: the source has to tell whether the calls
-    between were to add up."""
+    ``facts["calls"]`` times; ``facts["step"]`` are the user's frames of the step, ``facts["hooked"]`` tells that a
+    parameter has a hook. Weak: the source has to tell whether the calls between were to add up."""
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
@@ -551,7 +551,12 @@ class Collecting(Early):
         clear, call = self._frames(zeros[-1].raw), self._frames(calls[-1].raw)
         sign = self._sign("cleared-while-collecting", clear, call, (), optimizer=seen.id, event=calls[-1].index)
         sign.count, sign.weak = AT - 1, True
-        sign.facts = {"calls": len(kinds[0]) // 2, "step": users_line(self._frames(steps[-1].raw))}
+        stack = [vars(f) for f in self._frames(steps[-1].raw) if f.user]
+        sign.facts = {
+            "calls": len(kinds[0]) // 2,
+            "step": stack,
+            "hooked": any(map(is_hooked, parameters_of(optimizer))),
+        }
         self._found.append(sign)
 
     def _rounds(self, seen: Seen) -> tuple[list[list[Entry]], list[Entry]]:

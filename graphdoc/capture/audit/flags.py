@@ -188,7 +188,8 @@ class _Followed:
 class Refrozen(Watch):
     """``frozen-again``: ``parameters`` take no part any more; ``stack`` is a step that leaves them out. Whether it is
     meant, the source has to tell. ``frozen-throughout``: they never took part; weak, for so is many a backbone.
-    Not where no optimizer holds anything else, so that nothing learns: ``facts["reaches"]`` is what gets gradients."""
+    Not where no optimizer holds anything else, so that nothing learns: ``facts["reaches"]`` are the parameters that get
+    gradients, if any do."""
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
@@ -244,7 +245,8 @@ class Refrozen(Watch):
         told = {i: sign for i, (followed, sign) in self._kept.items() if followed.changes == changes[sign.kind]}
         stepping = [seen.id for seen in self._audit.journal.optimizers.values() if seen.steps]
         reached = self._audit.named(self._audit.reached)
-        if reached and all(i in told and told[i].facts["whole"] for i in stepping):
+        called = self._audit.journal.latest("backward") is not None
+        if called and all(i in told and told[i].facts["whole"] for i in stepping):
             for sign in told.values():
                 sign.weak, sign.facts["reaches"] = False, reached
         return list(told.values())

@@ -23,6 +23,7 @@ from graphdoc.capture.facts import grad_fn_of, is_leaf
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.journal import leaves_behind
 from graphdoc.capture.number_facts import numbers_of
+from graphdoc.capture.reference import runs_again
 from graphdoc.capture.summands import constants, missed_by, parts_of, top_of
 
 if TYPE_CHECKING:
@@ -285,15 +286,16 @@ class TermWatch(CutWatch):
                 }
 
     def _note_unrecorded(self, result: Any) -> None:
-        """What a checkpoint computes without recording: what lies behind a block that it runs again gets gradients all
-        the same, but for one with no input that requires them. And what the user's own switch keeps unrecorded."""
+        """What a checkpoint computes without recording: what lies behind a block that it runs again gets gradients in
+        that run, so that only one with no input that requires them cuts. And what the user's own switch keeps
+        unrecorded."""
         record, _ = self._records.get(id(result), (None, None))
         full = max(len(self.leaves), len(self.switched_off)) > MOST_LEFT
         if record is None or not record.origins or record.recording or full:
             return
         frames = frames_of(record.raw, self._witness.cwd)
         if any(f.file.replace("\\", "/").endswith("torch/utils/checkpoint.py") for f in frames):
-            self.leaves[id(record)] = (record, record.behind)
+            self.leaves.update({} if runs_again(self._torch) else {id(record): (record, record.behind)})
         elif record.switch is not None and is_users(record.switch) and any(o.op for o in record.origins):
             self.switched_off.setdefault(id(record), (record, record.behind))
 

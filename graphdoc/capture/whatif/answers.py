@@ -13,7 +13,7 @@ from graphdoc.capture.cut_records import is_users
 from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.whatif.cut_places import is_said
 from graphdoc.capture.whatif.measure import AGREES, ANOTHER, MISSING, NOISE, ZEROS, Result
-from graphdoc.evidence import BESIDE, GRADIENTS, LEFT_OUT, UNDONE, Frame, Sign
+from graphdoc.evidence import BESIDE, GRADIENTS, LEFT_OUT, RECOMPUTED, UNDONE, Frame, Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.cut_records import Record
@@ -180,6 +180,22 @@ class Answers:
         sign = self._told[UNDONE] = Sign(UNDONE, frames, self._probe.frames(step.raw), optimizer=target.number)
         sign.parameters = sorted(self._names(target, range(len(target.parameters))).values())
         sign.count = ENOUGH
+
+    def recomputed(self, target: Target, changed: set[int], none: set[int], calls: list[Any]) -> None:
+        """These checkpoints, run once, give another gradient: what they run again is something else."""
+        places = {str([f for f in frames if f["user"]][-1:]): frames for frames in calls}
+        if (
+            not changed
+            or len(places) != 1
+            or not self._again((target.number, RECOMPUTED, *places))
+            or RECOMPUTED in self._told
+        ):
+            return
+        last = self._probe.witness.journal.latest("backward")
+        sign = self._told[RECOMPUTED] = Sign(RECOMPUTED, [Frame(**f) for f in calls[0]], optimizer=target.number)
+        sign.other = self._probe.frames(last.raw) if last is not None else []
+        sign.parameters = sorted(self._names(target, changed).values())
+        sign.count, sign.facts = ENOUGH, {"none": none == changed}
 
     def ended(self, target: Target, look: dict[str, Any], missing: set[int], zero: set[int], told: Any) -> None:
         """A loss depends on these parameters, and what they are given is none or zero: it ends at these nodes."""

@@ -13,11 +13,22 @@ from graphdoc.capture.audit.moved import print_of
 from graphdoc.capture.births import tensors_in
 from graphdoc.capture.facts import grad_fn_of, instances_of, storage_of
 from graphdoc.capture.frames import frames_of
+from graphdoc.capture.reference import Straight
 from graphdoc.capture.roots import tensor_roots
 from graphdoc.capture.summands import SUMS, Part, terms_of, top_of
 from graphdoc.capture.whatif.cut_places import Dying, Held, added, locate
 from graphdoc.capture.whatif.functions import FunctionCheck, UncalledCheck, with_backward
-from graphdoc.capture.whatif.measure import AGREES, ANOTHER, CANCELS, INDEPENDENT, MISSING, WRITTEN, ZEROS, measure
+from graphdoc.capture.whatif.measure import (
+    AGREES,
+    ANOTHER,
+    CANCELS,
+    INDEPENDENT,
+    MISSING,
+    WRITTEN,
+    ZEROS,
+    Result,
+    measure,
+)
 from graphdoc.capture.whatif.window import Move, Target
 
 if TYPE_CHECKING:
@@ -77,6 +88,9 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
         answers.cancelled(target, set(lost.parameters), lost.jumps, result.left)
     missing = {i for a in result.answers if a.answer == MISSING for i in a.parameters}
     zero = {i for a in result.answers if a.answer == ZEROS for i in a.parameters}
+    changed, calls = yield from recomputed(target, result, probe.witness.cwd)
+    answers.recomputed(target, changed, changed & (missing | zero), calls)
+    missing, zero = missing - changed, zero - changed
     ends = result.ends
     if missing or zero:
         answers.ended(target, look, missing, zero, ends)
@@ -107,6 +121,37 @@ def _owners(probe: WhatIf, target: Target) -> list[list[int]]:
     for i, p in enumerate(target.parameters):
         groups.setdefault(names.get(id(p), f"#{i}").rpartition(".")[0] or f"#{i}", []).append(i)
     return list(groups.values())
+
+
+# Whether a checkpoint gives another gradient than what it runs: it runs it again for backward, when other things hold.
+
+DIFFERENT = 0.05
+"""By so much of a parameter's gradient the two differ."""
+COUNTS = 1e-3
+"""The part of the whole gradient from which on a difference counts; less may be rounding that cancels."""
+
+
+def recomputed(target: Target, result: Result, cwd: str) -> Generator[Move, Any, tuple[set[int], list[Any]]]:
+    """Positions of the parameters whose gradient is another one where each checkpoint runs once what it is given, by
+    losses that are the same bit for bit; with the places of the checkpoints, all of which run it again for backward."""
+    if result.base is None or not any(a.answer in (MISSING, ZEROS, ANOTHER) for a in result.answers):
+        return set(), []
+    calls = result.base["calls"]
+    before = [[g.clone() for g in target.given.read(i)] for i in range(len(calls))]
+    told = yield Move(first=True, watch=Straight(cwd))
+    if not isinstance(told, dict) or not told["watch"] or not all(again for _, again in told["watch"]):
+        return set(), []
+    if [c["value"] for c in told["calls"]] != [c["value"] for c in calls]:
+        return set(), []
+    found = set[int]()
+    for n, old in enumerate(before):
+        new = target.given.read(n)
+        least = COUNTS * max(float(sum(g.double().pow(2).sum() for g in gs)) ** 0.5 for gs in (old, new))
+        for i, (a, b) in enumerate(zip(old, new, strict=True)):
+            apart = float((a - b).norm())
+            if apart > max(least, DIFFERENT * float(a.norm()), DIFFERENT * float(b.norm())):
+                found.add(i)
+    return found, [frames for frames, _ in told["watch"]]
 
 
 # What a sum adds to a loss where the loss alone is differentiated: would it train anybody?

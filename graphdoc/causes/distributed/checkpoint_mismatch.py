@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Evidence, Frame, Node, Raised, SourceTexts
+from graphdoc.evidence import RECOMPUTED, Evidence, Frame, Node, Raised, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import name_usage
 from graphdoc.program.exception import field_of
 from graphdoc.program.library_calls import checkpoint_calls, checkpointed, in_checkpoint, outside, ran_inside
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof
-from graphdoc.program.spans import innermost_user, span
+from graphdoc.program.proof import Proof, first_sign
+from graphdoc.program.spans import innermost_user, span, span_of
 from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.story.wording import folded
 
 PAGE = Page(
     code="GD804",
     title="A checkpointed function computed something else when it was run again",
-    families=("checkpoint",),
+    families=("checkpoint", "silent"),
     what_happened="""\
 `torch.utils.checkpoint` runs a function without keeping its intermediate results, and runs it *again* during backward
 to have them. The second run did other operations than the first, or gave tensors of another shape or dtype. The
@@ -25,7 +26,8 @@ function depends on something besides its arguments that has changed in between:
 
 - state that the function itself changes: a cache of keys and values that it appends to, a counter, a list of losses,
   an attribute that is None the first time;
-- settings outside: `model.eval()`, a changed temperature or mask, a flag switched between forward and backward;
+- settings outside: `model.eval()`, a changed temperature or mask, a flag switched between forward and backward, a hook
+  that is removed before backward;
 - grad mode or autocast that is not the same in both runs; randomness that is not torch's own (`random`, NumPy), which
   is not restored.""",
     why="""\
@@ -38,7 +40,8 @@ Values are not compared. A function that draws other numbers of the same shape t
 gives a wrong gradient. Torch's own generators are safe: their state is stored and put back
 (`preserve_rng_state=True`).
 
-The reentrant form has no such check. It fails later, as *Mismatch in shape: grad_output[0] ...*, or not at all.""",
+The reentrant form has no such check. It fails later, as *Mismatch in shape: grad_output[0] ...*, or not at all: what
+the second run leaves out gets no gradient, without a word.""",
     example="""\
 def block(h):
     self.cache.append(self.key(h))  # runs twice: the cache grows in backward, too
@@ -89,7 +92,30 @@ def recognise(program: Program) -> Finding | None:
     Certain where the node at which the backward stopped was made inside of a checkpoint: that one is the checkpoint.
     """
     found = program.message(*_SHAPES, *_COUNT)
-    return _told(program, found.id in _SHAPES) if found is not None else None
+    if found is not None:
+        return _told(program, found.id in _SHAPES)
+    sign = first_sign(program.signs, RECOMPUTED)
+    return _measured(program, sign) if sign is not None else None
+
+
+def _measured(program: Program, sign: Sign) -> Finding | None:
+    """Nothing is compared by PyTorch, or nothing that differs: run once, the same function gives another gradient."""
+    call = innermost_user(outside(sign.stack))
+    if call is None:
+        return None
+    name, whose = checkpointed(program.sources, call), folded(sign.parameters)
+    lost = "gives no gradient to" if sign.facts["none"] else "gives another gradient to"
+    return Finding(
+        0.97,
+        Proof.RERUN.confidence,
+        f"`{name or 'a checkpointed function'}`, run again by its checkpoint, {lost} {whose}",
+        "The checkpoint runs the function again for backward, and the second run does something else than the first. "
+        "It depends on something that has changed in between: a hook that is removed, a cache, a flag, a number that "
+        "is drawn anew.",
+        (*_marks(program, [call]), *span_of("related", sign.other, "run again during this backward", program.sources)),
+        remedies=_remedies(program.sources, [call]),
+        because=f"at {sign.count} steps, run once instead, it gave the same loss bit for bit, and other gradients",
+    )
 
 
 def _told(program: Program, shapes: bool) -> Finding:

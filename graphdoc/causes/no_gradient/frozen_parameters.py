@@ -112,6 +112,7 @@ def _seen(program: Program) -> Finding | None:
 def _nothing_learns(program: Program, sign: Sign) -> Finding:
     """All that the optimizers hold is frozen, so that what gets gradients is never stepped."""
     name, reached = optimizer_of(program.optimizers, sign), folded(sign.facts["reaches"])
+    whom = f"go to {reached}, which no optimizer holds" if reached else "go to no parameter"
     statements = [f for _, f in _statements(program.sources, sign.parameters)]
     marks = _freezing(program.sources, sign.parameters)
     step = span_of("related" if marks else "cause", sign.stack, "finds no gradient", program.sources)
@@ -120,7 +121,7 @@ def _nothing_learns(program: Program, sign: Sign) -> Finding:
         "likely",  # that no optimizer can change anything is seen; that one should is not
         f"{name} steps and all that it holds is frozen: {folded(sign.parameters)}",
         "No parameter that an optimizer holds requires gradients, so no step changes anything. The gradients of the "
-        f"loss go to {reached}, which no optimizer holds.",
+        f"loss {whom}.",
         (*marks, *step),
         because=f"in the first steps of {name} none of its parameters required gradients, had one, or was written to",
         remedies=(*used_up(program.sources), *unfreeze(program, statements)),

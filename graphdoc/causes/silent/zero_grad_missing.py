@@ -142,7 +142,7 @@ def _remedies(program: Program, sign: Sign, stepped: list[Frame], early: bool) -
     """Clear the gradients after the step at the end of ``stepped``, or ``early``: before the backward call."""
     name = name_of(program.optimizers, sign)
     backward, step = innermost_user(sign.stack), innermost_user(stepped)
-    if not name or backward is None or step is None:
+    if backward is None or step is None:
         return []
     before = early or is_guarded(program.sources, step, backward)
     at = backward if before else step
@@ -151,7 +151,7 @@ def _remedies(program: Program, sign: Sign, stepped: list[Frame], early: bool) -
         return []
     where = "before this backward call" if before else "after the step"
     args = {"place": place(at), "statement": f"{own}.zero_grad()", "before": before}
-    note = f"each step of `{name}` uses the gradients of its own {'loss' if early else 'iteration'}"
+    note = f"each step of `{name or own}` uses the gradients of its own {'loss' if early else 'iteration'}"
     # The gradients of that loss are cleared with the old ones.
     left = _OTHER_LOSS if sign.facts.get("between") else ""
     return [Remedy("add_statement", f"call `{own}.zero_grad()` {where}", "unsafe", note, args, left)]
