@@ -18,10 +18,11 @@ from graphdoc.capture.births import written_by
 from graphdoc.capture.code_places import is_user_file, position, shown_file
 from graphdoc.capture.facts import grad_fn_of, parameters_of
 from graphdoc.capture.in_threads import watch_each_thread
-from graphdoc.capture.number_facts import has_memory
+from graphdoc.capture.number_facts import has_memory, local_of
 from graphdoc.capture.reference import draws
 from graphdoc.capture.stacks import Stack, kept_in
 from graphdoc.capture.trace import WALK_LIMIT, StepTrace, measured
+from graphdoc.capture.whole_batch import be_alone, watch_data
 
 if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness
@@ -34,34 +35,45 @@ _UNWRITTEN = ("empty", "new_empty")
 """What these give holds what was in the memory before."""
 
 
-def mean_over(node: Any) -> float:
-    """How many numbers a loss is the mean of, or what its sum is divided by; 0 where that is not one number."""
+def mean_over(node: Any) -> tuple[float, Any]:
+    """How many numbers a loss is the mean of, or what its sum is divided by; 0 where that is not one number. And the
+    node that takes the mean, if one does."""
     for _ in range(MOST_SCALED):
         name = type(node).__name__
         if name.startswith("MeanBackward"):
-            return float(node._saved_self_sym_numel)
+            return float(node._saved_self_sym_numel), node
         if name.startswith("NllLoss") and node._saved_reduction == 1:
-            return float(node._saved_total_weight)
+            return float(node._saved_total_weight), node
         if getattr(node, "_saved_reduction", None) == 1:
-            return float(node._saved_self.numel())
+            return float(node._saved_self.numel()), node
         behind = [n for n, _ in getattr(node, "next_functions", ()) if n is not None]
         if name == "DivBackward0" and [type(n).__name__[:11] for n in behind] == ["SumBackward"]:
-            return float(node._saved_other)
+            return float(node._saved_other), None
         if len(behind) != 1 or name.startswith("SumBackward"):
-            return 0.0
+            break
         node = behind[0]
-    return 0.0
+    return 0.0, None
 
 
 class Compared(StepTrace):
     """Records one process. ``regions`` are compiled ones, in the place of single operations; ``double`` computes in
-    float64; ``eps`` moves weights and inputs by up to this part of themselves; ``most`` is the number of steps."""
+    float64; ``eps`` moves weights and inputs by up to this part of themselves; ``most`` is the number of steps.
+    ``data``: what modules are given is noted as well; ``alone``: of the program's ranks there is one; ``batches-…`` are
+    the sizes of its batches, in the order in which their samplers are made, and ``repeat-…`` is how often in a row each
+    is given."""
+
+    first_calls = 500
 
     def __init__(self, witness: Witness, words: list[str]) -> None:
         super().__init__(witness, -1, False)
         self.regions = "regions" in words
         self.double = "double" in words
         self.on_cpu = "cpu" in words
+        self.data = "data" in words
+        self.alone = "alone" in words
+        sizes = next((w for w in words if w.startswith("batches-")), "batches")
+        self.batches = [int(size) for size in sizes.split("-")[1:]]
+        self.repeated = next((int(w.removeprefix("repeat-")) for w in words if w.startswith("repeat-")), 1)
         numbers = [float(w) for w in words if w[0].isdigit()]
         self.most, self.eps = int(numbers[0]), numbers[1] if numbers[1:] else 0.0
         self.looking = 0  # we are: what we compute is none of the program's
@@ -79,12 +91,17 @@ class Compared(StepTrace):
 
     @classmethod
     def start(cls, witness: Witness) -> Compared:
-        """From ``compare[:regions][:double][:cpu]:STEPS[:EPS]``, with words for the rest of the capture besides."""
+        """From ``compare[:regions][:double][:cpu][:data][:alone][:batches-…][:repeat-…]:STEPS[:EPS]``, with words
+        for the rest of the capture besides."""
         trace = cls(witness, witness.mode.split(":")[1:])
         trace._install()
         return trace
 
     def _install(self) -> None:
+        if self.alone:
+            be_alone(self)
+        if self.data:
+            watch_data(self)
         super()._install()
         if self.on_cpu:
             self.torch.cuda.is_available = lambda: False
@@ -116,7 +133,7 @@ class Compared(StepTrace):
 
     def _write_names(self) -> None:
         super()._write_names()
-        self.write({"k": "shapes", "shapes": {key: list(p.shape) for key, p in self.parameters.values()}})
+        self.write({"k": "shapes", "shapes": {key: list(local_of(p).shape) for key, p in self.parameters.values()}})
 
     def _moved(self, tensor: Any) -> Any:
         """The tensor, each element nearer to zero by up to ``eps`` of itself: zeros, infinities and bounds stay."""
@@ -128,8 +145,7 @@ class Compared(StepTrace):
         if not ended and self.made_steps.get(id(optimizer), 0) >= self.most and not self.over:
             self.over = True
             self.write({"k": "count", "steps": self.steps, "calls": self.calls})
-            if self._leads():
-                self.ending.tell()
+            self.ending.tell_of_all(self._rank(), self._ranks())
         if self.over:
             return
         self._name_new()  # gradients may come from a compiled region, without a call
@@ -143,7 +159,11 @@ class Compared(StepTrace):
     def _before(self, outputs: Any, kwargs: dict[str, Any]) -> tuple[dict[str, Any], Any]:
         record, before = super()._before(outputs, kwargs)
         with suppress(AttributeError, RuntimeError, TypeError, ValueError):  # what is saved may have been freed
-            (record["mean_over"],) = {mean_over(grad_fn_of(t)) for t in outputs if isinstance(t, self.torch.Tensor)}
+            ((record["mean_over"], node),) = {
+                mean_over(grad_fn_of(t)) for t in outputs if isinstance(t, self.torch.Tensor)
+            }
+            if node is not None and self.data:
+                node.register_hook(lambda _, received: record.update(weight=float(received[0])))
         return record, before
 
     def _run(self, engine: Any, outputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

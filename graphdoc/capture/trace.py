@@ -237,6 +237,8 @@ class StepTrace:
     ``views`` it also writes into several views of one call, which is refused otherwise.
     """
 
+    first_calls = FIRST_CALLS
+
     def __init__(
         self, witness: Witness, failing: int, reference: bool, views: bool = False, point: int | None = None
     ) -> None:
@@ -397,7 +399,7 @@ class StepTrace:
         near = self.failing >= 0 and self.failing - AROUND[0] <= index <= self.failing + AROUND[1]
         if near:
             record["drawn"] = draws(self.torch)
-        if occurrence >= FIRST_CALLS and not near:
+        if occurrence >= self.first_calls and not near:
             return record, None
         roots = [getattr(t, "node", None) or grad_fn_of(t) for t in outputs]
         walked = self.walked.setdefault(place, Walked(place))
@@ -512,9 +514,14 @@ class StepTrace:
 
     def _rank(self) -> int:
         """Ranks that were spawned have no variable that tells their number; their process group does."""
+        return int(self.torch.distributed.get_rank()) if self._grouped() else int(os.environ.get("RANK", "-1"))
+
+    def _ranks(self) -> int:
+        return int(self.torch.distributed.get_world_size()) if self._grouped() else 1
+
+    def _grouped(self) -> bool:
         distributed = self.torch.distributed
-        grouped = distributed.is_available() and distributed.is_initialized()
-        return int(distributed.get_rank()) if grouped else int(os.environ.get("RANK", "-1"))
+        return bool(distributed.is_available() and distributed.is_initialized())
 
     def _leads(self) -> bool:
         """Whether it is this process whose trace is read."""

@@ -7,6 +7,8 @@ import time
 
 AFTER, LEAST, PATIENCE = 60, 24, 5.0
 """Journal events behind the point of the failure after which a run has told enough; fewer do after so many seconds."""
+LATE = 20.0
+"""Seconds that a rank may be behind the first one."""
 ENOUGH = "enough"
 """The file in the run's folder that says so: whoever started the run ends it then."""
 
@@ -38,3 +40,13 @@ class Ending:
     def tell(self) -> None:
         with open(self._file, "w"):
             pass
+
+    def tell_of_all(self, rank: int, ranks: int) -> None:
+        """Say so where each of the ranks has told enough; the first one waits for the others, for a while."""
+        if rank > 0:
+            with open(f"{self._file}-{rank}", "w"):
+                return
+        until = time.monotonic() + LATE
+        while time.monotonic() < until and not all(os.path.exists(f"{self._file}-{n}") for n in range(1, ranks)):
+            time.sleep(0.02)
+        self.tell()

@@ -27,7 +27,11 @@ def command(
     ],
     other: Annotated[
         str | None,
-        typer.Option("--with", metavar="eager|float64|cpu|REVISION", help="What the program is compared with."),
+        typer.Option(
+            "--with",
+            metavar="eager|float64|cpu|one-process|one-batch|REVISION",
+            help="What the program is compared with.",
+        ),
     ] = None,
     words: Annotated[
         str | None,
@@ -48,10 +52,11 @@ def command(
 ) -> None:
     """Compare the gradients of a program's first steps with those of another run of it.
 
-    eager: without torch.compile. float64: in double precision, on the CPU. cpu: on the CPU. REVISION: its Python files
-    as git has them there. --with-args: one batch beside parts of it, or one process beside several, where the program
-    has arguments for that. What rounding explains is no difference: a third run, whose weights are moved by rounding,
-    tells how much that is. Ends with 0 where there is no difference, 1 where there is one, 2 where nothing can be told.
+    eager: without torch.compile. float64: in double precision, on the CPU. cpu: on the CPU. one-process: one with the
+    batch of all ranks. one-batch: one in place of those between two steps. REVISION: its Python files as git has them
+    there. --with-args: with other arguments of its own. What rounding explains is no difference: a third run, whose
+    weights are moved by rounding, tells how much that is. Ends with 0 where there is no difference, 1 where there is
+    one, 2 where nothing can be told.
     """
     sources = arguments[:1] if ctx.meta[KIND] == "script" else []
     wanted = parse_reports([report] if report is not None else [], sources=sources)
@@ -60,13 +65,11 @@ def command(
     from graphdoc.cli.waiting import Waiting
     from graphdoc.launch import Request
     from graphdoc.launch.isolation import CannotIsolate, check_ways, stoppable
-    from graphdoc.verify.two_runs import WHOLE, against, as_json, compared, in_words, other_arguments, place, sentences
+    from graphdoc.verify.two_runs import against, as_json, compared, other_arguments, place, sentences
 
     request = Request(arguments, ctx.meta[KIND], cwd=str(Path.cwd()), timeout=time)
     if (other is None) == (words is None):
         raise UsageError("compare needs one of --with and --with-args")
-    if other in WHOLE:
-        raise UsageError(in_words(other, ctx.meta[KIND], arguments))
     meant = other_arguments(words) if words is not None else against(other or "", Path.cwd())
     if meant.is_same:
         say(f"no difference: no Python file is another one {meant.second}")

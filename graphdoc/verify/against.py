@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import groupby, zip_longest
 from math import isfinite
 from statistics import median
@@ -11,7 +12,7 @@ from statistics import median
 from graphdoc.evidence import Evidence
 from graphdoc.verify.compared import TOLERANCE
 from graphdoc.verify.measures import counterpart, draws_elsewhere
-from graphdoc.verify.traces import Call, Line, Seen, Size, Step, Trace, apart, distances
+from graphdoc.verify.traces import Call, Line, Seen, Size, Step, Trace, added, apart, distances
 
 FACTOR = 20
 """How many times as far as by moved weights two runs may be apart: each of their operations rounds as well."""
@@ -62,6 +63,7 @@ class Compared:
     the first run is this many times that of the second, 0 where they differ otherwise. Of two runs with other data
     ``calls`` are those before the step, in each, ``unequal`` are the sizes of parts whose means count alike though all
     of the other loss's numbers do, and ``statistics`` is where BatchNorm takes the mean of its own call.
+    ``undivided`` is the number of parts whose means all count whole, ``in_pieces`` are parameters that were left out.
     ``refused`` is the error by which autograd ended the second run before any step; ``seen`` is the Evidence of the
     first run, where it was audited too.
     """
@@ -77,6 +79,8 @@ class Compared:
     calls: tuple[Calls, ...] = ()
     unequal: list[float] = field(default_factory=list)
     statistics: Seen | None = None
+    undivided: int = 0
+    in_pieces: list[str] = field(default_factory=list)
     untold: str = ""
     refused: str = ""
     seen: Evidence | None = None
@@ -90,7 +94,8 @@ class Compared:
 @dataclass
 class Runs:
     """The two runs; and of one of them, ``near``, another in which rounding has ``moved`` the weights. ``back`` gives
-    the line of the first that a line of the second one is. ``other_data``: their operations compute other things."""
+    the line of the first that a line of the second one is. ``other_data``: their operations compute other things, for
+    the second is given as one batch what the first has in parts if it is ``whole``, so many times ``repeated``."""
 
     base: Trace
     other: Trace
@@ -98,11 +103,19 @@ class Runs:
     moved: Trace
     back: Callable[[Line], Line]
     other_data: bool = False
+    whole: bool = False
+    repeated: int = 1
 
     def __post_init__(self) -> None:
         for trace in (self.other, self.near, self.moved):
             if trace is not self.base:
                 trace.rekey(self.base)
+
+    @property
+    def in_pieces(self) -> set[str]:
+        """Parameters of which one run holds another piece than the other, as ranks of FSDP do."""
+        shapes = self.base.shapes.items()
+        return {key for key, shape in shapes if self.other.shapes.get(key, shape) != shape}
 
     @property
     def least(self) -> float:
@@ -112,16 +125,17 @@ class Runs:
 
 def compare(runs: Runs) -> Compared:
     """Compare what each step of two runs was given, up to the first that was given something else."""
-    found = Compared()
+    found = Compared(in_pieces=[runs.base.name(key) for key in sorted(runs.in_pieces)])
     for step in runs.base.steps:
         now, near, moved = (counterpart(runs.base, t, step) for t in (runs.other, runs.near, runs.moved))
         if now is None or near is None or moved is None:
             found.untold = f"only {found.steps} steps were made in time" if not found.steps else ""
             break
+        given, found.undivided = _of_one(runs, step, now) if runs.repeated > 1 else (now, 0)
         largest = _flowing(runs.base, step)
         noise = distances(near.each, moved.each, largest)
         usual = FACTOR * median(noise.values()) if noise else 0.0
-        parts = _parts(runs, step, now, largest, noise, max(runs.least, usual))
+        parts = _parts(runs, step, given, largest, noise, max(runs.least, usual))
         if not parts and (step.each or now.each):
             found.untold = "no parameter that a step is given a gradient of is there, in one shape, in both runs"
             break
@@ -135,23 +149,33 @@ def compare(runs: Runs) -> Compared:
         found.steps = max(found.steps, runs.base.steps_of(step.optimizer).index(step) + 1)
         found.explained = max(found.explained, runs.least, usual)
         if parts:
-            _tell(found, runs, step, now, parts)
+            _tell(found, runs, step, now, given, parts)
             break
+        if given is not now:
+            break  # the second run steps by all that it has added up, and has other weights from here on
     return found
 
 
+OF_ITSELF = "the number of ranks that the program passes on itself, in one process too"
 OTHER_DRAWS = "the two runs draw other random numbers"
 
 
-def _tell(found: Compared, runs: Runs, step: Step, now: Step, parts: list[Part]) -> None:
-    """Note what is apart at one step, and where; only which parameters have a gradient at all where the two runs have
-    other random numbers."""
+def _tell(found: Compared, runs: Runs, step: Step, now: Step, given: Step, parts: list[Part]) -> None:
+    """Note what is apart at one step, and where; ``given`` is what counts for that of the second run. Only which
+    parameters have a gradient at all where the two runs have other random numbers."""
+    found.untold = _other_samples(runs, step) if runs.whole else ""
+    if found.untold:
+        return
     found.step, found.optimizer = found.steps, runs.base.optimizer_name(step.optimizer)
     if draws_elsewhere(runs.base, runs.other):
         found.parts, found.untold = [p for p in parts if p.lost or p.gained], OTHER_DRAWS
         return
+    found.factor = _factor(step, given, found.explained)
+    ranks = runs.other.ranks
+    if ranks > 1 and min(apart(found.factor, n) for n in (ranks, 1 / ranks)) <= found.explained:
+        found.factor, found.untold = 0.0, f"all differ by {ranks}, {OF_ITSELF}"
+        return
     found.parts = parts
-    found.factor = _factor(step, now, found.explained)
     if runs.other_data:
         found.calls = _calls(runs.base, step), _calls(runs.other, now)
         found.unequal = _unequal(*found.calls) or _unequal(*reversed(found.calls))
@@ -162,6 +186,52 @@ def _tell(found: Compared, runs: Runs, step: Step, now: Step, parts: list[Part])
     if seen is not None:
         module = (s.module for s in runs.base.seen.values() if s.module and s.place == seen.place)
         found.parting = Parting(seen, stage, seen.module or next(module, ""))
+
+
+def _other_samples(runs: Runs, step: Step) -> str:
+    """Why it is not known that the first run's parts, up to this step, are the batch of the other one; empty where it
+    is: whatever enters a module is there in both, its parts together or the same for each part."""
+    base, now = runs.base, runs.other.data
+    keys = sorted(key for key in base.data.keys() | now.keys() if key[0] <= step.number)
+    each = {key: [t.data.get(key, []) for t in (base, *base.others)] for key in keys}
+    once = {key: [x / runs.repeated for x in sums] for key, sums in now.items()}
+    whole = {key for key in keys if _alike(reduce(added, each[key]), once.get(key, []))}
+    alone = {key for key in keys if _alike(each[key][0], now.get(key, []))}
+    if base.others and keys and all(_alike(one, each[key][0]) for key in keys for one in each[key][1:]):
+        return "each rank is given the same data"
+    for number, slot in keys:
+        if (number, slot) not in whole | alone:
+            return f"what enters a module at step {number + 1} (as `{slot}`) is another thing in each"
+    return "" if whole - alone else "what enters a module is no larger in the second"
+
+
+def _of_one(runs: Runs, step: Step, now: Step) -> tuple[Step, int]:
+    """What the whole batch gives a step once, where the second run has added it up as often as there are parts: of a
+    loss that is a sum, which grows with its batch, and of means that are not divided by the number of the parts. That
+    number, where they are not."""
+    parts, whole = calls_before(runs.base, step), calls_before(runs.other, now)
+    values = [c.value for c in parts]
+    if len(parts) != runs.repeated or len(whole) != runs.repeated or None in values or whole[0].value is None:
+        return now, 0
+    added_up = {key: size.times(runs.repeated) for key, size in whole[0].gained.items() if isinstance(size, Size)}
+    if max(distances(now.each, added_up).values(), default=0.0) > runs.least:
+        return now, 0  # the program divides, or clips, what it has added up
+    undivided = all(c.weight == 1 for c in (*parts, *whole))
+    grows = apart(sum(v for v in values if v is not None), whole[0].value) <= runs.least
+    if not undivided and not grows:
+        return now, 0
+    each = {key: size.times(1 / runs.repeated) for key, size in now.each.items() if isinstance(size, Size)}
+    return replace(now, each=each), runs.repeated if undivided else 0
+
+
+def _alike(a: list[float], b: list[float]) -> bool:
+    """Whether two sums of numbers are equal but for rounding; of kinds of integers all but one, which fills up."""
+    if len(a) != len(b):
+        return False
+    if len(a) > 4:
+        return sum(x != y for x, y in zip(a, b, strict=True)) <= 1
+    scales = a[1:2] + a[1:]  # the first sum is small where signs cancel
+    return all(abs(x - y) <= TOLERANCE * scale for x, y, scale in zip(a, b, scales, strict=True))
 
 
 _OF_BATCH = "batch_norm"
@@ -182,7 +252,7 @@ def _factor(step: Step, now: Step, explained: float) -> float:
 def _unequal(parts: Calls, whole: Calls) -> list[float]:
     """The sizes of these parts, where their means weighed by their sizes are the other loss, and unweighed are not."""
     sizes = [size for _, size in parts.means]
-    if len(whole.means) != 1 or len(set(sizes)) < 2:
+    if len(set(whole.means)) != 1 or len(set(sizes)) < 2:
         return []
     loss = whole.means[0][0]
     each = [value * factor for factor in (1, parts.count) for value, _ in parts.means]
@@ -195,18 +265,19 @@ def _unequal(parts: Calls, whole: Calls) -> list[float]:
 
 def _calls(trace: Trace, step: Step) -> Calls:
     """What has run backward since the step before."""
-    calls = _before(trace, step)
+    calls = calls_before(trace, step)
     values = [c.value for c in calls]
     value = None if None in values else sum(v for v in values if v is not None)
     number = trace.steps_of(step.optimizer).index(step)
     for other in trace.others:
         steps = other.steps_of(step.optimizer)
-        calls = [*calls, *_before(other, steps[number])] if len(steps) > number else []
+        calls = [*calls, *calls_before(other, steps[number])] if len(steps) > number else []
     means = [(c.value, c.mean_over) for c in calls if c.value is not None and c.mean_over]
     return Calls(len(values), calls[-1].place if calls else ("", 0), value, means if len(means) == len(calls) else [])
 
 
-def _before(trace: Trace, step: Step) -> list[Call]:
+def calls_before(trace: Trace, step: Step) -> list[Call]:
+    """The backward calls since the step of that optimizer before this one."""
     calls: list[Call] = []
     for entry in trace.order[: trace.order.index(step)]:
         if isinstance(entry, Call) and entry.kind == "backward" and not entry.inner:
@@ -227,7 +298,7 @@ def _parts(runs: Runs, step: Step, now: Step, largest: float, noise: dict[str, f
     parts = []
     # Parameters that are not there in the other run, or are others: a rank may hold a part of one.
     only_one = set(runs.base.names.keys() ^ runs.other.names.keys())
-    only_one |= {key for key, shape in runs.base.shapes.items() if runs.other.shapes.get(key, shape) != shape}
+    only_one |= runs.in_pieces
     for key, gap in distances(step.each, now.each, largest).items():
         if key in only_one:
             continue

@@ -99,7 +99,8 @@ class Call:
     calls for it within its step, to step by it; -1 for none.
     ``loose`` counts the leaves of no optimizer that the call gave gradients, of ``loose_sum`` together. ``shares`` are
     the places of the earlier calls that had walked some of its nodes. ``drawn`` is how far the random numbers had come;
-    empty for calls far from the failure. ``mean_over`` is how many numbers its loss is the mean of, 0 where not known.
+    empty for calls far from the failure. ``mean_over`` is how many numbers its loss is the mean of, 0 where not known,
+    and ``weight`` what that mean is multiplied by.
     """
 
     kind: str
@@ -121,6 +122,7 @@ class Call:
     shares: frozenset[Line] = frozenset()
     drawn: str = ""
     mean_over: float = 0.0
+    weight: float | None = None
 
 
 @dataclass
@@ -165,7 +167,9 @@ class Trace:
     ``shared`` has the optimizers that hold a parameter besides the one that held it first, which its key names.
     ``called`` are the names that the program has for its optimizers, where they were found. In runs that are compared
     ``seen`` is what was looked at, by number, ``shapes`` those of parameters, ``coarsest`` the largest rounding of a
-    number that was met, ``device`` where parameters are, and ``others`` what the other ranks did.
+    number that was met, ``device`` where parameters are, and ``others`` what the other ranks did. ``data`` are the sums
+    of what entered modules from outside, by the number of steps before and the argument, ``batches`` their sizes, and
+    ``ranks`` how many the program itself says it has, in a run that has one.
     """
 
     rank: int = -1
@@ -186,6 +190,9 @@ class Trace:
     total_steps: int = 0
     total_calls: int = 0
     others: list[Trace] = field(default_factory=list)
+    data: dict[tuple[int, str], list[float]] = field(default_factory=dict)
+    batches: list[int] = field(default_factory=list)
+    ranks: int = 1
 
     @cached_property
     def calls(self) -> list[Call]:
@@ -412,7 +419,13 @@ def _call(record: dict[str, Any]) -> Call:
         frozenset((str(file), int(line)) for file, line in record.get("shares", ())),
         record.get("drawn", ""),
         record.get("mean_over", 0.0),
+        record.get("weight"),
     )
+
+
+def added(a: list[float] | None, b: list[float]) -> list[float]:
+    """The sums of both."""
+    return [x + y for x, y in zip(a, b, strict=True)] if a and len(a) == len(b) else b
 
 
 def _compared(trace: Trace, record: dict[str, Any]) -> None:
@@ -424,6 +437,13 @@ def _compared(trace: Trace, record: dict[str, Any]) -> None:
         trace.shapes.update(record["shapes"])
     elif kind == "device":
         trace.device = record["type"]
+    elif kind == "ranks":
+        trace.ranks = record["told"]
+    elif kind == "batches":
+        trace.batches.append(record["size"])
+    elif kind == "data":
+        key = record["at"], record["slot"]
+        trace.data[key] = added(trace.data.get(key), record["sums"])
     elif kind == "seen":
         sizes = {k: [None if one is None else Size.of(one) for one in told] for k, told in record["sizes"].items()}
         steps, number = record["at"]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import subprocess
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from graphdoc.model import Span
 from graphdoc.project import git_top
 from graphdoc.sourcetext import decode, read_source
 from graphdoc.story.wording import folded, listing
-from graphdoc.verify.against import Calls, Compared, Part, Parting, Runs, compare
+from graphdoc.verify.against import Calls, Compared, Part, Parting, Runs, calls_before, compare
 from graphdoc.verify.traces import Trace, read_trace
 from graphdoc.verify.trial import last_line, original_line
 
@@ -40,6 +40,11 @@ class Against:
     second: str
     texts: dict[str, str] | None = None
     arguments: list[str] | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether the second run is given as one batch what the first has in parts."""
+        return "data" in self.base
 
     @property
     def is_same(self) -> bool:
@@ -61,15 +66,16 @@ class NoStep(UsageError):
 
 PLAIN = ("uncompiled",)
 """Words of the mode of a run in which single operations are seen."""
+PARTS = (*PLAIN, "data")
 KINDS = {
     "eager": Against("eager", ("regions",), ("regions", *PLAIN), "compiled", "uncompiled"),
     "float64": Against("float64", PLAIN, (*PLAIN, "double", "cpu"), "in its own precision", "in float64"),
     "cpu": Against("cpu", PLAIN, (*PLAIN, "cpu"), "on its own device", "on the CPU"),
+    "one-batch": Against("one-batch", PARTS, PARTS, "in parts", "in one batch"),
+    "one-process": Against(
+        "one-process", PARTS, (*PARTS, "alone"), "on its ranks", "in one process with the whole batch"
+    ),
 }
-
-
-WHOLE = {"one-process": "one process with the batch of all", "one-batch": "one batch in place of its parts"}
-"""What is compared by other arguments of the program."""
 
 
 def against(name: str, cwd: Path) -> Against:
@@ -83,9 +89,7 @@ def against(name: str, cwd: Path) -> Against:
     top = git_top(Path(os.path.realpath(cwd)))
     commit = _git(top, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}") if top else None
     if top is None or commit is None:
-        raise UsageError(
-            f"--with {name} is none of {', '.join((*KINDS, *WHOLE))}, and no revision of a git work tree here"
-        )
+        raise UsageError(f"--with {name} is none of {', '.join(KINDS)}, and no revision of a git work tree here")
     revision = commit.decode().strip()
     names = _git(top, "diff", "--no-ext-diff", "--no-renames", "--name-only", "-z", revision, "--", "*.py") or b""
     texts = {}
@@ -94,19 +98,6 @@ def against(name: str, cwd: Path) -> Against:
         if data is not None:
             texts[str(top / path)] = decode(data)
     return Against(name, PLAIN, PLAIN, "now", f"at {name}", texts)
-
-
-def in_words(name: str, kind: str, arguments: list[str]) -> str:
-    """What to type for a run with the whole batch, which a program has words of its own for."""
-    first, *rest = arguments
-    given = shlex.join(rest)
-    other = re.sub(r"(--nproc[-_]per[-_]node[ =])\S+", r"\g<1>1", given) if name == "one-process" else given
-    program = {"script": f"{first} ", "module": f"-m {first} "}.get(kind, "")
-    after = f" -- {given if program else shlex.join(arguments)}" if rest or not program else ""
-    return (
-        f"--with {name}: your program has its own words for {WHOLE[name]}; write them after --with-args, for example "
-        f"`graphdoc compare {program}--with-args {shlex.quote(other or 'WORDS')}{after}`"
-    )
 
 
 def other_arguments(words: str) -> Against:
@@ -152,25 +143,52 @@ def compared(request: Request, other: Against, steps: int, stop: Stop, asked: bo
                 raise UsageError("nothing to compare: the program's parameters are on the CPU as it is")
             if other.name == "eager" and not base.seen:
                 raise UsageError("nothing to compare: the program compiles nothing in its first steps")
+            words, repeated = _of_batches(base, other)
             try:
-                second = run.trace(other.second, other.other, other.texts or {}, arguments=other.arguments)
+                second = run.trace(other.second, words, other.texts or {}, arguments=other.arguments)
             except NoStep as e:
                 if other.name != "eager" or not e.refused:
                     raise
                 return Compared(refused=e.refused)
             texts = other.texts or {}
             back = original_line(_texts_now(texts), texts, request.cwd or os.getcwd())
-            other_data = other.arguments is not None
-            found = compare(Runs(base, second, second, second, back, other_data))
+            other_data = other.arguments is not None or other.whole
+            found = compare(Runs(base, second, second, second, back, other_data, other.whole, repeated))
             if found.widest:
                 near = base if other.texts or other_data else second
-                words = other.base if near is base else other.other
+                words = other.base if near is base else words
                 moved = run.trace("with moved weights", words, {}, base.coarsest, audit=other_data)
-                found = compare(Runs(base, second, near, moved, back, other_data))
+                found = compare(Runs(base, second, near, moved, back, other_data, other.whole, repeated))
                 found.seen = run.seen
             return found
     finally:
         forks.close()
+
+
+def _of_batches(base: Trace, other: Against) -> tuple[tuple[str, ...], int]:
+    """The words of the second run's mode, whose batches are as large as the parts of the first one together; and how
+    often in a row it is given each: once for each part, so that the program counts on as it does.
+
+    Raises:
+        UsageError: these have no parts.
+    """
+    if not other.whole:
+        return other.other, 1
+    if other.name == "one-process":
+        parts, repeated = 1 + len(base.others), 1
+        if parts == 1:
+            raise UsageError("nothing to compare: the program runs in one process as it is")
+    else:
+        calls = calls_before(base, base.steps[0])
+        parts = repeated = len(calls)
+        if parts < 2:
+            raise UsageError("nothing to compare: the first step is given the gradient of one backward() call as it is")
+        if len({c.place for c in calls}) > 1:
+            raise UsageError("nothing to compare: backward() is called at several lines before the first step")
+        if not base.batches:
+            raise UsageError("one batch cannot be made of the parts, for no DataLoader makes these: --with-args can")
+    sizes = "-".join(["batches", *(str(size * parts) for size in base.batches)])
+    return (*other.other, sizes, *([f"repeat-{repeated}"] if repeated > 1 else [])), repeated
 
 
 def mode_of(words: tuple[str, ...], steps: int, eps: float = 0.0, audit: bool = False) -> str:
@@ -262,20 +280,31 @@ def sentences(found: Compared, other: Against) -> list[str]:
             told[-1] += f"; each is {found.factor:.4g} times the other one, in the same direction"
     if told:
         told[0] = f"difference at step {found.step} of {found.optimizer}: {told[0]}"
-    if len({calls.count for calls in found.calls}) > 1:
-        told.append("; ".join(map(_calls, found.calls, (first, second))))
-    if found.unequal:
-        told.append(f"each loss is the mean of its own part ({_sizes(found.unequal)} numbers): weigh each by its size")
-    if found.statistics is not None:
-        _, line, *_ = found.statistics.place
-        told.append(f"BatchNorm (line {line}) takes the mean of each call alone: other batches give other gradients")
+    told += _reasons(found, first, second)
     if found.untold:
         told.append(f"{'the other gradients' if told else 'the gradients'} cannot be compared: {found.untold}")
+        if other.whole:
+            told.append("`--with-args ARGS` compares with a run that has other arguments of its own")
     if not told:
         steps = f"the first {found.steps} steps get" if found.steps > 1 else "the first step gets"
         how = f"up to rounding ({found.widest:.1g} apart)" if found.widest else "to the last bit"
         told.append(f"no difference: {first} and {second}, {steps} the same gradients {how}")
+    if found.in_pieces:
+        told.append(f"left out, for they have another shape in each run: {folded(found.in_pieces)}")
     return told
+
+
+def _reasons(found: Compared, first: str, second: str) -> Iterator[str]:
+    """What of parts and a whole may be the reason of a difference."""
+    if len({calls.count for calls in found.calls}) > 1:
+        yield "; ".join(map(_calls, found.calls, (first, second)))
+    if found.unequal:
+        yield f"each loss is the mean of its own part ({_sizes(found.unequal)} numbers): weigh each by its size"
+    if found.undivided and found.parts:
+        yield f"each of {found.undivided} losses counts whole: divide each by their number"
+    if found.statistics is not None:
+        _, line, *_ = found.statistics.place
+        yield f"BatchNorm (line {line}) takes the mean of each call alone: other batches give other gradients"
 
 
 def _calls(calls: Calls, run: str) -> str:

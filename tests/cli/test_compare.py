@@ -56,12 +56,8 @@ def test_options_may_follow_the_program(words: str, ours: str, kind: str, progra
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--with", "HEAD~9"), "--with HEAD~9 is none of eager, float64, cpu, one-process, one-batch, and no revision"),
+        (("--with", "HEAD~9"), "--with HEAD~9 is none of eager, float64, cpu, one-batch, one-process, and no revision"),
         (("--with", "--report"), "--with --report is none of"),
-        (
-            ("--with", "one-batch", "--", "--micro", "4"),
-            "`graphdoc compare train.py --with-args '--micro 4' -- --micro 4`",
-        ),
         ((), "compare needs one of --with and --with-args"),
         (("--with", "cpu", "--with-args", "1"), "compare needs one of --with and --with-args"),
         (("--with-args", "'1"), "--with-args '1: No closing quotation"),
@@ -130,6 +126,99 @@ def test_ranks_beside_one_process(net: str, told: str, tmp_path: Path) -> None:
     assert done.returncode == (net != "ddp"), done.stderr
     assert done.stderr.splitlines()[1].startswith(f"graphdoc: {told}")
     assert ("as given, `net(mine)` bypasses DDP: gradients are not averaged" in done.stderr) == (net != "ddp")
+
+
+WORDS = """\
+import os, sys, torch, torch.distributed as dist
+from torch import nn
+from torch.utils.data import DataLoader, DistributedSampler
+how = sys.argv[1]
+torch.manual_seed(0)
+words = [torch.arange(1, 2 + (5 * i) % 9 if how in ("unequal", "counted") else 7) + i for i in range(48)]
+def padded(rows):
+    return nn.utils.rnn.pad_sequence(rows, batch_first=True)
+def loss_of(net, ids, reduction="mean"):
+    logits = net(ids).flatten(0, 1)
+    return nn.functional.cross_entropy(logits, ids.flatten(), ignore_index=0, reduction=reduction)
+net = nn.Sequential(nn.Embedding(64, 8), nn.Tanh(), nn.Linear(8, 64))
+"""
+OF_RANKS = """\
+import torch.multiprocessing as mp
+from torch.nn.parallel import DistributedDataParallel
+def work(rank, world):
+    dist.init_process_group("gloo", init_method=f"file://{os.getcwd()}/met", rank=rank, world_size=world)
+    ddp = DistributedDataParallel(net)
+    opt = torch.optim.SGD(ddp.parameters(), 0.1)
+    loader = DataLoader(words, 4, collate_fn=padded, sampler=DistributedSampler(words, world, rank))
+    for ids in loader:
+        if how == "cut":
+            ids = ids[rank::world]
+        opt.zero_grad()
+        if how == "counted":
+            count = (ids != 0).sum()
+            dist.all_reduce(count)
+            loss = loss_of(ddp, ids, "sum") * dist.get_world_size() / count
+        else:
+            loss = loss_of(ddp if how in ("as it is", "unequal", "cut") else net, ids)
+        loss.backward()
+        if how == "own number":
+            for p in net.parameters():
+                dist.all_reduce(p.grad)
+                p.grad /= world
+        opt.step()
+mp.start_processes(work, args=(2,), nprocs=2, start_method="fork")
+"""
+IN_PARTS = """\
+opt = torch.optim.SGD(net.parameters(), 0.1)
+for i, ids in enumerate(DataLoader(words, 4, shuffle=True, collate_fn=padded), 1):
+    loss = loss_of(net, ids, "sum" if how == "sum" else "mean")
+    (loss if how in ("sum", "undivided") else loss / 3).backward()
+    if how == "once" or i % 3 == 0:
+        opt.step()
+        opt.zero_grad()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("program", "kind", "how", "status", "told"),
+    [
+        (OF_RANKS, "one-process", "as it is", 0, "no difference: on its ranks and in one process with the whole"),
+        (OF_RANKS, "one-process", "counted", 0, "no difference: "),
+        (OF_RANKS, "one-process", "past", 1, "as given, `net(ids)` bypasses DDP"),
+        (OF_RANKS, "one-process", "unequal", 1, "each loss is the mean of its own part ("),
+        (
+            OF_RANKS,
+            "one-process",
+            "cut",
+            2,
+            "cannot be compared: what enters a module at step 1 (as `[0][0]`) is another",
+        ),
+        (
+            OF_RANKS,
+            "one-process",
+            "own number",
+            2,
+            "cannot be compared: all differ by 2, the number of ranks that the program passes",
+        ),
+        (IN_PARTS, "one-process", "as it is", 2, "nothing to compare: the program runs in one process as it is"),
+        (IN_PARTS, "one-batch", "as it is", 0, "no difference: in parts and in one batch, the first 3 steps"),
+        (IN_PARTS, "one-batch", "sum", 0, "no difference: in parts and in one batch, the first step"),
+        (IN_PARTS, "one-batch", "unequal", 1, "each loss is the mean of its own part ("),
+        (IN_PARTS, "one-batch", "undivided", 1, "each of 3 losses counts whole: divide each by their number"),
+        (
+            IN_PARTS,
+            "one-batch",
+            "once",
+            2,
+            "nothing to compare: the first step is given the gradient of one backward()",
+        ),
+    ],
+)
+def test_parts_beside_the_whole(program: str, kind: str, how: str, status: int, told: str, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(WORDS + program)
+    done = graphdoc(tmp_path, "compare", "train.py", "--with", kind, "--", how)
+    assert (done.returncode, told in done.stderr) == (status, True), done.stderr
 
 
 UNCHECKED = """\
