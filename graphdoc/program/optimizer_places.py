@@ -78,11 +78,14 @@ _SHARDING = ("fully_shard", "parallelize_module", "distribute_module")
 
 
 def replacing(sources: SourceTexts, making: Made, names: list[str]) -> ast.stmt | None:
-    """The first statement behind, in the same block, that replaces what these parameters belong to; or None."""
+    """The first statement behind, in the same block, that replaces what these parameters belong to; else the first
+    one behind, wherever it stands, that assigns one of them; or None."""
     owners = {".".join(parts[:n]) for name in names for parts in (name.split("."),) for n in range(1, len(parts))}
     owners.discard("self")
-    run = (s for s in making.behind if not isinstance(s, ast.FunctionDef | ast.AsyncFunctionDef))  # its call replaces
-    return next((s for s in run if any(_replaces(sources, n, owners) for n in walked(s))), None)
+    run = [s for s in making.behind if not isinstance(s, ast.FunctionDef | ast.AsyncFunctionDef)]  # its call replaces
+    found = next((s for s in run if any(_replaces(sources, n, owners) for n in walked(s))), None)
+    assigned = (n for s in run for n in each(s, ast.Assign) if not {*names}.isdisjoint(map(_base, n.targets)))
+    return found or next(assigned, None)
 
 
 def untying(sources: SourceTexts, making: Made, names: list[str]) -> tuple[ast.Assign, list[str]] | None:

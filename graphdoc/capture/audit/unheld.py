@@ -334,6 +334,9 @@ class Unheld(Watch):
                     named = sum(id(p) in audit.names for p in gone)
                     rest = {id(p) for p in parameters_of(optimizer) if id(p) in owners} if gone else set()
                     in_place = _around(audit.torch.nn.Module, mine, rest) if rest else mine
+                    if not in_place and rest & self._together:  # networks of one loss that no module holds together
+                        shapes = {p.shape for p in gone}
+                        in_place = {i: p for i, p in mine.items() if i in self._together and p.shape in shapes}
                     if not in_place:
                         continue  # of other networks than the one that it holds the rest of
                     if not gone or named < min(len(gone), 2):  # a loop leaves one in its variable

@@ -74,14 +74,14 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
         if change is not None:
             frame = bindings.frame_of(sources, making.file, change)
             spans.append(span("cause", frame, f"gives the model parameters that {name} does not hold", sources))
-            remedies += _remedy(sources, making, change, own, whose)
+            remedies += _remedy(sources, making, change, own, whose) if change in making.behind else []
         label = f"{name} gets the parameters that exist here"
         spans.append(span("related" if change is not None else "cause", making.frame(sources), label, sources))
     spans += span_of("consumed" if spans else "cause", sign.stack, "gives gradients to the new parameters", sources)
     return Finding(
         0.94,
         "likely" if change is None else of_steps(sign),
-        f"{name} holds parameters that the model no longer has: {whose} never learn",
+        f"{name} holds parameters that the model no longer has: {whose} never learn{'s' * (len(sign.parameters) == 1)}",
         "The parameters that the optimizer holds were replaced after it was made. It goes on stepping the old ones, "
         "which get no gradient.",
         tuple(spans),

@@ -1,0 +1,17 @@
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+table = nn.Embedding(20, 8)
+head = nn.Linear(8, 4)
+optimizer = torch.optim.Adam([*table.parameters(), *head.parameters()], lr=1e-2)
+x = torch.randint(0, 20, (400,))
+for epoch in range(3):
+    table.weight = nn.Parameter(nn.functional.normalize(table.weight.detach(), dim=1))
+    for i in range(0, 400, 50):
+        loss = nn.functional.cross_entropy(head(table(x[i : i + 50])), x[i : i + 50] % 4)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+# told at: table.weight = nn.Parameter(nn.functional.normalize(table.weight.detach(), dim=1))
