@@ -151,6 +151,7 @@ def test_a_part_that_ends_before_the_failing_node_blames_no_node_in_it(tmp_path:
     assert seen.only.extras["dead"] == 0
 
 
+@pytest.mark.slow
 def test_the_journal_is_bounded(tmp_path: Path) -> None:
     source = "for i in range(3000):\n    exec(f'(w * {i}).sum().backward()')\n" + TWICE
     evidence = run(script(tmp_path, W + source)).only

@@ -33,6 +33,7 @@ LATE = {
 """What happens in each step, and the signs that it leaves."""
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("late", LATE)
 def test_what_begins_later_is_seen(tmp_path: Path, late: str) -> None:
     statement, signs = LATE[late]

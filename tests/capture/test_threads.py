@@ -42,6 +42,7 @@ def told_of(seen: Seen) -> str:
     return " ".join((seen.found[0].cause.code, seen.said, *seen.found[0].finding.facts, *seen.evidence.degraded))
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     "order",
     [

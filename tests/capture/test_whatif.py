@@ -98,7 +98,7 @@ CUTS: dict[str, tuple[str, str, str]] = {
 }
 
 
-@pytest.mark.breadth(2)
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("name", CUTS)
 def test_what_a_loss_depends_on_and_gives_nothing_to_is_told_with_its_place(tmp_path: Path, name: str) -> None:
     lines, before, slug = CUTS[name]
@@ -204,7 +204,7 @@ RUNS = {"dropout, and several calls in a step": 3, "an advantage": 3}
 """How many times more a step is run, at most, that agrees."""
 
 
-@pytest.mark.breadth(2)
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("name", MEANT)
 def test_what_an_author_cuts_is_no_difference(tmp_path: Path, name: str) -> None:
     evidence = measured(tmp_path, MEANT[name])
@@ -346,6 +346,7 @@ ANGLES = [
 ]
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize(("rest", "term", "lacks"), ANGLES)
 def test_a_term_that_a_gradient_lacks_shows_across_it(tmp_path: Path, rest: str, term: str, lacks: bool) -> None:
     """Along the gradient a term at a right angle to it is nothing."""
@@ -385,6 +386,7 @@ def test_a_function_that_returns_nothing_is_where_the_gradient_ends(tmp_path: Pa
     assert any("it ends at `CubeBackward`" in line for line in gradients(evidence))
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("other", ["", " + enc(x)", " + head.bias"])
 def test_without_a_fork_the_end_of_a_gradient_is_seen_in_the_run_itself(tmp_path: Path, other: str) -> None:
     """``other``: another way to the same parameters, by which they learn; or to different ones."""
@@ -462,6 +464,7 @@ for _ in range(8):
 """
 
 
+@pytest.mark.slow
 def test_a_parameter_at_the_bound_that_it_is_clipped_to_is_not_moved(tmp_path: Path) -> None:
     """A move would be clipped away: that the loss does not follow it says nothing of the gradient."""
     evidence = measured(tmp_path, CLIPPED)

@@ -35,6 +35,7 @@ for _ in range(3):
 """
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     ("deviation", "loss"),
     [("return np.exp(of)", "distance(out).mean()"), ("made = np.exp(of)\n    return made * 2", "distance(out).mean()")],

@@ -89,6 +89,7 @@ def changed(seen: Seen) -> list[str]:
     return [line.strip() for line in seen.patches()[0][1]["train.py"].splitlines() if line not in old]
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     ("code", "confidence", "lines"),
     [

@@ -338,6 +338,7 @@ ONCE = """\
 STEP = "        loss = self(batch).pow(2).mean()\n        return loss\n"
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     ("step", "slugs", "lines"),
     [

@@ -138,7 +138,7 @@ def test_enough_examples_of_both_kinds(cause: Cause) -> None:
 # -- the examples ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("cause", "example"), at_every_save(HEALTHY))
+@pytest.mark.parametrize(("cause", "example"), at_every_save(HEALTHY, compiled=False))
 def test_healthy_example_runs_to_its_end_and_is_left_alone(cause: Cause, example: Example, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(example.code)
     told = told_in_forks.run(tmp_path)

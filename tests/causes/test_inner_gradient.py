@@ -112,6 +112,7 @@ def test_the_result_of_an_inner_step_may_have_a_graph_or_stay_a_number(tmp_path:
         assert observe(tmp_path / str(len(list(tmp_path.iterdir()))), new["train.py"]).mended
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("code", [MEASURED, SCALED, SAME], ids=["number", "weight", "nothing"])
 def test_a_gradient_that_is_only_looked_at_stays_a_number(code: str, tmp_path: Path) -> None:
     seen = observe(tmp_path / "sick", HEAD + code)

@@ -323,6 +323,7 @@ for _ in range(8):
 )
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     ("given", "confidence"),
     [
@@ -408,6 +409,7 @@ def test_package_that_only_makes_a_value_is_not_told_of_what_the_user_does_with_
     assert not packages_spans(told)
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("other", ["settings = dict(residual=True)", "Net(4, residual=False)", "residual = True"])
 def test_argument_of_something_else_is_not_what_turned_it_on(folder: Path, other: str) -> None:
     told = observe(folder, RESIDUAL.replace("model = Net(4, residual=True)", f"model = Net(4, True)\n{other}"))

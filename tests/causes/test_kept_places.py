@@ -95,6 +95,7 @@ def test_a_history_is_told_where_it_grows_and_not_where_a_part_is_read(tmp_path:
     assert seen(tmp_path, HISTORY).lines("cause")[0] == "self.scores = torch.cat([self.scores, other.scores])"
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("keeping", ["self.level = h", "self.level, _ = h, out", 'setattr(self, "level", h)'])
 def test_the_attribute_is_told_and_not_a_function_s_name_like_it(tmp_path: Path, keeping: str) -> None:
     found = seen(tmp_path, CELL.replace("KEEP", keeping))

@@ -72,6 +72,7 @@ for _ in range(3):
 """
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     ("code", "line"),
     [

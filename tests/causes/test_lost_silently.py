@@ -90,7 +90,7 @@ HEALTHY = {
 }
 
 
-@pytest.mark.breadth(3)
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(("cause", "body"), SICK.values(), ids=SICK)
 def test_told_by_the_cause_of_the_error_that_it_hides(cause: str, body: str, tmp_path: Path) -> None:
     seen = observe(tmp_path, START + body + END)
@@ -99,7 +99,7 @@ def test_told_by_the_cause_of_the_error_that_it_hides(cause: str, body: str, tmp
     assert seen.evidence is not None and seen.evidence.as_if is not None
 
 
-@pytest.mark.breadth(3)
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize("body", HEALTHY.values(), ids=HEALTHY)
 def test_healthy_program_is_left_alone(body: str, tmp_path: Path) -> None:
     seen = observe(tmp_path, START + body + END)
@@ -145,6 +145,7 @@ def test_a_traceback_of_a_watched_program_is_its_own(tmp_path: Path) -> None:
 TWO_USES = "    h = net(x).detach()\n    loss = head(h).pow(2).mean(){more}\n"
 
 
+@pytest.mark.slow
 def test_where_a_value_enters_the_loss_at_one_place_nothing_is_left_open(tmp_path: Path) -> None:
     seen = observe(tmp_path, START + TWO_USES.format(more=" + h.pow(2).mean()") + END)
     assert seen.slugs[:1] == ["cut-by-detach"]

@@ -23,6 +23,7 @@ def said(seen: Seen) -> str:
     return " ".join((seen.said, *(text for r in seen.found[0].finding.remedies for text in (r.title, r.note))))
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     "loss",
     [

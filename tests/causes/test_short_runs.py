@@ -208,6 +208,7 @@ def test_what_each_of_a_few_steps_shows_is_likely(tmp_path: Path, name: str) -> 
     assert [(f.cause.slug, f.finding.confidence) for f in seen.found] == [(slug, "likely")]
 
 
+@pytest.mark.breadth(9)
 @pytest.mark.parametrize("name", HEALTHY)
 def test_a_short_program_is_left_alone(tmp_path: Path, name: str) -> None:
     seen = observe(tmp_path, HEAD + HEALTHY[name])

@@ -129,7 +129,7 @@ checkpoint(frozen, torch.randn(2, 4), use_reentrant=False).mean().backward()
     assert "checkpoint-no-grad-input" not in seen.slugs
 
 
-@pytest.mark.breadth(3)
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     ("expression", "reason"),
     [
@@ -329,7 +329,7 @@ def shown(other, x):
 """
 
 
-@pytest.mark.breadth(3)
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     ("code", "left"),
     [

@@ -31,6 +31,7 @@ for n in (2, 1, 0, 1):
 """
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("constant", ["torch.tensor(0.0)", "torch.tensor(0.0, device=out.device)"])
 def test_a_written_number_is_the_loss_whatever_else_was_printed(tmp_path: Path, constant: str) -> None:
     seen = observe(tmp_path / "sick", HEAD.format(constant=constant))

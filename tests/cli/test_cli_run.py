@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from commands import graphdoc
+from forked import run_forked
 
 from graphdoc.cli.arguments import Asked, plain, quick, split
 
@@ -328,7 +329,7 @@ loss.backward()
 
 def test_a_crash_in_autograd_keeps_its_traceback_and_is_kept(tmp_path: Path) -> None:
     write(tmp_path, CRASH)
-    plain = subprocess.run([sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    plain = run_forked(tmp_path / "train.py")
     done = graphdoc(tmp_path, "run", "--report", "json:r.json", "train.py", NO_COLOR="1")
     assert done.stdout == "once\n"
     assert done.returncode == 1

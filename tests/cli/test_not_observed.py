@@ -44,10 +44,8 @@ CASES = {
 }
 
 
-AT_EVERY_SAVE = ("killed", "isolated")
-
-
-@pytest.mark.parametrize("case", [pytest.param(c, marks=() if c in AT_EVERY_SAVE else pytest.mark.slow) for c in CASES])
+@pytest.mark.breadth(1)
+@pytest.mark.parametrize("case", CASES)
 def test_what_was_not_observed_is_told_by_every_command(case: str, tmp_path: Path) -> None:
     source, words, flags, why = CASES[case]
     (tmp_path / "train.py").write_text(source)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from os.path import getsize
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,11 @@ from properties import check, decoded
 
 from graphdoc.fixes.apply import unified
 
-UGLY = Path(__file__).parents[1] / "ugly"
+UGLY = sorted((Path(__file__).parents[1] / "ugly").glob("*.py"), key=getsize)
 
 
 @pytest.mark.breadth(10)
-@pytest.mark.parametrize("path", sorted(UGLY.glob("*.py")), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", UGLY, ids=lambda p: p.stem)
 def test_ugly_sources(path, tmp_path):
     text, encoding = decoded(path)
     results = list(dict.fromkeys(check(text, limit=8)))

@@ -30,6 +30,7 @@ validate(torch.{mode})
 """
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("mode", ["inference_mode", "no_grad"])
 def test_a_failure_within_the_block(mode: str, tmp_path: Path) -> None:
     program = asked(tmp_path, SCRIPTED.format(mode=mode, inside="return slope(net(x), x)", behind="pass"))

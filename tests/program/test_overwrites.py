@@ -58,6 +58,7 @@ CALLS = [
 ]
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("layer", [PLAIN, NORMED, OWN], ids=["plain", "normed", "own"])
 def test_a_network_that_a_loss_learns_through_is_no_constant(tmp_path: Path, layer: str) -> None:
     """A weight that is normalised before its use leads to itself alone; the result of its network leads to more."""

@@ -98,6 +98,7 @@ loss.backward()
 """
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     ("gram", "mended"),
     [

@@ -252,7 +252,7 @@ diagnoses = st.builds(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(st.lists(diagnoses, max_size=2), st.lists(st.text(max_size=60), max_size=8), st.lists(words, max_size=2))
 def test_no_report_breaks_a_renderer_or_gets_an_order_through(
     found: list[Diagnosis], lines: list[str], notes: list[str]

@@ -336,6 +336,7 @@ def test_other_gradients_are_told_with_their_place(name: str, tmp_path: Path) ->
     assert sentences(found, KINDS[kind])[0].startswith("difference at step 1 of `opt`: ")
 
 
+@pytest.mark.slow
 def test_what_is_drawn_otherwise_is_no_fault(tmp_path: Path) -> None:
     found = found_in(tmp_path, START + REDRAWN + COMPILED, KINDS["eager"])
     assert found.untold == OTHER_DRAWS
@@ -348,6 +349,7 @@ def test_numbers_that_rounding_moves_tell_nothing(tmp_path: Path) -> None:
     assert "rounding alone" in found.untold
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     ("now", "before", "words"),
     [(DETACHED, ENCODER, "have no gradient now, and have one"), (ENCODER, DETACHED, "have no gradient at HEAD~1, and")],

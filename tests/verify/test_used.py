@@ -372,6 +372,7 @@ for _ in range(3):
 """
 
 
+@pytest.mark.slow
 def test_a_step_that_takes_what_the_loss_of_another_optimizer_gave_is_a_doubt(tmp_path):
     sick = Sick(
         tmp_path, SHARED.replace("    p_optimizer.step()\n    v_optimizer.zero_grad()\n", "    p_optimizer.step()\n")
@@ -567,6 +568,7 @@ for step in range(3):
 """
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     ("made", "verified"), [("torch.tensor(losses, requires_grad=True) * 1", False), ("torch.stack(losses)", True)]
 )

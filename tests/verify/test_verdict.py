@@ -601,6 +601,7 @@ def test_a_program_that_never_repeats_itself_is_known_by_its_first_calls(tmp_pat
     assert not repeats(of("c", drawn), of("d", drawn), 2, 1e-3)
 
 
+@pytest.mark.slow
 def test_numbers_of_a_program_that_does_not_repeat_itself_are_not_compared(carried):
     other = carried.edited(
         ("lr=1e-2)", "lr=1e-2)\nfor p in policy.parameters():\n    p.data.mul_(1.1)"),
@@ -700,7 +701,7 @@ STEP, CLONES = (
 )
 
 
-@pytest.mark.breadth(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("rate", "again"), [(0.5, True), (0.0, False)])
 def test_a_forward_that_runs_again_with_another_dropout_is_told_from_one_without(tmp_path, rate, again):
     sick = Sick(tmp_path, TWO_LOSSES.format(rate=rate))
