@@ -41,6 +41,14 @@ Flagged = tuple[Ref, int, stacks.Stack]
 """A tensor, autograd's sequence number when it was let require gradients, and where."""
 
 
+def came_without_graph(value: torch.Tensor, result: torch.Tensor) -> bool:
+    """Whether an operand had no graph when the operation took it: what was written in place has the result's now."""
+    if value is not result or result.grad_fn is None:
+        return not value.requires_grad
+    edges = result.grad_fn.next_functions
+    return len(edges) > 1 and edges[0][0] is None
+
+
 class Entered:
     """``latest``: the sequence number of the node that took a value, the value's record, and where the node was made.
 
@@ -60,7 +68,7 @@ class Entered:
         if node is None or not isinstance(kept, stacks.Stack):
             return
         for value in flat(args)[:MOST_TAKEN]:
-            if isinstance(value, torch.Tensor) and not value.requires_grad:
+            if isinstance(value, torch.Tensor) and came_without_graph(value, result):
                 record = self._record_of(value)
                 if record is not None:
                     self.latest.append((int(node._sequence_nr()), record, kept))

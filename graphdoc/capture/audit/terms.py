@@ -16,7 +16,7 @@ from torch.overrides import _get_current_function_mode_stack
 
 from graphdoc.capture import stacks
 from graphdoc.capture.access_paths import elements, numbers_in
-from graphdoc.capture.cut_recorder import CONVERSIONS, DETACHES, QUIET
+from graphdoc.capture.cut_recorder import CONVERSIONS, DETACHES, QUIET, came_without_graph
 from graphdoc.capture.cut_records import Record, is_users, records_behind
 from graphdoc.capture.cuts import CutWatch, is_draw
 from graphdoc.capture.facts import grad_fn_of, is_leaf
@@ -220,7 +220,7 @@ class TermWatch(CutWatch):
         if self._is_surrogate(flat, result, gains):
             return
         for value in (*tensors, *(v for v in flat if type(v) is float)):
-            if type(value) is not float and (value.requires_grad or value.dtype.is_floating_point is False):
+            if type(value) is not float and not (came_without_graph(value, result) and value.dtype.is_floating_point):
                 continue
             record = self._of(value)
             behind = records_behind([record], 200) if record is not None else []
