@@ -125,7 +125,7 @@ def _remedies(sources: SourceTexts, cut: Cut) -> tuple[Remedy, ...]:
         return ()
     call = bindings.call_at(sources, frame)
     code = bindings.text_of(call) or code_at(sources, frame)
-    if code.startswith(("torch.tensor(", "torch.as_tensor(", "torch.FloatTensor(", "tensor(")):
+    if code.startswith(("torch.tensor(", "torch.as_tensor(", "torch.FloatTensor(", "torch.Tensor(", "tensor(")):
         structure = "list" if cut.listed else _structure(sources, call)
         one = structure == "tensor" and not _is_display(call)
         return (
