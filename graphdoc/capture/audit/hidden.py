@@ -39,7 +39,8 @@ class Hidden:
 
 
 def unregistered(torch: Any, unheld: dict[int, Any], held: set[int]) -> list[Hidden]:
-    """The lists and dicts of modules, or of parameters, all of which are among ``unheld``, one entry for a class.
+    """The lists and dicts of modules, or of parameters, some of which are among ``unheld`` and none in an optimizer,
+    one entry for a class.
 
     Those that an optimizer was given come first, then those inside what they contain. Where there are classes with a
     container of several, these alone; else one with single ones.
@@ -52,7 +53,7 @@ def unregistered(torch: Any, unheld: dict[int, Any], held: set[int]) -> list[Hid
     found: list[Hidden] = []
     waiting: list[tuple[Any, Hidden]] = []
     for owner in instances_of(module):
-        if is_users(owner) and (one := _hidden_in(torch, owner, unheld)) is not None:
+        if is_users(owner) and (one := _hidden_in(torch, owner, unheld, held)) is not None:
             waiting.append((owner, one))
     within: set[int] = set()
     """Modules that would be found if the containers so far were."""
@@ -74,23 +75,27 @@ def unregistered(torch: Any, unheld: dict[int, Any], held: set[int]) -> list[Hid
     return _by_class(several) if several else found[:1]
 
 
-def _hidden_in(torch: Any, owner: Any, unheld: dict[int, Any]) -> Hidden | None:
+def _hidden_in(torch: Any, owner: Any, unheld: dict[int, Any], held: set[int]) -> Hidden | None:
     parameters: dict[int, Any] = {}
     containers: list[dict[str, Any]] = []
     for name, value in _attributes(torch, owner):
         items, levels = _contents(torch, value)
-        mine = _parameters_in(torch, items)
-        if mine and mine.keys() <= unheld.keys() and len(containers) < MOST_CONTAINERS:
-            parameters.update(mine)
+        mine = {i: p for i, p in _parameters_in(torch, items).items() if p.requires_grad}
+        used = {i: p for i, p in mine.items() if i in unheld}
+        if used and not mine.keys() & held and len(containers) < MOST_CONTAINERS:
+            parameters.update(used)
             plain = type(items[0]) is torch.nn.Parameter
             containers.append({"attribute": name, "parameters": plain, "count": len(items), "levels": levels})
     if not parameters:
         return None
+    writes = [(c, getattr(c.__dict__.get("__init__"), "__code__", None)) for c in type(owner).__mro__]
+    own = [(c, code) for c, code in writes if code is not None]
+    cls, code = next((w for w in own if containers[0]["attribute"] in w[1].co_names), own[0])
     facts = {
-        "class": type(owner).__qualname__,
+        "class": cls.__qualname__,
         "containers": containers,
-        "file": type(owner).__init__.__code__.co_filename,
-        "line": type(owner).__init__.__code__.co_firstlineno,
+        "file": code.co_filename,
+        "line": code.co_firstlineno,
     }
     return Hidden(parameters, facts)
 
