@@ -163,8 +163,7 @@ def weak_signs(evidence: Evidence) -> tuple[str, ...]:
     if unheld is None:
         return ()
     whose = folded(unheld.parameters, beside=(p.name for p in evidence.parameters))
-    told = f"{whose} get gradients that no optimizer uses"
-    return (f"{told}. If they are meant to learn, `graphdoc run --audit all` tells more.",)
+    return (f"no optimizer uses the gradients of {whose}. If one should, `graphdoc run --audit all` tells more.",)
 
 
 def ungiven_places(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, whose: str) -> tuple[Span, ...]:

@@ -398,7 +398,7 @@ def test_a_head_that_no_optimizer_has_is_one_line_and_no_finding(tmp_path: Path)
     (tmp_path / "both.py").write_text(UNHELD.replace("body.parameters()]", "body.parameters(), *head.parameters()]"))
     done = graphdoc(tmp_path, "run", "--strict", "--report", "json:report.json", "head.py", forked=True)
     assert done.returncode == 0
-    assert done.stderr.startswith("note: `head.*` (2 parameters) get gradients that no optimizer uses")
+    assert done.stderr.startswith("note: no optimizer uses the gradients of `head.*` (2 parameters)")
     assert not json.loads((tmp_path / "report.json").read_text())["diagnoses"]
     done = graphdoc(tmp_path, "run", "both.py", forked=True)
     assert (done.returncode, done.stderr) == (0, "")

@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
-from graphdoc.evidence import BYPASSED, Optimizer, Parameter, Sign, SourceTexts
+from graphdoc.evidence import BYPASSED, Frame, Optimizer, Parameter, Sign, SourceTexts
 from graphdoc.evidence.lookup import optimizer_with
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
@@ -14,9 +14,9 @@ from graphdoc.program.gathered_parameters import one_shot
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import binding_behind, made, returned
 from graphdoc.program.proof import first_sign, name_of
-from graphdoc.program.spans import place
-from graphdoc.source.module import each
-from graphdoc.source.paths import is_constant
+from graphdoc.program.spans import place, span
+from graphdoc.source.module import each, is_method_call
+from graphdoc.source.paths import is_constant, last_word
 from graphdoc.story import unregistered
 from graphdoc.story.wording import first_told, folded, opening, optimizer_of
 
@@ -113,7 +113,55 @@ def _ungiven(
         or unregistered.unfrozen_late(sources, optimizers, parameters, sign)
         or unregistered.made_late(sources, optimizers, sign)
         or unregistered.part_left_out(sources, optimizers, parameters, sign)
+        or _in_training_mode(sources, optimizers, parameters, sign)
     )
+
+
+def _in_training_mode(
+    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
+) -> Finding | None:
+    """Of a whole module beside the optimizer's: the program puts both into training mode in one function."""
+    found = None if sign.facts.get("loaded") else _switched_beside(sources, parameters, sign.parameters)
+    if found is None:
+        return None
+    mode, switched, beside = found
+    owner = bindings.dotted(switched)
+    name, whose = name_of(optimizers, sign), folded(sign.parameters)
+    return Finding(
+        0.9,
+        "likely",  # that nobody trains it is seen; that somebody should is the reading of the source
+        f"no optimizer holds {whose}, though `{owner}` is in training mode",
+        f"{whose} began with random values and keeps them. The function that puts `{owner}` into training mode does "
+        f"the same for `{beside}`, which `{name}` updates. What is not to learn needs no such call.",
+        (
+            *unregistered.ungiven_places(sources, optimizers, sign, whose),
+            span("related", mode, f"`{owner}` is put into training mode beside `{beside}`", sources),
+        ),
+        remedies=tuple(_remedies(sources, optimizers, sign, owner)),
+        because=unregistered.unused_gradients(sign, whose),
+    )
+
+
+def _switched_beside(
+    sources: SourceTexts, parameters: list[Parameter], loose: list[str]
+) -> tuple[Frame, ast.expr, str] | None:
+    """The call of ``train()`` of a module that all of these lie in and of which no optimizer holds anything, the
+    module, and another one that is trained and that the same function puts into training mode."""
+    calls: dict[ast.AST, list[tuple[str, ast.Call, ast.expr]]] = {}
+    for file, node in bindings.everywhere(sources, ast.Call):
+        if is_method_call(node, "train") and not node.args and not node.keywords:
+            scope = bindings.scope_around(bindings.tree(sources, file), node.lineno)
+            calls.setdefault(scope, []).append((file, node, node.func.value))
+
+    def held(whole: ast.expr) -> bool:
+        return any(p.owners for p in parameters if f".{last_word(whole)}." in f".{p.name}")
+
+    for switched in calls.values():
+        beside = next((bindings.dotted(whole) for _, _, whole in switched if held(whole)), "")
+        for file, node, whole in switched if beside else ():
+            if all(f".{last_word(whole)}." in f".{p}" for p in loose) and not held(whole):
+                return bindings.frame_of(sources, file, node), whole, beside
+    return None
 
 
 def _unheld(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
@@ -125,7 +173,7 @@ def _unheld(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Fi
         f"no optimizer holds {weights}: what weighs the loss keeps its initial value",
         f"{opening(name)} steps other parameters of the same loss. The gradients of {weights} are never used.",
         unregistered.ungiven_places(sources, optimizers, sign, weights),
-        remedies=tuple(_remedies(sources, optimizers, sign)),
+        remedies=tuple(_remedies(sources, optimizers, sign, *{w.rpartition(".")[0] for w in sign.facts["weights"]})),
         because=unregistered.unused_gradients(sign, folded(sign.parameters)),
     )
 
@@ -161,13 +209,12 @@ def _used_up(
     )
 
 
-def _remedies(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> list[Remedy]:
+def _remedies(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, *owners: str) -> list[Remedy]:
     name = name_of(optimizers, sign)
     making = made(sources, optimizer_with(optimizers, sign.optimizer))
-    owners = {str(w).rpartition(".")[0] for w in sign.facts["weights"]}
     if making is None or len(owners) != 1:
         return []
-    owner, target = owners.pop(), bindings.text_of(making.statement.targets[0])
+    owner, target = owners[0], bindings.text_of(making.statement.targets[0])
     whole, _, last = name.rpartition(".")
     if target == f"self.{last}" and owner.startswith(f"{whole}."):  # made in a method of what holds both
         owner, name = f"self.{owner.removeprefix(f'{whole}.')}", target
