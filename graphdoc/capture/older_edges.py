@@ -6,6 +6,7 @@ import bisect
 import heapq
 import threading
 from array import array
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -316,7 +317,7 @@ class OlderEdges:
         for e in backwards:
             if e.index in {*marks, shared_event} and not evidence.earlier_edges:
                 self._fill_siblings(evidence, e)
-        evidence.fresh_reaches = self.seen.names(self._reach_without(edges + self._like(edges, marks)))
+        evidence.fresh_reaches = self.seen.names(self._reach_without(self._like(edges, marks)))
         if marks:
             self._fill_lingering(evidence, max(marks.values()))
             self._fill_recorded(evidence, entry, max(marks.values()))
@@ -343,33 +344,33 @@ class OlderEdges:
         this graph, and how many older ones are."""
         order = self.seen.order
         if len(order) < self.seen.limit and not any(e.apart for e in evidence.older_edges):
-            recorded = [s for s in order.sequences if s < NO_SEQUENCE]
-            fresh = sum(s >= mark for s in recorded)
-            evidence.extras["recorded"] = [entry.sequence - mark, fresh, len(recorded) - fresh]
+            recorded = sum(s < NO_SEQUENCE for s in order.sequences)
+            fresh = sum(mark <= s < NO_SEQUENCE for s in order.sequences)
+            evidence.extras["recorded"] = [entry.sequence - mark, fresh, recorded - fresh]
 
     def _of_other_thread(self, node: Any, entry: Entry) -> bool:
         """Whether a node was made in a thread that the program has started, and the call does not run in one."""
         made, called = self.seen.raw_stack(node)[-2:-1], entry.raw.raw[-2:-1]
         return made == [_BEGIN] and called != [_BEGIN]
 
-    def _like(self, edges: list[tuple[int, int]], marks: dict[int, int]) -> list[tuple[int, int]]:
-        """Edges to results of the same standing as those behind ``edges``: other entries of a store, used or not.
+    def _like(self, edges: list[tuple[int, int]], marks: dict[int, int]) -> Callable[[int, int], bool]:
+        """Whether an edge is one of these, or leads to a result of the same standing as those behind them: other
+        entries of a store, used or not.
 
         An old one comes from the same expression, or goes into the same operation; a new one does both.
         """
-        if not edges:
-            return []
         mark = max(marks.values(), default=-1)
         takers, makers = {n for n, _ in edges}, {m for _, m in edges}
-        order, kind, sequences = self.seen.order, self.seen.made.kind, self.seen.order.sequences
+        kind, sequences = self.seen.made.kind, self.seen.order.sequences
         taking, making = ({kind[n] for n in some} for some in (takers, makers))
-        out = []
-        for n, m in zip(order.sources, order.targets, strict=True):
+        own = set(edges)
+
+        def alike(n: int, m: int) -> bool:
             makes = kind[m] in making
             fresh = (makes or n in takers) and sequences[n] >= mark
-            if fresh and (sequences[m] < mark or (makes and kind[n] in taking)):
-                out.append((n, m))
-        return out
+            return (n, m) in own or (fresh and (sequences[m] < mark or (makes and kind[n] in taking)))
+
+        return alike
 
     def _fill_lingering(self, evidence: Evidence, mark: int) -> None:
         """What else is kept with an old graph: the next thing to fail once the first is mended."""
@@ -557,10 +558,10 @@ class OlderEdges:
                 return node
         return None
 
-    def _reach_without(self, edges: list[tuple[int, int]]) -> int:
-        """The leaves that the root reaches without crossing the given edges."""
-        order, blocked = self.seen.order, set(edges)
-        seen = {0}
+    def _reach_without(self, blocked: Callable[[int, int], bool]) -> int:
+        """The leaves that the root reaches without crossing the edges of which this holds."""
+        order = self.seen.order
+        seen = bytearray(len(order))
         todo = [0]
         value = 0
         position = {id(leaf): p for p, leaf in self.seen.leaves.items()}
@@ -569,7 +570,7 @@ class OlderEdges:
             if n in order.leaves:
                 value |= 1 << position[id(order.leaves[n])]
             for m in order.following(n):
-                if m not in seen and (n, m) not in blocked:
-                    seen.add(m)
+                if not seen[m] and not blocked(n, m):
+                    seen[m] = 1
                     todo.append(m)
         return value

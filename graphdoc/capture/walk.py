@@ -63,7 +63,7 @@ class Graph:
         """Where each edge leads."""
         self._begins, self._ends = array("i"), array("i")
         self.by_time = True
-        """Whether no edge leads back to what the walk had passed, which nodes of several threads may do."""
+        """Whether every edge leads to an older node, which those between nodes of several threads may not do."""
         self.leaves: dict[int, Any] = {}
         """The tensor of each node that is a leaf."""
         self.released = bytearray()
@@ -209,6 +209,8 @@ def walk(roots: Iterable[Any], limit: int = MOST_NODES) -> Graph:
     sources, targets = graph.sources, graph.targets
     begins, ends, newest_first = graph._begins, graph._ends, graph.newest_first
     numbers: dict[Any, int] = {}
+    """Of those that an edge may still lead to: only older ones than where it comes from, as long as all edges do so."""
+    passed = NO_SEQUENCE + 1
     heap: list[int] = []
     count = room = 0
     number = -1
@@ -221,60 +223,62 @@ def walk(roots: Iterable[Any], limit: int = MOST_NODES) -> Graph:
                 continue
             met = numbers.setdefault(node, count)
             if met == count:
+                sequence, leaf = node._sequence_nr(), None
+                if sequence > NO_SEQUENCE:
+                    # The engine runs it at once, and it leads to nothing.
+                    sequence, leaf = NO_SEQUENCE, getattr(node, "variable", None)
+                if sequence >= passed and leaf is None:
+                    graph.by_time, passed = False, NO_SEQUENCE + 1
+                    numbers = dict(zip(nodes, range(count), strict=True))
+                    met = numbers.setdefault(node, count)
+            if met == count:
                 count += 1
                 if count > room:
                     begins.frombytes(_ROOM)
                     ends.frombytes(_ROOM)
                     room = len(ends)
                 nodes.append(node)
-                sequence = node._sequence_nr()
-                if sequence <= NO_SEQUENCE:
-                    sequences.append(sequence)
+                sequences.append(sequence)
+                if leaf is not None:
+                    leaves[met] = leaf
+                    newest_first.append(met)
                 else:
-                    # The engine runs it at once, and it leads to nothing.
-                    sequences.append(NO_SEQUENCE)
-                    leaf = getattr(node, "variable", None)
-                    if leaf is not None:
-                        leaves[met] = leaf
-                        newest_first.append(met)
-                        sources.append(number)
-                        targets.append(met)
-                        continue
-                    sequence = NO_SEQUENCE
-                if new is not None:
-                    heappush(heap, new)
-                new = met - (sequence << _BITS)
-            elif ends[met]:
-                graph.by_time = False
+                    if new is not None:
+                        heappush(heap, new)
+                    new = met - (sequence << _BITS)
             sources.append(number)
             targets.append(met)
         if number < 0:
             graph.roots = targets.tolist()
             del sources[:], targets[:]
-        elif len(targets) > begin:
+        else:
             begins[number], ends[number] = begin, len(targets)
         if count >= limit or (new is None and not heap):
             break
         # Most nodes lead to one new one, which is the next.
         number = (heappop(heap) if new is None else heappushpop(heap, new)) & _NUMBER
         newest_first.append(number)
-        following = nodes[number].next_functions
+        node = nodes[number]
+        if graph.by_time:
+            passed = sequences[number]
+            del numbers[node]
+        following = node.next_functions
     heap += [] if new is None else [new]
     newest_first.extend(map(_NUMBER.__and__, sorted(heap)))
     del begins[count:], ends[count:]
     graph.released = bytearray(count)
-    if limit > DEEP and count > DEEP:
-        _keep_for_good(nodes)
+    _keep_for_good(nodes if limit > DEEP else [])
     return graph
 
 
 def _keep_for_good(nodes: list[Any]) -> None:
-    """Never free these nodes, not even when Python ends.
+    """Never free these nodes, not even when Python ends, if there are more than ``DEEP``.
 
     From PyTorch 2.13 on a node that Python has looked at is freed through Python, each inside the one that leads to it.
     A chain of some ten thousand overflows the C stack: the program would end in a segmentation fault.
     """
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(nodes))
+    if len(nodes) > DEEP:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(nodes))
 
 
 def examine_all(order: Graph, limit: int = NO_SEQUENCE) -> int:
