@@ -209,7 +209,8 @@ def cut_elsewhere(
     for another use of a value, has cut a term out of this loss.
 
     Two losses of almost one value are compared only as long as no step has made the weights others: a small step moves
-    a loss by little. Behind that the value has to be the very same, of a forward pass that ran before the step.
+    a loss by little. Behind that the value has to be the very same, of a forward pass that ran before the step, or of
+    weights that are the same still: a loss with a ratio that is 1 by construction has one value for all weights.
     A graph that an earlier call of the same optimizers has walked may be cut between the two: what carries values over
     from there is to be a constant. ``other`` are names of the parameters behind a value that was computed once, or that
     had no gradient: theirs is meant to be another. Where a gradient, or a call, is gone altogether, other measures
@@ -224,7 +225,8 @@ def cut_elsewhere(
             continue
         same = [c for c in patched.backwards if c.place == at.place and _same_value(at, c)]
         if at.index > end:
-            same = [c for c in same if c.value == at.value != 0]
+            known = bool(at.stale) or at.index <= _alike_until(base, patched, own)
+            same = [c for c in same if known and c.value == at.value != 0]
         keys = {k for k in _stepped_by(base, own, at) if base.name(k) not in other}
         told = [_told(base, at, now, {k for k in keys if k in now.gained}, tolerance) for now in same]
         if told and all(told):
@@ -253,9 +255,10 @@ def cut_from_leaves(base: Trace, patched: Trace, tolerance: float) -> list[str]:
     return []
 
 
-def _alike_until(base: Trace, patched: Trace) -> float:
-    """The place in the order of the original's events up to which every optimizer has made the steps that it made."""
-    for step in base.steps:
+def _alike_until(base: Trace, patched: Trace, optimizers: set[int] | None = None) -> float:
+    """The place in the order of the original's events up to which every optimizer, or each of these, has made the steps
+    that it made."""
+    for step in (s for s in base.steps if optimizers is None or s.optimizer in optimizers):
         other = measures.counterpart(base, patched, step)
         if other is None or difference(step.each, other.each) > SAME:
             return step.index

@@ -22,7 +22,7 @@ from graphdoc.verify.usage import (
     steps_twice,
     zeros_alone,
 )
-from graphdoc.verify.verdict import judge
+from graphdoc.verify.verdict import cut_elsewhere, judge
 
 ACTOR_CRITIC = """\
 import torch
@@ -236,6 +236,22 @@ def _call(line: int, gained: set[str], fresh: set[str]) -> Call:
 
 def _step(optimizer: int) -> Step:
     return Step(0, 0, optimizer, 1.0, 1.0, each={f"{optimizer}.0": 1.0})
+
+
+@pytest.mark.parametrize(("moved", "stale", "told"), [(0, [], False), (0, ["actor.weight"], True), (1, [], True)])
+def test_one_value_of_a_loss_is_one_point_as_long_as_its_weights_are_the_same(moved, stale, told):
+    """A loss whose ratio is 1 by construction has that value for all weights: behind a step that was another one it
+    tells nothing, unless its forward ran before it."""
+
+    def run(size: float) -> Trace:
+        order: list[Call | Step] = [
+            replace(_step(moved), index=2, each={f"{moved}.0": size}),
+            replace(_call(5, {"0.0"}, {"0.0"}), index=4, value=0.5, stale=stale, gained={"0.0": size}),
+            replace(_step(0), index=6, each={"0.0": size}),
+        ]
+        return _trace(*order)
+
+    assert bool(cut_elsewhere(run(1.0), run(2.0), -1, 0.05)) is told
 
 
 PILED = frozenset({"critic.weight"})
