@@ -54,20 +54,13 @@ def healthy(cause: Cause) -> list[Example]:
     return [e for e in examples(cause.slug) if not e.line]
 
 
-def at_every_save(pairs: Sequence[tuple[Cause, Example]], *, compiled: bool = True) -> list[Any]:
+def at_every_save(pairs: Sequence[tuple[Cause, Example]]) -> list[Any]:
     """The pairs as parameters of a test: the shortest example of each cause is run at every save, all of them in CI.
-
-    To load what torch.compile needs takes seconds; without ``compiled``, such examples are run in CI alone.
-    """
+    To load what torch.compile needs takes seconds: such examples are run in CI alone."""
     shortest = {cause.slug: example for cause, example in sorted(pairs, key=lambda pair: -len(pair[1].code))}
+    chosen = [e for e in shortest.values() if "torch.compile" not in e.code]
     return [
-        pytest.param(
-            c,
-            e,
-            id=f"{c.slug}-{e.name}",
-            marks=() if shortest[c.slug] is e and (compiled or "torch.compile" not in e.code) else pytest.mark.slow,
-        )
-        for c, e in pairs
+        pytest.param(c, e, id=f"{c.slug}-{e.name}", marks=() if e in chosen else pytest.mark.slow) for c, e in pairs
     ]
 
 

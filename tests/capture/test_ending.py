@@ -26,6 +26,7 @@ def start(path: Path, out: Path, *args: str) -> int:
     return subprocess.run([sys.executable, str(path), *args], cwd=path.parent, env=environment, timeout=100).returncode
 
 
+@pytest.mark.slow
 def test_an_unwritable_folder_changes_nothing(tmp_path: Path) -> None:
     path = script(tmp_path, W + TWICE)
     plain = run(path, mode="")

@@ -198,6 +198,7 @@ y.sum().backward()
     assert [(n.op, n.stack[-1].line) for n in evidence.nodes if n.state == "stale"] == [("ExpBackward0", 12)]
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(("first", "last"), [(1, 3), (700, 703), (100, 703)])
 def test_a_node_is_told_with_its_iteration(first: int, last: int, tmp_path: Path) -> None:
     source = f"""

@@ -94,7 +94,7 @@ def state():
 """
 
 
-@pytest.mark.breadth(5)
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize("hook", ["no_memory", "own", "None"])
 @pytest.mark.parametrize("way", ["plainly", "checkpointed", "on_cpu", "packed"])
 def test_a_caught_error_runs_no_code_of_the_users(way: str, hook: str, tmp_path: Path) -> None:

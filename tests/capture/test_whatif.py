@@ -381,6 +381,7 @@ threading.Thread(target=answer, daemon=True).start()
 """
 
 
+@pytest.mark.slow
 def test_a_function_that_returns_nothing_is_where_the_gradient_ends(tmp_path: Path) -> None:
     evidence = measured(tmp_path, program("z = Cube.apply(enc(x))", CUBE))
     assert any("it ends at `CubeBackward`" in line for line in gradients(evidence))

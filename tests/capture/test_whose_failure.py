@@ -36,6 +36,7 @@ def told(evidence: Evidence) -> tuple[str, str, bool]:
     return where, made(evidence, evidence.nodes[evidence.failing].stack), evidence.raised.uncaught
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("times", [1, 2, 7])
 def test_one_caught_before_is_not_told(times: int, tmp_path: Path) -> None:
     """The exceptions have one message, and as a rule one identity after the other."""

@@ -26,6 +26,7 @@ for _ in range(3):
 """
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize(
     ("moved", "adds_up"),
     [
@@ -73,6 +74,7 @@ for _ in range(3):
 """
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     ("forget", "may_begin_anew"),
     [

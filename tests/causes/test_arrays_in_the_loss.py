@@ -56,6 +56,7 @@ def test_a_number_that_is_a_term_of_the_loss_is_not_surely_a_constant(tmp_path: 
     assert "the loss at train.py:23 is computed with it" in remedies[0].open
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     "loss",
     [

@@ -21,7 +21,7 @@ TAIL = """
 """
 
 
-@pytest.mark.breadth(4)
+@pytest.mark.breadth(3)
 @pytest.mark.parametrize(
     ("line", "slug", "true", "false"),
     [
@@ -79,6 +79,7 @@ def test_what_is_told_of_the_first_bad_value_is_so(tmp_path: Path, line: str, sl
     assert false not in seen.said.replace("first nan or inf", "")
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     "line",
     [

@@ -127,6 +127,7 @@ def test_what_a_loss_only_aims_at_is_a_constant_for_it(
     assert observe(tmp_path / "mended", seen.patches()[0][1]["train.py"]).mended
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     "code",
     [TOGETHER + MUTUAL, APART + ENCODED],

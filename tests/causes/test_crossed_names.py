@@ -42,6 +42,7 @@ for step in range(3):
 """
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(("first", "second"), [("mine", "other"), ("own", "theirs")])
 def test_what_is_cut_goes_by_its_name_there(first: str, second: str, tmp_path: Path) -> None:
     seen = observe(tmp_path, AGENTS.format(first=first, second=second))

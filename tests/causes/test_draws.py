@@ -26,7 +26,7 @@ def offered(tmp_path: Path, code: str) -> dict[str, str]:
     return {kind: text for kind, texts in seen.patches() for text in texts.values()}
 
 
-@pytest.mark.breadth(3)
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     ("code", "kinds", "line"),
     [

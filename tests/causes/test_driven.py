@@ -213,6 +213,7 @@ def test_names_are_the_users_and_not_the_librarys(folder: Path) -> None:
     assert "updated by the Adam of `" in spoken(told)
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("nested", [False, True], ids=["itself", "within"])
 def test_module_that_no_name_leads_to_goes_by_its_class(folder: Path, nested: bool) -> None:
     """Neither the trainer nor the module is bound to a name: what the module keeps is found all the same."""
@@ -486,6 +487,7 @@ for batch in torch.randn(3, 2, 4):
 SAID = 'gradient_checkpointing_kwargs={"use_reentrant": False}'
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     ("code", "line"),
     [(CONFIGURED, "gradient_checkpointing=True,"), (CALLED, "model.gradient_checkpointing_enable()")],

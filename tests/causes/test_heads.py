@@ -143,7 +143,7 @@ for _ in range(3):
 """
 
 
-@pytest.mark.breadth(2)
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     "code",
     [LOOP, ZEROED_FIRST, IN_A_ROW, WITH_ONE_HEAD],
@@ -170,7 +170,7 @@ def test_where_no_function_sees_both_losses_no_impossible_sum_is_advised(tmp_pat
     assert "return the losses, add them" in seen.found[0].finding.explanation
 
 
-@pytest.mark.breadth(2)
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     "code", [OWN_LOSS, ONE_HEAD, BODY_STEPS, THROUGH], ids=["own-loss", "one-head", "body-steps", "through"]
 )

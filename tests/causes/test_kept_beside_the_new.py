@@ -40,6 +40,7 @@ print("done")
 """
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("made", ["self.q(x), self.k(x), self.v(x)", "self.qkv(x).chunk(3, -1)"])
 def test_a_cache_of_keys_and_values(made: str, tmp_path: Path) -> None:
     seen = observe(tmp_path / "sick", PROGRAM.format(made=made))

@@ -147,6 +147,7 @@ def said(told: Seen) -> str:
     return told.said + " ".join(f"{r.title} {r.note}" for r in told.found[0].finding.remedies)
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     ("code", "when"),
     [(LOOP, "in each iteration, before the value is computed"), (IN_TURN, "before it is computed again")],

@@ -144,6 +144,7 @@ for _ in range(3):
 """
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("made", ["edges.clone()", "edges.clone().view(-1, 5, 5)"], ids=["whole", "view"])
 def test_data_that_a_pass_writes_into_under_another_name_are_copied(tmp_path: Path, made: str) -> None:
     """Of a write through a view (``CopySlices``) Python cannot see that an earlier call has released it."""
@@ -194,6 +195,7 @@ def test_a_state_that_one_line_feeds_back_is_carried_wherever_it_was_called_from
     assert first.title == "detach `self.state` where train.py:10 takes it up again"
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("inner", ["h", "(h if h is None else h + 0)"])
 def test_a_state_of_which_the_first_pass_was_written_apart_is_carried(tmp_path: Path, inner: str) -> None:
     code = f"""

@@ -44,6 +44,7 @@ def test_of_parameters_that_were_to_learn_it_is_told_too(tmp_path: Path) -> None
     assert observe(tmp_path, text).lines("cause") == ["param.requires_gradient = True"]
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize(
     ("freeze", "end"),
     [

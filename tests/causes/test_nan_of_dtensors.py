@@ -61,6 +61,7 @@ dist.destroy_process_group()
 """
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     ("loss", "slug"),
     [

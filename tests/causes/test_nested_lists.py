@@ -23,6 +23,7 @@ for _ in range(3):
 """
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("shape", ["1", "()"])
 def test_rows_that_are_written_are_joined_in_their_shape(tmp_path: Path, shape: str) -> None:
     code = CODE.format(shape=shape, rows="turn = torch.tensor([[c, -s], [s, c]])")

@@ -246,7 +246,7 @@ def _mended(seen: Seen, folder: Path) -> list[str]:
     return out
 
 
-@pytest.mark.breadth(2)
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     ("code", "cause", "most"),
     [

@@ -65,6 +65,7 @@ def test_an_operator_without_a_derivative_is_told_where_it_is_defined_and_used(t
     assert list(remedy.placeholders) == ["GRADIENT_OF_X"]
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     "head",
     [

@@ -343,6 +343,7 @@ for _ in range(3):
 """
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize("second", ["-0.3 * loss", "1.5 / loss", "loss * loss", "loss / loss.sqrt()"])
 def test_what_is_more_than_a_share_of_a_loss_is_another_loss(second: str, tmp_path: Path) -> None:
     seen = observe(tmp_path, HEAD + ONE_LOSS.format(second=second))
@@ -391,6 +392,7 @@ for _ in range(3):
 """
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     ("made", "kept"),
     [

@@ -36,6 +36,7 @@ for x in torch.randn(3, 5, 3):
 """
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("write", ["climb()", "optimizer.step(); optimizer.zero_grad()"])
 def test_no_clones_for_what_is_to_have_another_gradient(tmp_path: Path, write: str) -> None:
     found = observe(tmp_path, HEAD + CLIMB + LOOP.replace("WRITE", write).replace("STEP", "optimizer.step()"))

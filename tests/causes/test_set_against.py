@@ -25,6 +25,7 @@ for rows in torch.arange(8).split(4):
 DIVERGENCE = "nn.functional.kl_div(out.log_softmax(-1), kept[rows], reduction='batchmean')"
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize(
     ("made", "loss", "slug", "moves"),
     [

@@ -55,6 +55,7 @@ def test_what_a_function_returns_together_is_kept_together(tmp_path: Path) -> No
     assert "return mean(x), spread(x)\n" in patched
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(("code", "open_at"), [(TWO_PLACES, True), (OF_NOBODY, False)])
 def test_what_stays_cut_off_and_may_be_meant_is_left_open(tmp_path: Path, code: str, open_at: bool) -> None:
     seen = observe(tmp_path, HEAD + code)

@@ -379,6 +379,7 @@ loss.backward()
 """
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     ("which", "indices", "values", "slug"),
     [

@@ -103,7 +103,7 @@ HEALTHY = {
 }
 
 
-@pytest.mark.breadth(2)
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("name", SICK)
 def test_the_cut_is_told_though_nothing_fails(name: str, tmp_path: Path) -> None:
     code, slug, line = SICK[name]
@@ -116,6 +116,7 @@ def test_the_cut_is_told_though_nothing_fails(name: str, tmp_path: Path) -> None
     assert seen.patches(), "there is an edit to try"
 
 
+@pytest.mark.slow
 def test_a_term_is_not_called_the_whole(tmp_path: Path) -> None:
     """What a term does not reach may learn from the others: that is said, and not as certain."""
     finding = observe(tmp_path, HEAD + SICK["one term of two"][0]).found[0].finding
@@ -123,7 +124,7 @@ def test_a_term_is_not_called_the_whole(tmp_path: Path) -> None:
     assert "a term of this loss" in finding.title
 
 
-@pytest.mark.breadth(3)
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize("name", HEALTHY)
 def test_what_somebody_uses_is_left_alone(name: str, tmp_path: Path) -> None:
     seen = observe(tmp_path, HEAD + HEALTHY[name])

@@ -30,6 +30,7 @@ kept.backward()
 """
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize(
     ("taken", "used", "whole", "named"),
     [

@@ -50,7 +50,7 @@ def program(more: str = PLAIN, first: str = "policy", second: str = "fit") -> st
     return LEARN.format(more=more, first=first, second=second)
 
 
-@pytest.mark.breadth(2)
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("more", [PLAIN, NORMED])
 @pytest.mark.parametrize(("first", "second"), [("policy", "fit"), ("fit", "policy")])
 def test_what_a_loss_weighs_its_own_terms_by_is_a_constant_to_it(
@@ -68,6 +68,7 @@ def test_what_a_loss_weighs_its_own_terms_by_is_a_constant_to_it(
     assert merged[0] == "merge_backward" and finding.remedies[-1].safety == "unsafe"
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     "code",
     [

@@ -21,6 +21,7 @@ scale = nn.Parameter(torch.tensor([10] * 2))
     assert observe(tmp_path / "mended", seen.patches()[0][1]["train.py"]).mended
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("made", ["torch.tensor([1, 2], dtype=torch.long)", "torch.arange(3)", "torch.tensor([True])"])
 def test_whole_numbers_that_are_asked_for_stay_whole(made: str, tmp_path: Path) -> None:
     seen = observe(tmp_path, f"import torch\nfrom torch import nn\ntable = nn.Parameter({made})\n")

@@ -142,6 +142,7 @@ def test_an_ordinary_failure_is_none_of_our_business(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr, done.returncode) == (plain.stdout, plain.stderr, 1)
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(("text", "outcome"), [("", "completed"), ("raise SystemExit(3)", "other-failure")])
 def test_a_report_is_written_whatever_happens(tmp_path: Path, text: str, outcome: str) -> None:
     write(tmp_path, text)
@@ -223,6 +224,7 @@ def test_nothing_to_run_and_unknown_options(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_script_that_warns_when_it_is_compiled_warns_once(tmp_path: Path) -> None:
     write(tmp_path, "x = 1 is 1\n")
     done = graphdoc(tmp_path, "run", "train.py")
@@ -306,7 +308,7 @@ finally:
 """
 
 
-@pytest.mark.breadth(2)
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["fix", "--help"], ["--version"], ["causes"]])
 def test_help_imports_neither_torch_nor_libcst(tmp_path: Path, words: list[str]) -> None:
     done = subprocess.run(

@@ -177,6 +177,7 @@ def test_a_report_is_replaced_by_the_next_one_whatever_is_in_it(tmp_path: Path, 
         write_reports(report, [one])
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("script", ["train.py", "train"])
 def test_what_a_user_types_replaces_all_but_sources(tmp_path: Path, script: str) -> None:
     (tmp_path / script).write_text(FAILS)

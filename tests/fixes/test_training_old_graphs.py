@@ -539,7 +539,7 @@ CASES = [
 ]
 
 
-@pytest.mark.breadth(8)
+@pytest.mark.breadth(4)
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_the_proposed_fix_trains_as_the_right_version(case: Case, tmp_path: Path) -> None:
     check_proposed(case, tmp_path)

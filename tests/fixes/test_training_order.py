@@ -449,6 +449,7 @@ for step in range(4):
 """
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("between", ["pass", "self.switch([actor], True)"])
 def test_the_order_is_proposed_where_a_helper_calls_backward(between: str, tmp_path: Path) -> None:
     """The step is moved over what is computed for the loss, which takes up nothing of what the step writes."""
@@ -456,6 +457,7 @@ def test_the_order_is_proposed_where_a_helper_calls_backward(between: str, tmp_p
     check_proposed(Case("steps_last", sick, RIGHT_IN_HELPERS, TWO), tmp_path)
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     ("own", "behind", "between"),
     [

@@ -202,6 +202,7 @@ def test_own_sitecustomize_still_runs(pair: Any) -> None:
     assert observed.stderr == plain.stderr == b""
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("text", ["1 / 0", "import no_such_module", "syntax error"])
 def test_own_sitecustomize_that_fails(pair: Any, text: str) -> None:
     pair.write("lib/sitecustomize.py", text)

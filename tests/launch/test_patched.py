@@ -113,6 +113,7 @@ def test_a_patch_that_does_not_parse_fails_like_a_program(project: Path) -> None
     assert not (project / "start.txt").exists()
 
 
+@pytest.mark.slow
 def test_a_test_file_that_pytest_compiles_by_itself_is_patched_too(tmp_path: Path) -> None:
     test = tmp_path / "test_it.py"
     test.write_text("RESULT = 'original'\n\ndef test_it():\n    assert RESULT == 'patched'\n")

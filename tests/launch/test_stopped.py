@@ -52,6 +52,7 @@ def test_kept_apart_it_ends_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert found == {"ready"} and ended.stopped
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not have_namespaces(), reason="no namespaces here")
 def test_a_fork_of_the_shared_import_ends_at_once_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SWITCH, "namespaces")

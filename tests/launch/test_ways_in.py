@@ -222,6 +222,7 @@ def test_the_capture_comes_when_torch_has_been_executed(pair: Any, way: str) -> 
     assert done.stderr == b""
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("way", ["import", "lazy-loader", "finder-in-front-with-a-loader-of-its-own"])
 def test_importlib_gets_its_function_back(pair: Any, way: str) -> None:
     fake(pair)
@@ -233,6 +234,7 @@ def test_importlib_gets_its_function_back(pair: Any, way: str) -> None:
     assert after == plain != before
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize(
     "text",
     [

@@ -126,6 +126,7 @@ def test_a_method_that_is_never_called_on_the_network_that_only_follows(tmp_path
     assert _idle_learners(tmp_path, "") == {"target"}
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize("later", ["target.learn(target(x).mean())", "for n in (actor, target):\n    n.update()"])
 def test_a_method_that_may_be_called_on_it_later(tmp_path, later):
     assert _idle_learners(tmp_path, later) == set()

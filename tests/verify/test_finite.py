@@ -166,6 +166,7 @@ for share in (0.5, 1e-9, 0.25, 0.0, 0.5):
 """
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(("bound", "verified"), [("1e-12", True), ("1e-7", None)])
 def test_a_bound_leaves_alone_what_was_finite(tmp_path, bound, verified):
     bounded = NEAR_ZERO.replace(".log()", f".clamp_min({bound}).log()")
@@ -196,6 +197,7 @@ for step, x in enumerate(torch.randn(6, 8, 4)):
 """
 
 
+@pytest.mark.slow
 def test_a_gradient_that_was_nan_is_no_reference_where_the_loss_stays_the_same(tmp_path):
     bound = ("gap.sqrt()", "gap.clamp_min(1e-12).sqrt()")
     bounded = verdict_on(tmp_path / "bounded", GAPS, bound)

@@ -20,6 +20,7 @@ WRITES = [
 ]
 
 
+@pytest.mark.breadth(2)
 @pytest.mark.parametrize(("source", "wanted"), WRITES)
 def test_what_was_saved_is_found_whole(tmp_path, source, wanted):
     end = f"y.sum().backward()\nprint(torch.allclose(x.grad, {wanted}))\n"
@@ -64,6 +65,7 @@ print([round(p.grad.abs().sum().item(), 5) for p in net.parameters()])
 """
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(
     "call", ["checkpoint(net, x, use_reentrant=True)", "checkpoint_sequential(net, 2, x, use_reentrant=True)"]
 )

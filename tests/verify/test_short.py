@@ -57,6 +57,7 @@ def test_a_run_that_ends_soon_or_failed_at_no_known_place_goes_to_its_end(tmp_pa
     assert not (tmp_path / ENOUGH).exists()
 
 
+@pytest.mark.slow
 def test_ranks_but_the_first_leave_it_to_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")

@@ -154,6 +154,7 @@ for _ in range(4):
 """
 
 
+@pytest.mark.slow
 def test_a_program_with_sparse_tensors_has_a_reference_too(tmp_path):
     sick = Sick(tmp_path, SPARSE)
     verdict = sick.judge(sick.edited(("h += 1", "h = h + 1")), safe=True)
@@ -341,6 +342,7 @@ for _ in range(3):
 """
 
 
+@pytest.mark.breadth(1)
 @pytest.mark.parametrize(("cuts", "verified"), [(True, None), (False, True)])
 def test_what_nothing_reaches_is_no_doubt_about_a_change_that_cuts_nothing(tmp_path, cuts, verified):
     original = traced(tmp_path / "original", COPIED, "verify:-1")

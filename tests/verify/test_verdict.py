@@ -375,6 +375,7 @@ def test_a_graph_of_an_earlier_iteration_is_not_called_cured(tmp_path):
     assert constant.verified is not False
 
 
+@pytest.mark.slow
 def test_a_part_that_several_losses_of_one_iteration_walk_is_no_old_graph(tmp_path):
     # The line is the same in each round, and a head is stepped in between, but nothing behind what they share.
     sick = Sick(
@@ -967,6 +968,7 @@ for _ in range(3):
 """
 
 
+@pytest.mark.slow
 def test_without_optimizers_a_loss_gives_its_leaves_what_it_gave(tmp_path):
     sick = Sick(tmp_path, ATTACK)
     first = "net(moved).square().mean().backward("
