@@ -13,6 +13,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.number_facts import numbers_of
+from graphdoc.capture.reference import draws
 
 if TYPE_CHECKING:
     from graphdoc.capture.comparing import Compared
@@ -33,9 +34,11 @@ def sums_of(torch: Any, tensor: Any) -> list[float]:
 
 
 def watch_data(trace: Compared) -> None:
-    """Note the sums of what enters a module that no other one has called, and how large batches are."""
+    """Note the sums of what enters a module that no other one has called, whether this draws random numbers, and how
+    large batches are."""
     torch = trace.torch
     from torch.utils.data import BatchSampler
+    from torch.utils.data.dataloader import _BaseDataLoaderIter
 
     call = torch.nn.Module._call_impl
 
@@ -49,9 +52,14 @@ def watch_data(trace: Compared) -> None:
 
     @wraps(call)
     def called(module: Any, *args: Any, **kwargs: Any) -> Any:
-        if not trace.modules and trace.looks and torch.is_grad_enabled():
-            trace._guard(entered, args, kwargs)
-        return call(module, *args, **kwargs)
+        if trace.modules or not trace.looks or not torch.is_grad_enabled():
+            return call(module, *args, **kwargs)
+        trace._guard(entered, args, kwargs)
+        before = draws(torch)
+        result = call(module, *args, **kwargs)
+        if draws(torch) != before:
+            trace.write({"k": "random"})
+        return result
 
     torch.nn.Module._call_impl = called
     made = BatchSampler.__init__
@@ -65,13 +73,17 @@ def watch_data(trace: Compared) -> None:
             sampler.batch_size = trace.batches[at]
         trace.write({"k": "batches", "size": sampler.batch_size})
 
-    walk, length = BatchSampler.__iter__, BatchSampler.__len__
+    following, length = _BaseDataLoaderIter.__next__, BatchSampler.__len__
 
-    def repeating(sampler: Any) -> Any:
-        return (batch for batch in walk(sampler) for _ in range(trace.repeated))
+    def again(batches: Any) -> Any:
+        batch, left = batches.__dict__.get("_graphdoc", (None, 0))
+        if not left:
+            batch, left = following(batches), trace.repeated
+        batches._graphdoc = batch, left - 1
+        return batch
 
-    for name, function in (("__iter__", repeating), ("__len__", lambda sampler: trace.repeated * length(sampler))):
-        setattr(BatchSampler, name, function)
+    setattr(_BaseDataLoaderIter, "__next__", again)  # noqa: B010 (so it is here)
+    setattr(BatchSampler, "__len__", lambda sampler: trace.repeated * length(sampler))  # noqa: B010 (and here)
     setattr(BatchSampler, "__init__", making)  # noqa: B010 (a plain assignment is no valid type)
 
 

@@ -167,7 +167,7 @@ def _tell(found: Compared, runs: Runs, step: Step, now: Step, given: Step, parts
     if found.untold:
         return
     found.step, found.optimizer = found.steps, runs.base.optimizer_name(step.optimizer)
-    if draws_elsewhere(runs.base, runs.other):
+    if draws_elsewhere(runs.base, runs.other) or runs.base.random:  # of parts each draws anew
         found.parts, found.untold = [p for p in parts if p.lost or p.gained], OTHER_DRAWS
         return
     found.factor = _factor(step, given, found.explained)

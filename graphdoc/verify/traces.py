@@ -169,7 +169,7 @@ class Trace:
     ``seen`` is what was looked at, by number, ``shapes`` those of parameters, ``coarsest`` the largest rounding of a
     number that was met, ``device`` where parameters are, and ``others`` what the other ranks did. ``data`` are the sums
     of what entered modules from outside, by the number of steps before and the argument, ``batches`` their sizes, and
-    ``ranks`` how many the program itself says it has, in a run that has one.
+    ``ranks`` how many the program itself says it has, in a run that has one. ``random``: modules draw random numbers.
     """
 
     rank: int = -1
@@ -193,6 +193,7 @@ class Trace:
     data: dict[tuple[int, str], list[float]] = field(default_factory=dict)
     batches: list[int] = field(default_factory=list)
     ranks: int = 1
+    random: bool = False
 
     @cached_property
     def calls(self) -> list[Call]:
@@ -437,6 +438,8 @@ def _compared(trace: Trace, record: dict[str, Any]) -> None:
         trace.shapes.update(record["shapes"])
     elif kind == "device":
         trace.device = record["type"]
+    elif kind == "random":
+        trace.random = True
     elif kind == "ranks":
         trace.ranks = record["told"]
     elif kind == "batches":

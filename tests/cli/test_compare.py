@@ -129,18 +129,24 @@ def test_ranks_beside_one_process(net: str, told: str, tmp_path: Path) -> None:
 
 
 WORDS = """\
-import os, sys, torch, torch.distributed as dist
+import os, random, sys, torch, torch.distributed as dist
 from torch import nn
 from torch.utils.data import DataLoader, DistributedSampler
 how = sys.argv[1]
 torch.manual_seed(0)
 words = [torch.arange(1, 2 + (5 * i) % 9 if how in ("unequal", "counted") else 7) + i for i in range(48)]
+class Stream(torch.utils.data.IterableDataset):
+    def __iter__(self):
+        return iter(words)
 def padded(rows):
     return nn.utils.rnn.pad_sequence(rows, batch_first=True)
 def loss_of(net, ids, reduction="mean"):
     logits = net(ids).flatten(0, 1)
     return nn.functional.cross_entropy(logits, ids.flatten(), ignore_index=0, reduction=reduction)
-net = nn.Sequential(nn.Embedding(64, 8), nn.Tanh(), nn.Linear(8, 64))
+class Skipped(nn.Tanh):
+    def forward(self, x):
+        return x if how == "skipped" and random.random() < 0.5 else super().forward(x)
+net = nn.Sequential(nn.Embedding(64, 8), Skipped(), nn.Linear(8, 64))
 """
 OF_RANKS = """\
 import torch.multiprocessing as mp
@@ -170,7 +176,9 @@ mp.start_processes(work, args=(2,), nprocs=2, start_method="fork")
 """
 IN_PARTS = """\
 opt = torch.optim.SGD(net.parameters(), 0.1)
-for i, ids in enumerate(DataLoader(words, 4, shuffle=True, collate_fn=padded), 1):
+streams = how == "stream"
+loader = DataLoader(Stream() if streams else words, 4, shuffle=not streams, collate_fn=padded)
+for i, ids in enumerate(loader, 1):
     loss = loss_of(net, ids, "sum" if how == "sum" else "mean")
     (loss if how in ("sum", "undivided") else loss / 3).backward()
     if how == "once" or i % 3 == 0:
@@ -204,6 +212,8 @@ for i, ids in enumerate(DataLoader(words, 4, shuffle=True, collate_fn=padded), 1
         (IN_PARTS, "one-process", "as it is", 2, "nothing to compare: the program runs in one process as it is"),
         (IN_PARTS, "one-batch", "as it is", 0, "no difference: in parts and in one batch, the first 3 steps"),
         (IN_PARTS, "one-batch", "sum", 0, "no difference: in parts and in one batch, the first step"),
+        (IN_PARTS, "one-batch", "stream", 0, "no difference: in parts and in one batch, the first 3 steps"),
+        (IN_PARTS, "one-batch", "skipped", 2, "cannot be compared: the two runs draw other random numbers"),
         (IN_PARTS, "one-batch", "unequal", 1, "each loss is the mean of its own part ("),
         (IN_PARTS, "one-batch", "undivided", 1, "each of 3 losses counts whole: divide each by their number"),
         (
