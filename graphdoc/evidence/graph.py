@@ -36,6 +36,17 @@ class Frame:
         """Whether both places lie in one function, by its name."""
         return (self.file, self.function) == (other.file, other.function)
 
+    def on_lines_of(self, other: Frame) -> bool:
+        """Whether the place begins on a line of the other one."""
+        return self.file == other.file and other.line <= self.line <= max(other.line, other.end_line)
+
+    def lies_in(self, other: Frame) -> bool:
+        """Whether the place lies in the other one; by its lines alone, where the columns of that are not known."""
+        if self.file != other.file or other.column <= 0 or other.end_column <= 0:
+            return self.on_lines_of(other)
+        begins = (other.line, other.column) <= (self.line, self.column)
+        return begins and (self.end_line or self.line, self.end_column) <= (other.end_line, other.end_column)
+
 
 @dataclass
 class Step:

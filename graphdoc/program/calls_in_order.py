@@ -292,7 +292,7 @@ def _argument_of(run: Evidence, carry: OlderEdge) -> tuple[Frame, str, bool] | N
                 continue
             name = text_of(call.func)
             place, first = (frame_of(run.sources, frame.file, e, frame.function) for e in (target, given))
-            if _inside(frame, place):
+            if frame.column and frame.lies_in(place):
                 return place, name, True
             if _spot(frame) == _spot(frame_of(run.sources, frame.file, call)):
                 # The loss itself takes the value in: its name tells as which of the two.
@@ -301,7 +301,7 @@ def _argument_of(run: Evidence, carry: OlderEdge) -> tuple[Frame, str, bool] | N
                 return (first, name, False) if text_of(given) in names - {text_of(target)} else None
             if _comes_from(run.sources, scope, target, frame):
                 return None if _comes_from(run.sources, scope, given, frame) else (place, name, True)
-            if _inside(frame, first) or _comes_from(run.sources, scope, given, frame):
+            if (frame.column and frame.lies_in(first)) or _comes_from(run.sources, scope, given, frame):
                 return first, name, False
     return None
 
@@ -326,13 +326,6 @@ def _loss_modules(sources: SourceTexts) -> set[str]:
 def _comes_from(sources: SourceTexts, scope: ast.AST, value: ast.expr, frame: Frame) -> bool:
     """Whether an expression is surely made, through assignments of its function, of what is computed at the frame."""
     return frame.column > 0 and flow_into(sources, scope, value, frame) is Flow.YES
-
-
-def _inside(inner: Frame, outer: Frame) -> bool:
-    if not inner.column or inner.file != outer.file:
-        return False
-    start = (outer.line, outer.column) <= (inner.line, inner.column)
-    return start and (inner.end_line or inner.line, inner.end_column) <= (outer.end_line, outer.end_column)
 
 
 def _spot(f: Frame) -> Spot:

@@ -111,9 +111,7 @@ def name_bound(sources: SourceTexts, frame: Frame) -> list[str]:
         return names
     found = [n for n in each(root, ast.Assign) if covers(n, frame.line)]
     for target, value in (pair for n in found for pair in pairs(n)):
-        one = bindings.frame_of(sources, frame.file, value)
-        begins = (one.line, one.column) <= (frame.line, frame.column)
-        if begins and (frame.end_line, frame.end_column) <= (one.end_line, one.end_column):
+        if frame.lies_in(bindings.frame_of(sources, frame.file, value)):
             return [bindings.text_of(target)] if bindings.text_of(target) in names else []
     return []
 

@@ -363,11 +363,7 @@ def _object_of(run: Evidence, holder: Holder, producer: Node, failing: bool) -> 
     if last < 2 or outer.steps[-1].kind != "attribute":
         return []
     made = user_frames(producer.stack)
-    return [
-        k
-        for k in _kept_by(run, outer, producer, failing)
-        if any(f.file == k.file and k.line <= f.line <= k.end_line for f in made)
-    ]
+    return [k for k in _kept_by(run, outer, producer, failing) if any(f.on_lines_of(k) for f in made)]
 
 
 def _declaring(sources: SourceTexts, frames: Sequence[Frame], name: str) -> list[Frame]:

@@ -51,7 +51,7 @@ def origin_of(program: Program) -> Origin:
     for tensor in near:
         name = tensor.path if _is_the_one(program, tensor, near) else ""
         for frame, value in _assigned(program.evidence, tensor):
-            seen = any(f.file == frame.file and frame.line <= f.line <= frame.end_line for f in journal)
+            seen = any(f.on_lines_of(frame) for f in journal)
             inside = next((w for w in written if not w[1] and _covers(w[2], w[0].file, frame)), None)
             if inside is not None:
                 return Origin(inside[0], None, name, True)

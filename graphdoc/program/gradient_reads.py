@@ -52,15 +52,7 @@ def gradients_within(sources: SourceTexts, frame: Frame) -> list[tuple[Frame, st
         for node in _gradients(root)
         if is_read(node) or node in added
     ]
-    return [found for found in places if _within(found[0], frame)]
-
-
-def _within(inner: Frame, outer: Frame) -> bool:
-    """Whether one place lies in another, of which the columns may not be known."""
-    if outer.column <= 0 or outer.end_column <= 0:
-        return outer.line <= inner.line <= max(outer.line, outer.end_line)
-    begins = (outer.line, outer.column) <= (inner.line, inner.column)
-    return begins and (inner.end_line, inner.end_column) <= (outer.end_line, outer.end_column)
+    return [found for found in places if found[0].lies_in(frame)]
 
 
 def _gradients(root: ast.AST | None) -> Iterator[ast.Attribute]:

@@ -572,7 +572,7 @@ class OlderValues(EarlierTerms):
         if call is None or self._evidence.fresh_reaches:
             return False
         taking = [self._evidence.node(c.consumer) for c in self._crossing]
-        return all(_is_within(user_line(n), call) for n in taking)
+        return all((f := user_line(n)) is not None and f.in_function_of(call) and f.on_lines_of(call) for n in taking)
 
 
 def kept_list(holder: Holder) -> str:
@@ -581,10 +581,3 @@ def kept_list(holder: Holder) -> str:
         if step.kind == "index" and i and holder.steps[i - 1].type in ("list", "deque"):
             return holder.steps[i - 1].key
     return ""
-
-
-def _is_within(frame: Frame | None, call: Frame) -> bool:
-    """Whether a place lies in the lines of a call, in the same function."""
-    if frame is None or not frame.in_function_of(call):
-        return False
-    return call.line <= frame.line <= max(call.end_line, call.line)

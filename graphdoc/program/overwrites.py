@@ -77,13 +77,8 @@ def reached_without_values(folded: Folded | None, places: Sequence[Frame]) -> se
             level = [f for f in part.stack if f.in_function_of(at)]
             if part.lines or not at.column or (not level and len(part.stack) in (0, PART_FRAMES)):
                 return None
-            cut |= {number for f in level if _lies_in(f, at)}
+            cut |= {number for f in level if f.lies_in(at)}
     return set() if folded is not None and folded.root in cut else _reached_without(folded, cut)
-
-
-def _lies_in(inner: Frame, outer: Frame) -> bool:
-    first, last = (outer.line, outer.column), (outer.end_line, outer.end_column)
-    return first <= (inner.line, inner.column) and (inner.end_line, inner.end_column) <= last
 
 
 def is_all_of_loss(folded: Folded | None, line: Frame) -> bool:

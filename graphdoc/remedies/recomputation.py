@@ -182,7 +182,7 @@ def in_methods(program: Program, reuse: Reuse) -> list[Remedy]:
         )
         for frame in frames[:2]:
             ran = in_function(user_frames(producer.stack), frame) is not None
-            on_line = any(f.file == frame.file and frame.line <= f.line <= frame.end_line for f in producer.stack)
+            on_line = any(f.on_lines_of(frame) for f in producer.stack)
             if ran and on_line and frame not in (group := places.setdefault((frame.file, frame.function), [])):
                 group.append(frame)
     out: list[Remedy] = []

@@ -133,7 +133,7 @@ def _found(program: Program, consumer: int, producer: int) -> tuple[str, int, st
     bound = {n.id for n in _names(scope) if is_set(n)}
     for name in sorted(here - bound):
         for at, value in bindings.assignments(program.sources, read, name)[:1]:
-            if any(f.file == at.file and at.line <= f.line <= at.end_line for f in made.stack):
+            if any(f.on_lines_of(at) for f in made.stack):
                 twin = _twin(program.sources, scope, read, name, at, value)
                 if twin:
                     return read.file, read.line, name, twin

@@ -240,7 +240,7 @@ def sum_started_anew(program: Program, reuse: Reuse) -> list[Remedy]:
         loop = loop_of(program.sources, frame) if frame is not None else None
         path = _summed_at(program.sources, frame, loop) if frame is not None and loop is not None else ""
         call = reuse.failing.stack if reuse.failing is not None else []
-        if not path or loop is None or any(_within(f, loop) for f in call):
+        if not path or loop is None or any(f.in_function_of(loop) and f.on_lines_of(loop) for f in call):
             continue
         return [
             Remedy(
@@ -268,12 +268,6 @@ def _summed_at(sources: SourceTexts, frame: Frame, loop: Frame) -> str:
     inside = [n for n in read if key(n) == path and loop.line <= n.lineno <= loop.end_line]
     given = [n for n in each(function, ast.Assign) if path in {key(t) for t in targets_of(n)}]
     return "" if inside or given or not covers(function, loop.line) else path
-
-
-def _within(frame: Frame, loop: Frame) -> bool:
-    """Whether a call was made in the loop."""
-    same = frame.in_function_of(loop)
-    return same and loop.line <= frame.line <= loop.end_line
 
 
 def _zero_of(sources: SourceTexts, loop: Frame, path: str) -> str:

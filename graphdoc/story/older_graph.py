@@ -338,7 +338,7 @@ def _in_rounds(sources: SourceTexts, reuse: Reuse, producer: Node, kept: list[Fr
         return kept
     made = [f for f in producer.stack if f.user]
     return (
-        [f for f in kept if loop_of(sources, f) is not None or _runs_below(f, made)]
+        [f for f in kept if loop_of(sources, f) is not None or any(m.on_lines_of(f) for m in made)]
         or _renewing(sources, producer)
         or kept
     )
@@ -354,13 +354,6 @@ def _renewing(sources: SourceTexts, producer: Node) -> list[Frame]:
     targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
     stores = all(isinstance(t, ast.Subscript | ast.Attribute) for t in targets)
     return [frame_of(sources, at.file, statement, at.function)] if stores else []
-
-
-def _runs_below(statement: Frame, stack: list[Frame]) -> bool:
-    """Whether one of the frames of a stack stands in a statement."""
-    return any(
-        f.file == statement.file and statement.line <= f.line <= max(statement.line, statement.end_line) for f in stack
-    )
 
 
 def is_within(place: Span, told: Span) -> bool:
