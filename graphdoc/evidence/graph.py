@@ -254,6 +254,10 @@ class Folded:
     homes: list[int] = field(default_factory=list)
     root: int = -1
 
+    def home(self, node: int) -> int:
+        """The part that a node lies in; -1 where it lies in none."""
+        return self.homes[node] if 0 <= node < len(self.homes) else -1
+
 
 @dataclass
 class Cut:

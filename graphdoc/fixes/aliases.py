@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.source.edits import insert_before
-from graphdoc.source.module import Source, each, is_method_call
+from graphdoc.source.module import Source, each, is_method_call, walked
 from graphdoc.source.paths import is_attribute, is_name, is_path, is_set, targets_of, without_subscripts
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import is_read_later, is_rebindable, is_torchs, iterated, parameters, scope_of
@@ -72,7 +72,7 @@ def view_binding(source: Source, at: ast.stmt, name: str) -> Binding | None:
     best: ast.stmt | None = None
     scope = scope_of(source, at)
     around = list(source.node_ancestors(at))
-    for node in ast.walk(scope):
+    for node in walked(scope):
         if not isinstance(node, ast.Assign | ast.AnnAssign | ast.For | ast.AsyncFor):
             continue
         if isinstance(node, ast.For | ast.AsyncFor) and node not in around:
@@ -148,7 +148,7 @@ def clone_whole(source: Source, owner: ast.stmt, name: str) -> list[Edit]:
         return []
     value = getattr(owner, "value", None)
     written = value.args if isinstance(owner, ast.Expr) and isinstance(value, ast.Call) else [value]
-    for node in (n for s in (*block[begin + 1 : at], *written) if s is not None for n in ast.walk(s)):
+    for node in (n for s in (*block[begin + 1 : at], *written) if s is not None for n in walked(s)):
         if isinstance(node, ast.Name) and node.id in (base.id, name):
             return []
     return insert_before(source, bound.statement, [f"{base.id} = {base.id}.clone()"])

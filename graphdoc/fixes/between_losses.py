@@ -11,7 +11,7 @@ from graphdoc.fixes.detaching import convert
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, statement
 from graphdoc.fixes.program_slices import binds, reads
 from graphdoc.source.edits import copied, write
-from graphdoc.source.module import Source, each
+from graphdoc.source.module import Source, each, walked
 from graphdoc.source.paths import is_attribute, is_read, key, plain_names, stands_at
 from graphdoc.source.places import Copied, Edit, Place
 from graphdoc.source.scopes import stands_for
@@ -154,7 +154,7 @@ def _assignments(source: Source, backward: ast.stmt) -> list[Assigned]:
     """All of the function, or of the module, in which a statement stands."""
     function = source.node_function(backward)
     scope: ast.AST = function if function is not None else source.tree or backward
-    return [n for n in ast.walk(scope) if isinstance(n, Assigned)]
+    return [n for n in walked(scope) if isinstance(n, Assigned)]
 
 
 def _bound(node: ast.stmt) -> set[str]:

@@ -20,7 +20,7 @@ from graphdoc.source.edits import (
 )
 from graphdoc.source.effects import DRAWS, TAKES, another_each_time
 from graphdoc.source.layout import first_statement
-from graphdoc.source.module import Function, Source, each
+from graphdoc.source.module import Function, Source, each, walked
 from graphdoc.source.paths import is_name, key, last_word, plain_names, same, targets_of
 from graphdoc.source.places import Copied, Edit, Text
 from graphdoc.source.scopes import bound_names, parameters, stands_for
@@ -118,7 +118,7 @@ def _take(plan: _Plan, node: ast.stmt) -> None:
     inner = plain_names(node.value, ast.Store)
     inner |= {a.arg for n in each(node.value, ast.Lambda) for a in n.args.args}
     leaf = _leaf_within(plan, node)
-    staying = {id(n) for n in ast.walk(leaf)} if leaf is not None else set()
+    staying = {id(n) for n in walked(leaf)} if leaf is not None else set()
     local = bound_names(plan.origin) - {plan.me} - inner
     read = (n for n in each(node.value, ast.Name) if id(n) not in staying)
     for name in dict.fromkeys(n.id for n in read if n.id in local):
@@ -143,7 +143,7 @@ def _leaf_within(plan: _Plan, node: ast.Assign | ast.AnnAssign) -> ast.Call | No
     found = [c for c in each(node, ast.Call) if last_word(c.func) == "Parameter"]
     what = "parameter" if found else "drawn"
     found = found or taking_calls(node)
-    inside = {id(n) for c in found for n in ast.walk(c)}
+    inside = {id(n) for c in found for n in walked(c)}
     others = [c for c in each(node, ast.Call) if id(c) not in inside]
     if taking := next((c for c in others if last_word(c.func) in DRAWS | TAKES), None):
         raise CannotFix(f"each call would get another one from {last_word(taking.func)}()")
@@ -242,7 +242,7 @@ def _moved(plan: _Plan, node: ast.stmt) -> Copied:
     """The statement at its new place, arguments of the old method replaced by the attributes that keep them."""
     value: ast.expr = node.value  # type: ignore[attr-defined]
     leaf = plan.leaves.get(node)
-    within = set(ast.walk(leaf[0])) if leaf is not None else set()
+    within = set(walked(leaf[0])) if leaf is not None else set()
     names = [n for n in each(value, ast.Name) if n.id in plan.given and n not in within]
     kept: list[tuple[ast.expr, str]] = [(n, plan.given[n.id]) for n in names]
     kept += [leaf] if leaf is not None else []
@@ -251,17 +251,17 @@ def _moved(plan: _Plan, node: ast.stmt) -> Copied:
 
 def _read_elsewhere(plan: _Plan, sources: Sources, node: ast.stmt, readers: list[ast.FunctionDef]) -> bool:
     """Whether what the statement assigns is wanted where none of the new places serves."""
-    moved = {id(n) for s in (*plan.chosen, *readers) for n in ast.walk(s)}
+    moved = {id(n) for s in (*plan.chosen, *readers) for n in walked(s)}
     attributes = set(_attributes_set(node, plan.me))
     names = {t.id for t in targets_of(node) if isinstance(t, ast.Name)}
-    for n in ast.walk(plan.origin):
+    for n in walked(plan.origin):
         if id(n) in moved or not isinstance(getattr(n, "ctx", None), ast.Load):
             continue
         if (isinstance(n, ast.Attribute) and n.attr in attributes) or (isinstance(n, ast.Name) and n.id in names):
             return True
-    own = {id(n) for n in ast.walk(plan.owner)}
+    own = {id(n) for n in walked(plan.owner)}
     for source in sources.values():
-        for n in ast.walk(source.tree) if attributes else ():
+        for n in walked(source.tree) if attributes else ():
             if isinstance(n, ast.Attribute) and n.attr in attributes and id(n) not in own:
                 return True
     return False
@@ -326,7 +326,7 @@ def _fills(node: ast.If) -> bool:
         asked = test.left if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is | ast.Eq) else None
     if not isinstance(asked, ast.Name | ast.Attribute):
         return True
-    stored = [t for s in node.body for n in ast.walk(s) for t in targets_of(n)]
+    stored = [t for s in node.body for n in walked(s) for t in targets_of(n)]
     return any(same(t, asked) or (isinstance(t, ast.Subscript) and same(t.value, asked)) for t in stored)
 
 

@@ -28,6 +28,7 @@ _METHODS = frozenset(
     {"item", "detach", "detach_", "numpy", "tolist", "cpu", "data", "requires_grad_", "long", "int", "round", "bool"}
 )
 # Only a step on the way out of the graph: dropped together with the step beside it.
+_LEADS_OUT = ("numpy", "tolist", "item", "detach", "data")
 _ALONG = frozenset({"detach", "cpu", "numpy", "data", "item", "tolist"})
 
 
@@ -194,17 +195,12 @@ def _outside(source: Source, node: ast.expr) -> ast.expr | None:
             called
             and isinstance(outer, ast.Call)
             and above.attr in _ALONG
-            and not (above.attr == "cpu" and not _leads_out(source, outer))
+            and (above.attr != "cpu" or is_attribute(source.parents.get(outer), *_LEADS_OUT))
         ):
             return outer
     if isinstance(above, ast.Call) and above.args and above.args[0] is node and last_name(above) in _WRAPPERS:
         return above if last_name(above) not in ("int", "array", "asarray") else None
     return None
-
-
-def _leads_out(source: Source, node: ast.expr) -> bool:
-    above = source.parents.get(node)
-    return is_attribute(above, "numpy", "tolist", "item", "detach", "data")
 
 
 @kind("to_numpy")

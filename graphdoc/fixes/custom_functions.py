@@ -22,7 +22,7 @@ from graphdoc.source.edits import (
     written,
 )
 from graphdoc.source.layout import first_statement
-from graphdoc.source.module import Function, Source, each, is_method_call, values_of
+from graphdoc.source.module import Function, Source, each, is_method_call, values_of, walked
 from graphdoc.source.paths import is_attribute, is_name, is_read, key, last_word, targets_of
 from graphdoc.source.places import Below, Copied, Edit, Text
 from graphdoc.source.scopes import bound_names, own_nodes
@@ -330,9 +330,9 @@ def applied(source: Source, node: ast.Call, function: Piece, given: list[Piece])
 
 def uses_of(sources: Sources, function: ast.ClassDef) -> Iterator[tuple[Source, ast.expr]]:
     """Where the name of a class is read outside of it, by itself or as an attribute of a module."""
-    own = {id(n) for n in ast.walk(function)}
+    own = {id(n) for n in walked(function)}
     for source in sources.values():
-        for node in ast.walk(source.tree):
+        for node in walked(source.tree):
             name = is_name(node, function.name) and is_read(node)
             attribute = is_attribute(node, function.name)
             if isinstance(node, ast.Name | ast.Attribute) and (name or attribute) and id(node) not in own:
@@ -418,7 +418,7 @@ def _held(methods: Iterable[ast.FunctionDef]) -> set[str]:
 
 
 def _set_by(method: ast.FunctionDef) -> set[str]:
-    paths = (key(t) for n in ast.walk(method) for t in targets_of(n))
+    paths = (key(t) for n in walked(method) for t in targets_of(n))
     return {k.removeprefix("self.") for k in paths if k.startswith("self.")}
 
 
@@ -447,7 +447,7 @@ def _plain_class(source: Source, state: str, name: str, methods: list[ast.Functi
         gone = [s for s in method.body if isinstance(s, ast.Expr) and _constructs(s)]
         if gone and len(method.body) == 1:
             raise CannotFix("__init__ keeps nothing")
-        left = [n for s in method.body if s not in gone for n in ast.walk(s)]
+        left = [n for s in method.body if s not in gone for n in walked(s)]
         if any(is_name(n, name) for n in left):
             raise CannotFix(f"{method.name} names the class itself")
         texts += ["", copied(source, method, [e for s in gone for e in delete(source, s)])]

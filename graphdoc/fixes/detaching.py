@@ -11,7 +11,7 @@ from graphdoc.fixes.structures import convert_expression, rebinding
 from graphdoc.source import scopes
 from graphdoc.source.edits import copied, delete, insert_after, insert_before, instead, write, written
 from graphdoc.source.effects import method_of
-from graphdoc.source.module import Source, each, is_method_call
+from graphdoc.source.module import Source, each, is_method_call, walked
 from graphdoc.source.paths import is_path, key, parse_expression, plain_names, same, targets_of, words
 from graphdoc.source.places import Edit
 
@@ -211,7 +211,7 @@ def detach_stored(sources: Sources, args: Args) -> list[Edit]:
         if isinstance(n.ctx, ast.Load) and same(n, target) and source.span(n)[0] > end
     ]
     block, index = source.node_block(anchor) or ([anchor], 0)
-    behind = {n for s in block[index:] for n in ast.walk(s)}
+    behind = {n for s in block[index:] for n in walked(s)}
     if not behind.issuperset(reads):
         raise CannotFix("the function reads the attribute where another branch may have set it")
     if isinstance(anchor.value, ast.Name) and not _bound_again(function, anchor.value.id, anchor.lineno):
@@ -344,13 +344,11 @@ def _list_anew(source: Source, owner: ast.stmt, loop: ast.For, name: str) -> lis
     if any(name in plain_names(s) for s in loop.body[:at]):
         raise CannotFix(f"{name} is used before it is detached")
     cut = insert_before(source, loop, [f"{given.id} = [{name}.detach() for {name} in {given.id}]"])
-    if len(loop.body) == 1:
-        return [*cut, *delete(source, loop)] if not loop.orelse else _refuse(name)
-    return [*cut, *delete(source, owner)]
-
-
-def _refuse(name: str) -> list[Edit]:
-    raise CannotFix(f"the loop over {name} does something else when it ends")
+    if len(loop.body) > 1:
+        return [*cut, *delete(source, owner)]
+    if loop.orelse:
+        raise CannotFix(f"the loop over {name} does something else when it ends")
+    return [*cut, *delete(source, loop)]
 
 
 def _is_sequence(source: Source, at: ast.stmt, name: str) -> bool:
@@ -449,7 +447,7 @@ def use_instead(sources: Sources, args: Args) -> list[Edit]:
         raise CannotFix("what is read there is no name, attribute or item")
     found = [
         n
-        for n in ast.walk(node)
+        for n in walked(node)
         if isinstance(n, type(wanted)) and isinstance(getattr(n, "ctx", None), ast.Load) and key(n) == key(wanted)
     ]
     if not found:

@@ -7,7 +7,7 @@ import ast
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, kind, required, statement
 from graphdoc.fixes.structures import convert_expression
 from graphdoc.source.edits import copied, insert_after, insert_before, write, written
-from graphdoc.source.module import Source, each, is_method_call
+from graphdoc.source.module import Source, each, is_method_call, walked
 from graphdoc.source.paths import bare_call, is_name, is_path, parse_expression, plain_names, same, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, is_torchs, name_for, own_nodes, scope_of
@@ -185,7 +185,7 @@ def _values(source: Source, terms: ast.expr, loss: ast.expr) -> list[ast.expr]:
 
 def _acts(value: ast.expr, sample: str) -> bool:
     """Whether an expression computes with the draw itself, beyond selecting by it or handing it to a function."""
-    above = {child: node for node in ast.walk(value) for child in ast.iter_child_nodes(node)}
+    above = {child: node for node in walked(value) for child in ast.iter_child_nodes(node)}
     for node in each(value, ast.Name):
         if node.id != sample:
             continue
@@ -241,7 +241,7 @@ def accumulate_number(sources: Sources, args: Args) -> list[Edit]:
 def _differentiated(backward: ast.Call, owner: ast.expr, accumulating: ast.stmt) -> ast.expr:
     """What the call differentiates: its owner, or its first argument (``accelerator.backward(total)``)."""
     targets = accumulating.targets if isinstance(accumulating, ast.Assign) else [getattr(accumulating, "target", owner)]
-    own = any(same(part, target) for part in ast.walk(owner) for target in targets if isinstance(part, ast.expr))
+    own = any(same(part, target) for part in each(owner, ast.expr) for target in targets)
     return owner if own or not backward.args else backward.args[0]
 
 

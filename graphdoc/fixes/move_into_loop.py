@@ -21,7 +21,7 @@ from graphdoc.source.edits import (
 )
 from graphdoc.source.effects import another_each_time, is_bare_call
 from graphdoc.source.layout import first_statement
-from graphdoc.source.module import Function, Loop, Source, each, is_method_call
+from graphdoc.source.module import Function, Loop, Source, each, is_method_call, walked
 from graphdoc.source.paths import is_attribute, is_name, is_path, is_read, key, names_read, plain_names, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import bound_names, fresh_name, parameters, scope_of
@@ -280,7 +280,7 @@ def _check_names(source: Source, node: ast.stmt, owner: ast.stmt) -> None:
 def _read_elsewhere(source: Source, node: ast.stmt, owner: ast.stmt, gone: list[ast.stmt]) -> bool:
     """Whether what the statement assigns is read where the moved statement no longer serves."""
     bound = {key(t) for t in targets_of(node)}
-    skipped = {id(n) for s in (owner, *gone) for n in ast.walk(s)}
+    skipped = {id(n) for s in (owner, *gone) for n in walked(s)}
     scope: ast.AST = scope_of(source, owner)
     origin = source.node_function(node)
     if origin is not None and origin in source.node_ancestors(owner):
@@ -346,7 +346,7 @@ def _handed_in(source: Source, node: ast.Assign, name: str, value: ast.Call, fun
         raise CannotFix("it cannot be handed in")
     given = _given(function, call)
     inside = []
-    for read in ast.walk(value):
+    for read in walked(value):
         if isinstance(read, ast.Name) and read.id in given:
             inside.append(write(source, read, "{given}", given=given[read.id]))
         elif isinstance(read, ast.Name) and read.id in bound_names(function):
@@ -363,7 +363,7 @@ def _handed_in(source: Source, node: ast.Assign, name: str, value: ast.Call, fun
 
 
 def _only_call(source: Source, function: Function) -> ast.Call:
-    named = [n for n in ast.walk(source.tree) if is_name(n, function.name) or is_attribute(n, function.name)]
+    named = [n for n in walked(source.tree) if is_name(n, function.name) or is_attribute(n, function.name)]
     call = source.parents.get(named[0]) if len(named) == 1 else None
     if not isinstance(call, ast.Call) or call.func is not named[0]:
         raise CannotFix("the function that makes it is not called at one place alone")

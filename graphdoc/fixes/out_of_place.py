@@ -21,7 +21,7 @@ from graphdoc.source.edits import (
     written_out,
 )
 from graphdoc.source.expressions import NOT_A_WRITE, POSITIONS, REPLACEMENTS, WITHOUT_COUNTERPART, is_fresh, is_full
-from graphdoc.source.module import Source, each, is_method_call
+from graphdoc.source.module import Source, each, is_method_call, walked
 from graphdoc.source.paths import bare_call, is_name, is_path, key, last_word, same, targets_of
 from graphdoc.source.places import Edit, Text
 from graphdoc.source.scopes import (
@@ -47,7 +47,7 @@ def value_first(source: Source, owner: ast.stmt, target: ast.expr, text: str) ->
     if value is None or "\n" in source.segment(value):
         return []
     spelling = key(root)
-    if not is_path(target) or not any(isinstance(n, type(root)) and key(n) == spelling for n in ast.walk(value)):
+    if not is_path(target) or not any(key(n) == spelling for n in each(value, type(root))):
         return []
     if isinstance(root, ast.Name):
         refuse_lost(source, owner, root)
@@ -112,7 +112,8 @@ def by_rows(source: Source, owner: ast.stmt, target: ast.Subscript) -> list[Edit
     if not isinstance(loop.target, ast.Name) or not _counts(loop.iter) or not is_rebindable(source, base.id, loop):
         return []
     counter = loop.target.id
-    if any(isinstance(t, ast.Name) and t.id in (counter, base.id) for s in _statements(loop) for t in targets_of(s)):
+    inside = (s for b in loop.body for s in each(b, ast.stmt))
+    if any(isinstance(t, ast.Name) and t.id in (counter, base.id) for s in inside for t in targets_of(s)):
         return []
     slices = _slices(source, loop, base.id, counter)
     idle = isinstance(owner, ast.AugAssign | ast.Expr) and not _reads_another(slices, target)
@@ -140,10 +141,6 @@ def by_rows(source: Source, owner: ast.stmt, target: ast.Subscript) -> list[Edit
     return [*edits, *torch.edits]
 
 
-def _statements(loop: ast.For) -> list[ast.stmt]:
-    return [n for s in loop.body for n in each(s, ast.stmt)]
-
-
 def _counts(node: ast.expr) -> bool:
     """Whether a loop surely runs over whole numbers: ``range(…)``, ``reversed(range(…))``."""
     while isinstance(node, ast.Call) and is_name(node.func, "reversed") and node.args:
@@ -154,7 +151,7 @@ def _counts(node: ast.expr) -> bool:
 def _slices(source: Source, loop: ast.For, name: str, counter: str) -> dict[ast.Subscript, _Slice]:
     """Every slice of the tensor that the loop's body reads or writes; none where it is used in any other way."""
     found: dict[ast.Subscript, _Slice] = {}
-    for node in (n for s in loop.body for n in ast.walk(s)):
+    for node in (n for s in loop.body for n in walked(s)):
         if not isinstance(node, ast.Name) or node.id != name:
             continue
         above = source.parents.get(node)
@@ -301,7 +298,7 @@ def _reads(statement: ast.stmt, base: ast.expr) -> bool:
     if isinstance(statement, ast.AugAssign) or value is None:
         return True
     spelling = key(base)
-    return any(isinstance(n, type(base)) and key(n) == spelling for n in ast.walk(value))
+    return any(key(n) == spelling for n in each(value, type(base)))
 
 
 # Compute a new tensor instead of writing into one that backward needs.

@@ -11,7 +11,7 @@ from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, kind, 
 from graphdoc.fixes.out_of_place import out_of_place, refuse_for_caller
 from graphdoc.source.edits import insert_after, insert_before, instead, spot, write, written
 from graphdoc.source.expressions import counts, first_index, is_full
-from graphdoc.source.module import Function, Loop, Source, each, is_method_call
+from graphdoc.source.module import Function, Loop, Source, each, is_method_call, walked
 from graphdoc.source.paths import is_attribute, is_name, is_path, key, only, without_subscripts
 from graphdoc.source.places import Beside, Copied, Edit, Instead, Written
 from graphdoc.source.scopes import fresh_name, is_read_later, is_rebindable, is_torchs, iterated, torch_name
@@ -132,7 +132,7 @@ def _check(source: Source, found: Pieces) -> None:
     if any(isinstance(s, Function | Loop) for s in inside):
         raise CannotFix("the pieces are written in a loop or function of their own")
     spelling = key(base)
-    if any(isinstance(n, type(base)) and key(n) == spelling for s in loop.body for n in ast.walk(s)):
+    if any(key(n) == spelling for s in loop.body for n in each(s, type(base))):
         raise CannotFix(f"the loop reads {source.segment(base)} while it writes its pieces")
     if isinstance(base, ast.Name):
         refuse_for_caller(source, loop, base)
@@ -224,7 +224,7 @@ def _refuse_elsewhere(sources: Iterable[Source], scope: ast.AST, name: str) -> N
     Raises:
         CannotFix: an attribute of this name is read outside of the class, on something else than a ``self``.
     """
-    own = set(ast.walk(scope))
+    own = set(walked(scope))
     for source in sources:
         for node in each(source.tree, ast.Attribute):
             if node.attr != name or node in own:

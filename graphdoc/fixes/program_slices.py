@@ -7,7 +7,7 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
-from graphdoc.source.module import Function, Loop, Source, each, is_method_call, is_within
+from graphdoc.source.module import Function, Loop, Source, each, is_method_call, is_within, walked
 from graphdoc.source.paths import is_read, is_set, key, last_word, targets_of
 
 
@@ -75,7 +75,7 @@ def _into_branch(
     found = source.node_block(anchor)
     if outer is anchor or backward is None or found is None:
         return None
-    if not any(n is backward for s in found[0][found[1] + 1 :] for n in ast.walk(s)):
+    if not any(is_within(backward, s) for s in found[0][found[1] + 1 :]):
         return None
     run, at, above = [*found[0]], anchor, found[1]
     while (parent := source.parents.get(at)) is not outer:
@@ -113,7 +113,7 @@ def _following(source: Source, at: ast.stmt) -> list[ast.stmt]:
 def reads(node: ast.AST) -> set[str]:
     """Every name and dotted path that is read, ``x`` of ``x += 1`` too; for ``a.b.c`` also ``a.b`` and ``a``."""
     found: set[str] = set()
-    for n in ast.walk(node):
+    for n in walked(node):
         if isinstance(n, ast.AugAssign):
             found.add(key(n.target))
         elif isinstance(n, ast.Name | ast.Attribute) and is_read(n):
@@ -131,7 +131,7 @@ def binds(node: ast.stmt) -> set[str]:
 def changes(node: ast.stmt) -> set[str]:
     """Every name and dotted path that a statement may bind or write into, in whatever block of it."""
     found: set[str] = set()
-    for n in ast.walk(node):
+    for n in walked(node):
         if isinstance(n, ast.Name | ast.Attribute) and is_set(n):
             found.add(key(n))
         elif isinstance(n, ast.Subscript) and is_set(n):
@@ -154,7 +154,7 @@ def check_passed(
         text = ast.unparse(node).split("\n")[0]
         if _leaves(node):
             raise CannotFix(f"not every way leads past `{text}`")
-        if gradients & {last_word(n) for n in ast.walk(node)}:
+        if gradients & {last_word(n) for n in walked(node)}:
             raise CannotFix(f"`{text}` stands between, and takes part in an update")
         if clash := changes(node) & (used | made) or reads(node) & made:
             raise CannotFix(f"{min(clash)} would have another value at `{text}`")
@@ -215,7 +215,7 @@ def _behind(steps: list[ast.stmt], backward: ast.stmt) -> set[str]:
         # What stands behind the call in this branch, or in the other one, needs nothing for its sake.
         heads = [last.test] if isinstance(last, ast.If) else [i.context_expr for i in last.items]
         blocks = [last.body, *([last.orelse] if isinstance(last, ast.If) else [])]
-        block = next((b for b in blocks if any(n is backward for s in b for n in ast.walk(s))), None)
+        block = next((b for b in blocks if any(is_within(backward, s) for s in b)), None)
         if block is not None:
             live = _behind(needed(block, backward)[0], backward).union(*(reads(h) for h in heads))
     for s in reversed(steps[:-1]):

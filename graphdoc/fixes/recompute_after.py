@@ -10,7 +10,7 @@ from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, place, requi
 from graphdoc.fixes.program_slices import Stretch, binds, changes, reads, seeds_of, stretch, wanted_behind
 from graphdoc.fixes.run_again import kept_as_drawn, opened, regrouped, taken_away, translates, unbound
 from graphdoc.source.edits import Piece, copied, insert_after, write
-from graphdoc.source.module import Function, Source, each, is_within, values_of
+from graphdoc.source.module import Function, Source, each, has, is_within, values_of, walked
 from graphdoc.source.paths import is_read, is_set, key, last_word, parse_expression, plain_names
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import is_readable, scope_of, stands_for
@@ -86,7 +86,7 @@ class _Reads:
     def of_fields(self) -> list[Edit]:
         """One list of entries with several fields: by attribute or key, or taken apart into names."""
         edits: list[Edit] = []
-        for n in ast.walk(self.scope):
+        for n in walked(self.scope):
             if isinstance(n, ast.Attribute | ast.Subscript) and self._is_field(n):
                 self._readable(n)
                 quote = self.source.segment(n.slice)[:1] if isinstance(n, ast.Subscript) else ""
@@ -155,7 +155,7 @@ class _Reads:
         behind = self.source.span(node)[1] if isinstance(node, ast.Assign) else self.source.span(node)[0]
         stores = [n for n in each(area, ast.Name) if n.id == name and is_set(n)]
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", node)
-        own = {id(n) for n in ast.walk(target)}
+        own = {id(n) for n in walked(target)}
         found = []
         for store in stores:
             if id(store) in own or self.source.span(store)[0] < behind:
@@ -187,11 +187,11 @@ class _Reads:
         if many != any(key(n.func) == "zip" for n in each(origin, ast.Call)):
             return False
         known = {*self.containers}
-        names = {last_word(n) for n in ast.walk(origin)} - {""}
+        names = {last_word(n) for n in walked(origin)} - {""}
         if names & known:
             return True
         bound = [value for name in names for value in values_of(self.scope, name)]
-        return any(last_word(n) in known for b in bound for n in ast.walk(b))
+        return any(last_word(n) in known for b in bound for n in walked(b))
 
     def _is_asked(self, n: ast.expr) -> bool:
         """Whether only something about the list is wanted, or it is changed: its length, ``append``, ``clear``."""
@@ -357,7 +357,7 @@ def _check(found: Stretch, chosen: list[int], taken: set[str]) -> None:
             raise CannotFix(f"the step is made with {min(used)}, which would then be that of a second one")
         if isinstance(node, ast.AugAssign) and key(node.target) not in fresh:
             raise CannotFix(f"{key(node.target)} would be added to twice")
-        if any(isinstance(n, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom) for n in ast.walk(node)):
+        if has(node, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom):
             raise CannotFix("the forward does more than compute a value")
         inputs = reads(node) - fresh
         later = {n for j in range(i + 1, found.anchor) if j not in chosen for n in changes(found.block[j])}

@@ -10,7 +10,7 @@ from graphdoc.fixes.fix_kind import CannotFix, Sources
 from graphdoc.fixes.program_slices import Stretch, binds, changes, lift, reads, wanted_behind
 from graphdoc.source.edits import below, copied, delete, rename, written
 from graphdoc.source.effects import DRAWS, TAKES, functions_named
-from graphdoc.source.module import Source, each
+from graphdoc.source.module import Source, each, walked
 from graphdoc.source.paths import last_word, plain_names
 from graphdoc.source.places import Copied, Edit, Text
 
@@ -35,7 +35,8 @@ def kept_as_drawn(
         if taking is not None:
             raise CannotFix(f"`{_shown(source, taking)}` would be run a second time")
         if _samples(sources, node) and _acted_upon(found, copied, i, backward):
-            if not _is_plain_draw(node):
+            value = getattr(node, "value", None)
+            if not isinstance(value, ast.Call) or last_word(value.func) not in _ENDS_GRAPH:
                 raise CannotFix(f"`{_shown(source, node)}` would draw another one than the loss is about")
             kept.add(i)
     return kept
@@ -68,11 +69,6 @@ def _acted_upon(found: Stretch, copied: list[int], index: int, backward: ast.stm
     return bool(wanted_behind(found.following, backward, made) | (again & made))
 
 
-def _is_plain_draw(node: ast.stmt) -> bool:
-    value = getattr(node, "value", None)
-    return isinstance(value, ast.Call) and last_word(value.func) in _ENDS_GRAPH
-
-
 _ALONE = (TAKES - {"popitem"}) | {
     *("randn", "rand", "randint", "randperm", "randn_like", "rand_like", "randint_like"),
 }
@@ -96,7 +92,7 @@ def drawn_once(source: Source, statement: ast.stmt) -> ast.Call | None:
     found = taking_calls(statement)
     if len(found) != 1 or runs_later(source, found[0]):
         return None
-    inside = set(ast.walk(found[0]))
+    inside = set(walked(found[0]))
     others = (c for c in each(statement, ast.Call) if c not in inside)
     return None if any(last_word(c.func) in DRAWS | TAKES for c in others) else found[0]
 

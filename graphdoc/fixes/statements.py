@@ -10,7 +10,7 @@ from graphdoc.source.edits import copied, delete, insert_after, insert_before
 from graphdoc.source.effects import calls_method, method_of
 from graphdoc.source.expressions import NOT_A_WRITE
 from graphdoc.source.layout import is_compound
-from graphdoc.source.module import Source, each
+from graphdoc.source.module import Source, each, is_within
 from graphdoc.source.paths import is_path, parse_expression
 from graphdoc.source.places import Edit
 
@@ -111,7 +111,7 @@ def move_statement(sources: Sources, args: Args) -> list[Edit]:
 
 def _crossed(source: Source, node: ast.stmt, block: list[ast.stmt], index: int, after: bool) -> list[ast.stmt]:
     """The statements of the block that the moved one changes places with."""
-    own = next((i for i, s in enumerate(block) if s is node or node in ast.walk(s)), None)
+    own = next((i for i, s in enumerate(block) if is_within(node, s)), None)
     if own is None:
         return []
     crossed = block[own + 1 : index + after] if own < index else block[index + after : own]

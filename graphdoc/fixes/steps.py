@@ -18,7 +18,7 @@ from graphdoc.source.effects import (
     method_of,
     opaque_calls,
 )
-from graphdoc.source.module import Source, each, is_method_call, is_within
+from graphdoc.source.module import Source, each, has, is_method_call, is_within, walked
 from graphdoc.source.paths import bare_call, is_attribute, is_name, is_path, key, last_word, targets_of
 from graphdoc.source.places import Edit, Text
 
@@ -250,7 +250,7 @@ class _Crossing:
     def check(self, source: Source, early: _Early, leads: ast.stmt | None) -> None:
         """``leads`` is the statement whose helper calls backward, if any: the helpers are looked at for themselves."""
         conditions = _conditions(early)
-        if any(isinstance(n, ast.Call | ast.NamedExpr | ast.Await) for c in conditions for n in ast.walk(c)):
+        if any(has(c, ast.Call, ast.NamedExpr, ast.Await) for c in conditions):
             raise CannotFix("the condition of the step may have another answer after the backward call")
         check_passed(early.crossed, set().union(*map(reads, (*conditions, early.optimizer))))
         for top in early.crossed:
@@ -263,7 +263,7 @@ class _Crossing:
 
     def _check(self, source: Source, early: _Early, top: ast.stmt, leads: ast.stmt | None) -> None:
         mine = key(early.optimizer)
-        for node in ast.walk(top):
+        for node in walked(top):
             if is_attribute(node, *READS_GRADIENTS):
                 raise CannotFix("gradients are read after the step")
             if isinstance(node, ast.stmt) and is_bare_call(node):

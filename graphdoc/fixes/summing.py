@@ -19,7 +19,7 @@ from graphdoc.source.edits import (
     written,
 )
 from graphdoc.source.effects import READS_GRADIENTS, method_of
-from graphdoc.source.module import MethodCall, Source, each, is_method_call
+from graphdoc.source.module import MethodCall, Source, each, is_method_call, walked
 from graphdoc.source.paths import bare_call, is_name, is_path, key, last_word, plain_names, same, targets_of
 from graphdoc.source.places import Edit, Text
 from graphdoc.source.scopes import fresh_name, own_nodes, scope_of
@@ -242,7 +242,7 @@ def _accumulate(
         if len(again) > 1 or not isinstance(again[0], ast.Assign) or len(again[0].targets) != 1:
             raise CannotFix(f"{name} is computed in a way that cannot become a sum")
         value = again[0].value
-        if not same(again[0].targets[0], loss) or any(same(n, loss) for n in ast.walk(value)):
+        if not same(again[0].targets[0], loss) or any(same(n, loss) for n in walked(value)):
             raise CannotFix(f"{name} is computed in a way that cannot become a sum")
         if any(same(n, loss) for s in here if s is not again[0] for n in each(s, ast.expr)):
             raise CannotFix(f"{name} is used between the backward calls, where it would become the sum")

@@ -426,7 +426,7 @@ class _Drawing:
     def draw(self) -> None:
         canvas, folded, homes = self._canvas, self._folded, self._homes
         fatal = {(homes[a], homes[b]) for a, b in self._fatal() if a in homes and b in homes}
-        spoiled = {b for _, b in fatal} | {homes.get(self._home(self._evidence.failing), -1)}
+        spoiled = {b for _, b in fatal} | {homes.get(self._folded.home(self._evidence.failing), -1)}
         for number, members in enumerate(self._groups):
             canvas.boxes.append(canvas.box([folded.parts[p] for p in members], number in spoiled))
         edges: Counter[tuple[int, int]] = Counter()
@@ -441,27 +441,23 @@ class _Drawing:
         self._draw_releases()
         self._draw_writes()
 
-    def _home(self, ident: int) -> int:
-        """The part that a node of the evidence lies in, or -1."""
-        return self._folded.homes[ident] if 0 <= ident < len(self._folded.homes) else -1
-
     def _fatal(self) -> Iterable[tuple[int, int]]:
         """The edges between parts by which the failing call went into what is gone; else those to where it failed."""
-        parts = self._folded.parts
-        crossing = [(self._home(c.consumer), self._home(c.producer)) for c in self._evidence.older_edges if c.dead]
+        parts, home = self._folded.parts, self._folded.home
+        crossing = [(home(c.consumer), home(c.producer)) for c in self._evidence.older_edges if c.dead]
         gone = [(a, b) for a, b in crossing if 0 <= b < len(parts) and (parts[b].released or parts[b].stale)]
         newest = [(a, b) for a, b in gone if 0 <= a < len(parts) and not parts[a].older] or gone
         if newest:
             return newest
-        failing = self._home(self._evidence.failing)
+        failing = home(self._evidence.failing)
         return [(e[0], e[1]) for e in self._folded.edges if len(e) == 3 and e[1] == failing]
 
     def _draw_releases(self) -> None:
         freed: dict[tuple[str, int], dict[int, tuple[Event, set[int]]]] = {}
-        released = [(c.freed_by, self._home(c.producer)) for c in self._evidence.older_edges if c.dead]
+        released = [(c.freed_by, self._folded.home(c.producer)) for c in self._evidence.older_edges if c.dead]
         index = self._evidence.extras.get("freed_by")  # the call that released the very node at which it failed
         if isinstance(index, int):
-            released.append((index, self._home(self._evidence.failing)))
+            released.append((index, self._folded.home(self._evidence.failing)))
         for index, part in released:
             event = self._evidence.event(index)
             if event is not None and part in self._homes and self._folded.parts[part].released:
@@ -480,7 +476,7 @@ class _Drawing:
         boxes = self._canvas.boxes
         told: dict[tuple[str, int], list[tuple[int, str, Stale]]] = {}
         for stale in self._evidence.stale:
-            part = self._home(stale.node)
+            part = self._folded.home(stale.node)
             for write in stale.writes:
                 frame = innermost_user(write.stack)
                 if frame is not None and part in self._homes:

@@ -541,7 +541,7 @@ def is_sum_that_goes_on(sources: SourceTexts, folded: Folded | None, carry: Olde
 
 def is_scaled(folded: Folded | None, node: int) -> bool:
     """Whether nothing but scaling lies between the root of the failing graph and the expression of a node."""
-    home = folded.homes[node] if folded is not None and 0 <= node < len(folded.homes) else -1
+    home = folded.home(node) if folded is not None else -1
     if folded is None or home < 0 or folded.root < 0:
         return False
     part, seen = folded.root, set[int]()

@@ -10,7 +10,16 @@ from functools import lru_cache
 from graphdoc.evidence import Evidence, Frame, Holder, Node, SourceTexts, Step
 from graphdoc.program.bindings import everywhere, frame_of, function_at, scope_at, tree
 from graphdoc.source.module import each, is_method_call, walked
-from graphdoc.source.paths import bare_call, covers, is_name, last_word, only, targets_of, without_subscripts
+from graphdoc.source.paths import (
+    bare_call,
+    covers,
+    is_constant,
+    is_name,
+    last_word,
+    only,
+    targets_of,
+    without_subscripts,
+)
 
 FILLING = frozenset({"append", "appendleft", "extend", "insert", "add", "setdefault", "update", "push", "put"})
 MOST_PUTS = 6
@@ -231,15 +240,11 @@ def keeps(statement: ast.stmt, name: str, plain: bool) -> bool:
     ):
         return True
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        call = statement.value.func
+        call, given = statement.value.func, statement.value.args
         if isinstance(call, ast.Attribute) and call.attr in FILLING and _names(call.value, name, plain):
             return True
-        return last_word(call) == "setattr" and not plain and _is_text(statement.value.args[1:2], name)
+        return last_word(call) == "setattr" and not plain and any(is_constant(a, name) for a in given[1:2])
     return False
-
-
-def _is_text(arguments: list[ast.expr], text: str) -> bool:
-    return any(isinstance(a, ast.Constant) and a.value == text for a in arguments)
 
 
 def _names(target: ast.expr, name: str, plain: bool) -> bool:

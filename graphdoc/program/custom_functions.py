@@ -11,7 +11,7 @@ from typing import Any
 from graphdoc.evidence import Evidence, Frame, SourceTexts
 from graphdoc.program import bindings, name_usage
 from graphdoc.program.spans import frames, innermost_user, user_line
-from graphdoc.source.module import each, is_method_call, values_of, walked
+from graphdoc.source.module import each, is_method_call, is_within, values_of, walked
 from graphdoc.source.paths import blocks_of, covers, is_name, is_read, is_set, only, targets_of
 
 _READS = {"shape", "dtype", "device", "ndim", "training"}
@@ -314,7 +314,7 @@ def _bound_before(body: Sequence[ast.stmt], at: ast.stmt | None) -> list[str]:
     for statement in body:
         if statement is at:
             break
-        inner = next((b for b in blocks_of(statement) if at is not None and at in _all(b)), None)
+        inner = next((b for b in blocks_of(statement) if any(is_within(at, s) for s in b)), None)
         if inner is not None:
             names.update(dict.fromkeys(_bound_before(inner, at)))
             break
@@ -344,10 +344,6 @@ def _computed_with(node: ast.AST) -> Iterator[str]:
     )
     for child in ast.iter_child_nodes(node) if returned is None else returned:
         yield from _computed_with(child)
-
-
-def _all(block: Sequence[ast.stmt]) -> list[ast.AST]:
-    return [n for statement in block for n in walked(statement)]
 
 
 # Functions of the user's that hand a value on as it is, and are there for what they make of its gradient.

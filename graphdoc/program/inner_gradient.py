@@ -187,11 +187,7 @@ class _Flow:
         return bool(names & self.reduced or called & _REDUCING)
 
     def _is_computed(self, node: ast.AST) -> bool:
-        return any(isinstance(n, ast.Call) or ast.unparse(n) in self.computed for n in walked(node) if _is_name(n))
-
-
-def _is_name(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call | ast.Name | ast.Attribute)
+        return has(node, ast.Call) or any(ast.unparse(n) in self.computed for n in each(node, ast.Name, ast.Attribute))
 
 
 def _own(scope: ast.AST) -> Iterator[ast.stmt]:

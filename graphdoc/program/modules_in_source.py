@@ -150,17 +150,14 @@ def _added(node: ast.AST, attribute: str, depth: int) -> _Levels | None:
             return []
         if len(node.args) <= at:
             return None
-        return (_made if node.func.attr in _ADDING else _below)(node.args[at], level + _is_one(node.func.attr), depth)
+        adds = node.func.attr in _ADDING
+        return (_made if adds else _below)(node.args[at], level + adds, depth)
     if isinstance(node, ast.Assign):
         levels = [level for t in node.targets if (level := _level(t, attribute))]
         return _made(node.value, levels[0], depth) if levels else []
     if isinstance(node, ast.AugAssign) and (level := _level(node.target, attribute)) is not None:
         return _below(node.value, level, depth)
     return []
-
-
-def _is_one(method: str) -> int:
-    return 1 if method in _ADDING else 0
 
 
 def _level(node: ast.expr, attribute: str) -> int | None:

@@ -41,7 +41,7 @@ def is_needed(
 def takes_only_older(folded: Folded | None, node: int) -> bool:
     """Whether all that the expression takes which made a node of the failing graph was there before the latest backward
     call: it computes nothing from what this pass has made, and from no parameter itself. False where unknown."""
-    home = folded.homes[node] if folded is not None and 0 <= node < len(folded.homes) else -1
+    home = folded.home(node) if folded is not None else -1
     if folded is None or home < 0:
         return False
     taken = [folded.parts[to] for start, to, _ in folded.edges if start == home != to]
@@ -52,8 +52,7 @@ def reached_without_nodes(folded: Folded | None, nodes: Iterable[int]) -> set[st
     """The parameters that the failing loss still reaches where what made these nodes gives constants; None where the
     graph is folded too much to tell.
     """
-    homes = folded.homes if folded is not None else []
-    return _reached_without(folded, {homes[n] for n in nodes if 0 <= n < len(homes)} - {-1})
+    return _reached_without(folded, {folded.home(n) for n in nodes} - {-1} if folded is not None else set())
 
 
 def reached_without_line(folded: Folded | None, line: Frame) -> set[str] | None:
@@ -100,7 +99,7 @@ def is_the_loss_itself(folded: Folded | None, carries: Sequence[OlderEdge]) -> b
     """
     if folded is None or folded.root < 0 or not folded.parts[folded.root].stack:
         return False
-    producers = {folded.homes[c.producer] for c in carries if 0 <= c.producer < len(folded.homes)}
+    producers = {folded.home(c.producer) for c in carries}
     taken = _taken_at(folded, folded.parts[folded.root].stack[-1])
     return len(taken) == 1 and taken <= producers
 

@@ -120,7 +120,7 @@ def ways_to(folded: Folded | None, nodes: Iterable[int], level: Frame) -> list[t
     """
     if folded is None or folded.root < 0:
         return None
-    ends = {folded.homes[n] for n in nodes if 0 <= n < len(folded.homes)} - {-1}
+    ends = {folded.home(n) for n in nodes} - {-1}
     found = above(folded, ends)
     if not ends or folded.root not in found | ends:
         return None

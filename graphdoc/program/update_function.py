@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from graphdoc.evidence import Frame, SourceTexts
+from graphdoc.evidence import Frame, SourceTexts, Stale
 from graphdoc.program.bindings import source_at
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
@@ -51,11 +52,9 @@ def scene(program: Program, found: Overwrite) -> Scene | None:
     writes = sorted(_writes(found, forward), key=lambda f: (f.line, f.column))
     last = writes[-1]
     forwards: dict[tuple[int, int], Frame] = {}
-    for stale in found.stales:
-        node = program.node(stale.node)
-        level = level_of(node.stack, write.stack, found.failing.stack) if node is not None else None
-        if level is not None and level[0].function == forward.function and level[0].file == forward.file:
-            forwards.setdefault((level[0].line, level[0].column), level[0])
+    for _, made in stale_forwards(program, found):
+        if made.in_function_of(forward):
+            forwards.setdefault((made.line, made.column), made)
     return Scene(
         tuple(sorted(forwards.values(), key=lambda f: (f.line, f.column)))[:MOST_FORWARDS],
         last,
@@ -65,13 +64,23 @@ def scene(program: Program, found: Overwrite) -> Scene | None:
     )
 
 
+def stale_forwards(program: Program, found: Overwrite) -> Iterator[tuple[Stale, Frame]]:
+    """What was overwritten, each with the line that computed it in the function of the first write and the call."""
+    assert found.failing is not None
+    for stale in found.stales:
+        node = program.node(stale.node)
+        level = level_of(node.stack, found.writers[0].stack, found.failing.stack) if node is not None else None
+        if level is not None:
+            yield stale, level[0]
+
+
 def _writes(found: Overwrite, forward: Frame) -> list[Frame]:
     """The writes as this function has them, of all that wrote."""
     assert found.failing is not None
     out = []
     for w in found.writers:
         at = level_of(found.node.stack, w.stack, found.failing.stack)
-        if at is not None and at[1].function == forward.function and at[1].file == forward.file:
+        if at is not None and at[1].in_function_of(forward):
             out.append(at[1])
     return out
 

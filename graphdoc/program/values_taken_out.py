@@ -349,7 +349,7 @@ def plain_number(sources: SourceTexts, frame: Frame | None, name: str) -> Number
     within = tuple(at for _, value in told for at in _converting_functions(sources, value))
     if within:
         return Number(within)
-    return Number(starts=tuple(at for at, value in told if _is_float(value)))
+    return Number(starts=tuple(at for at, value in told if isinstance(getattr(value, "value", None), float)))
 
 
 def _converts(node: ast.AST) -> bool:
@@ -371,7 +371,3 @@ def _converting_functions(sources: SourceTexts, value: ast.expr) -> list[Frame]:
         for given in own_nodes(node)
         if isinstance(given, ast.Return) and given.value is not None and _converts(given.value)
     ]
-
-
-def _is_float(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and isinstance(value.value, float)

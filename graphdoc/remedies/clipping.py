@@ -15,7 +15,7 @@ from graphdoc.program.number_limits import frame_of
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import code_at, innermost_user, level_of, place, user_line
 from graphdoc.source.effects import calls_method
-from graphdoc.source.module import each, is_method_call, is_within
+from graphdoc.source.module import each, is_method_call, is_within, walked
 from graphdoc.source.paths import last_word, parse_expression, plain_names
 from graphdoc.source.places import Place
 
@@ -119,7 +119,7 @@ def _parameters(program: Program, step: Frame, event: Event) -> str:
 def _knows(sources: SourceTexts, step: Frame, name: str) -> bool:
     """Whether the function that steps reads this name, and it is no class: what no name leads to goes by its class."""
     whole, scope = bindings.tree(sources, step.file), bindings.scope_at(sources, step)
-    if any(name in _classes(n) for n in ast.walk(whole)):
+    if any(name in _classes(n) for n in walked(whole)):
         return False
     return name in plain_names(scope)
 

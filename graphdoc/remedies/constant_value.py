@@ -25,7 +25,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import code_at, once_a_batch, place, where, within_a_loop
 from graphdoc.remedies.recording import open_at_loop
-from graphdoc.source.module import Source, each, is_method_call
+from graphdoc.source.module import Source, each, is_method_call, walked
 from graphdoc.source.paths import bare_call, covers, is_name, is_read, key, pairs
 from graphdoc.story.older_graph import distinct_carries, earlier_uses, paths_of
 from graphdoc.story.wording import folded, listing
@@ -353,7 +353,7 @@ def value_with_its_graph(program: Program, reuse: Reuse, cut: Remedy) -> list[Re
     at, name = frame_at(cut.args["place"]), str(operands[0][0])
     made = assignments(program.sources, at, name)
     value = made[0][1] if made and name.isidentifier() else None
-    freed = [p for n in ast.walk(value) if (p := _detached(n))] if isinstance(value, ast.Call) else []
+    freed = [p for n in walked(value) if (p := _detached(n))] if isinstance(value, ast.Call) else []
     taken = program.node(reuse.carries[0].consumer)
     around = _in_line(taken.stack, at) if taken is not None else None
     known = {t.path: t for t in reversed(program.tensors) if around is not None and t.function == around.function}
@@ -417,7 +417,7 @@ def _twin(sources: SourceTexts, frame: Frame, path: str) -> str:
 def _apart(scope: ast.AST, one: ast.AST, other: ast.AST) -> bool:
     """Whether two parts of a function stand in different arms of one branch, so that only one of them runs."""
     for branch in each(scope, ast.If):
-        arms = [{id(n) for s in arm for n in ast.walk(s)} for arm in (branch.body, branch.orelse)]
+        arms = [{id(n) for s in arm for n in walked(s)} for arm in (branch.body, branch.orelse)]
         if any(id(one) in a and id(other) in b for a, b in (arms, arms[::-1])):
             return True
     return False

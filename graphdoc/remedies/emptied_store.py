@@ -25,7 +25,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import place, user_line, where
 from graphdoc.source.effects import DRAWS, TAKES
-from graphdoc.source.module import is_method_call, walked
+from graphdoc.source.module import each, is_method_call, is_within, walked
 from graphdoc.source.paths import bare_call, blocks_of, is_name, is_read, last_word, pairs, plain_names, targets_of
 from graphdoc.source.scopes import parameters
 from graphdoc.story.older_graph import distinct_carries
@@ -180,7 +180,7 @@ def computed_from(
         return None
     made = _together(made)
     text = ast.unparse(made)
-    calls = [n for n in ast.walk(made) if isinstance(n, ast.Call)]
+    calls = [n for n in ast.walk(made) if isinstance(n, ast.Call)]  # a tree that was changed: `each` knows the old one
     # A network that is called twice for two of its results has no short expression.
     if not inline.used or not calls or len({ast.unparse(c) for c in calls}) < len(calls) or len(text) > LONGEST:
         return None
@@ -252,7 +252,7 @@ class _Inline(ast.NodeTransformer):
 
     def _renewed(self, bound: ast.stmt) -> bool:
         """Whether a statement runs anew for each entry: in the innermost loop around the store, if there is one."""
-        loops = [n for n in ast.walk(self.scope) if isinstance(n, ast.For | ast.While) and _within(n, self.statement)]
+        loops = [n for n in each(self.scope, ast.For, ast.While) if _within(n, self.statement)]
         inner = max(loops, key=lambda n: n.lineno, default=None)
         return _within(inner, bound) if inner is not None else not isinstance(self.scope, ast.Module)
 
@@ -268,13 +268,13 @@ class _Inline(ast.NodeTransformer):
 
 
 def _within(outer: ast.AST, inner: ast.stmt) -> bool:
-    return any(n is inner for n in ast.walk(outer)) and inner is not outer
+    return is_within(inner, outer) and inner is not outer
 
 
 def _bound_at(scope: ast.AST, name: str) -> Iterator[ast.stmt]:
     """The statements of a scope that bind a name, or write to what it names, in order."""
     for s in statements(scope):
-        if any(is_name(n, name) for t in targets_of(s) for n in ast.walk(t)):
+        if any(is_name(n, name) for t in targets_of(s) for n in walked(t)):
             yield s
 
 

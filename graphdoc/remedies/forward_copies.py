@@ -16,8 +16,8 @@ from graphdoc.program.in_place_writes import operands_named
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite, reached_without_line
 from graphdoc.program.reuse import Reuse
-from graphdoc.program.spans import depth, in_function, innermost_user, level_of, place, shared_levels, where
-from graphdoc.program.update_function import Scene, scene
+from graphdoc.program.spans import depth, in_function, innermost_user, place, shared_levels, where
+from graphdoc.program.update_function import Scene, scene, stale_forwards
 from graphdoc.remedies.fix_places import applies
 from graphdoc.source.effects import another_each_time
 from graphdoc.source.module import Source
@@ -114,13 +114,9 @@ def _foreign(program: Program, found: Overwrite, at: Scene) -> list[Frame]:
     trained = found.trained
     if not trained or not trained & set(program.evidence.reaches) or found.failing is None:
         return []
-    write = found.writers[0]
     behind: dict[tuple[int, int], set[str]] = {}
-    for stale in found.stales:
-        node = program.node(stale.node)
-        level = level_of(node.stack, write.stack, found.failing.stack) if node is not None else None
-        if level is not None:
-            behind.setdefault((level[0].line, level[0].column), set()).update(stale.behind)
+    for stale, level in stale_forwards(program, found):
+        behind.setdefault((level.line, level.column), set()).update(stale.behind)
     foreign = [f for f in at.forwards if (names := behind.get((f.line, f.column))) and not names & trained]
     # What a statement gives besides may be what the loss learns from.
     left = [(f, reached_without_line(program.evidence.folded, f)) for f in foreign]

@@ -22,7 +22,7 @@ from graphdoc.program.spans import in_function, innermost, place, tensor_named, 
 from graphdoc.remedies.fix_places import remedy_at, to_finish
 from graphdoc.remedies.open_derivatives import open_gradients
 from graphdoc.source.expressions import Use, is_one_of_many, use_of
-from graphdoc.source.module import Source, each, is_method_call, receiver_of
+from graphdoc.source.module import Source, each, is_method_call, receiver_of, walked
 from graphdoc.source.paths import is_name, last_word
 from graphdoc.source.places import Place
 
@@ -156,7 +156,7 @@ def _makers(sources: SourceTexts, frame: Frame, value: ast.expr, depth: int) -> 
         name = bindings.text_of(value)
         bound = bindings.assignments(sources, frame, name)
         # ``w = w.cuda()`` makes nothing new.
-        fresh = [(f, v) for f, v in bound if not any(bindings.text_of(n) == name for n in ast.walk(v))]
+        fresh = [(f, v) for f, v in bound if not any(bindings.text_of(n) == name for n in walked(v))]
         return [m for f, v in fresh for m in _makers(sources, f, v, depth + 1)] or unknown
     if isinstance(value, ast.UnaryOp):
         return _makers(sources, frame, value.operand, depth + 1)
@@ -262,7 +262,8 @@ def returned_gradients(found: Returned, no_tensor: int = -1) -> tuple[Remedy, ..
     values = returned_values(found.statement)
     written = [bindings.text_of(v) for v in values]
     listed = found.statement is not None and isinstance(found.statement.value, ast.List)
-    if fits is not None and (listed or [*fits.values][: len(written)] != written or _adds(fits.values, written)):
+    new = [*fits.values] if fits is not None else []
+    if fits is not None and (listed or new[: len(written)] != written or {*new[len(written) :]} - {"None"}):
         told = ", ".join(fits.values)
         asked = remedy_at(
             found.place,
@@ -286,10 +287,6 @@ def returned_gradients(found: Returned, no_tensor: int = -1) -> tuple[Remedy, ..
             values=[*written[:no_tensor], "None", *written[no_tensor + 1 :]],
         )
     return ()
-
-
-def _adds(values: Sequence[str], written: Sequence[str]) -> bool:
-    return any(v != "None" for v in values[len(written) :])
 
 
 def _named(inputs: Sequence[str], index: int) -> str:

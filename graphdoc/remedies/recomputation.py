@@ -19,7 +19,7 @@ from graphdoc.program.spans import apart, code_at, in_function, innermost_user, 
 from graphdoc.remedies.carried_value import detach_behind_step
 from graphdoc.remedies.fix_places import applies, titled, unique, written
 from graphdoc.remedies.sum_of_rounds import sum_of_rounds
-from graphdoc.source.module import each, is_within
+from graphdoc.source.module import each, is_within, walked
 from graphdoc.source.paths import blocks_of, key, pairs, plain_names, targets_of
 from graphdoc.story.older_graph import MOST_PLACES, adding, distinct_carries
 from graphdoc.story.wording import listing
@@ -282,7 +282,7 @@ def _starts_before(sources: SourceTexts, loop: Frame, path: str) -> bool:
         for block in blocks_of(n):
             for i, s in enumerate(block):
                 if isinstance(s, ast.For | ast.While) and s.lineno == loop.line:
-                    binding = [b for b in block[:i] if any(key(t) == path for n in ast.walk(b) for t in targets_of(n))]
+                    binding = [b for b in block[:i] if any(key(t) == path for n in walked(b) for t in targets_of(n))]
                     given = [v for t, v in pairs(binding[-1]) if ast.unparse(t) == path] if binding else []
                     return bool(given) and isinstance(given[-1], ast.Constant)
     return False

@@ -20,7 +20,7 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.spans import frames, innermost, innermost_user, place, span, where
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source import paths
-from graphdoc.source.module import each, is_method_call
+from graphdoc.source.module import each, is_method_call, walked
 from graphdoc.source.scopes import imported, own_nodes
 from graphdoc.story.missing_graph import recording_was_on, without_graph
 from graphdoc.story.wording import as_called, folded, listing
@@ -66,7 +66,7 @@ def open_at_calls(sources: SourceTexts, stack: Sequence[Frame], file: str, funct
     if here is None:
         return ""
     name = bindings.text_of(here.func)
-    same = sum(isinstance(n, ast.Call) and bindings.text_of(n.func) == name for n in ast.walk(scope))
+    same = sum(bindings.text_of(n.func) == name for n in each(scope, ast.Call))
     if same > 1:
         return f"`{name}` is called at {same} places there, and which of them is to train, no run tells"
     every = _calls_of(sources, getattr(function, "name", ""))
@@ -399,7 +399,7 @@ def meant_for_one(
         parameters: the names of the program's parameters.
     """
     root = bindings.tree(sources, switch.file)
-    for node in ast.walk(root):
+    for node in walked(root):
         if isinstance(node, ast.With | ast.AsyncWith) and any(
             paths.covers(i.context_expr, switch.line) for i in node.items
         ):
@@ -507,7 +507,7 @@ def scoped(program: Program, cut: Cut, switch: Frame) -> tuple[Remedy, ...]:
 
 def _statement(root: ast.Module, switch: Frame) -> tuple[ast.stmt, list[ast.stmt]] | None:
     """The statement at the switch, if it is nothing but the call, and those behind it in its block."""
-    for node in ast.walk(root):
+    for node in walked(root):
         for block in paths.blocks_of(node):
             for index, s in enumerate(block):
                 if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) and s.lineno == switch.line:
@@ -584,7 +584,7 @@ def of_other_branch(sources: SourceTexts, start: Frame, value: ast.expr, wanted:
 
 def is_no_tensor(function: ast.AST, name: str) -> bool:
     """Whether a function takes an argument apart: unpacks it, or reads an entry of it by a word."""
-    for n in ast.walk(function):
+    for n in walked(function):
         if isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Constant) and isinstance(n.slice.value, str):
             apart = paths.key(n.value) == name
         elif isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Tuple | ast.List):

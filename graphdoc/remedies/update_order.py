@@ -27,15 +27,13 @@ from graphdoc.remedies.recomputation import result_anew
 from graphdoc.remedies.recording import open_at_terms, taking
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.source.effects import built_objects, method_of, opaque_calls
-from graphdoc.source.module import Source
+from graphdoc.source.module import Source, each
 from graphdoc.source.paths import key, last_word
 from graphdoc.source.places import Place
 from graphdoc.story.wording import folded
 
 # Forward, step and backward in another order, where the connection between two losses is needed: each is
 # differentiated with the weights of its own forward pass, and each optimizer uses the gradient of its own loss.
-
-_NAMED = (ast.Name, ast.Attribute)
 
 
 def steps_behind(program: Program, writers: list[Event]) -> list[Remedy]:
@@ -84,7 +82,7 @@ def _is_read_between(sources: SourceTexts, step: Frame, call: Frame, parts: set[
     if node is None or behind is None or block is None or behind not in block[0]:
         return True
     between = block[0][block[1] + 1 : block[0].index(behind)]
-    read = {n.id if isinstance(n, ast.Name) else n.attr for s in between for n in ast.walk(s) if isinstance(n, _NAMED)}
+    read = {n.id if isinstance(n, ast.Name) else n.attr for s in between for n in each(s, ast.Name, ast.Attribute)}
     known = frozenset({"zero_grad", "zero_"})
     objects = built_objects(source.tree)
     return bool(read & parts) or any(opaque_calls(s, parts | {"self"}, known, objects) for s in between)

@@ -19,7 +19,7 @@ from graphdoc.program.modules_in_source import written_into
 from graphdoc.program.optimizer_places import made, returned
 from graphdoc.program.proof import Proof, name_of
 from graphdoc.program.spans import code_at, innermost_user, place, short_code, span, span_of, where
-from graphdoc.source.module import each, is_method_call, receiver_of, values_of
+from graphdoc.source.module import each, is_method_call, is_within, receiver_of, values_of, walked
 from graphdoc.source.paths import covers, is_set, last_word, only, parse_expression
 from graphdoc.story.wording import folded, listing, opening, optimizer_of, shared_path
 
@@ -271,7 +271,7 @@ def _within(
     sources: SourceTexts, at: tuple[str, ast.expr], cls: str, facts: dict[str, Any]
 ) -> tuple[tuple[str, ...], tuple[tuple[ast.expr, int], ...] | None]:
     levels = tuple(facts.get("levels") or ("",))
-    owner = next(o for o in _classes(sources, at[0], cls) if at[1] in ast.walk(o))
+    owner = next(o for o in _classes(sources, at[0], cls) if is_within(at[1], o))
     inner = written_into(owner, f"self.{facts['attribute']}", at[1], len(levels))
     return levels, None if inner is None else tuple(inner)
 
@@ -304,7 +304,7 @@ def _is_filled(sources: SourceTexts, file: str, cls: str, value: ast.expr, name:
         return False
     owners = _classes(sources, file, cls)
     loops = [node for owner in owners for node in each(owner, ast.For)]
-    return any(_fills(node, name) for loop in loops for node in ast.walk(loop))
+    return any(_fills(node, name) for loop in loops for node in walked(loop))
 
 
 def _fills(node: ast.AST, name: str) -> bool:

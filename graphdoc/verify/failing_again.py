@@ -14,7 +14,7 @@ from graphdoc.line_changes import LineMatcher
 from graphdoc.processes import same_failure
 from graphdoc.program.bad_values import trouble_of
 from graphdoc.program.spans import innermost_user
-from graphdoc.source.module import is_method_call
+from graphdoc.source.module import each, is_method_call, walked
 from graphdoc.source.paths import covers, is_read, plain_names, targets_of
 from graphdoc.story.wording import folded
 from graphdoc.verify.traces import Line
@@ -160,8 +160,8 @@ def unbinds(old: Mapping[str, str], new: Mapping[str, str], name: str, at: Frame
 
 def _binds(node: ast.stmt) -> set[str]:
     """The names that a statement, with what stands in it, can bind or unbind."""
-    found = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not is_read(n)}
-    for n in ast.walk(node):
+    found = {n.id for n in each(node, ast.Name) if not is_read(n)}
+    for n in walked(node):
         if isinstance(n, ast.Import | ast.ImportFrom):
             found |= {(a.asname or a.name).partition(".")[0] for a in n.names}
         elif isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler) and n.name:
@@ -202,9 +202,9 @@ class _Names:
     def of(self, node: ast.AST) -> set[str]:
         """The names that an expression reads: variables, functions, and attributes that the program itself sets."""
         found = plain_names(node)
-        attributes = {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
+        attributes = {n.attr for n in each(node, ast.Attribute)}
         found |= attributes & (self.stored | set(self.parameters))
-        if any(self._called(n) == _FORWARD for n in ast.walk(node) if isinstance(n, ast.Call)):
+        if any(self._called(n) == _FORWARD for n in each(node, ast.Call)):
             found.add(_FORWARD)
         return found - _NOBODYS
 
@@ -231,7 +231,7 @@ class _Names:
                 parts = _own_expressions(node)
                 to = {function} if isinstance(node, ast.Return) else self._bound(node)
                 flows.append(({n for part in parts for n in self.of(part)}, to))
-                flows += [self._passed(n) for part in parts for n in ast.walk(part) if isinstance(n, ast.Call)]
+                flows += [self._passed(n) for part in parts for n in each(part, ast.Call)]
         found, size = set(tainted), -1
         while len(found) > size:
             size = len(found)
@@ -295,7 +295,7 @@ def _own_expressions(node: ast.stmt) -> list[ast.expr]:
 
 def _expression(tree: ast.Module, at: Frame) -> ast.AST | None:
     """What failed: the expression at exactly this place (in plain text), else the innermost statement on the line."""
-    for node in (n for n in ast.walk(tree) if isinstance(n, ast.expr)):
+    for node in each(tree, ast.expr):
         ends = (node.lineno, node.col_offset + 1, node.end_lineno, (node.end_col_offset or 0) + 1)
         if ends == (at.line, at.column, at.end_line, at.end_column):
             return node

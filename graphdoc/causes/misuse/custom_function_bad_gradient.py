@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Frame, SourceTexts
+from graphdoc.evidence import Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.messages.recognise import Match
 from graphdoc.model import Span
@@ -156,14 +156,21 @@ def _told(program: Program, said: Match) -> Finding:
     )
 
 
+def _seen(program: Program, kind: str) -> tuple[Sign, custom_functions.Used, Method] | None:
+    """A sign of this kind, the Function that it is about, and the backward of that."""
+    sign = first_sign(program.signs, kind)
+    function = next(custom_functions.used(sign.facts), None) if sign is not None else None
+    at = custom_functions.backward_of(program.sources, function) if function is not None else None
+    return (sign, function, at) if sign is not None and function is not None and at is not None else None
+
+
 def _untold(program: Program) -> Finding | None:
     """No error: for an input that leads to what is to be trained backward returns None, and it has computed a gradient
     for it or gives one to another input: at a Function that gives none to any the graph is meant to end."""
-    sign = first_sign(program.signs, "unreturned")
-    function = next(custom_functions.used(sign.facts), None) if sign is not None else None
-    at = custom_functions.backward_of(program.sources, function) if function is not None else None
-    if sign is None or function is None or at is None:
+    seen = _seen(program, "unreturned")
+    if seen is None:
         return None
+    sign, function, at = seen
     returns = _returns(program.sources, at, 1)
     statements = _return_statements(at[1])
     written = [bindings.text_of(v) for v in returned_values(statements[0] if statements else None)]
@@ -198,11 +205,10 @@ def _untold(program: Program) -> Finding | None:
 
 def _measured(program: Program) -> Finding | None:
     """No error: the gradient of the loss is another one, and so is the derivative of this Function's forward."""
-    sign = first_sign(program.signs, "other-derivative")
-    function = next(custom_functions.used(sign.facts), None) if sign is not None else None
-    at = custom_functions.backward_of(program.sources, function) if function is not None else None
-    if sign is None or function is None or at is None:
+    seen = _seen(program, "other-derivative")
+    if seen is None:
         return None
+    sign, function, at = seen
     gives, whose = times(sign.facts["functions"][0]), folded(sign.parameters)
     returns = _returns(program.sources, at, 0)
     return Finding(
@@ -221,11 +227,10 @@ def _measured(program: Program) -> Finding | None:
 
 def _uncalled(program: Program) -> Finding | None:
     """No error: a module has a backward, which would give another gradient than the one that is used."""
-    sign = first_sign(program.signs, "uncalled-backward")
-    module = next(custom_functions.used(sign.facts), None) if sign is not None else None
-    at = custom_functions.backward_of(program.sources, module) if module is not None else None
-    if sign is None or module is None or at is None:
+    seen = _seen(program, "uncalled-backward")
+    if seen is None:
         return None
+    sign, module, at = seen
     head = replace(bindings.frame_of(program.sources, *at, "backward"), column=0)
     return Finding(
         0.85,

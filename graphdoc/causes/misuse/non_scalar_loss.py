@@ -16,7 +16,7 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.spans import span
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.gradients import as_number, maker, reduced
-from graphdoc.source.module import is_method_call
+from graphdoc.source.module import is_method_call, walked
 from graphdoc.source.paths import only, weights_of
 
 LONGEST_NAME = 40
@@ -164,7 +164,7 @@ def _made(sources: SourceTexts, frame: Frame | None, given: ast.expr | None) -> 
     name = bindings.text_of(given)
     made = bindings.assignments(sources, frame, name)
     # A move to another device (``w = w.cuda()``) keeps the shape that it was made with.
-    new = [f for f, v in made if not any(bindings.text_of(n) == name for n in ast.walk(v))]
+    new = [f for f, v in made if not any(bindings.text_of(n) == name for n in walked(v))]
     return new or [f for f, _ in made]
 
 

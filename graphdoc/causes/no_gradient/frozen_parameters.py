@@ -16,7 +16,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import span, span_of
 from graphdoc.remedies.learning import unfreeze, used_up
-from graphdoc.source.module import each, receiver_of
+from graphdoc.source.module import each, receiver_of, walked
 from graphdoc.source.paths import covers, is_attribute, is_constant
 from graphdoc.story import missing_graph
 from graphdoc.story.wording import first_told, folded, optimizer_of
@@ -253,7 +253,7 @@ def _statements(sources: SourceTexts, names: list[str], seen: Sequence[Frame] = 
     found: list[tuple[bool, Frame]] = []
     for file in sources:
         root = bindings.tree(sources, file)
-        for node in ast.walk(root):
+        for node in walked(root):
             frozen = _freezes(node)
             if frozen is None:
                 continue

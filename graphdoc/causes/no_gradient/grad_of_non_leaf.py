@@ -92,7 +92,8 @@ def _result(program: Program, frame: Frame, name: str) -> _Result | None:
     stored = _stored(program.sources, frame, name)
     if known is None and not warning and stored is None:
         return None
-    made = (known.made if known else None) or stored or _assigned(program.sources, frame, name)
+    assigned = next((f for f, _ in bindings.assignments(program.sources, frame, name)), None)
+    made = (known.made if known else None) or stored or assigned
     return _Result(name, made, known.op if known else "", 0.93 if known else 0.8 if warning else 0.6, bool(known))
 
 
@@ -134,10 +135,6 @@ def _told(program: Program, frame: Frame, result: _Result) -> Finding:
         (f"it is the result of `{result.op}`, not a leaf",) if result.seen else (),
         remedies,
     )
-
-
-def _assigned(sources: SourceTexts, frame: Frame, name: str) -> Frame | None:
-    return next((f for f, _ in bindings.assignments(sources, frame, name)), None)
 
 
 def _stored(sources: SourceTexts, frame: Frame, name: str) -> Frame | None:

@@ -14,7 +14,7 @@ from graphdoc.program.spans import innermost_user, span
 from graphdoc.program.writers import is_accumulation, written
 from graphdoc.remedies.in_place_write import clone_operand, move_behind, out_of_place
 from graphdoc.story.message_alone import from_message, mismatch
-from graphdoc.story.overwrite import facts_of, first_writer, quoted, readable, reason, saved_by, story, trust
+from graphdoc.story.overwrite import facts_of, first_writer, quoted, readable, reason, saved_by, story, told_of, trust
 
 PAGE = Page(
     code="GD205",
@@ -76,10 +76,7 @@ Writing through `.data` only hides the error: it is not counted, and the gradien
 
 def recognise(program: Program) -> Finding | None:
     """The graph: a stale tensor that is a buffer, or plain data that outlives the forward pass."""
-    found = program.overwrite
-    if found is None:
-        return _from_text(program)
-    return _told(program, found) if found.fault is Fault.OUTLIVES else None
+    return told_of(program, Fault.OUTLIVES, _told, _from_text)
 
 
 def _told(program: Program, found: Overwrite) -> Finding:

@@ -21,7 +21,7 @@ from graphdoc.remedies.in_place_write import (
     write_places,
 )
 from graphdoc.story.message_alone import from_message, mismatch
-from graphdoc.story.overwrite import facts_of, quoted, reason, saved_by, story, trust
+from graphdoc.story.overwrite import facts_of, quoted, reason, saved_by, story, told_of, trust
 
 PAGE = Page(
     code="GD203",
@@ -84,10 +84,7 @@ argument), it no longer does. Usually that is a second bug disappearing.
 
 def recognise(program: Program) -> Finding | None:
     """The graph: a stale intermediate result, and the line that wrote it."""
-    found = program.overwrite
-    if found is None:
-        return _from_text(program)
-    return _told(program, found) if found.fault is Fault.ACTIVATION else None
+    return told_of(program, Fault.ACTIVATION, _told, _from_text)
 
 
 def _told(program: Program, found: Overwrite) -> Finding:

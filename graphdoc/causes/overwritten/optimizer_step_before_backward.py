@@ -102,10 +102,7 @@ Unsafe: each of four changes is valid, and they differ in the weights that the g
 
 def recognise(program: Program) -> Finding | None:
     """The graph: a stale parameter whose first write since it was saved is an optimizer's step."""
-    found = program.overwrite
-    if found is None:
-        return _from_text(program)
-    return _told(program, found) if found.fault is Fault.STEPPED else None
+    return overwrite.told_of(program, Fault.STEPPED, _told, _from_text)
 
 
 def _told(program: Program, found: Overwrite) -> Finding:

@@ -79,10 +79,7 @@ Switching to `.data` is no fix: it removes the counter, not the overwrite.""",
 
 def recognise(program: Program) -> Finding | None:
     """The graph: a stale parameter whose first write since it was saved is no optimizer's step."""
-    found = program.overwrite
-    if found is None:
-        return _from_text(program)
-    return _told(program, found) if found.fault is Fault.PARAMETER else None
+    return overwrite.told_of(program, Fault.PARAMETER, _told, _from_text)
 
 
 def _told(program: Program, found: Overwrite) -> Finding:

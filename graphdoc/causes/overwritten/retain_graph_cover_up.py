@@ -76,10 +76,7 @@ the norm of one term, the first of two losses). There the graph is walked again 
 
 def recognise(program: Program) -> Finding | None:
     """The graph: a stale parameter in a part that an earlier call walked and kept, and that does not belong here."""
-    found = program.overwrite
-    if found is None:
-        return _from_text(program)
-    return _told(program, found) if found.fault is Fault.COVERED_UP else None
+    return overwrite.told_of(program, Fault.COVERED_UP, _told, _from_text)
 
 
 def _told(program: Program, found: Overwrite) -> Finding:

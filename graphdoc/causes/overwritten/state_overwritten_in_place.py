@@ -14,7 +14,7 @@ from graphdoc.program.spans import span
 from graphdoc.program.writers import written
 from graphdoc.remedies.in_place_write import clone_operand, cuts_there, out_of_place
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.overwrite import called, facts_of, reason, story, trust
+from graphdoc.story.overwrite import called, facts_of, reason, story, told_of, trust
 
 PAGE = Page(
     code="GD204",
@@ -69,10 +69,7 @@ If several places write (an integrator and a reset), all of them have to change:
 
 def recognise(program: Program) -> Finding | None:
     """The graph: one tensor that lives on is written step after step, and earlier steps have saved it."""
-    found = program.overwrite
-    if found is None:
-        return _from_text(program)
-    return _told(program, found) if found.fault is Fault.STATE else None
+    return told_of(program, Fault.STATE, _told, _from_text)
 
 
 def _told(program: Program, found: Overwrite) -> Finding:

@@ -15,7 +15,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made, replacing, untying
 from graphdoc.program.proof import Proof, name_of, of_steps
 from graphdoc.program.spans import place, span, span_of
-from graphdoc.source.module import each
+from graphdoc.source.module import each, walked
 from graphdoc.story.wording import first_told, folded, optimizer_of
 
 PAGE = Page(
@@ -133,7 +133,7 @@ def _remedy(sources: SourceTexts, making: Made, change: ast.stmt, name: str, who
     using = [s for s in between if any(bindings.text_of(n) == name for n in each(s, ast.expr))]
     here = place(bindings.frame_of(sources, making.file, change))
     note = f"`{name}` updates {whose}"
-    if any(_mentions(n, name) for s in using for n in ast.walk(s)):
+    if any(_mentions(n, name) for s in using for n in walked(s)):
         # A scheduler, say, that would be left with the old optimizer.
         before = {"place": here, "before": place(making.frame(sources))}
         return [Remedy("move_statement", f"do this before `{name}` is made", "unsafe", note, before)]
