@@ -191,7 +191,7 @@ def _report(kept: Kept, announce: Announce | None) -> Report:
     wanted = match is not None or inner.diagnoses or is_asked(first.signs) or unseen
     about = (*inner.notes, *_second_run(first.extras)) if wanted else _listed(first.sources, raised)
     if outcome == "completed" and not inner.diagnoses and not about:
-        about = weak_signs(first) or _cut_on_purpose(kept, first, whole)
+        about = weak_signs(first) or _cut_on_purpose(kept, first, whole) or _too_long(first.extras)
     if inner.diagnoses or about:
         about = (*about, *_warnings(first))
     if GRADIENTS_ASKED_FOR in kept.request.mode.split(":"):
@@ -372,6 +372,13 @@ def _warnings(evidence: Evidence) -> Iterator[str]:
 def _first_line(message: str) -> str:
     text = " ".join(message.split())
     return text if len(text) <= 160 else text[:159] + "…"
+
+
+def _too_long(extras: dict[str, Any]) -> tuple[str, ...]:
+    """That a sign was not looked at closer for the time it takes: silence would say that nothing is wrong."""
+    from graphdoc.probe import TOO_LONG
+
+    return tuple(line for line in _second_run(extras) if line.endswith(TOO_LONG))
 
 
 def _second_run(extras: dict[str, Any]) -> tuple[str, ...]:

@@ -64,6 +64,7 @@ _MISSING_GRAPH = (
 """Messages (ids) of a graph that ends where it should not."""
 _MEASURED = ("suspect-unreached", "suspect-zero", "suspect-function", "suspect-undone", "suspect-beside")
 """Kinds of signs that nothing but a measure tells from what is meant."""
+TOO_LONG = "longer than a second run may take"
 UNCOMPILED = ":uncompiled"
 """Of a mode: `torch.compile` compiles nothing, so that each operation is seen."""
 RECORD = "probe:record"
@@ -194,7 +195,7 @@ def _look(kept: Kept, evidence: Evidence, companion: Path, announce: Announce | 
         return evidence
     limit = min(max(SHORTEST_LIMIT, TIMES_SLOWER * kept.seconds), LONGEST_LIMIT)
     if kept.seconds >= limit:
-        _tell_why(evidence.extras, f"the first took {kept.seconds:.0f} s, longer than a second run may take")
+        _tell_why(evidence.extras, f"the first took {kept.seconds:.0f} s, {TOO_LONG}")
         return evidence
     try:
         with stoppable() as stop:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import told_in_forks
 
 PROGRAM = """\
@@ -47,3 +48,12 @@ def test_a_second_run_for_a_backward_of_its_own(tmp_path: Path) -> None:
     assert told_in_forks.run(tmp_path, 2).said == []
     wrong = PROGRAM.replace("return 2 * x * grad", "return x * grad")
     assert second_runs(wrong, 3) == second_runs(wrong, 4) == 1
+
+
+def test_a_run_that_is_too_long_for_a_second_one_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM)
+    monkeypatch.setattr("graphdoc.probe.LONGEST_LIMIT", 0.0)
+    told = told_in_forks.run(tmp_path, 1)
+    assert not told.report.diagnoses and not told.said
+    (note,) = told.report.notes
+    assert note.startswith("no second run has looked closer: the first took ")
