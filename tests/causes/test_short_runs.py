@@ -214,3 +214,12 @@ def test_a_short_program_is_left_alone(tmp_path: Path, name: str) -> None:
     seen = observe(tmp_path, HEAD + HEALTHY[name])
     assert seen.slugs == []
     assert seen.result.status == ("raise" in HEALTHY[name])
+
+
+@pytest.mark.parametrize("cleared", ["", "opt.zero_grad();", "net.zero_grad();"])
+def test_two_calls_on_each_loss_are_proof_from_the_second_step_on(tmp_path: Path, cleared: str) -> None:
+    """Also where the first step is the first that is seen of the optimizer; not where the first call is cleared."""
+    calls = f"one = loss(); one.backward(retain_graph=True); {cleared} one.backward(); opt.step(); opt.zero_grad()"
+    seen = observe(tmp_path, f"{HEAD}for _ in range(2): {calls}")
+    told = [] if cleared else [("repeated-backward", "certain")]
+    assert [(f.cause.slug, f.finding.confidence) for f in seen.found] == told

@@ -142,7 +142,7 @@ class Clearing(Sparse):
             self._root, self._again = (root, noted), None
         else:
             with self._unseen(), self._audit.torch.no_grad():
-                held = self._audit.journal.held()
+                held = self._audit.journal.held() or leaves.keys()  # before the first step none may be known
                 states = {i: self._state(leaves[i]) for i in sorted(held & leaves.keys())[:MOST_SAMPLED]}
             added = {i for i, known in states.items() if known is not None and known[2] > 0.0}
             self._again = (self._root[1], noted, added) if added else None
@@ -204,7 +204,7 @@ class Clearing(Sparse):
         raw = stacks.stack_here(4)  # emptied < Audit.emptied < the inserted callback < zero_grad
         if not optimizers and mine:
             self._early += 1
-            self._emptied = mine, raw
+            self._emptied, self._root, self._again = (mine, raw), None, None
         for optimizer, seen in optimizers:
             if any(id(p) in mine for p in parameters_of(optimizer)):
                 self._throws(optimizer, seen, raw)
