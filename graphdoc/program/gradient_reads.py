@@ -16,7 +16,9 @@ from graphdoc.program.spans import innermost_user
 from graphdoc.source.expressions import Use, use_of
 from graphdoc.source.module import Source, each, is_method_call, parsed, walked
 from graphdoc.source.paths import (
+    covers,
     is_attribute,
+    is_in_place,
     is_name,
     is_read,
     is_set,
@@ -269,7 +271,7 @@ def _writes(source: Source, node: ast.expr) -> bool:
     above = source.parents.get(node)
     while isinstance(above, ast.Subscript) and above.value is node:
         node, above = above, source.parents.get(above)
-    in_place = isinstance(above, ast.Attribute) and above.attr.endswith("_") and not above.attr.endswith("__")
+    in_place = isinstance(above, ast.Attribute) and is_in_place(above.attr)
     return in_place or (isinstance(above, ast.AugAssign) and above.target is node)
 
 
@@ -289,19 +291,23 @@ def _is_plain(value: ast.expr) -> bool:
 
 
 def _read_next(sources: SourceTexts, file: str, name: str, line: int) -> Frame | None:
-    """Where the function around a line reads ``name`` below it before binding it anew; None where it does not."""
+    """Where the function around a line reads ``name`` below it, or in the next round of a loop, before binding it anew;
+    None where it does not."""
     root = bindings.tree(sources, file)
     scope = bindings.scope_around(root, line)
     found = [n for n in each(scope, ast.Name, ast.Attribute) if n.lineno >= line and bindings.text_of(n) == name]
     if any(n.lineno == line and is_set(n) for n in found):
         return None  # the statement that was running gives it another value
     filled = {c.func.value for c in each(scope, ast.Call) if is_method_call(c, *FILLING)}
-    found = [n for n in found if n.lineno > line and n not in filled]
-    # A name that is read and bound by one statement is read first.
-    first = min(found, key=lambda n: (n.lineno, not is_read(n), n.col_offset), default=None)
-    if first is None or not is_read(first):
-        return None
-    return bindings.frame_of(sources, file, first)
+    uses = [n for n in each(scope, ast.Name, ast.Attribute) if bindings.text_of(n) == name and n not in filled]
+    rounds = [n for n in each(scope, ast.For, ast.While) if covers(n, line)]
+    below = [n for n in uses if n.lineno > line]
+    # Below, or in the next round of a loop around. A name that is read and bound by one statement is read first.
+    for some in (below, *([n for n in uses if covers(loop, n.lineno)] for loop in reversed(rounds))):
+        first = min(some, key=lambda n: (n.lineno, not is_read(n), n.col_offset), default=None)
+        if first is not None:
+            return bindings.frame_of(sources, file, first) if is_read(first) else None
+    return None
 
 
 def written_through(sources: SourceTexts, file: str, name: str, line: int) -> bool:
@@ -321,7 +327,7 @@ def written_through(sources: SourceTexts, file: str, name: str, line: int) -> bo
     written: list[tuple[ast.expr, str]] = [(n.target, "") for n in each(scope, ast.AugAssign)]
     for call in each(scope, ast.Call):
         function = call.func
-        if isinstance(function, ast.Attribute) and function.attr.endswith("_") and not function.attr.endswith("__"):
+        if isinstance(function, ast.Attribute) and is_in_place(function.attr):
             written.append((function.value, bindings.text_of(call.args[0]) if call.args else ""))
     return any(
         bindings.text_of(held) in elements or name in (bindings.text_of(without_subscripts(held)), first)
@@ -336,6 +342,8 @@ def _kept(sources: SourceTexts, file: str, name: str, line: int) -> list[Frame]:
     own_ones = list(own_nodes(scope))
     given = [n for n in own_ones if isinstance(n, ast.Assign) and _has_names(n)]
     named = [n for n in own_ones if isinstance(n, ast.stmt) and _puts_under(n, name)]
+    same = {bindings.text_of(n.value) for n in named if isinstance(n, ast.Assign) and isinstance(n.value, ast.Name)}
+    named += [n for n in given if same.intersection(bindings.text_of(t) for t in n.targets)]  # previous = grads
     if any(_uncopied(n) for n in named):
         own = [e for n in (*named, *(n for n in given if n not in named)) for e in _uncopied(n)]
         return [bindings.frame_of(sources, file, e) for e in own]
@@ -371,9 +379,10 @@ def _uncopied(statement: ast.stmt) -> list[ast.expr]:
             above = parents.get(whole)
             if is_attribute(above, "data"):
                 whole = above
-            elif is_attribute(above, "detach") and isinstance(parents[above], ast.Call):
-                call = parents[above]
-                assert isinstance(call, ast.Call)
+            elif isinstance(above, ast.Attribute) and (above.attr == "detach" or is_in_place(above.attr)):
+                call = parents[above]  # what is written in place is itself
+                if not isinstance(call, ast.Call):
+                    break
                 whole = call
             else:
                 break

@@ -6,7 +6,7 @@ import ast
 from enum import Enum
 
 from graphdoc.source.module import Source
-from graphdoc.source.paths import is_name, is_path, last_word, words
+from graphdoc.source.paths import is_in_place, is_name, is_path, last_word, words
 from graphdoc.source.scopes import is_module
 
 # What a function of numbers is given, read off its expression: the argument, the divisor, the base.
@@ -228,7 +228,7 @@ def use_of(source: Source, node: ast.expr) -> Use | None:
         return None
     top, method = _chain(source, node)
     above = source.parents.get(top)
-    if isinstance(above, ast.Expr) and method.endswith("_") and not method.endswith("__"):
+    if isinstance(above, ast.Expr) and is_in_place(method):
         return Use.SCALED if method in _SCALING else Use.GIVEN
     if isinstance(above, ast.AugAssign) and above.target is top:
         return Use.SCALED if isinstance(above.op, _SCALING_TYPES) else Use.GIVEN

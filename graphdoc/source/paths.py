@@ -238,6 +238,11 @@ def names_written(statement: ast.AST) -> list[str]:
     return [key(t).partition("[")[0] for t in targets_of(statement)]
 
 
+def is_in_place(method: str) -> bool:
+    """Whether a method of this name writes into its tensor, by PyTorch's way to name them: ``add_``."""
+    return method.endswith("_") and not method.endswith("__")
+
+
 def targets_of(statement: ast.AST) -> list[ast.expr]:
     """The leaf targets that a statement binds (tuples taken apart), its walrus assignments included."""
     return list(_targets(statement))

@@ -692,11 +692,13 @@ def _unfiltered(sources: SourceTexts, making: Frame, name: str) -> list[Remedy]:
 
 def made_late(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
     """The finding; None where a forward does not make all of these."""
-    attributes = {name.rpartition(".")[2] for name in sign.parameters}
+    paths = [set(name.split(".")) for name in sign.parameters]
+    attributes = sorted(set[str]().union(*paths))
     found = [_made_in(sources, str(f["file"]), int(f["line"]), attributes) for f in sign.facts.get("forwards", [])]
     making = made(sources, optimizer_with(optimizers, sign.optimizer))
-    places = [at for at in found if at is not None]
-    if making is None or not places or None in found:
+    places = [at for made_there in found for at in made_there.values()]
+    late = set[str]().union(*found)
+    if making is None or not places or {} in found or any(late.isdisjoint(path) for path in paths):
         return None
     name, whose = name_of(optimizers, sign), folded(sign.parameters)
     return Finding(
@@ -714,18 +716,20 @@ def made_late(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> 
     )
 
 
-def _made_in(sources: SourceTexts, file: str, line: int, attributes: set[str]) -> Frame | None:
-    """Where this forward makes the parameter for one of these attributes, which ``__init__`` leaves empty."""
+def _made_in(sources: SourceTexts, file: str, line: int, attributes: list[str]) -> dict[str, Frame]:
+    """Those of the attributes for which this forward makes a parameter or a layer, and which ``__init__`` leaves empty;
+    each with the place."""
     root = bindings.tree(sources, file)
     forward, owner = bindings.function_around(root, line), bindings.class_around(root, line)
     methods = [m for m in owner.body if isinstance(m, ast.FunctionDef)] if owner is not None else []
-    for attribute in sorted(attributes):
+    found = {}
+    for attribute in attributes:
         path = f"self.{attribute}"
         first = [v for m in methods if m.name == "__init__" for v in values_of(m, path)]
-        late = [v for v in values_of(forward, path) if _makes_parameter(v)]
+        late = [v for v in values_of(forward, path) if _makes_parameter(v) or _is_made(v)]
         if late and all(isinstance(v, ast.Constant) for v in first):
-            return bindings.frame_of(sources, file, late[0])
-    return None
+            found[attribute] = bindings.frame_of(sources, file, late[0])
+    return found
 
 
 # Telling a part of a model that was left out of an optimizer which was given the other parts by name.

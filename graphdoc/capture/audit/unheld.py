@@ -397,7 +397,7 @@ class Unheld(Watch):
         if seen is not None:
             facts = {
                 "loaded": any(i in self.loaded for i in mine),
-                "forwards": forwards_of([owners[i] for i in mine], self._audit.witness.cwd),
+                "forwards": forwards_of(self._audit.torch, [owners[i] for i in mine], self._audit.witness.cwd),
             }
             self._note("suspect-ungiven", seen, list(mine), facts)
             if "audit-all" in self._audit.witness.mode.split(":"):
@@ -456,10 +456,16 @@ class Unheld(Watch):
         return self._empty + found + suspects
 
 
-def forwards_of(owners: list[Any], cwd: str) -> list[dict[str, Any]]:
-    """Where the forwards of these modules are written; none where one of them is not the user's."""
-    codes = dict.fromkeys(forward_of(owner) if is_users(owner) else None for owner in owners)
-    return [] if None in codes else [begins_at(code, cwd) for code in codes if code is not None]
+def forwards_of(torch: Any, owners: list[Any], cwd: str) -> list[dict[str, Any]]:
+    """Where the forwards of these modules are written, or of the user's module that one of PyTorch's is a layer of;
+    none where one of them is not known."""
+    codes: dict[Any, None] = {}
+    users = [m for m in instances_of(torch.nn.Module) if is_users(m)]
+    layers = {id(layer): m for m in users for layer in (m.__dict__.get("_modules") or {}).values()}
+    for owner in owners:
+        around = owner if is_users(owner) else layers.get(id(owner))
+        codes[forward_of(around) if around is not None else None] = None
+    return [] if None in codes else [begins_at(code, cwd) for code in codes]
 
 
 def _whose(live: list[tuple[Seen, Any]], given: set[int]) -> Seen | None:
