@@ -19,7 +19,7 @@ from graphdoc.fixes.fix_kind import (
 from graphdoc.fixes.structures import convert_expression
 from graphdoc.source.edits import delete, drop_arguments, insert_after, rename, write
 from graphdoc.source.module import Source, each, is_method_call
-from graphdoc.source.paths import is_attribute, is_constant, is_read, key, last_word, words
+from graphdoc.source.paths import bare_call, is_attribute, is_constant, is_read, key, last_word, sole_target, words
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for, stands_for
 
@@ -164,11 +164,9 @@ def _gradient_kept(sources: Sources, source: Source, owner: ast.stmt, top: ast.e
 
 
 def _cover_up(owner: ast.stmt) -> bool:
-    if isinstance(owner, ast.Assign) and len(owner.targets) == 1:
-        target = owner.targets[0]
-        return is_attribute(target, "requires_grad")
-    return (
-        isinstance(owner, ast.Expr) and isinstance(owner.value, ast.Call) and last_name(owner.value) == "requires_grad_"
+    call = bare_call(owner)
+    return is_attribute(sole_target(owner), "requires_grad") or (
+        call is not None and last_name(call) == "requires_grad_"
     )
 
 

@@ -12,7 +12,7 @@ from graphdoc.fixes.out_of_place import out_of_place, refuse_for_caller
 from graphdoc.source.edits import insert_after, insert_before, instead, spot, write, written
 from graphdoc.source.expressions import counts, first_index, is_full
 from graphdoc.source.module import Function, Loop, Source, each, is_method_call, walked
-from graphdoc.source.paths import is_attribute, is_name, is_path, key, only, without_subscripts
+from graphdoc.source.paths import bare_call, is_attribute, is_name, is_path, key, only, sole_target, without_subscripts
 from graphdoc.source.places import Beside, Copied, Edit, Instead, Written
 from graphdoc.source.scopes import fresh_name, is_read_later, is_rebindable, is_torchs, iterated, torch_name
 
@@ -96,13 +96,11 @@ def _written(owner: ast.stmt) -> str:
     node: ast.AST | None = None
     if isinstance(owner, ast.AugAssign):
         node = owner.target
-    elif isinstance(owner, ast.Assign) and len(owner.targets) == 1 and isinstance(owner.targets[0], ast.Subscript):
-        node = owner.targets[0]
-    elif isinstance(owner, ast.Expr) and isinstance(owner.value, ast.Call):
-        node = owner.value
-        flagged = any(k.arg == "inplace" for k in owner.value.keywords)
-        if flagged and owner.value.args:
-            node = owner.value.args[0]
+    elif isinstance(target := sole_target(owner), ast.Subscript):
+        node = target
+    elif (call := bare_call(owner)) is not None:
+        flagged = any(k.arg == "inplace" for k in call.keywords)
+        node = call.args[0] if flagged and call.args else call
     writes = not isinstance(node, ast.Call)
     while node is not None and not isinstance(node, ast.Name):
         if is_method_call(node):

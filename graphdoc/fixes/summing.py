@@ -133,7 +133,7 @@ def repeatable(source: Source, loop: ast.For, node: ast.expr) -> bool:
         scope = scope_of(source, loop)
         bound = [n for n in own_nodes(scope) if isinstance(n, ast.Assign)]
         values = [n.value for n in bound if any(key(t) == node.id for t in targets_of(n))]
-        return not any(isinstance(v, ast.GeneratorExp) or _called(v) in _ONCE for v in values)
+        return not any(isinstance(v, ast.GeneratorExp) or last_word(getattr(v, "func", None)) in _ONCE for v in values)
     if isinstance(node, ast.Attribute | ast.Subscript):
         return is_path(node)
     if not isinstance(node, ast.Call) or node.keywords:
@@ -142,10 +142,6 @@ def repeatable(source: Source, loop: ast.For, node: ast.expr) -> bool:
         return repeatable(source, loop, node.func.value)
     walks = isinstance(node.func, ast.Name) and node.func.id in _WALKS
     return is_name(node.func, "len") or (walks and all(repeatable(source, loop, a) for a in node.args))
-
-
-def _called(node: ast.expr) -> str:
-    return last_word(node.func) if isinstance(node, ast.Call) else ""
 
 
 # Merge backward calls of one block into one.

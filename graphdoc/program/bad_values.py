@@ -395,7 +395,7 @@ def kind_of(trouble: Trouble) -> str:
     if born.kind == "empty":
         return "nan-uninitialised-parameter"
     if born.kind == "given":
-        return _of_given(born)
+        return "nan-uninitialised-parameter" if any(i.parameter for i in born.inputs) else "nan-input-data"
     point = trouble.point(born)
     if born.kind == "constant":
         return point.cause if point is not None else "nan-input-data"
@@ -453,10 +453,6 @@ def _of_constants(trouble: Trouble) -> str:
     return "nan-masked-softmax" if masked or turned.op == "mul" else ""
 
 
-def _of_given(born: Birth) -> str:
-    return "nan-uninitialised-parameter" if any(i.parameter for i in born.inputs) else "nan-input-data"
-
-
 def _left_out(trouble: Trouble, born: Birth) -> bool:
     """Whether the forward pass does not use the result: the loss is finite, and a choice stands between them."""
     if born.node and not born.inner:
@@ -480,12 +476,7 @@ def _is_chosen(born: Birth) -> bool:
     chosen, own = born.chosen, born.place
     if chosen is None or own is None:
         return chosen is not None
-    return (chosen.file, chosen.line, chosen.column, chosen.end_column) != (
-        own.file,
-        own.line,
-        own.column,
-        own.end_column,
-    )
+    return chosen.extent != own.extent
 
 
 def _of_gradients(born: Birth) -> bool:

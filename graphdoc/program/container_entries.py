@@ -98,9 +98,8 @@ def putting(sources: SourceTexts, frames: Sequence[Frame], entry: Entry) -> list
 
 
 def _puts(statement: ast.stmt, entry: Entry) -> bool:
-    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        call = statement.value
-        if not is_method_call(call) or call.func.attr not in FILLING:
+    if (call := bare_call(statement)) is not None:
+        if not is_method_call(call, *FILLING):
             return False
         built = any(isinstance(a, ast.Call) and last_word(a.func) == entry.type for a in call.args)
         return built or last_word(call.func.value) == entry.container
@@ -239,12 +238,11 @@ def keeps(statement: ast.stmt, name: str, plain: bool) -> bool:
         _names(target, name, plain) for target in targets_of(statement)
     ):
         return True
-    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        call, given = statement.value.func, statement.value.args
-        if isinstance(call, ast.Attribute) and call.attr in FILLING and _names(call.value, name, plain):
-            return True
-        return last_word(call) == "setattr" and not plain and any(is_constant(a, name) for a in given[1:2])
-    return False
+    call = bare_call(statement)
+    if is_method_call(call, *FILLING) and _names(call.func.value, name, plain):
+        return True
+    sets = call is not None and last_word(call.func) == "setattr" and not plain
+    return sets and call is not None and any(is_constant(a, name) for a in call.args[1:2])
 
 
 def _names(target: ast.expr, name: str, plain: bool) -> bool:

@@ -16,8 +16,18 @@ from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import made
 from graphdoc.program.reuse import above
 from graphdoc.program.spans import Reached, frames, in_function, innermost, innermost_user, reached, user_line
-from graphdoc.source.module import each, is_method_call, walked
-from graphdoc.source.paths import covers, is_attribute, is_constant, is_name, key, last_word, plain_names, targets_of
+from graphdoc.source.module import each, has, is_method_call, walked
+from graphdoc.source.paths import (
+    bare_call,
+    covers,
+    is_attribute,
+    is_constant,
+    is_name,
+    key,
+    last_word,
+    plain_names,
+    targets_of,
+)
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import own_nodes
 
@@ -180,8 +190,8 @@ def cover_ups(sources: SourceTexts, as_if: Sign | None) -> list[Frame]:
 
 
 def _hides(node: ast.stmt, name: str) -> bool:
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        text = bindings.text_of(node.value)
+    if (call := bare_call(node)) is not None:
+        text = bindings.text_of(call)
         return text in (f"{name}.requires_grad_()", f"{name}.requires_grad_(True)")
     if not isinstance(node, ast.Assign) or len(node.targets) != 1:
         return False
@@ -304,7 +314,7 @@ def _has_another_way(choice: ast.If, cutting: Frame) -> bool:
     one, other = choice.body, choice.orelse
     if not any(_spans(s, cutting) for s in one):
         one, other = other, one
-    if any(isinstance(n, ast.Return | ast.Yield) for s in one for n in walked(s)):
+    if any(has(s, ast.Return, ast.Yield) for s in one):
         return True
     around = [n for s in one for n in each(s, ast.stmt, ast.expr) if _spans(n, cutting)]
     bound = {key(t) for n in around for t in targets_of(n)}

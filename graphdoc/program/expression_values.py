@@ -19,7 +19,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import in_function, node_loop_of, user_line
 from graphdoc.source.effects import calls_method
-from graphdoc.source.module import each, receiver_of, walked
+from graphdoc.source.module import each, is_method_call, receiver_of, walked
 from graphdoc.source.paths import bare_call, blocks_of, covers, is_name, is_path, key, last_word, only, pairs, spelled
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import own_nodes
@@ -38,10 +38,10 @@ def can_detach(program: Program, at: Frame) -> bool:
     """Whether ``x.detach()`` at this place can have run: the run has not seen ``x`` as a tuple alone."""
     source = bindings.source_at(program.sources, at)
     node = source.node_statement(Place.of(at))
-    value = node.value.func if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
-    if node is None or not isinstance(value, ast.Attribute):
+    call = bare_call(node)
+    if node is None or not is_method_call(call):
         return True
-    path, function = spelled(bindings.dotted(value.value)), source.node_function(node)
+    path, function = spelled(bindings.dotted(call.func.value)), source.node_function(node)
     name = function.name if function is not None else "<module>"
     here = [h for h in program.holders if h.file == at.file and h.function.rpartition(".")[2] == name]
     seen = [h.structure for h in here if spelled(h.base) == path]

@@ -9,7 +9,18 @@ from graphdoc.evidence import Evidence, Frame, SourceTexts
 from graphdoc.program.bindings import expression_at, frame_of, function_at, scope_at, source_at, statement_at
 from graphdoc.program.container_entries import statements
 from graphdoc.source.module import Source, each, is_method_call, receiver_of
-from graphdoc.source.paths import covers, is_name, is_read, key, last_word, pairs, targets_of, without_subscripts, words
+from graphdoc.source.paths import (
+    bare_call,
+    covers,
+    is_name,
+    is_read,
+    key,
+    last_word,
+    pairs,
+    targets_of,
+    without_subscripts,
+    words,
+)
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import binds, is_list, is_read_later, is_torchs, parameters
 
@@ -70,9 +81,7 @@ def target_of(run: Evidence, frame: Frame | None) -> Target:
             node = node.func.value
         else:
             return Target(sliced=sliced)
-    whole = isinstance(owner, ast.AugAssign | ast.Assign) or (
-        isinstance(owner, ast.Expr) and isinstance(owner.value, ast.Call)
-    )
+    whole = isinstance(owner, ast.AugAssign | ast.Assign) or bare_call(owner) is not None
     if isinstance(owner, ast.Assign) and not any(isinstance(t, ast.Subscript) for t in owner.targets):
         whole = False
     if not isinstance(node, ast.Name):

@@ -21,6 +21,7 @@ from graphdoc.program.bindings import (
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.module import each, has, is_method_call, is_within, walked
 from graphdoc.source.paths import covers, is_attribute, is_set, key, pairs
+from graphdoc.source.scopes import run_over
 
 _NUMBERS = frozenset({"item", "tolist", "numpy", "detach", "cpu", "size"})
 _PLAIN = frozenset({"float", "int", "bool", "len", "print", "range", "isinstance"})
@@ -270,22 +271,9 @@ def _bound(scope: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
 def _elements(scope: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
     """What loops and comprehensions bind, with what each of it runs over."""
     for node in each(scope, ast.For, ast.comprehension):
-        yield from _run_over(node.target, node.iter)
-
-
-def _run_over(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
-    several = target.elts if isinstance(target, ast.Tuple | ast.List) else []
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and several:
-        if value.func.id == "zip" and len(value.args) == len(several):
-            for one, its in zip(several, value.args, strict=True):
-                yield from _run_over(one, its)
-            return
-        if value.func.id == "enumerate" and value.args:
-            yield from _run_over(several[-1], value.args[0])
-            return
-    if is_method_call(value, "items") and several:
-        target = several[-1]
-    yield target, value
+        for target, value in run_over(node.target, node.iter):
+            parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+            yield (parts[-1] if is_method_call(value, "items") else target), value
 
 
 def _is_step(node: ast.AST, inputs: set[str], gradients: set[str], call: ast.Call) -> bool:

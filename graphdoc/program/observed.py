@@ -83,7 +83,8 @@ def _goes_on(sources: SourceTexts, frame: Frame, call: Frame, at: Frame) -> Hold
     elif not _is_read_elsewhere(sources, word, call, loop):
         return None
     base = ast.unparse(without_subscripts(target))
-    return Holder(ast.unparse(target), frame.function, frame.file, steps, True, base, _structure(steps))
+    structure = "tensor" if all(s.kind in ("name", "attribute") for s in steps) else None
+    return Holder(ast.unparse(target), frame.function, frame.file, steps, True, base, structure)
 
 
 def _bound_at(statement: ast.stmt | None, frame: Frame) -> tuple[ast.expr | None, ast.expr | None]:
@@ -97,10 +98,6 @@ def _bound_at(statement: ast.stmt | None, frame: Frame) -> tuple[ast.expr | None
 
 def _holds(value: ast.expr, frame: Frame) -> bool:
     return any((n.lineno, n.col_offset + 1) == (frame.line, frame.column) for n in each(value, ast.expr))
-
-
-def _structure(steps: list[Step]) -> str | None:
-    return "tensor" if all(s.kind in ("name", "attribute") for s in steps) else None
 
 
 def _steps(target: ast.expr) -> list[Step]:

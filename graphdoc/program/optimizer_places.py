@@ -409,4 +409,4 @@ def is_counted(sources: SourceTexts, step: Frame, others: list[Frame]) -> bool:
     """Whether an ``if`` with ``%`` in its test decides on the step, and on none of the other places."""
     around = [n for n in each(scope_at(sources, step), ast.If) if any(covers(s, step.line) for s in n.body)]
     outside = [n for n in around if not any(f.file == step.file and covers(n, f.line) for f in others)]
-    return any(isinstance(op, ast.BinOp) and isinstance(op.op, ast.Mod) for n in outside for op in walked(n.test))
+    return any(isinstance(op.op, ast.Mod) for n in outside for op in each(n.test, ast.BinOp))

@@ -138,7 +138,7 @@ def _asks(node: ast.expr, base: str) -> bool:
     given: list[ast.expr | None] = [k.value for k in node.keywords if k.arg == "inputs"]
     if last_word(node.func) == "grad":
         given.append(bindings.argument(node, 1, "inputs"))
-    return any(isinstance(n, ast.expr) and _is(n, base) for g in given if g is not None for n in walked(g))
+    return any(_is(n, base) for g in given for n in each(g, ast.expr))
 
 
 def _is(node: ast.expr, base: str) -> bool:
@@ -400,8 +400,8 @@ def _value(sources: SourceTexts, frame: Frame) -> ast.expr | None:
             continue
         if isinstance(node, ast.Assign | ast.AugAssign):
             return node.value
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and node.value.args:
-            return ast.Tuple(node.value.args, ast.Load())
+        if (call := bare_call(node)) is not None and call.args:
+            return ast.Tuple(call.args, ast.Load())
     return None
 
 
@@ -442,7 +442,7 @@ def _begins(value: ast.expr) -> bool:
             return False
     if not isinstance(value, ast.Call) or last_word(value.func) not in _BEGUN:
         return False
-    return not any(isinstance(n, ast.Name) and n.id not in _LIBRARIES for a in value.args for n in walked(a))
+    return not any(n.id not in _LIBRARIES for a in value.args for n in each(a, ast.Name))
 
 
 # Statements that write a computed value behind autograd's back: `p.data = p - rate * g` carries no graph to `p`.

@@ -9,7 +9,7 @@ from graphdoc.evidence import Event, Evidence, Frame, Holder, Node, OlderEdge, P
 from graphdoc.evidence.lookup import package_of
 from graphdoc.program.bindings import function_at, source_at, trees
 from graphdoc.program.spans import in_function, innermost_user, node_loop_of
-from graphdoc.source.module import Loop, Source, each, walked
+from graphdoc.source.module import Loop, Source, each, has, walked
 from graphdoc.source.paths import covers
 from graphdoc.source.places import Place
 
@@ -261,6 +261,6 @@ def _is_plain(block: list[ast.stmt], line: int) -> bool:
     at = next((i for i, s in enumerate(block) if covers(s, line)), None)
     if at is None or not isinstance(block[at], ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Expr | ast.Return):
         return False
-    computed = [n for n in walked(block[at]) if isinstance(n, ast.IfExp | ast.BoolOp | ast.Lambda | ast.NamedExpr)]
+    computed = has(block[at], ast.IfExp, ast.BoolOp, ast.Lambda, ast.NamedExpr)
     leaving = (ast.Return, ast.Break, ast.Continue, ast.Yield)
     return not computed and not any(isinstance(n, leaving) for s in block[:at] for n in walked(s))

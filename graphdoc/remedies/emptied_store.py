@@ -84,7 +84,7 @@ def _remedy(paths: list[str], anchor: Frame, step: Frame) -> Remedy:
 
 def _lists_read(scope: ast.AST) -> Iterator[str]:
     """The names and dotted names that a function reads, other than to call a method of theirs."""
-    called = {id(n.value) for n in walked(scope) if isinstance(n, ast.Attribute)}
+    called = {id(n.value) for n in each(scope, ast.Attribute)}
     for n in walked(scope):
         if isinstance(n, ast.Name | ast.Attribute) and is_read(n) and id(n) not in called:
             path = dotted(n)

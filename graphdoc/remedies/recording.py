@@ -510,7 +510,7 @@ def _statement(root: ast.Module, switch: Frame) -> tuple[ast.stmt, list[ast.stmt
     for node in walked(root):
         for block in paths.blocks_of(node):
             for index, s in enumerate(block):
-                if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) and s.lineno == switch.line:
+                if paths.bare_call(s) is not None and s.lineno == switch.line:
                     return s, block[index + 1 :]
     return None
 

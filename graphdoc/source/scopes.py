@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 from graphdoc.source.edits import insert_after, insert_before
 from graphdoc.source.layout import ends_line
 from graphdoc.source.module import Function, Loop, Source, each, walked
-from graphdoc.source.paths import is_name, key, pairs, plain_names, targets_of
+from graphdoc.source.paths import is_name, is_read, key, pairs, plain_names, targets_of
 from graphdoc.source.places import Beside, Edit
 
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
@@ -325,7 +325,7 @@ def _makers(source: Source, node: ast.expr) -> list[ast.expr]:
         return []
     if isinstance(scope, Function) and node.id in parameters(scope):
         return []
-    stored = [n for n in own_nodes(scope) if is_name(n, node.id) and _is_bound(n)]
+    stored = [n for n in own_nodes(scope) if is_name(n, node.id) and not is_read(n)]
     makers = [
         value
         for s in own_nodes(scope)
@@ -334,10 +334,6 @@ def _makers(source: Source, node: ast.expr) -> list[ast.expr]:
         if any(bound is n for n in stored)
     ]
     return makers if len(makers) == len(stored) else []
-
-
-def _is_bound(name: ast.Name) -> bool:
-    return isinstance(name.ctx, ast.Store | ast.Del)
 
 
 def _makes_list(value: ast.expr) -> bool:
@@ -359,15 +355,20 @@ def _makes_dictionary(value: ast.expr) -> bool:
 
 def iterated(target: ast.expr, iterable: ast.expr, name: str) -> ast.expr | None:
     """What a loop variable runs over: its own argument of ``zip`` or ``enumerate``, else the whole iterable."""
-    if isinstance(target, ast.Name):
-        return iterable if target.id == name else None
-    if not isinstance(target, ast.Tuple | ast.List) or not isinstance(iterable, ast.Call):
-        return None
-    given = iterable.args
-    if any(isinstance(e, ast.Starred) for e in (*target.elts, *given)):
-        return None
-    if is_name(iterable.func, "enumerate") and len(target.elts) == 2 and given:
-        return iterated(target.elts[1], given[0], name)
-    if not is_name(iterable.func, "zip") or len(given) != len(target.elts):
-        return None
-    return next((f for t, g in zip(target.elts, given, strict=True) if (f := iterated(t, g, name)) is not None), None)
+    return next((over for one, over in run_over(target, iterable) if is_name(one, name)), None)
+
+
+def run_over(target: ast.expr, iterable: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What the parts of a loop's target run over, each with its own argument of ``zip`` or ``enumerate``."""
+    several = target.elts if isinstance(target, ast.Tuple | ast.List) else []
+    given = iterable.args if isinstance(iterable, ast.Call) else []
+    if several and given and isinstance(iterable, ast.Call):
+        plain = not any(isinstance(e, ast.Starred) for e in (*several, *given))
+        if plain and is_name(iterable.func, "zip") and len(given) == len(several):
+            for one, its in zip(several, given, strict=True):
+                yield from run_over(one, its)
+            return
+        if plain and is_name(iterable.func, "enumerate") and len(several) == 2:
+            yield from run_over(several[1], given[0])
+            return
+    yield target, iterable

@@ -602,12 +602,7 @@ def _factor(sources: SourceTexts, product: dict[str, Any]) -> Frame | None:
     for node in each(bindings.tree(sources, frame.file), ast.BinOp):
         if isinstance(node.op, ast.Mult):
             at = bindings.frame_of(sources, frame.file, node, frame.function)
-            if (at.line, at.column, at.end_line, at.end_column) == (
-                frame.line,
-                frame.column,
-                frame.end_line or frame.line,
-                frame.end_column,
-            ):
+            if at.extent == frame.extent:
                 side = (node.left, node.right)[int(product["operand"])]
                 return bindings.frame_of(sources, frame.file, side, frame.function)
     return None

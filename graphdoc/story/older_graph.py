@@ -278,10 +278,10 @@ def cause_places(program: Program, reuse: Reuse, label: str, making: str = "") -
     ``making`` is the label of the latter, where it is empty ``label`` if nothing else is told. The start of a
     recurrence is not told.
     """
-    kept = [
-        span("cause", f, f"{_is_what(program.sources, f)} of data that outlive this pass", program.sources)
-        for f in aliases(program.evidence, reuse)
-    ] + list(keeping_places(program, reuse, label))
+    sources = program.sources
+    outlives = ((f, "a view" if is_entry(sources, f) else "another name") for f in aliases(program.evidence, reuse))
+    kept = [span("cause", f, f"{what} of data that outlive this pass", sources) for f, what in outlives]
+    kept += keeping_places(program, reuse, label)
     made: list[Span] = []
     for c in distinct_carries(program.nodes, reuse.carries)[:MOST_PLACES]:
         producer = program.node(c.producer)
@@ -453,10 +453,6 @@ def is_entry(sources: SourceTexts, frame: Frame) -> bool:
     """Whether such a binding takes an entry of a store, by a subscript; else it is another name of what an object
     holds."""
     return code_at(sources, frame).endswith("]")
-
-
-def _is_what(sources: SourceTexts, frame: Frame) -> str:
-    return "a view" if is_entry(sources, frame) else "another name"
 
 
 def cached_with(run: Evidence, reuse: Reuse) -> Frame | None:

@@ -146,7 +146,7 @@ def _title(idle: list[str], frozen: bool) -> str:
         return PAGE.title
     since = "was frozen after DDP wrapped it" if len(idle) == 1 else "were frozen after DDP wrapped them"
     what = f"{since}, and it" if frozen else "took no part in the loss, and DDP"
-    return f"{_shown(idle)} {what} waits for {_gradients(idle)}"
+    return f"{_shown(idle)} {what} waits for {'their gradients' if len(idle) > 1 else 'its gradient'}"
 
 
 def _idle(program: Program) -> tuple[list[str], list[str]]:
@@ -198,10 +198,6 @@ def _layers(sources: SourceTexts, idle: list[str], every: list[str], rank: str) 
             label = f"`{layer}` is made here; it got no gradient{rank} in the iteration before"
             found.append(span("created", at, label, sources))
     return found
-
-
-def _gradients(names: list[str]) -> str:
-    return "their gradients" if len(names) > 1 else "its gradient"
 
 
 def _which(idle: list[str], raised: Raised | None) -> tuple[str, ...]:

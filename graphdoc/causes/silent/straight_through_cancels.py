@@ -89,7 +89,7 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
     inner = next((Frame(**f) for f in sign.facts["inner"]), None)
     outer = innermost_user(sign.stack)
     remedies = []
-    if inner is not None and outer is not None and _differs(inner, outer):
+    if inner is not None and outer is not None and inner.extent != outer.extent:
         title = f"detach `{code_at(sources, inner)}`"
         note = f"the gradient of {whose} is then as if the value had not been rounded"
         remedies.append(Remedy("detach_expression", title, "unsafe", note, {"place": place(inner)}))
@@ -136,7 +136,3 @@ def _equal(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Fin
         because=f"all that reaches {whose} comes through this, and in {sign.count} steps their gradients were exactly "
         "zero",
     )
-
-
-def _differs(inner: Frame, outer: Frame) -> bool:
-    return (inner.line, inner.column, inner.end_column) != (outer.line, outer.column, outer.end_column)
