@@ -120,8 +120,10 @@ class FiniteWatch:
         the run ends. Never raises."""
         try:
             groups = optimizer.param_groups
-            ends = (groups[0]["params"][0], groups[-1]["params"][-1])
-            if all(-LIMIT < self._first_of(p) < LIMIT for p in ends if type(p) in self._plain and p.is_cpu):
+            for p in (groups[0]["params"][0], groups[-1]["params"][-1]):
+                if type(p) in self._plain and p.is_cpu and not -LIMIT < self._first_of(p) < LIMIT:
+                    break
+            else:
                 self._left.pop(seen.id, None)
                 return
         except Exception:

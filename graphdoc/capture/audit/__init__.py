@@ -25,7 +25,7 @@ from graphdoc.capture.audit.steps import MOST_CLEARS, AtRest, Rounded, Starved, 
 from graphdoc.capture.audit.targets import Followers, Restored, Targets
 from graphdoc.capture.audit.unheld import MadeAnew, Unheld
 from graphdoc.capture.audit.unused import BesideLoss, Clips, Unused
-from graphdoc.capture.audit.watch import LOOKS, Watch
+from graphdoc.capture.audit.watch import CLOSELY, LOOKS, Early, Open, Sparse, Watch
 from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.facts import user_frames
 from graphdoc.capture.frames import frames_of
@@ -81,7 +81,11 @@ class Audit:
         ]
         """In the order in which they are asked and tell."""
         self._calling = [w for w in self.watches if type(w).called is not Watch.called and w is not self.clearing]
-        self._stepping = [w for w in self.watches if type(w).stepped is not Watch.stepped]
+        stepping = [w for w in self.watches if type(w).stepped is not Watch.stepped]
+        self._closely = [(w.of_interest, w.stepped) for w in stepping]
+        late = [w for w in stepping if not isinstance(w, Early | Sparse)]
+        self._later = [(w.wants if isinstance(w, Open) else None, w.stepped) for w in late]
+        """Those that look at the other steps too, and what each is asked first: between steps every call counts."""
         self._closer = (self.losses, unused)
         """They ask for operations that only a second run records."""
 
@@ -170,9 +174,10 @@ class Audit:
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has made a step that is looked at."""
-        for watch in self._stepping:
-            if watch.of_interest(seen):
-                watch.stepped(optimizer, seen)
+        closely = seen.steps <= CLOSELY or seen.steps in LOOKS
+        for asked, stepped in self._closely if closely else self._later:
+            if asked is None or asked(seen):
+                stepped(optimizer, seen)
         seen.due = self._next(seen)
         self.asleep = all(s.due > s.steps + 1 for s in self.journal.optimizers.values())
 
