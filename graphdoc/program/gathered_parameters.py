@@ -313,6 +313,9 @@ def module_of(value: ast.expr) -> tuple[str, list[ast.expr]]:
         module, tests = module_of(value.args[1])
         return module, [*tests, test.body]
     owner, _, method = function.rpartition(".")
+    base = value.func.value if isinstance(value.func, ast.Attribute) else None
+    if isinstance(base, ast.Call) and last_word(base.func) == "ModuleList" and len(base.args) == 1:
+        owner, method = bindings.dotted(base.args[0]), last_word(value.func)  # a list's modules, gathered for this call
     return owner if method in ITERATORS else "", []
 
 
@@ -341,8 +344,8 @@ def _learning(parameters: list[Parameter], module: str) -> list[str]:
             continue
         if p.name.startswith(f"{module}."):
             found.append(p.name.removeprefix(f"{module}."))
-        elif f".{last}." in f".{p.name}":
-            found.append(f".{p.name}".rpartition(f".{last}.")[2])
+        elif f".{last}." in f".{p.name}" or f".{last}[" in f".{p.name}":
+            found.append(f".{p.name}".rpartition(f".{last}")[2].partition(".")[2])
     return found
 
 
