@@ -14,7 +14,7 @@ from graphdoc.capture.facts import grad_fn_of, instances_of, parameters_of, user
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.living import Ref
 from graphdoc.capture.number_facts import numbers_of
-from graphdoc.evidence import Sign
+from graphdoc.evidence import Frame, Sign
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -107,6 +107,8 @@ def flagged_buffers(torch: Any, loose: dict[int, Any], held: set[int], cwd: str)
 
 ENOUGH = 4
 """Backward calls that reach a parameter, and steps without it, before it is judged."""
+FEW = 2
+"""Times that a network is loaded in the training."""
 MOST_JUDGED = 4
 """Searches through everything that is alive, in one run."""
 MOST_LOOKS = 2
@@ -151,8 +153,10 @@ def _first_values(parameter: Any) -> Any:
 
 class Unheld(Watch):
     """``held-stale``: an optimizer's parameters belong to no module any more. ``unheld-weight``: what weighs the terms
-    of the loss (``facts["weights"]``) is in no optimizer. ``parameters`` are those that nobody steps, ``stack`` a
-    backward call that reaches them, ``optimizer`` the one that steps meanwhile. ``unregistered``: they lie in a plain
+    of the loss (``facts["weights"]``) is in no optimizer. ``unheld-bounded``: the call ``other`` bounds these
+    gradients alone. ``unheld-followed``: another network is loaded from them again and again. ``parameters`` are those
+    that nobody steps, ``stack`` a backward call that reaches them, ``optimizer`` the one that steps meanwhile.
+    ``unregistered``: they lie in a plain
     list or dict that is an attribute of a module. ``empty-group``: ``optimizer`` steps and has a group of parameters
     with nothing in it (``facts["empty"]`` of ``facts["groups"]``); whether that is meant, the source has to tell.
     ``suspect-untied``: parameters of the shape of one that ``optimizer`` steps; weak, a second network has such.
@@ -174,6 +178,8 @@ class Unheld(Watch):
         self._had: dict[int, int] = {}
         """By optimizer: how often the look has been taken up since both ends of its parameters had gradients."""
         self._looks = 0
+        self._loads: dict[tuple[int, ...], tuple[int, list[Ref]]] = {}
+        """How often a network has been loaded when there had been steps, by the ids of its parameters."""
         self._ready = False
         self._judged = self._searched = 0
         self._noted: Noted | None = None
@@ -233,6 +239,11 @@ class Unheld(Watch):
         """These are about to be given values from elsewhere."""
         self._audit.journal.living.note(parameters)
         self.loaded.update(map(id, parameters))
+        ids = tuple(map(id, parameters))
+        if self._audit.journal.steps and len(self._loads) < MOST_PLAIN:
+            times, refs = self._loads.get(ids, (0, [Ref(p) for p in parameters]))
+            self._loads[ids] = times + 1, refs
+            self._ready |= times + 1 == FEW
 
     def _follow_plain(self, leaves: dict[int, Any], noted: Noted) -> None:
         """Leaves that are no parameters: most are made anew for each call, and those are let go."""
@@ -342,9 +353,10 @@ class Unheld(Watch):
                     if not gone or named < min(len(gone), 2):  # a loop leaves one in its variable
                         self._tell("held-stale", seen, in_place)
                     return
-            if mine and not self._suspects:
+            wanted = self._tell_wanted(live, mine)
+            if mine and not wanted and not self._suspects:
                 self._doubt(live, mine, owners, held_beside([owners[i] for i in mine], held, audit.torch.nn.Module))
-            hidden = unregistered(audit.torch, loose, held) if user_frames(frame) else []
+            hidden = unregistered(audit.torch, loose, held) if user_frames(frame) and not wanted else []
             hidden = [one for one in hidden if not any(i in self.loaded for i in one.parameters)]
             given = _whose(live, hidden[0].beside) if hidden else None
             if given is not None:
@@ -364,6 +376,41 @@ class Unheld(Watch):
                 if not whole.keys() & held:
                     audit.snapshot()
                     self._tell("unheld-weight", steps[0], weights, {i: p for i, p in whole.items() if p.requires_grad})
+
+    def _tell_wanted(self, live: list[tuple[Seen, Any]], mine: dict[int, Any]) -> bool:
+        """Tell of those of ``mine`` whose gradients somebody waits for, if there are any."""
+        followed, beside = self._followed(mine), _whose(live, self._together)
+        if followed and beside is not None:
+            self._audit.snapshot()
+            self._tell("unheld-followed", beside, followed)
+            return bool(self._found)
+        found = self._audit.clips.of_nobody(set(mine))
+        if found is None:
+            return False
+        frames, ids, stepping = found
+        behind = next((s for s, _ in live if s.id == stepping), None)
+        shapes = {tuple(p.shape) for _, o in live for p in parameters_of(o)}
+        # An optimizer of copies in another dtype holds every shape.
+        if behind is not None and any(tuple(mine[i].shape) not in shapes for i in ids):
+            self._audit.snapshot()
+            self._tell("unheld-bounded", behind, {i: mine[i] for i in ids}, other=frames)
+        return bool(self._found)
+
+    def _followed(self, mine: dict[int, Any]) -> dict[int, Any]:
+        """Those of ``mine`` whose numbers a network of nothing else has been loaded with again and again."""
+        numbers, equal = {i: numbers_of(p) for i, p in mine.items()}, self._audit.torch.equal
+        known = {i: n for i, n in numbers.items() if n is not None}
+        for times, refs in self._loads.values():
+            copies = [n for ref in refs if (c := ref()) is not None and (n := numbers_of(c)) is not None]
+            if times < FEW or not copies or len(copies) < len(refs) or any(id(ref()) in mine for ref in refs):
+                continue
+            twins = [
+                next((i for i, n in known.items() if n.shape == c.shape and n.dtype == c.dtype and equal(n, c)), None)
+                for c in copies
+            ]
+            if None not in twins and len(set(twins)) == len(twins):
+                return {i: mine[i] for i in twins if i is not None}
+        return {}
 
     def _judge_plain(self, held: set[int]) -> None:
         """Whether any of the leaves that are no parameters are buffers of what an optimizer trains."""
@@ -434,7 +481,14 @@ class Unheld(Watch):
         never = len(idle) == len(held) and not any(id(p) in self._audit.journal.with_grad for p in held)
         return never and sorted(tuple(p.shape) for p in held) == sorted(tuple(p.shape) for p in mine.values())
 
-    def _tell(self, kind: str, seen: Seen, weighing: dict[int, Any], whole: dict[int, Any] | None = None) -> None:
+    def _tell(
+        self,
+        kind: str,
+        seen: Seen,
+        weighing: dict[int, Any],
+        whole: dict[int, Any] | None = None,
+        other: list[Frame] | None = None,
+    ) -> None:
         audit = self._audit
         assert self._noted is not None
         names = [audit.names[i] for i in weighing if i in audit.names]
@@ -442,7 +496,7 @@ class Unheld(Watch):
         if not names:
             return
         stack = self._call(self._noted)
-        sign = Sign(kind, stack, parameters=every, optimizer=seen.id, event=self._noted[0], count=ENOUGH)
+        sign = Sign(kind, stack, other or [], parameters=every, optimizer=seen.id, event=self._noted[0], count=ENOUGH)
         sign.facts = {"weights": names} if whole else {}
         self._found.append(sign)
         self._told = list(weighing)

@@ -26,7 +26,7 @@ from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
 from graphdoc.capture.number_facts import has_memory, numbers_of
 from graphdoc.capture.roots import tensor_roots
 from graphdoc.capture.summands import SUMS, Part, terms_of, top_of
-from graphdoc.evidence import Sign
+from graphdoc.evidence import Frame, Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
@@ -269,8 +269,8 @@ def _places(nodes: list[Any]) -> set[Any]:
 
 # Calls that bound the gradients, and whether any step uses what they bound.
 
-ALIKE = 4
-"""Calls from one place in which the same was seen."""
+ALIKE, FEW = 4, 2
+"""Calls in which the same was seen; and where something else speaks for it."""
 EACH = 6
 """Calls that are looked at from each place."""
 MOST = 40
@@ -313,7 +313,7 @@ class Clips(Sparse):
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
         self._clips: list[_Clip] = []
-        self._over = False
+        self._over = self._judged = False
 
     def watch(self) -> list[Callable[[], None]]:
         """Insert calls into PyTorch's functions; what undoes it. Where that cannot be, nothing is told."""
@@ -355,18 +355,28 @@ class Clips(Sparse):
         self._clips.append(clip)
         self._over = len(self._clips) >= MOST or all(len(calls) >= EACH for calls in self._by_place())
 
+    def of_nobody(self, loose: set[int]) -> tuple[list[Frame], set[int], int] | None:
+        """A call that bounds gradients of these alone again and again, their ids, and the optimizer that steps behind
+        it; None where there is none."""
+        mine = [c for c in self._clips if c.found and c.ids and c.ids <= loose]
+        mine = [c for c in mine if c.ids == mine[-1].ids]
+        if len(mine) < FEW:
+            return None
+        after = (e for e in self._audit.journal.entries() if e.index >= mine[0].index and e.kind == "step")
+        step = next(after, None)
+        return (self._frames(mine[-1].raw), mine[-1].ids, step.optimizer) if step is not None else None
+
     # -- the end -------------------------------------------------------------------------------------------------
 
     def signs(self) -> list[Sign]:
-        if not self._found and len(self._clips) >= ALIKE:
+        if not self._found and not self._judged and len(self._clips) >= ALIKE:
             self._judge()
         return self._found
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped; once there is enough to judge by, while the program's names are there."""
-        if self._over and not self._found and self._clips:
+        if self._over and not self._found and not self._judged:
             self._judge()
-            self._clips.clear()
             if self._found:
                 self._audit.tell_early()
 
@@ -377,6 +387,7 @@ class Clips(Sparse):
         return list(places.values())
 
     def _judge(self) -> None:
+        self._judged = self._over
         entries = self._audit.journal.entries()
         for clips in self._by_place():
             if len(clips) < ALIKE:

@@ -14,11 +14,11 @@ from graphdoc.program.gathered_parameters import one_shot
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import binding_behind, made, returned
 from graphdoc.program.proof import first_sign, name_of
-from graphdoc.program.spans import place, span
+from graphdoc.program.spans import place, span, span_of
 from graphdoc.source.module import each, is_method_call
 from graphdoc.source.paths import is_constant, last_word
 from graphdoc.story import unregistered
-from graphdoc.story.wording import first_told, folded, opening, optimizer_of
+from graphdoc.story.wording import first_told, folded, opening, optimizer_of, shared_path
 
 PAGE = Page(
     code="GD701",
@@ -64,6 +64,9 @@ own where it needs another learning rate or no weight decay. If it is not meant 
 )
 
 
+_UNHELD = ("unheld-weight", "unheld-bounded", "unheld-followed")
+
+
 def recognise(program: Program) -> Finding | None:
     """What weighs the loss's terms gets gradients, nobody writes to it, and no optimizer that is alive holds it."""
     sources, optimizers, parameters = program.sources, program.optimizers, program.parameters
@@ -75,7 +78,7 @@ def recognise(program: Program) -> Finding | None:
         ("kept-result", lambda s: unregistered.kept_result(sources, optimizers, s)),
         ("empty-group", lambda s: _used_up(sources, optimizers, parameters, s)),
         (BYPASSED, lambda s: unregistered.bypassed(sources, optimizers, s)),
-        ("unheld-weight", lambda s: _unheld(sources, optimizers, s)),
+        *((kind, lambda s: _unheld(sources, optimizers, s)) for kind in _UNHELD),
         ("suspect-ungiven", lambda s: _ungiven(sources, optimizers, parameters, s)),
         ("ungiven", lambda s: unregistered.in_no_optimizer(sources, optimizers, parameters, s)),
     ) or _wrongly_given(program)
@@ -165,6 +168,8 @@ def _switched_beside(
 
 
 def _unheld(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
+    if sign.kind != "unheld-weight":
+        return _wanted(sources, optimizers, sign)
     name = optimizer_of(optimizers, sign)
     weights = folded(str(w) for w in sign.facts["weights"])
     return Finding(
@@ -175,6 +180,29 @@ def _unheld(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Fi
         unregistered.ungiven_places(sources, optimizers, sign, weights),
         remedies=tuple(_remedies(sources, optimizers, sign, *{w.rpartition(".")[0] for w in sign.facts["weights"]})),
         because=unregistered.unused_gradients(sign, folded(sign.parameters)),
+    )
+
+
+def _wanted(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
+    """Somebody waits for these gradients, which no optimizer uses: who bounds them, or who loads another network with
+    what they were to change."""
+    name, whose = optimizer_of(optimizers, sign), folded(sign.parameters)
+    if sign.kind == "unheld-bounded":
+        why, said = "whose gradients are clipped", "their gradients are clipped before each step"
+    else:
+        why = "which a target network is copied from"
+        said = "another network has been loaded from them again and again, with the same values each time"
+    return Finding(
+        0.9,
+        "likely",  # that nobody trains them is seen; that somebody should is not
+        f"no optimizer holds {whose}, {why}",
+        f"{opening(name)} was not given them, so no step changes them.",
+        (
+            *unregistered.ungiven_places(sources, optimizers, sign, whose),
+            *span_of("related", sign.other, f"bounds the gradients of {whose}", sources),
+        ),
+        remedies=tuple(_remedies(sources, optimizers, sign, shared_path(sign.parameters)[:-1])),
+        because=f"{unregistered.unused_gradients(sign, whose)}; {said}",
     )
 
 
@@ -212,7 +240,7 @@ def _used_up(
 def _remedies(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, *owners: str) -> list[Remedy]:
     name = name_of(optimizers, sign)
     making = made(sources, optimizer_with(optimizers, sign.optimizer))
-    if making is None or len(owners) != 1:
+    if making is None or len(owners) != 1 or not owners[0]:
         return []
     owner, target = owners[0], bindings.text_of(making.statement.targets[0])
     whole, _, last = name.rpartition(".")
