@@ -124,7 +124,8 @@ def _in_training_mode(
     sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
 ) -> Finding | None:
     """Of a whole module beside the optimizer's: the program puts both into training mode in one function."""
-    found = None if sign.facts.get("loaded") else _switched_beside(sources, parameters, sign.parameters)
+    ready = sign.facts.get("loaded") or any(_comes_trained(node) for _, node in bindings.everywhere(sources, ast.Call))
+    found = None if ready else _switched_beside(sources, parameters, sign.parameters)
     if found is None:
         return None
     mode, switched, beside = found
@@ -134,7 +135,7 @@ def _in_training_mode(
         0.9,
         "likely",  # that nobody trains it is seen; that somebody should is the reading of the source
         f"no optimizer holds {whose}, though `{owner}` is in training mode",
-        f"{whose} began with random values and keeps them. The function that puts `{owner}` into training mode does "
+        f"{whose} keeps the values that it began with. The function that puts `{owner}` into training mode does "
         f"the same for `{beside}`, which `{name}` updates. What is not to learn needs no such call.",
         (
             *unregistered.ungiven_places(sources, optimizers, sign, whose),
@@ -143,6 +144,13 @@ def _in_training_mode(
         remedies=tuple(_remedies(sources, optimizers, sign, owner)),
         because=unregistered.unused_gradients(sign, whose),
     )
+
+
+def _comes_trained(node: ast.AST) -> bool:
+    """Whether a call gives a network that others have trained, whose loading is not seen."""
+    if not isinstance(node, ast.Call):
+        return False
+    return last_word(node.func) == "from_pretrained" or any(k.arg in ("pretrained", "weights") for k in node.keywords)
 
 
 def _switched_beside(
