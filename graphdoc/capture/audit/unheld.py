@@ -206,7 +206,8 @@ class Unheld(Watch):
         if not held or self._judged >= MOST_JUDGED or self._found:
             return
         kind = audit.torch.nn.Parameter
-        self._follow_plain({i: t for i, t in leaves.items() if type(t) is audit.torch.Tensor and i not in held}, noted)
+        plain = {i: t for i, t in leaves.items() if type(t) is audit.torch.Tensor and i not in held}
+        self._follow_plain(plain, noted, outputs)
         unheld = [p for ident, p in leaves.items() if ident not in held and type(p) is kind]
         if not unheld or audit.torch._C._len_torch_dispatch_stack():
             return
@@ -245,7 +246,7 @@ class Unheld(Watch):
             self._loads[ids] = times + 1, refs
             self._ready |= times + 1 == FEW
 
-    def _follow_plain(self, leaves: dict[int, Any], noted: Noted) -> None:
+    def _follow_plain(self, leaves: dict[int, Any], noted: Noted, outputs: Any) -> None:
         """Leaves that are no parameters: most are made anew for each call, and those are let go."""
         if not leaves and not self._plain:
             return
@@ -255,6 +256,7 @@ class Unheld(Watch):
                 candidate = self._plain.get(ident)
                 if candidate is None and len(self._plain) < MOST_PLAIN:
                     candidate = self._plain[ident] = _Candidate(leaf)
+                    candidate.is_weight = ident in _weights(outputs)
                 if candidate is not None:
                     candidate.count += 1
                     if candidate.count == ENOUGH:
@@ -419,7 +421,13 @@ class Unheld(Watch):
         loose = {i: t for i, t in enough.items() if t is not None and i not in self._asked and not t._backward_hooks}
         live = [(seen, o) for seen in audit.journal.optimizers.values() if (o := seen.ref()) is not None]
         known = flagged_buffers(audit.torch, loose, held, audit.witness.cwd) if loose and live else None
-        if known is None or self._noted is None:
+        if self._noted is None:
+            return
+        weights = {i: t for i, t in loose.items() if self._plain[i].is_weight}
+        if known is None and weights and len(live) == 1:
+            audit.snapshot()
+            self._tell("unheld-weight", live[0][0], weights, weights)
+        if known is None:
             return
         mine, sign = known
         stepping = next((s for s, o in live if not mine.keys() & {id(p) for p in parameters_of(o)}), None)
@@ -528,19 +536,24 @@ def _whose(live: list[tuple[Seen, Any]], given: set[int]) -> Seen | None:
     return next((seen for seen in holding if seen.steps), None)
 
 
+_ONE_OF = frozenset({"SelectBackward0", "UnbindBackward0", "IndexBackward0"})
+
+
 def _weights(outputs: Any) -> set[int]:
-    """Ids of the leaves that enter these losses where those are made of single numbers: they weigh terms."""
+    """Ids of the leaves that enter these losses where those are made of single numbers, or as the numbers that these
+    are taken out of: they weigh terms."""
     todo = [node for t in outputs if hasattr(t, "grad_fn") and (node := grad_fn_of(t)) is not None]
-    found, known = set(), set(todo)
+    found, known, taken = set[int](), set(todo), set[Any]()
     for node in todo:
-        if len(todo) > MOST_NUMBERS or not _is_number(node):
+        following = [n for n, _ in node.next_functions if n is not None]
+        if len(todo) > MOST_NUMBERS or not (_is_number(node) or (node in taken and len(following) < 2)):
             continue
-        variable = getattr(node, "variable", None)
-        if variable is not None:
-            found.add(id(variable))
-        following = [n for n, _ in node.next_functions if n is not None and n not in known]
+        one_of = node in taken or type(node).__name__ in _ONE_OF
+        taken.update(following if one_of else ())
+        variables = [getattr(n, "variable", None) for n in (node, *(following if one_of else ()))]
+        found.update(id(v) for v in variables if v is not None)
+        todo += [n for n in following if n not in known]
         known.update(following)
-        todo += following
     return found
 
 

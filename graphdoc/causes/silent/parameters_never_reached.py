@@ -256,11 +256,19 @@ def _remedies(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, *ow
         owner, name = f"self.{owner.removeprefix(f'{whole}.')}", target
     if target != name:
         return []
+    weights = [str(w) for w in sign.facts["weights"]]
     base = owner.split(".")[0] if not owner.startswith("self.") else ".".join(owner.split(".")[:2])
+    if not owner:  # tensors of the function itself
+        base = next((w for w in weights if binding_behind(making, w) is not None), weights[0])
     anchor: ast.stmt = binding_behind(making, base) or making.statement
     if anchor is making.statement and not bindings.assignments(sources, making.frame(sources), base):
         return []
-    statement = f'{name}.add_param_group({{"params": {owner}.parameters()}})'
+    params, what = (
+        (f"{owner}.parameters()", f"the parameters of `{owner}`")
+        if owner
+        else (f"[{', '.join(weights)}]", folded(weights))
+    )
+    statement = f'{name}.add_param_group({{"params": {params}}})'
     args = {"place": place(bindings.frame_of(sources, making.file, anchor)), "statement": statement}
     note = f"`{name}` steps {folded(sign.parameters)}"
-    return [Remedy("add_statement", f"give `{name}` the parameters of `{owner}`", "unsafe", note, args)]
+    return [Remedy("add_statement", f"give `{name}` {what}", "unsafe", note, args)]
