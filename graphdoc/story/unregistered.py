@@ -732,6 +732,33 @@ def _made_in(sources: SourceTexts, file: str, line: int, attributes: list[str]) 
     return found
 
 
+# Telling parameters that were left out of an optimizer which has others of the same layers.
+
+
+def beside_in_layer(
+    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
+) -> Finding | None:
+    """The finding; None unless each lies in a layer of which the optimizer holds another parameter, and a third one of
+    these layers is frozen: the program says by the flag what is not to learn."""
+    layers = {name.rpartition(".")[0] for name in sign.parameters}
+    beside = [p for p in parameters if not p.buffer and p.name.rpartition(".")[0] in layers]
+    held = [p.name for p in beside if sign.optimizer in p.owners]
+    frozen = [p.name for p in parameters if not p.requires_grad and not p.buffer and p.name.startswith(tuple(layers))]
+    making = made(sources, optimizer_with(optimizers, sign.optimizer))
+    if making is None or not frozen or "" in layers or {n.rpartition(".")[0] for n in held} != layers:
+        return None
+    name, whose = optimizer_of(optimizers, sign), folded(sign.parameters, beside=(*held, *frozen))
+    return Finding(
+        0.9,
+        "likely",  # that nobody trains them is seen; that they are to learn is the reading of the flags
+        f"{name} is given {folded(held, beside=(*sign.parameters, *frozen))}, and not {whose} of the same layers",
+        f"No optimizer holds {whose}. What is not to learn in these layers is frozen by `requires_grad`, and these are "
+        "not.",
+        ungiven_places(sources, optimizers, sign, whose),
+        because=unused_gradients(sign, whose),
+    )
+
+
 # Telling a part of a model that was left out of an optimizer which was given the other parts by name.
 
 

@@ -116,6 +116,7 @@ def _ungiven(
         or unregistered.unfrozen_late(sources, optimizers, parameters, sign)
         or unregistered.made_late(sources, optimizers, sign)
         or unregistered.part_left_out(sources, optimizers, parameters, sign)
+        or unregistered.beside_in_layer(sources, optimizers, parameters, sign)
         or _in_training_mode(sources, optimizers, parameters, sign)
     )
 
