@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from torch.overrides import _get_current_function_mode_stack
 
 from graphdoc.capture import stacks
-from graphdoc.capture.access_paths import elements, numbers_in
-from graphdoc.capture.cut_recorder import CONVERSIONS, DETACHES, QUIET, came_without_graph
+from graphdoc.capture.access_paths import numbers_in
+from graphdoc.capture.cut_recorder import CONVERSIONS, DETACHES, QUIET, came_without_graph, flat
 from graphdoc.capture.cut_records import Record, is_users, records_behind
 from graphdoc.capture.cuts import CutWatch, is_draw
 from graphdoc.capture.facts import grad_fn_of, is_leaf
@@ -136,7 +136,7 @@ class TermWatch(CutWatch):
         super()._note(func, args, kwargs, result)
         name = self._name(func)
         if isinstance(result, self._torch.Tensor) and result.grad_fn is not None:
-            nodes = (grad_fn_of(v) for v in _given(args) if isinstance(v, self._torch.Tensor))
+            nodes = (grad_fn_of(v) for v in flat(args) if isinstance(v, self._torch.Tensor))
             self._taken_up |= {n._sequence_nr() for n in nodes if n is not None}
         if name in _ADDS and isinstance(result, self._torch.Tensor) and result.requires_grad:
             self._note_sum(args, result, name in _GAINS)
@@ -213,13 +213,13 @@ class TermWatch(CutWatch):
         return {id(r) for r in records_behind([*entered, *self._into_leaves], MOST_FOLLOWED)}
 
     def _note_sum(self, args: Any, result: Any, gains: bool) -> None:
-        flat = _given(args)
-        tensors = [v for v in flat if isinstance(v, self._torch.Tensor)]
+        values = flat(args)
+        tensors = [v for v in values if isinstance(v, self._torch.Tensor)]
         if result.grad_fn is None or any(v.numel() != 1 for v in tensors):
             return
-        if self._is_surrogate(flat, result, gains):
+        if self._is_surrogate(values, result, gains):
             return
-        for value in (*tensors, *(v for v in flat if type(v) is float)):
+        for value in (*tensors, *(v for v in values if type(v) is float)):
             if type(value) is not float and not (came_without_graph(value, result) and value.dtype.is_floating_point):
                 continue
             record = self._of(value)
@@ -347,11 +347,6 @@ def _is_met(value: Any, behind: list[Record], cut: Record) -> bool:
     if type(value) is float or (numbers := numbers_of(value)) is None or bool(numbers.any()):
         return False
     return any(r.op in _LOGARITHMS and cut in records_behind([r], MOST_FOLLOWED) for r in behind)
-
-
-def _given(args: Any) -> list[Any]:
-    """The arguments, and those in the lists among them."""
-    return [v for a in args for v in (elements(a) if isinstance(a, list | tuple) else (a,))]
 
 
 def _modes() -> list[Any]:

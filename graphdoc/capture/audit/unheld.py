@@ -14,6 +14,7 @@ from graphdoc.capture.facts import grad_fn_of, instances_of, parameters_of, user
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.living import Ref
 from graphdoc.capture.number_facts import numbers_of
+from graphdoc.capture.summands import is_number
 from graphdoc.evidence import Frame, Sign
 
 if TYPE_CHECKING:
@@ -546,7 +547,7 @@ def _weights(outputs: Any) -> set[int]:
     found, known, taken = set[int](), set(todo), set[Any]()
     for node in todo:
         following = [n for n, _ in node.next_functions if n is not None]
-        if len(todo) > MOST_NUMBERS or not (_is_number(node) or (node in taken and len(following) < 2)):
+        if len(todo) > MOST_NUMBERS or not (is_number(node, unknown=False) or (node in taken and len(following) < 2)):
             continue
         one_of = node in taken or type(node).__name__ in _ONE_OF
         taken.update(following if one_of else ())
@@ -555,13 +556,6 @@ def _weights(outputs: Any) -> set[int]:
         todo += [n for n in following if n not in known]
         known.update(following)
     return found
-
-
-def _is_number(node: Any) -> bool:
-    try:
-        return all(size == 1 for size in node._input_metadata[0].shape)
-    except (AttributeError, IndexError, TypeError, RuntimeError):
-        return False
 
 
 def _around(module: type, mine: dict[int, Any], rest: set[int]) -> dict[int, Any]:
