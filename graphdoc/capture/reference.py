@@ -70,6 +70,25 @@ def run_straight(checkpoint: Any) -> None:
         checkpoint._checkpoint_without_reentrant_generator = nothing_around
 
 
+def note_checkpoints(checkpoint: Any, noted: Callable[[bool], None]) -> None:
+    """Tell ``noted`` whenever ``checkpoint``, torch's module of that name, runs anything, and whether it would run it
+    again for backward. For second runs alone."""
+    generator: Any = getattr(checkpoint, "_checkpoint_without_reentrant_generator", None)
+    once = checkpoint.CheckpointFunction.apply
+
+    def apply(function: Any, preserve: bool, *args: Any) -> Any:
+        noted(any(isinstance(a, torch.Tensor) and a.requires_grad for a in args))
+        return once(function, preserve, *args)
+
+    def around(*args: Any, **kwargs: Any) -> Any:
+        noted(True)
+        return generator(*args, **kwargs)
+
+    checkpoint.CheckpointFunction.apply = staticmethod(apply)
+    if generator is not None:
+        checkpoint._checkpoint_without_reentrant_generator = around
+
+
 class Straight:
     """A watch of one fork in which checkpoints run once what they are given. It tells the places of these calls, each
     with whether it would have been run again for backward."""
@@ -82,21 +101,7 @@ class Straight:
         from torch.utils import checkpoint
 
         run_straight(checkpoint)
-        once: Any = checkpoint.CheckpointFunction.apply
-        around: Any = getattr(checkpoint, "_checkpoint_without_reentrant_generator", None)
-
-        def apply(function: Any, preserve: bool, *args: Any) -> Any:
-            needs = any(isinstance(a, torch.Tensor) and a.requires_grad for a in args)
-            self._calls.append((stacks.stack_here(2), needs))
-            return once(function, preserve, *args)
-
-        def noted(*args: Any, **kwargs: Any) -> Any:
-            self._calls.append((stacks.stack_here(2), True))
-            return around(*args, **kwargs)
-
-        checkpoint.CheckpointFunction.apply = staticmethod(apply)  # type: ignore[method-assign]
-        if around is not None:
-            checkpoint._checkpoint_without_reentrant_generator = noted
+        note_checkpoints(checkpoint, lambda again: self._calls.append((stacks.stack_here(3), again)))
 
     def __exit__(self, *exc: object) -> None:
         pass  # the fork ends with it

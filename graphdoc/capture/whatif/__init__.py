@@ -16,6 +16,7 @@ from graphdoc.capture.audit.moved import print_of
 from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.number_facts import has_memory
+from graphdoc.capture.reference import note_checkpoints
 from graphdoc.capture.roots import tensor_roots
 from graphdoc.capture.summands import sums_without_graph
 from graphdoc.capture.whatif.answers import Answers
@@ -70,6 +71,8 @@ class WhatIf:
         """Numbers of optimizers that an earlier run has asked about: one may be made after others have trained."""
         self.hooked = False
         """The program has hung a hook of its own on a tensor, which may give another gradient on purpose."""
+        self.checkpoints = False
+        """The program has run something in a checkpoint."""
         self.adds = False
         """A loss was a sum with a term that has no graph."""
         self._ends: tuple[Target, Dying] | None = None
@@ -113,6 +116,7 @@ class WhatIf:
     def _install(self) -> None:
         from torch.autograd import graph
         from torch.optim import optimizer
+        from torch.utils import checkpoint
 
         engine = graph._engine_run_backward
 
@@ -128,6 +132,7 @@ class WhatIf:
             return hook(tensor, function)
 
         self.torch.Tensor.register_hook = register_hook
+        note_checkpoints(checkpoint, lambda _: setattr(self, "checkpoints", True))
         optimizer.register_optimizer_step_pre_hook(lambda *step: self._guard(self._stepping, *step))
         optimizer.register_optimizer_step_post_hook(lambda *step: self._guard(self._stepped, *step))
         self.look.begun()

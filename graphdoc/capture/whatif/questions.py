@@ -88,7 +88,8 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
         answers.cancelled(target, set(lost.parameters), lost.jumps, result.left)
     missing = {i for a in result.answers if a.answer == MISSING for i in a.parameters}
     zero = {i for a in result.answers if a.answer == ZEROS for i in a.parameters}
-    changed, calls = yield from recomputed(target, result, probe.witness.cwd)
+    none: tuple[set[int], list[Any]] = set(), []
+    changed, calls = (yield from recomputed(target, result, probe.witness.cwd)) if probe.checkpoints else none
     answers.recomputed(target, changed, changed & (missing | zero), calls)
     missing, zero = missing - changed, zero - changed
     ends = result.ends
