@@ -193,7 +193,7 @@ def _report(kept: Kept, announce: Announce | None) -> Report:
     if outcome == "completed" and not inner.diagnoses and not about:
         about = weak_signs(first) or _cut_on_purpose(kept, first, whole) or _too_long(first.extras)
     if inner.diagnoses or about:
-        about = (*about, *_warnings(first))
+        about = (*about, *_warnings(first, {f"{s.file}:{s.line}" for d in inner.diagnoses for s in d.spans}))
     if GRADIENTS_ASKED_FOR in kept.request.mode.split(":"):
         about = (*about, *gradients(first))
     return Report(run, outcome, exception, inner.diagnoses, (*notes, *about), inner.sources, picture=inner.picture)
@@ -356,17 +356,18 @@ def _placed(means: str, raised: Raised | None) -> str:
     return f"{at}: {begins_small(means)}" if at else means
 
 
-def _warnings(evidence: Evidence) -> Iterator[str]:
-    """What PyTorch has warned of besides, where, and the way out; what a cause may have is left to that."""
+def _warnings(evidence: Evidence, told: set[str]) -> Iterator[str]:
+    """What PyTorch has warned of besides, where, and the way out; what a cause may have is left to that, and so is
+    what a diagnosis has ``told`` of that line."""
     for line in dict.fromkeys(evidence.warnings):
         place, _, text = line.partition(": ")
         match = recognise_exception("UserWarning", text)
-        if match is None or match.exception != "UserWarning" or match.family == "anomaly":
+        if match is None or match.exception != "UserWarning" or match.family == "anomaly" or place in told:
             continue
         out = way_out(match.id)
         if out is not None and not out.own:
-            told = f"PyTorch warned at {place}: {begins_small(redact(text.rstrip('.')))}. {out.told}"
-            yield in_lines(told, _files(evidence))
+            note = f"PyTorch warned at {place}: {begins_small(redact(text.rstrip('.')))}. {out.told}"
+            yield in_lines(note, _files(evidence))
 
 
 def _first_line(message: str) -> str:

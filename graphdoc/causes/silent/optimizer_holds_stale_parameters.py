@@ -81,7 +81,7 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
     return Finding(
         0.94,
         "likely" if change is None else of_steps(sign),
-        f"{name} holds parameters that the model no longer has: {whose} never learn{'s' * (len(sign.parameters) == 1)}",
+        f"{name} holds what the model no longer has: {whose} never learn{'s' * (len(sign.parameters) == 1)}",
         "The parameters that the optimizer holds were replaced after it was made. It goes on stepping the old ones, "
         "which get no gradient.",
         tuple(spans),

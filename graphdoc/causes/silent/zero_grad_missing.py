@@ -69,6 +69,7 @@ def recognise(program: Program) -> Finding | None:
 def _told(program: Program, sign: Sign) -> Finding:
     name, whose = optimizer_of(program.optimizers, sign), folded(sign.parameters)
     part = [Frame(**f) for f in sign.facts.get("clear", ())]
+    adds = "not cleared: each step uses the earlier ones too" if name.startswith("`") else "never cleared: they add up"
     spans = (
         *span_of("cause", part, f"clears other parameters of {name} alone", program.sources),
         *span_of(
@@ -82,7 +83,7 @@ def _told(program: Program, sign: Sign) -> Finding:
     return Finding(
         0.95,
         of_steps(sign),
-        f"the gradients of {whose if part else name} are not cleared: each step uses the earlier ones too",
+        f"the gradients of {whose if part else name} are {adds}",
         "`backward()` adds to `.grad`. Between those steps nothing sets its gradients to None or zero.",
         tuple(spans),
         remedies=tuple(
