@@ -33,7 +33,7 @@ from graphdoc.standing import Announce
 from graphdoc.story.first_bad_value import every_value, is_asked
 from graphdoc.story.gradients import gradients
 from graphdoc.story.installed_code import assign, retold
-from graphdoc.story.unregistered import weak_signs
+from graphdoc.story.ungiven import weak_signs
 from graphdoc.story.wording import begins_small, by_the_rules, in_lines
 from graphdoc.unrecorded import needs_record
 

@@ -1,4 +1,4 @@
-"""Telling parameters that no optimizer steps: not registered, not handed over, or unfrozen too late."""
+"""Telling parameters that their module does not have: in plain containers, kept as results, made anew."""
 
 from __future__ import annotations
 
@@ -8,20 +8,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from graphdoc.evidence import Evidence, Frame, Optimizer, Parameter, Sign, SourceTexts
-from graphdoc.evidence.lookup import optimizer_with
+from graphdoc.evidence import Frame, Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy, together
-from graphdoc.model import Span
 from graphdoc.program import bindings
-from graphdoc.program.gathered_parameters import Collected, OneShot, is_flagged, never_given
-from graphdoc.program.learning import switches, taken_by_flag, unfrozen_behind
+from graphdoc.program.gathered_parameters import is_flagged
 from graphdoc.program.modules_in_source import written_into
-from graphdoc.program.optimizer_places import made, returned
-from graphdoc.program.proof import Proof, name_of
-from graphdoc.program.spans import code_at, innermost_user, place, short_code, span, span_of, where
-from graphdoc.source.module import each, is_method_call, is_within, receiver_of, values_of, walked
+from graphdoc.program.spans import code_at, innermost_user, place, short_code, span, span_of
+from graphdoc.source.module import each, is_method_call, is_within, values_of, walked
 from graphdoc.source.paths import covers, is_set, last_word, only, parse_expression
-from graphdoc.story.wording import folded, listing, opening, optimizer_of, shared_path
+from graphdoc.story.wording import folded, listing, optimizer_of
 
 # Telling parameters that a straight-through sum leaves without gradient: only its detached part is made of them.
 
@@ -127,60 +122,6 @@ def _is_read(sources: SourceTexts, name: str) -> bool:
         and node.attr == "grad"
         and bindings.text_of(node.value).rpartition(".")[2].partition("[")[0] == name
         for _, node in bindings.everywhere(sources)
-    )
-
-
-# Telling parameters that get gradients and are in no optimizer, where nothing else says that they should be.
-
-
-def in_no_optimizer(
-    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
-) -> Finding:
-    """A weak finding: a network may be left as it is on purpose, and the run cannot tell."""
-    name, whose = optimizer_of(optimizers, sign), folded(sign.parameters, beside=(p.name for p in parameters))
-    return Finding(
-        0.4,
-        "possible",  # so is every network that is left alone on purpose
-        f"no optimizer holds {whose}, which get gradients",
-        f"{opening(name)} steps other parameters of the same loss. If these are meant to learn, give them to it; if "
-        "not, `requires_grad_(False)` says so and saves their gradients.",
-        ungiven_places(sources, optimizers, sign, whose),
-        because=unused_gradients(sign, whose),
-    )
-
-
-def weak_signs(evidence: Evidence) -> tuple[str, ...]:
-    """One line on what is no finding by itself, for a run of which nothing else is told: its silence would say that
-    nothing is wrong."""
-    signs = evidence.signs
-    zero = next((s for s in signs if s.kind == "zero-loss"), None)
-    if zero is not None:
-        return (
-            f"the loss at {where(innermost_user(zero.stack))} is 0 in each of {zero.count} backward calls, and its "
-            "gradients are not. That is right for ratios and centred advantages; such a value shows no progress.",
-        )
-    unheld = next((s for s in signs if s.kind == "suspect-ungiven" and s.parameters), None)
-    if unheld is None:
-        return ()
-    whose = folded(unheld.parameters, beside=(p.name for p in evidence.parameters))
-    return (f"no optimizer uses the gradients of {whose}. If one should, `graphdoc run --audit all` tells more.",)
-
-
-def ungiven_places(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, whose: str) -> tuple[Span, ...]:
-    """Where the optimizer is made without them, if that is known, and what gives them gradients."""
-    name = optimizer_of(optimizers, sign)
-    making = made(sources, optimizer_with(optimizers, sign.optimizer))
-    return (
-        *((span("cause", making.frame(sources), f"{name} is not given them", sources),) if making else ()),
-        *span_of("related" if making else "cause", sign.stack, f"gives gradients to {whose}", sources),
-    )
-
-
-def unused_gradients(sign: Sign, whose: str) -> str:
-    """The sentence of evidence of parameters that get gradients and are in no optimizer."""
-    return (
-        f"{whose} got gradients in {sign.count} backward calls, no optimizer holds them, and nothing else has "
-        "changed them"
     )
 
 
@@ -448,9 +389,9 @@ def made_anew(sources: SourceTexts, sign: Sign) -> Finding | None:
     call = bindings.call_at(sources, taken)
     name = bindings.text_of(call.func) if call is not None else ""
     made_at = bindings.assignments(sources, taken, name)[:1] if re.fullmatch(r"(self\.)?\w+", name) else []
-    whole = next((at for at, value in made_at if _is_made(value)), None)
+    whole = next((at for at, value in made_at if is_made(value)), None)
     kind = "layer"
-    if whole is None and (call is None or not _is_made(call.func)):
+    if whole is None and (call is None or not is_made(call.func)):
         kind = "parameter"
         name, whole = _parameter_anew(sources, taken) or ("", None)
         if whole is None:
@@ -492,7 +433,7 @@ def _parameter_anew(sources: SourceTexts, taken: Frame) -> tuple[str, Frame] | N
         (name, at)
         for name in bindings.names_in(bindings.expression_at(sources, taken))
         for at, value in bindings.assignments(sources, taken, name)[:1]
-        if "." not in name and _makes_parameter(value)
+        if "." not in name and makes_parameter(value)
     ]
     found = only(bound)
     if scope is None or found is None or any(n.attr == "grad" for n in each(scope, ast.Attribute)):
@@ -500,308 +441,12 @@ def _parameter_anew(sources: SourceTexts, taken: Frame) -> tuple[str, Frame] | N
     return None if _is_read(sources, found[0]) else found
 
 
-def _makes_parameter(value: ast.expr) -> bool:
+def makes_parameter(value: ast.expr) -> bool:
     return any(last_word(n.func) == "Parameter" for n in each(value, ast.Call))
 
 
-def _is_made(value: ast.expr) -> bool:
+def is_made(value: ast.expr) -> bool:
     """Whether this makes an object of a class, or moves one that is made here: ``nn.Linear(8, 1).to(x.device)``."""
     while is_method_call(value, "to", "cuda"):
         value = value.func.value
     return isinstance(value, ast.Call) and bindings.dotted(value.func).rpartition(".")[2][:1].isupper()
-
-
-# Telling a group of parameters that was filled for an optimizer and never handed over.
-
-
-def never_handed(
-    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
-) -> Finding | None:
-    """The finding; None where no forgotten group explains that these parameters are in no optimizer."""
-    loose = set(sign.parameters)
-    others = [p.name for p in parameters if not p.buffer and p.name not in loose]
-    found = never_given(sources, sign.parameters, others)
-    if found is None:
-        return None
-    whose, name = folded(found.parameters), optimizer_of(optimizers, sign)
-    return Finding(
-        0.92,
-        "likely",  # that nobody trains them is seen; that somebody should is not
-        f"no optimizer holds {whose}: `{found.name}` collects them, and nothing reads it",
-        f"{opening(name)} steps other parameters of the same loss. What is collected here is handed to nobody, so "
-        "no step changes these.",
-        (
-            span("cause", found.filled, "collected here, and not used any more", sources),
-            *span_of("related", sign.stack, f"gives gradients to {whose}", sources),
-        ),
-        remedies=_remedies(found, name, whose),
-        because=unused_gradients(sign, whose),
-    )
-
-
-def _remedies(found: Collected, name: str, whose: str) -> tuple[Remedy, ...]:
-    if not found.handed or found.following is None:
-        return ()
-    args = {"place": place(found.following), "statement": found.handed, "before": True}
-    note = f"{name} updates {whose} as well"
-    return (Remedy("add_statement", f"hand over this group too: `{found.handed}`", "unsafe", note, args),)
-
-
-# Telling an optimizer that was given a network which another one has, in the place of its own.
-
-
-def given_another(
-    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
-) -> Finding:
-    """The finding for a ``passed-by`` sign."""
-    name, whose = optimizer_of(optimizers, sign), folded(sign.parameters)
-    held = [p.name for p in parameters if sign.optimizer in p.owners]
-    return Finding(
-        0.94,
-        "likely",  # that no step uses their gradients is seen; that this one is to is read off the order
-        f"{name} was given {folded(held)}, and no optimizer holds {whose}",
-        f"This loss gives gradients to {whose} and to nothing else, and {name} steps after it. What {name} holds "
-        "another optimizer steps as well, and no optimizer uses these gradients.",
-        ungiven_places(sources, optimizers, sign, whose),
-        remedies=_given_instead(sources, optimizers, sign, held, whose),
-        because=unused_gradients(sign, whose),
-    )
-
-
-def _given_instead(
-    sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, held: list[str], whose: str
-) -> tuple[Remedy, ...]:
-    making = made(sources, optimizer_with(optimizers, sign.optimizer))
-    own, other = (shared_path(names)[:-1].rpartition(".") for names in (held, sign.parameters))
-    calls = each(making.statement.value, ast.Call) if making is not None else ()
-    given = only([bindings.text_of(receiver_of(c)) for c in calls if is_method_call(c, "parameters")])
-    if making is None or given is None or own[0] != other[0] or not own[2] or not other[2]:
-        return ()
-    around, dot, last = given.rpartition(".")
-    if last != own[2]:
-        return ()
-    args = {"place": place(making.frame(sources)), "operand": given, "name": f"{around}{dot}{other[2]}"}
-    note = f"{optimizer_of(optimizers, sign)} updates {whose}"
-    return (Remedy("use_instead", f"give it the parameters of `{args['name']}`", "unsafe", note, args),)
-
-
-# Telling an iterator of parameters that was used up before the call that was to go through it.
-
-_WHY = (
-    "`parameters()`, `filter()` and generator expressions give an iterator. Who goes through it first uses it up, and "
-    "everybody after that finds nothing in it. No error tells, because an empty iterator is a valid one."
-)
-
-
-def nothing_left(
-    sources: SourceTexts,
-    found: OneShot,
-    call: Frame,
-    title: str,
-    effect: str,
-    because: str,
-    more: tuple[Span, ...] = (),
-) -> Finding:
-    """The finding: the iterator's own place is the one to change, ``call`` is where nothing was left of it."""
-    note = f"every loop over `{found.name}` then finds all of it"
-    spans = (
-        span("cause", found.frame, "can be gone through only once", sources),
-        span("related", call, effect, sources),
-        *more,
-    )
-    fix = f"keep a list in `{found.name}`, not an iterator"
-    return Finding(
-        0.93,
-        Proof.SOURCE.confidence,
-        title,
-        _WHY,
-        tuple(spans),
-        remedies=(Remedy("wrap_in_list", fix, "unsafe", note, {"place": place(found.frame)}),),
-        because=because,
-    )
-
-
-# Telling parameters that are unfrozen when their optimizer has been made without them.
-
-
-def unfrozen_late(
-    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
-) -> Finding | None:
-    """The finding; None where the source has no such order."""
-    name, whose = name_of(optimizers, sign), folded(sign.parameters)
-    found = unfrozen_behind(sources, optimizer_with(optimizers, sign.optimizer), sign.parameters)
-    if found is None:
-        return _added_late(sources, optimizers, sign, folded(sign.parameters, beside=(p.name for p in parameters)))
-    making, late = found
-    return Finding(
-        0.92,
-        "likely",  # that nobody trains them is seen; that somebody should is the reading of the source
-        f"no optimizer holds {whose}: they were frozen when `{name}` was made",
-        f"`{name}` was given only what required gradients then. What is unfrozen later gets gradients that nobody "
-        "uses. Give the optimizer all parameters: it leaves alone what has no gradient. Or add these with "
-        "`add_param_group` where they are unfrozen.",
-        (
-            span("cause", making, f"`{name}` takes only what requires gradients now", sources),
-            span("related", late, "unfrozen here, and in no optimizer", sources),
-            *span_of("related", sign.stack, f"gives gradients to {whose}", sources),
-        ),
-        remedies=tuple(_unfiltered(sources, making, name)),
-        because=unused_gradients(sign, whose),
-    )
-
-
-def _added_late(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, whose: str) -> Finding | None:
-    """Of parameters of a module all of whose trainable ones the optimizer was given: it was made before they were."""
-    making = made(sources, optimizer_with(optimizers, sign.optimizer))
-    module = taken_by_flag(sources, making) if making is not None else ""
-    inside = f".{module.rpartition('.')[2]}." if module else ""
-    if making is None or not inside or not all(inside in f".{p}" for p in sign.parameters):
-        return None
-    name = name_of(optimizers, sign)
-    title = f"make `{name}` after the last parameters are added to `{module}`"
-    return Finding(
-        0.92,
-        "likely",  # that nobody trains them is seen; that somebody should is the reading of the source
-        f"no optimizer holds {whose}: `{name}` was made before them",
-        f"`{name}` was given the parameters of `{module}` that required gradients then. Those that are added, or "
-        "unfrozen, later get gradients that nobody uses.",
-        (
-            span("cause", making.frame(sources), f"`{name}` takes what `{module}` has now", sources),
-            *span_of("related", sign.stack, f"gives gradients to {whose}", sources),
-        ),
-        remedies=(Remedy("argument", title, "display", f"`{name}` then holds all that is to learn."),),
-        because=unused_gradients(sign, whose),
-    )
-
-
-def _unfiltered(sources: SourceTexts, making: Frame, name: str) -> list[Remedy]:
-    """Hand over what the optimizer's statement leaves out by the flag."""
-    statement = bindings.statement_at(sources, making)
-    edits: list[dict[str, Any]] = [
-        {"kind": "take_all", "args": {"place": place(bindings.frame_of(sources, making.file, node))}}
-        for node in each(statement, ast.Call, ast.ListComp, ast.GeneratorExp)
-        if any(n.attr == "requires_grad" for n in each(node, ast.Attribute))
-        if not isinstance(node, ast.Call) or bindings.text_of(node.func) == "filter"
-    ]
-    note = f"`{name}` leaves alone what has no gradient, and updates it from when it has one"
-    return together(edits, f"give `{name}` those too that are frozen at first", "unsafe", note)
-
-
-# Telling parameters that the first forward makes, when their optimizer has been made without them.
-
-
-def made_late(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
-    """The finding; None where a forward does not make all of these."""
-    paths = [set(name.split(".")) for name in sign.parameters]
-    attributes = sorted(set[str]().union(*paths))
-    found = [_made_in(sources, str(f["file"]), int(f["line"]), attributes) for f in sign.facts.get("forwards", [])]
-    making = made(sources, optimizer_with(optimizers, sign.optimizer))
-    places = [at for made_there in found for at in made_there.values()]
-    late = set[str]().union(*found)
-    if making is None or not places or {} in found or any(late.isdisjoint(path) for path in paths):
-        return None
-    name, whose = name_of(optimizers, sign), folded(sign.parameters)
-    return Finding(
-        0.92,
-        "likely",  # that nobody trains them is seen; that somebody should is the reading of the source
-        f"no optimizer holds {whose}: a forward makes them after `{name}` was made",
-        f"`{name}` was given what the model had then. What a forward makes later gets gradients that nobody uses. "
-        "Make it in `__init__`. Its values can still be set in the first forward, under `no_grad`.",
-        (
-            *(span("cause", at, "makes what is to learn, too late", sources) for at in places[:2]),
-            span("related", making.frame(sources), f"`{name}` takes what there is now", sources),
-            *span_of("related", sign.stack, f"gives gradients to {whose}", sources),
-        ),
-        because=unused_gradients(sign, whose),
-    )
-
-
-def _made_in(sources: SourceTexts, file: str, line: int, attributes: list[str]) -> dict[str, Frame]:
-    """Those of the attributes for which this forward makes a parameter or a layer, and which ``__init__`` leaves empty;
-    each with the place."""
-    root = bindings.tree(sources, file)
-    forward, owner = bindings.function_around(root, line), bindings.class_around(root, line)
-    methods = [m for m in owner.body if isinstance(m, ast.FunctionDef)] if owner is not None else []
-    found = {}
-    for attribute in attributes:
-        path = f"self.{attribute}"
-        first = [v for m in methods if m.name == "__init__" for v in values_of(m, path)]
-        late = [v for v in values_of(forward, path) if _makes_parameter(v) or _is_made(v)]
-        if late and all(isinstance(v, ast.Constant) for v in first):
-            found[attribute] = bindings.frame_of(sources, file, late[0])
-    return found
-
-
-# Telling parameters that were left out of an optimizer which has others of the same layers.
-
-
-def beside_in_layer(
-    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
-) -> Finding | None:
-    """The finding; None unless each lies in a layer of which the optimizer holds another parameter, and a third one of
-    these layers is frozen: the program says by the flag what is not to learn."""
-    layers = {name.rpartition(".")[0] for name in sign.parameters}
-    beside = [p for p in parameters if not p.buffer and p.name.rpartition(".")[0] in layers]
-    held = [p.name for p in beside if sign.optimizer in p.owners]
-    frozen = [p.name for p in parameters if not p.requires_grad and not p.buffer and p.name.startswith(tuple(layers))]
-    making = made(sources, optimizer_with(optimizers, sign.optimizer))
-    if making is None or not frozen or "" in layers or {n.rpartition(".")[0] for n in held} != layers:
-        return None
-    name, whose = optimizer_of(optimizers, sign), folded(sign.parameters, beside=(*held, *frozen))
-    return Finding(
-        0.9,
-        "likely",  # that nobody trains them is seen; that they are to learn is the reading of the flags
-        f"{name} is given {folded(held, beside=(*sign.parameters, *frozen))}, and not {whose} of the same layers",
-        f"No optimizer holds {whose}. What is not to learn in these layers is frozen by `requires_grad`, and these are "
-        "not.",
-        ungiven_places(sources, optimizers, sign, whose),
-        because=unused_gradients(sign, whose),
-    )
-
-
-# Telling a part of a model that was left out of an optimizer which was given the other parts by name.
-
-
-def part_left_out(
-    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
-) -> Finding | None:
-    """The finding; None unless the optimizer was given the parts beside this one each by its name, and the program
-    freezes with the flag what it does not train: this is new, and not frozen."""
-    making = made(sources, optimizer_with(optimizers, sign.optimizer))
-    if making is None or sign.facts.get("loaded") or not sign.parameters:
-        return None
-    root, _, part = shared_path(sign.parameters).removesuffix(".").rpartition(".")
-    at, call = returned(sources, making) or (making.frame(sources), making.statement.value)
-    target = bindings.text_of(making.statement.targets[0])
-    if isinstance(call, ast.Name):
-        target = call.id
-        at = next((place for place, _ in bindings.assignments(sources, at, target)), at)
-    scope = bindings.function_at(sources, at) or making.statement
-    lists = [n.func.value for n in each(scope, ast.Call) if is_method_call(n, "parameters", "named_parameters")]
-    named = {part: whole for node in lists for whole, _, part in [bindings.dotted(node).rpartition(".")] if part}
-    below = [p for p in parameters if p.name.startswith(f"{root}.")]
-    beside = [(p.name.removeprefix(f"{root}.").partition(".")[0], p) for p in below]
-    held = {name for name, p in beside if sign.optimizer in p.owners}
-    given = {name: whole for name, whole in named.items() if name in held}
-    freezes = any(switches(n) is False for _, n in bindings.everywhere(sources, ast.stmt))
-    if not root or len(given) < 2 or not named.keys() <= {n for n, _ in beside} - {part} or not freezes:
-        return None
-    name, whose = name_of(optimizers, sign), folded(sign.parameters)
-    wholes = sorted(set(given.values()))
-    statement = f'{target}.add_param_group({{"params": {wholes[0]}.{part}.parameters()}})'
-    args = {"place": place(at), "statement": statement}
-    open_ = "which learning rate this part is to have, is for you to say"
-    remedy = Remedy("add_statement", f"give it `{part}` too", "unsafe", f"`{name}` steps {whose}", args, open_)
-    return Finding(
-        0.9,
-        "likely",  # that nobody trains it is seen; that it is to learn is the reading of the source
-        f"`{name}` is given {listing([f'`{p}`' for p in sorted(given)])} of `{root}`, and not `{part}`",
-        f"{whose} began with random values and keeps them: no optimizer holds this part. What is not to learn is "
-        "frozen by `requires_grad` in this program, and this is not.",
-        (
-            span("cause", at, f"`{part}` is in no group", sources),
-            *span_of("related", sign.stack, f"gives gradients to {whose}", sources),
-        ),
-        remedies=(remedy,) if len(wholes) == 1 else (),
-        because=unused_gradients(sign, whose),
-    )

@@ -15,7 +15,7 @@ from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import innermost_user, place, span_of
 from graphdoc.remedies.clipping import clip_beside, moved_with
 from graphdoc.source.module import each, is_method_call
-from graphdoc.story.unregistered import nothing_left
+from graphdoc.story.ungiven import nothing_left
 from graphdoc.story.wording import folded, optimizer_of
 
 PAGE = Page(

@@ -17,7 +17,7 @@ from graphdoc.program.proof import first_sign, name_of
 from graphdoc.program.spans import place, span, span_of
 from graphdoc.source.module import each, is_method_call
 from graphdoc.source.paths import is_constant, last_word
-from graphdoc.story import unregistered
+from graphdoc.story import ungiven, unregistered
 from graphdoc.story.wording import first_told, folded, opening, optimizer_of, shared_path
 
 PAGE = Page(
@@ -80,7 +80,7 @@ def recognise(program: Program) -> Finding | None:
         (BYPASSED, lambda s: unregistered.bypassed(sources, optimizers, s)),
         *((kind, lambda s: _unheld(sources, optimizers, s)) for kind in _UNHELD),
         ("suspect-ungiven", lambda s: _ungiven(sources, optimizers, parameters, s)),
-        ("ungiven", lambda s: unregistered.in_no_optimizer(sources, optimizers, parameters, s)),
+        ("ungiven", lambda s: ungiven.in_no_optimizer(sources, optimizers, parameters, s)),
     ) or _wrongly_given(program)
 
 
@@ -89,7 +89,7 @@ def _wrongly_given(program: Program) -> Finding | None:
     layers lie in plain containers."""
     sources, frame, sign = program.sources, program.raised_at, first_sign(program.signs, "passed-by")
     if sign is not None:
-        return unregistered.given_another(sources, program.optimizers, program.parameters, sign)
+        return ungiven.given_another(sources, program.optimizers, program.parameters, sign)
     if program.message("optimizer-empty") is None:
         return None
     given = bindings.argument(bindings.call_at(sources, frame), 0, "params")
@@ -98,7 +98,7 @@ def _wrongly_given(program: Program) -> Finding | None:
     used = one_shot(sources, program.parameters, frame, given)
     if used is None:
         return unregistered.none_registered(sources, frame, given)
-    return unregistered.nothing_left(
+    return ungiven.nothing_left(
         sources,
         used,
         frame,
@@ -112,11 +112,11 @@ def _ungiven(
     sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
 ) -> Finding | None:
     return (
-        unregistered.never_handed(sources, optimizers, parameters, sign)
-        or unregistered.unfrozen_late(sources, optimizers, parameters, sign)
-        or unregistered.made_late(sources, optimizers, sign)
-        or unregistered.part_left_out(sources, optimizers, parameters, sign)
-        or unregistered.beside_in_layer(sources, optimizers, parameters, sign)
+        ungiven.never_handed(sources, optimizers, parameters, sign)
+        or ungiven.unfrozen_late(sources, optimizers, parameters, sign)
+        or ungiven.made_late(sources, optimizers, sign)
+        or ungiven.part_left_out(sources, optimizers, parameters, sign)
+        or ungiven.beside_in_layer(sources, optimizers, parameters, sign)
         or _in_training_mode(sources, optimizers, parameters, sign)
     )
 
@@ -139,11 +139,11 @@ def _in_training_mode(
         f"{whose} keeps the values that it began with. The function that puts `{owner}` into training mode does "
         f"the same for `{beside}`, which `{name}` updates. What is not to learn needs no such call.",
         (
-            *unregistered.ungiven_places(sources, optimizers, sign, whose),
+            *ungiven.ungiven_places(sources, optimizers, sign, whose),
             span("related", mode, f"`{owner}` is put into training mode beside `{beside}`", sources),
         ),
         remedies=tuple(_remedies(sources, optimizers, sign, owner)),
-        because=unregistered.unused_gradients(sign, whose),
+        because=ungiven.unused_gradients(sign, whose),
     )
 
 
@@ -186,9 +186,9 @@ def _unheld(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Fi
         "likely",  # that nobody trains them is seen; that somebody should is not
         f"no optimizer holds {weights}: what weighs the loss keeps its initial value",
         f"{opening(name)} steps other parameters of the same loss. The gradients of {weights} are never used.",
-        unregistered.ungiven_places(sources, optimizers, sign, weights),
+        ungiven.ungiven_places(sources, optimizers, sign, weights),
         remedies=tuple(_remedies(sources, optimizers, sign, *{w.rpartition(".")[0] for w in sign.facts["weights"]})),
-        because=unregistered.unused_gradients(sign, folded(sign.parameters)),
+        because=ungiven.unused_gradients(sign, folded(sign.parameters)),
     )
 
 
@@ -207,11 +207,11 @@ def _wanted(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Fi
         f"no optimizer holds {whose}, {why}",
         f"{opening(name)} was not given them, so no step changes them.",
         (
-            *unregistered.ungiven_places(sources, optimizers, sign, whose),
+            *ungiven.ungiven_places(sources, optimizers, sign, whose),
             *span_of("related", sign.other, f"bounds the gradients of {whose}", sources),
         ),
         remedies=tuple(_remedies(sources, optimizers, sign, shared_path(sign.parameters)[:-1])),
-        because=f"{unregistered.unused_gradients(sign, whose)}; {said}",
+        because=f"{ungiven.unused_gradients(sign, whose)}; {said}",
     )
 
 
@@ -235,7 +235,7 @@ def _used_up(
     found = [o for value in groups if (o := one_shot(sources, parameters, at, value)) is not None]
     if len(found) != 1:
         return None
-    return unregistered.nothing_left(
+    return ungiven.nothing_left(
         sources,
         found[0],
         at,
