@@ -249,7 +249,8 @@ def _used_up(
 def _remedies(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, *owners: str) -> list[Remedy]:
     name = name_of(optimizers, sign)
     making = made(sources, optimizer_with(optimizers, sign.optimizer))
-    if making is None or len(owners) != 1 or not owners[0]:
+    weights = [str(w) for w in sign.facts.get("weights", ())]
+    if making is None or len(owners) != 1 or not (owners[0] or weights):
         return []
     owner, target = owners[0], bindings.text_of(making.statement.targets[0])
     whole, _, last = name.rpartition(".")
@@ -257,7 +258,6 @@ def _remedies(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, *ow
         owner, name = f"self.{owner.removeprefix(f'{whole}.')}", target
     if target != name:
         return []
-    weights = [str(w) for w in sign.facts["weights"]]
     base = owner.split(".")[0] if not owner.startswith("self.") else ".".join(owner.split(".")[:2])
     if not owner:  # tensors of the function itself
         base = next((w for w in weights if binding_behind(making, w) is not None), weights[0])
