@@ -22,7 +22,7 @@ _PLAIN = {
     *("SelectBackward0", "UnbindBackward0", "CloneBackward0", "AliasBackward0"),
 }
 SUMS = {"AddBackward0", "SubBackward0", "RsubBackward0"}
-_SCALING = {"MulBackward0", "DivBackward0"}
+SCALING = {"MulBackward0", "DivBackward0"}
 
 
 def sums_without_graph(roots: list[Any]) -> list[Any]:
@@ -54,7 +54,7 @@ def summands(node: Any, rows: bool = False) -> list[Any]:
     """What a node that adds or scales single numbers takes; none for another node."""
     name = type(node).__name__
     following = [n for n, _ in node.next_functions if n is not None]
-    if name in _PLAIN or (name in _SCALING and len(following) == 1 and not (rows and factor_of(node) is None)):
+    if name in _PLAIN or (name in SCALING and len(following) == 1 and not (rows and factor_of(node) is None)):
         return [n for n in following if is_number(n) or (rows and _is_row(n))]
     return []
 

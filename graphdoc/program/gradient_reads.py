@@ -18,6 +18,7 @@ from graphdoc.source.module import Source, each, is_method_call, parsed, walked
 from graphdoc.source.paths import (
     covers,
     is_attribute,
+    is_constant,
     is_in_place,
     is_name,
     is_read,
@@ -98,8 +99,23 @@ def bare_read(sources: SourceTexts, at: Frame | None, stack: list[Frame]) -> tup
 
 def gradients_are_read(sources: Mapping[str, str]) -> bool:
     """Whether the program reads a gradient itself, so that more than its optimizers may use one."""
-    read = (n for text in sources.values() for n in _gradients(parsed(text)))
-    return any(is_read(n) for n in read)
+    trees = [parsed(text) for text in sources.values()]
+    by_name = (c for tree in trees for c in each(tree, ast.Call) if is_name(c.func, "getattr") and len(c.args) > 1)
+    read = (n for tree in trees for n in _gradients(tree))
+    return any(is_read(n) for n in read) or any(is_constant(c.args[1], "grad") for c in by_name)
+
+
+def gradient_is_read(sources: Mapping[str, str], name: str) -> bool:
+    """Whether the program reads the gradient of ``name``, or of what a loop gives one name after the other."""
+    for tree in map(parsed, sources.values()):
+        loops = [(n.target, n.iter) for n in each(tree, ast.For, ast.comprehension)]
+        for node in _gradients(tree):
+            held = without_subscripts(node.value)
+            over = [iterated(*loop, held.id) for loop in loops] if isinstance(held, ast.Name) else []
+            every = [held, *(e for one in over if one is not None for e in each(one, ast.Name, ast.Attribute))]
+            if is_read(node) and any(bindings.text_of(e) == name for e in every):
+                return True
+    return False
 
 
 _SWITCHES = ("no_grad", "zero_grad", "enable_grad", "set_grad_enabled", "requires_grad_", "retain_grad")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from itertools import islice
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from graphdoc.capture.facts import grad_fn_of, instances_of, parameters_of, user
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.living import Ref
 from graphdoc.capture.number_facts import numbers_of
-from graphdoc.capture.summands import is_number
+from graphdoc.capture.summands import SCALING, terms_of
 from graphdoc.evidence import Frame, Sign
 
 if TYPE_CHECKING:
@@ -208,7 +209,7 @@ class Unheld(Watch):
             return
         kind = audit.torch.nn.Parameter
         plain = {i: t for i, t in leaves.items() if type(t) is audit.torch.Tensor and i not in held}
-        self._follow_plain(plain, noted, outputs)
+        self._follow_plain(plain, noted, outputs, held)
         unheld = [p for ident, p in leaves.items() if ident not in held and type(p) is kind]
         if not unheld or audit.torch._C._len_torch_dispatch_stack():
             return
@@ -225,7 +226,7 @@ class Unheld(Watch):
                         continue
                     candidate = self._candidates[id(p)] = _Candidate(p, audit.journal.steps)
                     if p.numel() == 1 and p._version == 0:
-                        numbers = _weights(outputs) if numbers is None else numbers
+                        numbers = _weights(outputs, held) if numbers is None else numbers
                         candidate.is_weight = id(p) in numbers
                 candidate.count += 1
                 self._ready |= candidate.count == ENOUGH
@@ -247,7 +248,7 @@ class Unheld(Watch):
             self._loads[ids] = times + 1, refs
             self._ready |= times + 1 == FEW
 
-    def _follow_plain(self, leaves: dict[int, Any], noted: Noted, outputs: Any) -> None:
+    def _follow_plain(self, leaves: dict[int, Any], noted: Noted, outputs: Any, held: set[int]) -> None:
         """Leaves that are no parameters: most are made anew for each call, and those are let go."""
         if not leaves and not self._plain:
             return
@@ -257,7 +258,7 @@ class Unheld(Watch):
                 candidate = self._plain.get(ident)
                 if candidate is None and len(self._plain) < MOST_PLAIN:
                     candidate = self._plain[ident] = _Candidate(leaf)
-                    candidate.is_weight = ident in _weights(outputs)
+                    candidate.is_weight = ident in _weights(outputs, held)
                 if candidate is not None:
                     candidate.count += 1
                     if candidate.count == ENOUGH:
@@ -537,24 +538,16 @@ def _whose(live: list[tuple[Seen, Any]], given: set[int]) -> Seen | None:
     return next((seen for seen in holding if seen.steps), None)
 
 
-_ONE_OF = frozenset({"SelectBackward0", "UnbindBackward0", "IndexBackward0"})
-
-
-def _weights(outputs: Any) -> set[int]:
-    """Ids of the leaves that enter these losses where those are made of single numbers, or as the numbers that these
-    are taken out of: they weigh terms."""
-    todo = [node for t in outputs if hasattr(t, "grad_fn") and (node := grad_fn_of(t)) is not None]
-    found, known, taken = set[int](), set(todo), set[Any]()
-    for node in todo:
-        following = [n for n, _ in node.next_functions if n is not None]
-        if len(todo) > MOST_NUMBERS or not (is_number(node, unknown=False) or (node in taken and len(following) < 2)):
-            continue
-        one_of = node in taken or type(node).__name__ in _ONE_OF
-        taken.update(following if one_of else ())
-        variables = [getattr(n, "variable", None) for n in (node, *(following if one_of else ()))]
-        found.update(id(v) for v in variables if v is not None)
-        todo += [n for n in following if n not in known]
-        known.update(following)
+def _weights(outputs: Any, held: set[int]) -> set[int]:
+    """Ids of the leaves that weigh a term of these losses: what they alone give multiplies what reaches others."""
+    found = set[int]()
+    for term in terms_of([n for t in outputs if hasattr(t, "grad_fn") and (n := grad_fn_of(t)) is not None]):
+        sides = [n for n, _ in term.next_functions if n is not None]
+        for side in sides if type(term).__name__ in SCALING and len(sides) > 1 else ():
+            behind = [n for n, _ in islice(walk.nodes_behind([side]), MOST_NUMBERS)]
+            leaves = {id(v) for n in behind if (v := getattr(n, "variable", None)) is not None}
+            if len(behind) < MOST_NUMBERS and leaves.isdisjoint(held):
+                found |= leaves
     return found
 
 

@@ -11,6 +11,7 @@ from graphdoc.evidence.lookup import optimizer_with
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.gathered_parameters import one_shot
+from graphdoc.program.gradient_reads import gradient_is_read
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import binding_behind, made, returned
 from graphdoc.program.proof import first_sign, name_of
@@ -176,10 +177,12 @@ def _switched_beside(
     return None
 
 
-def _unheld(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
+def _unheld(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
     if sign.kind != "unheld-weight":
         return _wanted(sources, optimizers, sign)
     name = optimizer_of(optimizers, sign)
+    if any(gradient_is_read(sources, str(w)) for w in sign.facts["weights"]):
+        return None  # what somebody looks at may have its gradient for that
     weights = folded(str(w) for w in sign.facts["weights"])
     return Finding(
         0.9,
