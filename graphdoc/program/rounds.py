@@ -54,12 +54,15 @@ _COMPREHENDED = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
 def behind_inner_loop(sources: SourceTexts, call: Sequence[Frame], step: Sequence[Frame]) -> bool:
-    """Whether a call runs in a loop or a comprehension, and a step behind that. Both are stacks."""
+    """Whether a call runs in a loop or a comprehension, and a step behind that. Both are stacks. A loop that may be
+    left before its end chooses which of its rounds is the one."""
     level = _meeting([f for f in call if f.user], [f for f in step if f.user])
     if level is None or level[0].start >= level[1].start:
         return False
     source = source_at(sources, level[0])
     inner, outer = (_loops(source, f) for f in level)
+    if any(has(loop, ast.Break) for loop in inner if not any(o is loop for o in outer)):
+        return False
     whole = source.node_statement(Place.of(level[0]))
     at = level[0].line, level[0].column
     comprehended = (
