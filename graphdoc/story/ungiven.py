@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import Any
 
 from graphdoc.evidence import Evidence, Frame, Optimizer, Parameter, Sign, SourceTexts
@@ -301,8 +302,9 @@ def _made_in(sources: SourceTexts, file: str, line: int, attributes: list[str]) 
 def beside_in_layer(
     sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
 ) -> Finding | None:
-    """The finding; None unless each lies in a layer of which the optimizer holds another parameter, and a third one of
-    these layers is frozen: the program says by the flag what is not to learn."""
+    """The finding; None unless each lies in a layer of which the optimizer holds another parameter, a third one of
+    these layers is frozen, so that the program says by the flag what is not to learn, and it asks by name for these
+    others and for what no parameter is called."""
     layers = {name.rpartition(".")[0] for name in sign.parameters}
     beside = [p for p in parameters if not p.buffer and p.name.rpartition(".")[0] in layers]
     held = [p.name for p in beside if sign.optimizer in p.owners]
@@ -310,16 +312,29 @@ def beside_in_layer(
     making = made(sources, optimizer_with(optimizers, sign.optimizer))
     if making is None or not frozen or "" in layers or {n.rpartition(".")[0] for n in held} != layers:
         return None
+    asked = [texts for texts in _asked_together(sources) if any(t in n for t in texts for n in held)]
+    vain = next((t for texts in asked for t in texts if not any(t in p.name for p in parameters)), None)
+    if vain is None:
+        return None  # by choice one factor of an adapter may stay as it was drawn
     name, whose = optimizer_of(optimizers, sign), folded(sign.parameters, beside=(*held, *frozen))
     return Finding(
         0.9,
         "likely",  # that nobody trains them is seen; that they are to learn is the reading of the flags
         f"{name} is given {folded(held, beside=(*sign.parameters, *frozen))}, and not {whose} of the same layers",
         f"No optimizer holds {whose}. What is not to learn in these layers is frozen by `requires_grad`, and these are "
-        "not.",
+        f"not. The program asks for `{vain}`, and no parameter is called so.",
         ungiven_places(sources, optimizers, sign, whose),
         because=unused_gradients(sign, whose),
     )
+
+
+def _asked_together(sources: SourceTexts) -> Iterator[list[str]]:
+    """Texts of which a condition takes one or the other: ``"a" in name or "b" in name``, ``("a", "b")``."""
+    for _, node in bindings.everywhere(sources, ast.BoolOp, ast.Tuple, ast.List):
+        asked = each(node, ast.Constant) if isinstance(node, ast.BoolOp) else node.elts
+        texts = [e.value for e in asked if isinstance(e, ast.Constant) and isinstance(e.value, str)]
+        if len(texts) > 1:
+            yield texts
 
 
 # Telling a part of a model that was left out of an optimizer which was given the other parts by name.
