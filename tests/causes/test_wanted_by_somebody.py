@@ -77,6 +77,11 @@ HEALTHY = {
     + JUDGED
     + "    nn.utils.clip_grad_norm_(near.parameters(), 100.0)\n"
     "    for p in near.parameters():\n        p.data -= 0.1 * p.grad\n    judging.step()\n",
+    "a network that is updated by hand now and then": "target = copy.deepcopy(wide)\n"
+    + LOOP
+    + MIXED
+    + "    target.load_state_dict(wide.state_dict())\n    if step % 10 == 9:\n"
+    "        for p in wide.parameters():\n            p.data -= 0.1 * p.grad\n            p.grad = None\n",
     "an optimizer that comes later": "judging = torch.optim.SGD(maker.parameters(), 0.1)\n"
     + LOOP
     + MADE

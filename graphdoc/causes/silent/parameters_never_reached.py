@@ -11,7 +11,7 @@ from graphdoc.evidence.lookup import optimizer_with
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.gathered_parameters import one_shot
-from graphdoc.program.gradient_reads import gradient_is_read
+from graphdoc.program.gradient_reads import gradient_is_read, gradients_are_read
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import binding_behind, made, returned
 from graphdoc.program.proof import first_sign, name_of
@@ -178,11 +178,13 @@ def _switched_beside(
 
 
 def _unheld(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
+    own = [str(w) for w in sign.facts.get("weights", ())]
+    of_module = not own or any("." in w for w in own)  # a loop over its parameters has another name for each
+    if gradients_are_read(sources) if of_module else any(gradient_is_read(sources, w) for w in own):
+        return None  # who looks at them may have them for that; who updates by hand need not do so at each step
     if sign.kind != "unheld-weight":
         return _wanted(sources, optimizers, sign)
     name = optimizer_of(optimizers, sign)
-    if any(gradient_is_read(sources, str(w)) for w in sign.facts["weights"]):
-        return None  # what somebody looks at may have its gradient for that
     weights = folded(str(w) for w in sign.facts["weights"])
     return Finding(
         0.9,
