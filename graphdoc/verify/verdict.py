@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache, partial
 from math import isfinite, isnan
 from typing import Any
 
@@ -218,14 +219,15 @@ def cut_elsewhere(
     """
     if {c.place for c in base.backwards} - {c.place for c in patched.backwards}:
         return []
-    end = _alike_until(base, patched)
+    alike_until = cache(partial(_alike_until, base, patched))
+    end = alike_until()
     for at in base.backwards:
         own = base.trained_by(at)
         if at.index == failing or _walked_for(base, own, at):
             continue
         same = [c for c in patched.backwards if c.place == at.place and _same_value(at, c)]
         if at.index > end:
-            known = bool(at.stale) or at.index <= _alike_until(base, patched, own)
+            known = bool(at.stale) or at.index <= alike_until(frozenset(own))
             same = [c for c in same if known and c.value == at.value != 0]
         keys = {k for k in _stepped_by(base, own, at) if base.name(k) not in other}
         told = [_told(base, at, now, {k for k in keys if k in now.gained}, tolerance) for now in same]
@@ -255,7 +257,7 @@ def cut_from_leaves(base: Trace, patched: Trace, tolerance: float) -> list[str]:
     return []
 
 
-def _alike_until(base: Trace, patched: Trace, optimizers: set[int] | None = None) -> float:
+def _alike_until(base: Trace, patched: Trace, optimizers: frozenset[int] | None = None) -> float:
     """The place in the order of the original's events up to which every optimizer, or each of these, has made the steps
     that it made."""
     for step in (s for s in base.steps if optimizers is None or s.optimizer in optimizers):
