@@ -110,7 +110,7 @@ class Straight:
         """A backward call begins."""
 
     def told(self) -> list[tuple[list[dict[str, Any]], bool]]:
-        """Each place once."""
+        """The first calls of the step."""
         return [([dict(vars(f)) for f in frames_of(raw, self._cwd)], again) for raw, again in self._calls[:MOST_CALLS]]
 
 

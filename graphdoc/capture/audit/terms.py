@@ -295,7 +295,8 @@ class TermWatch(CutWatch):
             return
         frames = frames_of(record.raw, self._witness.cwd)
         if any(f.file.replace("\\", "/").endswith("torch/utils/checkpoint.py") for f in frames):
-            self.leaves.update({} if runs_again(self._torch) else {id(record): (record, record.behind)})
+            if not runs_again(self._torch):
+                self.leaves[id(record)] = (record, record.behind)
         elif record.switch is not None and is_users(record.switch) and any(o.op for o in record.origins):
             self.switched_off.setdefault(id(record), (record, record.behind))
 

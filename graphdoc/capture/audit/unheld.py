@@ -118,6 +118,8 @@ MOST_LOOKS = 2
 MOST_CANDIDATES = 400
 MOST_PLAIN = 60
 """Leaves that are no parameters and are followed at a time."""
+MOST_NETWORKS = 60
+"""Those whose loading is counted."""
 MOST_NUMBERS = 200
 """Single numbers that a loss is followed through."""
 FIRST_VALUES = 8
@@ -243,8 +245,9 @@ class Unheld(Watch):
         self._audit.journal.living.note(parameters)
         self.loaded.update(map(id, parameters))
         ids = tuple(map(id, parameters))
-        if self._audit.journal.steps and len(self._loads) < MOST_PLAIN:
-            times, refs = self._loads.get(ids, (0, [Ref(p) for p in parameters]))
+        known = self._loads.get(ids)
+        if self._audit.journal.steps and (known or len(self._loads) < MOST_NETWORKS):
+            times, refs = known or (0, [Ref(p) for p in parameters])
             self._loads[ids] = times + 1, refs
             self._ready |= times + 1 == FEW
 

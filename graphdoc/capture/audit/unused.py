@@ -139,13 +139,17 @@ class Unused(Watch):
             return
         noted, terms = calls[0]
         whole = bool(terms) and not any(t.leaves & mine for t in terms)
-        had = {} if self._audit.journal.is_double(seen) else self._audit.journal.with_grad
-        if whole and any(p.grad is not None or had.get(id(p)) for p in every):
+        if whole and self._uses_others(every, seen):
             return  # it uses what another call has left
         for term in terms:
             one = _Waiting(seen, noted, term, mine, whole)
             if term.leaves and not term.leaves & mine and one.key not in self._used:
                 self._waiting.append(one)
+
+    def _uses_others(self, every: list[Any], seen: Seen) -> bool:
+        """Whether these have, or had, a gradient that was given for this optimizer."""
+        had = {} if self._audit.journal.is_double(seen) else self._audit.journal.with_grad
+        return any(p.grad is not None or had.get(id(p)) for p in every)
 
     def _confirm(self, one: _Waiting) -> None:
         if one.key in self._used or not one.term.leaves <= self._held | self._idle:
