@@ -252,10 +252,11 @@ def _used_up(
 
 
 def _remedies(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, *owners: str) -> list[Remedy]:
+    """Give the optimizer what lies in the one owner, or the weights themselves where they are tensors of a function."""
     name = name_of(optimizers, sign)
     making = made(sources, optimizer_with(optimizers, sign.optimizer))
-    weights = [str(w) for w in sign.facts.get("weights", ())]
-    if making is None or len(owners) != 1 or not (owners[0] or weights):
+    plain = [] if any(owners) else [str(w) for w in sign.facts.get("weights", [])]
+    if making is None or len(owners) != 1 or not (owners[0] or plain):
         return []
     owner, target = owners[0], bindings.text_of(making.statement.targets[0])
     whole, _, last = name.rpartition(".")
@@ -264,16 +265,14 @@ def _remedies(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, *ow
     if target != name:
         return []
     base = owner.split(".")[0] if not owner.startswith("self.") else ".".join(owner.split(".")[:2])
-    if not owner:  # tensors of the function itself
-        base = next((w for w in weights if binding_behind(making, w) is not None), weights[0])
-    anchor: ast.stmt = binding_behind(making, base) or making.statement
-    if anchor is making.statement and not bindings.assignments(sources, making.frame(sources), base):
+    bound = {b: binding_behind(making, b) for b in plain or [base]}
+    if any(s is None and not bindings.assignments(sources, making.frame(sources), b) for b, s in bound.items()):
         return []
-    params, what = (
-        (f"{owner}.parameters()", f"the parameters of `{owner}`")
-        if owner
-        else (f"[{', '.join(weights)}]", folded(weights))
-    )
+    behind = [s for s in bound.values() if s is not None]
+    anchor: ast.stmt = max(behind, key=lambda s: s.lineno, default=making.statement)
+    params, what = f"{owner}.parameters()", f"the parameters of `{owner}`"
+    if plain:
+        params, what = f"[{', '.join(plain)}]", folded(plain)
     statement = f'{name}.add_param_group({{"params": {params}}})'
     args = {"place": place(bindings.frame_of(sources, making.file, anchor)), "statement": statement}
     note = f"`{name}` steps {folded(sign.parameters)}"
