@@ -11,7 +11,7 @@ from graphdoc.program import bindings
 from graphdoc.program.bindings import call_at, expression_at
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.effects import method_of
-from graphdoc.source.module import each, is_method_call, walked
+from graphdoc.source.module import each, is_method_call, receiver_of, walked
 from graphdoc.source.paths import bare_call, blocks_of, is_name, last_word, only, without_subscripts
 
 # Parameters that a function picks out by their names into a group which nothing ever reads.
@@ -313,7 +313,7 @@ def module_of(value: ast.expr) -> tuple[str, list[ast.expr]]:
         module, tests = module_of(value.args[1])
         return module, [*tests, test.body]
     owner, _, method = function.rpartition(".")
-    base = value.func.value if isinstance(value.func, ast.Attribute) else None
+    base = receiver_of(value)
     if isinstance(base, ast.Call) and last_word(base.func) == "ModuleList" and len(base.args) == 1:
         owner, method = bindings.dotted(base.args[0]), last_word(value.func)  # a list's modules, gathered for this call
     return owner if method in ITERATORS else "", []

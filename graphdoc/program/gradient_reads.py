@@ -16,6 +16,7 @@ from graphdoc.program.spans import innermost_user
 from graphdoc.source.expressions import Use, use_of
 from graphdoc.source.module import Source, each, is_method_call, parsed, walked
 from graphdoc.source.paths import (
+    bare_call,
     covers,
     is_attribute,
     is_constant,
@@ -311,11 +312,10 @@ def _read_next(sources: SourceTexts, file: str, name: str, line: int) -> Frame |
     None where it does not."""
     root = bindings.tree(sources, file)
     scope = bindings.scope_around(root, line)
-    found = [n for n in each(scope, ast.Name, ast.Attribute) if n.lineno >= line and bindings.text_of(n) == name]
-    if any(n.lineno == line and is_set(n) for n in found):
-        return None  # the statement that was running gives it another value
     filled = {c.func.value for c in each(scope, ast.Call) if is_method_call(c, *FILLING)}
     uses = [n for n in each(scope, ast.Name, ast.Attribute) if bindings.text_of(n) == name and n not in filled]
+    if any(n.lineno == line and is_set(n) for n in uses):
+        return None  # the statement that was running gives it another value
     rounds = [n for n in each(scope, ast.For, ast.While) if covers(n, line)]
     below = [n for n in uses if n.lineno > line]
     # Below, or in the next round of a loop around. A name that is read and bound by one statement is read first.
@@ -372,7 +372,7 @@ def _kept(sources: SourceTexts, file: str, name: str, line: int) -> list[Frame]:
 
 def _puts_under(statement: ast.stmt, name: str) -> bool:
     """Whether a statement keeps something under ``name``: ``kept = …``, ``kept[i] = …``, ``kept.append(…)``."""
-    call = statement.value if isinstance(statement, ast.Expr) else None
+    call = bare_call(statement)
     if is_method_call(call, *FILLING):
         return bindings.text_of(call.func.value) == name
     targets = targets_of(statement) if isinstance(statement, ast.Assign | ast.AugAssign) else []

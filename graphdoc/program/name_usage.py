@@ -16,7 +16,7 @@ from graphdoc.program.bindings import (
     tree,
 )
 from graphdoc.program.spans import shared_levels
-from graphdoc.source.module import each, values_of, walked
+from graphdoc.source.module import Source, each, values_of, walked
 from graphdoc.source.paths import is_read, plain_names
 from graphdoc.source.scopes import is_read_later, reads
 
@@ -69,9 +69,9 @@ def unread_result(sources: SourceTexts, made: list[Frame], backward: list[Frame]
         return found
     kept = kept_as_number(sources, made)
     node = statement_at(sources, kept[0]) if kept is not None else None
-    if kept is None or node is None or kept[0] is users[-1] or kept[1].startswith("_") or "." in kept[1]:
+    if kept is None or node is None or kept[0] is users[-1] or "." in kept[1]:
         return None
-    return None if is_read_later(source_at(sources, kept[0]), node, kept[1]) else kept[:2]
+    return kept[:2] if _is_unread(source_at(sources, kept[0]), node, kept[1]) else None
 
 
 def unread_name(sources: SourceTexts, frame: Frame) -> str:
@@ -81,15 +81,18 @@ def unread_name(sources: SourceTexts, frame: Frame) -> str:
     node = statement_at(sources, frame)
     if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
         return ""
-    name, scope = node.targets[0].id, source.node_function(node)
-    root = scope or source.tree
-    if name.startswith("_") or not isinstance(node.value, ast.Call):
-        return ""
-    if any(reads(root, word) for word in ("locals", "vars", "globals")):
-        return ""
+    name = node.targets[0].id
+    return name if isinstance(node.value, ast.Call) and _is_unread(source, node, name) else ""
+
+
+def _is_unread(source: Source, node: ast.stmt, name: str) -> bool:
+    """Whether nothing ever reads what a statement binds to a local name."""
+    root = source.node_function(node) or source.tree
+    if name.startswith("_") or any(reads(root, word) for word in ("locals", "vars", "globals")):
+        return False
     if any(name in n.names for n in each(root, ast.Global, ast.Nonlocal)) or name in plain_names(root, ast.Del):
-        return ""
-    return "" if is_read_later(source, node, name) else name
+        return False
+    return not is_read_later(source, node, name)
 
 
 _NUMBERS = {"item", "detach", "data", "cpu", "numpy", "tolist"}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from graphdoc.evidence import Event, Evidence, Frame, Holder, Node, OlderEdge, Package, SourceTexts
 from graphdoc.evidence.lookup import package_of
-from graphdoc.program.bindings import function_at, source_at, trees
+from graphdoc.program.bindings import frame_of, function_at, source_at, trees
 from graphdoc.program.spans import in_function, innermost_user, node_loop_of
 from graphdoc.source.module import Loop, Source, each, has, walked
 from graphdoc.source.paths import covers
@@ -50,9 +50,6 @@ def made_for_each(sources: SourceTexts, made: Sequence[Frame], used: Sequence[Fr
     return all(any(a is r for a in around) for r in repeated)
 
 
-_COMPREHENDED = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
-
-
 def behind_inner_loop(sources: SourceTexts, call: Sequence[Frame], step: Sequence[Frame]) -> bool:
     """Whether a call runs in a loop or a comprehension, and a step behind that. Both are stacks. A loop that may be
     left before its end chooses which of its rounds is the one."""
@@ -64,11 +61,8 @@ def behind_inner_loop(sources: SourceTexts, call: Sequence[Frame], step: Sequenc
     if any(has(loop, ast.Break) for loop in inner if not any(o is loop for o in outer)):
         return False
     whole = source.node_statement(Place.of(level[0]))
-    at = level[0].line, level[0].column
-    comprehended = (
-        [p for n in walked(whole) if isinstance(n, _COMPREHENDED) for p in (source.place(n),)] if whole else []
-    )
-    more = len(inner) > len(outer) or any((p.line, p.column) <= at < (p.end_line, p.end_column) for p in comprehended)
+    several = (n for n in each(whole, ast.expr) if hasattr(n, "generators"))
+    more = len(inner) > len(outer) or any(level[0].lies_in(frame_of(sources, level[0].file, n)) for n in several)
     return more and all(any(o is i for i in inner) for o in outer)
 
 

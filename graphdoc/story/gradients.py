@@ -668,28 +668,27 @@ def thrown_away(sources: SourceTexts, optimizers: list[Optimizer], signs: list[S
 
 
 def _moved_clears(sources: SourceTexts, clears: list[Frame], steps: list[Frame]) -> tuple[Remedy, ...]:
-    edits = []
+    moved = []
     for clear, step in zip(clears, steps, strict=True):
-        code = code_at(sources, clear)
-        if not clear.in_function_of(step):
-            code = f"{spelled(sources, '', step, [step]) or ''}.zero_grad()"
-        if clear.file != step.file or not isinstance(parse_expression(code), ast.Call):
-            return ()
-        edits.append({"kind": "delete_statement", "args": {"place": place(clear)}})
-        edits.append({"kind": "add_statement", "args": {"place": place(step), "statement": code, "before": False}})
+        own = "" if clear.in_function_of(step) else spelled(sources, "", step, [step]) or "?"
+        moved.append((clear, f"{own}.zero_grad()" if own else code_at(sources, clear), step))
     note = "each step uses the sum of all gradients since the step before"
-    return (Remedy("several", "clear the gradients after the step", "unsafe", note, {"edits": edits}),)
+    return _moved(moved, "clear the gradients after the step", note)
 
 
 def _steps_at(sources: SourceTexts, steps: list[Frame], call: Frame) -> tuple[Remedy, ...]:
-    if any(
-        not s.in_function_of(call) or not isinstance(parse_expression(code_at(sources, s)), ast.Call) for s in steps
-    ):
+    if not all(s.in_function_of(call) for s in steps):
         return ()
-    edits: list[dict[str, Any]] = [{"kind": "delete_statement", "args": {"place": place(s)}} for s in steps]
-    edits += [
-        {"kind": "add_statement", "args": {"place": place(call), "statement": code_at(sources, s), "before": False}}
-        for s in reversed(steps)
-    ]
-    note = "each call's gradients are used by a step of their own"
-    return (Remedy("several", "step after each of these calls", "unsafe", note, {"edits": edits}),)
+    moved = [(s, code_at(sources, s), call) for s in reversed(steps)]
+    return _moved(moved, "step after each of these calls", "each call's gradients are used by a step of their own")
+
+
+def _moved(moved: list[tuple[Frame, str, Frame]], title: str, note: str) -> tuple[Remedy, ...]:
+    """Statements that go behind others, as the code that they are there; nothing where one of them is no call."""
+    edits: list[dict[str, Any]] = []
+    for statement, code, behind in moved:
+        if statement.file != behind.file or not isinstance(parse_expression(code), ast.Call):
+            return ()
+        edits.append({"kind": "delete_statement", "args": {"place": place(statement)}})
+        edits.append({"kind": "add_statement", "args": {"place": place(behind), "statement": code, "before": False}})
+    return (Remedy("several", title, "unsafe", note, {"edits": edits}),)

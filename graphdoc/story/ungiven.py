@@ -127,13 +127,13 @@ def given_another(
         f"This loss gives gradients to {whose} and to nothing else, and {name} steps after it. What {name} holds "
         "another optimizer steps as well, and no optimizer uses these gradients.",
         ungiven_places(sources, optimizers, sign, whose),
-        remedies=_given_instead(sources, optimizers, sign, held, whose),
+        remedies=_given_instead(sources, optimizers, sign, held, f"{name} updates {whose}"),
         because=unused_gradients(sign, whose),
     )
 
 
 def _given_instead(
-    sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, held: list[str], whose: str
+    sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, held: list[str], note: str
 ) -> tuple[Remedy, ...]:
     making = made(sources, optimizer_with(optimizers, sign.optimizer))
     own, other = (shared_path(names)[:-1].rpartition(".") for names in (held, sign.parameters))
@@ -145,7 +145,6 @@ def _given_instead(
     if last != own[2]:
         return ()
     args = {"place": place(making.frame(sources)), "operand": given, "name": f"{around}{dot}{other[2]}"}
-    note = f"{optimizer_of(optimizers, sign)} updates {whose}"
     return (Remedy("use_instead", f"give it the parameters of `{args['name']}`", "unsafe", note, args),)
 
 
@@ -306,9 +305,9 @@ def beside_in_layer(
     these layers is frozen, so that the program says by the flag what is not to learn, and it asks by name for these
     others and for what no parameter is called."""
     layers = {name.rpartition(".")[0] for name in sign.parameters}
-    beside = [p for p in parameters if not p.buffer and p.name.rpartition(".")[0] in layers]
-    held = [p.name for p in beside if sign.optimizer in p.owners]
-    frozen = [p.name for p in parameters if not p.requires_grad and not p.buffer and p.name.startswith(tuple(layers))]
+    inside = [p for p in parameters if not p.buffer and p.name.startswith(tuple(f"{layer}." for layer in layers))]
+    held = [p.name for p in inside if sign.optimizer in p.owners and p.name.rpartition(".")[0] in layers]
+    frozen = [p.name for p in inside if not p.requires_grad]
     making = made(sources, optimizer_with(optimizers, sign.optimizer))
     if making is None or not frozen or "" in layers or {n.rpartition(".")[0] for n in held} != layers:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphdoc.evidence import Frame
-from graphdoc.program.name_usage import unread_name
+from graphdoc.program.name_usage import unread_name, unread_result
 
 BODIES = {
     "bound and left": ("y = f(x)  #\nreturn x", True),
@@ -41,3 +41,30 @@ def test_a_name_that_nothing_reads_is_known(case: str) -> None:
 def test_a_name_of_a_module_that_its_function_reads_is_read() -> None:
     text = "y = f(1)\ndef g():\n    return y\n"
     assert not unread_name({"train.py": text}, Frame("train.py", 1, 5, 1, 9, "<module>"))
+
+
+RESULTS = {
+    "left": ("out, aux = net(x)\nloss = f(out)\nloss.backward()", "aux"),
+    "said to be nobody's": ("out, _aux = net(x)\nloss = f(out)\nloss.backward()", ""),
+    "read": ("out, aux = net(x)\nloss = f(out)\nloss.backward()\nprint(aux)", ""),
+    "of the module": ("global aux\nout, aux = net(x)\nloss = f(out)\nloss.backward()", ""),
+    "read by name": ("out, aux = net(x)\nloss = f(out)\nloss.backward()\nreturn locals()", ""),
+    "deleted": ("out, aux = net(x)\ndel aux\nloss = f(out)\nloss.backward()", ""),
+    "an attribute": ("out, self.aux = net(x)\nloss = f(out)\nloss.backward()", ""),
+}
+
+
+@pytest.mark.parametrize("case", RESULTS)
+def test_one_of_several_results_that_nothing_reads_is_known(case: str) -> None:
+    body, name = RESULTS[case]
+    made = "def net(x):\n    second = g(x)\n    return f(x), second\ndef step(self, x):\n"
+    lines = (made + "".join(f"    {line}\n" for line in body.splitlines())).splitlines()
+
+    def at(code: str, function: str) -> Frame:
+        line = next(n for n, text in enumerate(lines, 1) if code in text)
+        column = lines[line - 1].index(code) + 1
+        return Frame("train.py", line, column, line, column + len(code), function)
+
+    taken, backward = at("= net(x)", "step"), at("loss.backward()", "step")
+    found = unread_result({"train.py": "\n".join(lines)}, [taken, at("g(x)", "net")], [backward])
+    assert (found[1] if found else "") == name

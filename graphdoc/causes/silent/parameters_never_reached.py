@@ -148,10 +148,8 @@ def _in_training_mode(
     )
 
 
-def _comes_trained(node: ast.AST) -> bool:
+def _comes_trained(node: ast.Call) -> bool:
     """Whether a call gives a network that others have trained, whose loading is not seen."""
-    if not isinstance(node, ast.Call):
-        return False
     return last_word(node.func) == "from_pretrained" or any(k.arg in ("pretrained", "weights") for k in node.keywords)
 
 
