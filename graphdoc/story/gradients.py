@@ -642,6 +642,7 @@ def thrown_away(sources: SourceTexts, optimizers: list[Optimizer], signs: list[S
         return None
     sign, _, call, _ = found[0]
     many, one = int(sign.facts["calls"]), len(found) == 1
+    meant = "" if behind else f", and a step every {many} calls is to use the sum"
     names = listing(optimizer_of(optimizers, s) for s, *_ in found)
     clears, steps = [c for _, c, _, _ in found], [s for *_, s in found]
     remedies: tuple[Remedy, ...] = ()
@@ -654,8 +655,8 @@ def thrown_away(sources: SourceTexts, optimizers: list[Optimizer], signs: list[S
         0.94,
         "likely",  # what is thrown away is seen; that the calls were to add up the source alone suggests
         f"{names} {'is' if one else 'are'} cleared before each of {many} backward calls: only the last one counts",
-        f"`backward()` adds to `.grad`, and a step every {many} calls is to use the sum. `zero_grad()` before each "
-        "call throws away what the calls before it have added.",
+        f"`backward()` adds to `.grad`{meant}. `zero_grad()` before each call throws away what the calls before it "
+        "have added.",
         (
             *(span("cause", c, "throws away the gradients of the calls before", sources) for c in clears),
             span("related", call, f"runs {many} times for each step", sources),

@@ -69,7 +69,7 @@ _UNHELD = ("unheld-weight", "unheld-bounded", "unheld-followed")
 
 
 def recognise(program: Program) -> Finding | None:
-    """What weighs the loss's terms gets gradients, nobody writes to it, and no optimizer that is alive holds it."""
+    """What gets gradients, and is to learn by what the run or the source says, lies in no optimizer that is alive."""
     sources, optimizers, parameters = program.sources, program.optimizers, program.parameters
     return first_told(
         program.signs,
