@@ -143,11 +143,13 @@ class _Candidate:
     def stands(self, torch: Any) -> Any:
         """The parameter, if it is alive and nobody has written to it; else None."""
         p = self.ref()
-        if p is None or not p.requires_grad or p.grad is None or p._version != self.version:
-            return None
-        values = _first_values(p)
+        return None if p is None or not p.requires_grad or p.grad is None or self.is_written(p, torch) else p
+
+    def is_written(self, parameter: Any, torch: Any) -> bool:
+        """Whether somebody has written to it, or may have."""
+        values = _first_values(parameter)
         same = values is not None and self.values is not None and torch.equal(values, self.values)
-        return p if same else None
+        return parameter._version != self.version or not same
 
 
 def _first_values(parameter: Any) -> Any:
@@ -516,11 +518,19 @@ class Unheld(Watch):
         audit.tell_early()
 
     def signs(self) -> list[Sign]:
-        """What was found, unless another optimizer has been given it since: the training had a phase without it."""
+        """What was found, unless another optimizer has been given it since: the training had a phase without it. Or the
+        program has written to it, or asked for its gradient: it does so now and then."""
         held = self._audit.journal.held()
-        found = [] if any(i in held for i in self._told) else self._found
+        since = any(i in held or i in self._asked for i in self._told) or self._is_written()
+        found = [] if since else self._found
         suspects = [sign for loose, sign in self._suspects if not any(i in held for i in loose)]
         return self._empty + found + suspects
+
+    def _is_written(self) -> bool:
+        known = (self._plain.get(i) or self._candidates.get(i) for i in self._told if i not in self.loaded)
+        told = [(c, p) for c in known if c is not None and (p := c.ref()) is not None]
+        with self._unseen():
+            return any(c.is_written(p, self._audit.torch) for c, p in told)
 
 
 def forwards_of(torch: Any, owners: list[Any], cwd: str) -> list[dict[str, Any]]:
