@@ -40,7 +40,8 @@ Or a layer or a `Parameter` is made in `forward`: each call has a new one, with 
 seen. Or the first forward makes it and keeps it, when the optimizer has been made already.
 
 Or an optimizer is given the parts of a model one by one, and one that is not frozen is missing. Or it is given a
-network that another optimizer has already, in the place of its own.
+network that another optimizer has already, in the place of its own. Or somebody waits for what no step gives: the
+gradients of a network are clipped, or a target network is loaded from it, and no optimizer holds it.
 
 Or a codebook is looked up, `q = codebook(z)`, and used only as `z + (q - z).detach()`: a loss on that sum trains `z`.
 """,
