@@ -552,9 +552,11 @@ def _whose(live: list[tuple[Seen, Any]], given: set[int]) -> Seen | None:
 
 
 def _weights(outputs: Any, held: set[int]) -> set[int]:
-    """Ids of the leaves that weigh a term of these losses: what they alone give multiplies what reaches others."""
+    """Ids of the leaves that weigh one of several terms of these losses: what they alone give multiplies what reaches
+    others."""
     found = set[int]()
-    for term in terms_of([n for t in outputs if hasattr(t, "grad_fn") and (n := grad_fn_of(t)) is not None]):
+    terms = terms_of([n for t in outputs if hasattr(t, "grad_fn") and (n := grad_fn_of(t)) is not None])
+    for term in terms if len(terms) > 1 else ():  # the whole loss has a scale, and none that is to be learned
         sides = [n for n, _ in term.next_functions if n is not None]
         for side in sides if type(term).__name__ in SCALING and len(sides) > 1 else ():
             behind = [n for n, _ in islice(walk.nodes_behind([side]), MOST_NUMBERS)]
