@@ -406,8 +406,10 @@ class Unheld(Watch):
         return bool(self._found)
 
     def _followed(self, mine: dict[int, Any]) -> dict[int, Any]:
-        """Those of ``mine`` whose numbers a network of nothing else has been loaded with again and again."""
-        numbers, equal = {i: numbers_of(p) for i, p in mine.items()}, self._audit.torch.equal
+        """Those of ``mine`` whose numbers a network of nothing else has been loaded with again and again; what has been
+        loaded itself came trained."""
+        equal = self._audit.torch.equal
+        numbers = {i: numbers_of(p) for i, p in mine.items() if i not in self.loaded}
         known = {i: n for i, n in numbers.items() if n is not None}
         for times, refs in self._loads.values():
             copies = [n for ref in refs if (c := ref()) is not None and (n := numbers_of(c)) is not None]
