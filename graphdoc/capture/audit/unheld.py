@@ -262,7 +262,7 @@ class Unheld(Watch):
             for ident, leaf in leaves.items():
                 candidate = self._plain.get(ident)
                 if candidate is None and len(self._plain) < MOST_PLAIN:
-                    candidate = self._plain[ident] = _Candidate(leaf)
+                    candidate = self._plain[ident] = _Candidate(leaf, self._audit.journal.steps)
                     candidate.is_weight = ident in _weights(outputs, held)
                 if candidate is not None:
                     candidate.count += 1
@@ -433,10 +433,12 @@ class Unheld(Watch):
         if self._noted is None:
             return
         weights = {i: t for i, t in loose.items() if self._plain[i].is_weight}
-        if known is None and weights and len(live) == 1:
-            audit.snapshot()
-            self._tell("unheld-weight", live[0][0], weights, weights)
         if known is None:
+            since = min((self._plain[i].since for i in weights), default=0)
+            training = [s for s, _ in live if s.span[1] > since]
+            if weights and len(training) == 1:
+                audit.snapshot()
+                self._tell("unheld-weight", training[0], weights, weights)
             return
         mine, sign = known
         stepping = next((s for s, o in live if not mine.keys() & {id(p) for p in parameters_of(o)}), None)

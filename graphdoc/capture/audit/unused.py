@@ -417,7 +417,9 @@ class Clips(Sparse):
         owners = {s.id for s in self._audit.journal.optimizers.values() if clip.ids & set(s.parameters)}
         if not owners:
             return None
-        last = next((e for e in reversed(before) if self._concerns(e, owners, clip.ids)), None)
+        # A call before any of theirs may be an earlier training's: what it reached is not known of each.
+        first = next((e.index for e in entries if e.optimizer in owners), clip.index)
+        last = next((e for e in reversed(before) if e.index >= first and self._concerns(e, owners, clip.ids)), None)
         following = next((e for e in after if self._concerns(e, owners, clip.ids)), None)
         if last is None or following is None:
             return None
