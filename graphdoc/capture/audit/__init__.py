@@ -30,7 +30,7 @@ from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.facts import user_frames
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.quiet import Unseen
-from graphdoc.evidence import AS_IF, SO_FAR, Evidence, Sign
+from graphdoc.evidence import AS_IF, SECOND_LOOK, SO_FAR, Evidence, Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.journal import Noted, Seen
@@ -232,7 +232,8 @@ class Audit:
         for watch in self.watches:
             found += (signs := watch.signs())
             for sign in signs if self.early and watch not in self._closer else ():
-                if sign.kind not in AS_IF:  # that is of one backward call: no later step contradicts it
+                # That is of one backward call, which no later step contradicts; or no first run has looked for it.
+                if sign.kind not in AS_IF | SECOND_LOOK:
                     sign.facts[SO_FAR] = True
         return found + [sign for probe in self.witness.probes for sign in getattr(probe, "audited", list)()]
 
