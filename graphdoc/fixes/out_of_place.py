@@ -22,7 +22,7 @@ from graphdoc.source.edits import (
 )
 from graphdoc.source.expressions import NOT_A_WRITE, POSITIONS, REPLACEMENTS, WITHOUT_COUNTERPART, is_fresh, is_full
 from graphdoc.source.module import Source, each, is_method_call, walked
-from graphdoc.source.paths import bare_call, is_name, is_path, key, last_word, same, targets_of
+from graphdoc.source.paths import bare_call, is_in_place, is_name, is_path, key, last_word, same, targets_of
 from graphdoc.source.places import Edit, Text
 from graphdoc.source.scopes import (
     fresh_name,
@@ -206,7 +206,7 @@ def _reads_another(slices: dict[ast.Subscript, _Slice], target: ast.Subscript) -
 def _is_receiver(source: Source, node: ast.Subscript) -> bool:
     """Whether an in-place method is called on this slice."""
     access = source.parents.get(node)
-    return isinstance(access, ast.Attribute) and access.attr.endswith("_") and not access.attr.endswith("__")
+    return isinstance(access, ast.Attribute) and is_in_place(access.attr)
 
 
 def _written(source: Source, node: ast.Subscript, text: str) -> list[Edit] | None:
@@ -404,7 +404,7 @@ def _refuse(source: Source, owner: ast.stmt, target: ast.expr, args: Args) -> No
 
 
 def _writes(name: str) -> bool:
-    return name.endswith("_") and not name.startswith("_") and not name.endswith("__")
+    return is_in_place(name) and not name.startswith("_")
 
 
 def _bind_first(source: Source, node: ast.Call, owner: ast.stmt, args: Args) -> list[Edit]:

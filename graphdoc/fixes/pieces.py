@@ -12,7 +12,17 @@ from graphdoc.fixes.out_of_place import out_of_place, refuse_for_caller
 from graphdoc.source.edits import insert_after, insert_before, instead, spot, write, written
 from graphdoc.source.expressions import counts, first_index, is_full
 from graphdoc.source.module import Function, Loop, Source, each, is_method_call, walked
-from graphdoc.source.paths import bare_call, is_attribute, is_name, is_path, key, only, sole_target, without_subscripts
+from graphdoc.source.paths import (
+    bare_call,
+    is_attribute,
+    is_in_place,
+    is_name,
+    is_path,
+    key,
+    only,
+    sole_target,
+    without_subscripts,
+)
 from graphdoc.source.places import Beside, Copied, Edit, Instead, Written
 from graphdoc.source.scopes import fresh_name, is_read_later, is_rebindable, is_torchs, iterated, torch_name
 
@@ -104,7 +114,7 @@ def _written(owner: ast.stmt) -> str:
     writes = not isinstance(node, ast.Call)
     while node is not None and not isinstance(node, ast.Name):
         if is_method_call(node):
-            writes = writes or (node.func.attr.endswith("_") and not node.func.attr.endswith("__"))
+            writes = writes or is_in_place(node.func.attr)
             node = node.func.value
         elif isinstance(node, ast.Subscript):
             node = node.value

@@ -12,6 +12,7 @@ from graphdoc.source.module import Source, each, is_method_call, receiver_of
 from graphdoc.source.paths import (
     bare_call,
     covers,
+    is_in_place,
     is_name,
     is_read,
     key,
@@ -237,7 +238,7 @@ def is_only_written(sources: SourceTexts, frame: Frame | None) -> bool:
     name = last_word(call.func)
     receiver = is_method_call(call) and call.func.value is node
     filled = call.args[:1] == [node] and "init" in ast.unparse(call.func).split(".")[:-1]
-    return name.endswith("_") and not name.endswith("__") and (receiver or filled)
+    return is_in_place(name) and (receiver or filled)
 
 
 # Other names of a tensor that is written in place: who reads one of them later sees what was written.

@@ -16,7 +16,17 @@ from graphdoc.program.observed import Program
 from graphdoc.program.spans import Reached, innermost_user
 from graphdoc.source.expressions import is_full
 from graphdoc.source.module import Loop, each, is_method_call, receiver_of, walked
-from graphdoc.source.paths import bare_call, covers, is_name, key, last_word, targets_of, without_subscripts, words
+from graphdoc.source.paths import (
+    bare_call,
+    covers,
+    is_in_place,
+    is_name,
+    key,
+    last_word,
+    targets_of,
+    without_subscripts,
+    words,
+)
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import is_container, is_read_later, iterated
 
@@ -490,7 +500,7 @@ def _written(statement: ast.stmt) -> tuple[ast.expr | None, set[str]]:
         target, value = statement.target, statement.value
     elif is_method_call(call := getattr(statement, "value", None)):
         method = call.func.attr
-        in_place = method.endswith("_") and not method.endswith("__")
+        in_place = is_in_place(method)
         target, value = call.func.value, ast.Tuple(list(call.args), ast.Load())
         if not in_place:
             return None, set()
