@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from functools import cache
 from itertools import islice
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from graphdoc.capture.summands import SCALING, terms_of
 from graphdoc.evidence import Frame, Sign
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from graphdoc.capture.audit import Audit
     from graphdoc.capture.journal import Noted, Seen
@@ -162,9 +163,9 @@ class Unheld(Watch):
     of the loss (``facts["weights"]``) is in no optimizer. ``unheld-bounded``: the call ``other`` bounds these
     gradients alone. ``unheld-followed``: another network is loaded from them again and again. ``parameters`` are those
     that nobody steps, ``stack`` a backward call that reaches them, ``optimizer`` the one that steps meanwhile.
-    ``unregistered``: they lie in a plain
-    list or dict that is an attribute of a module. ``empty-group``: ``optimizer`` steps and has a group of parameters
-    with nothing in it (``facts["empty"]`` of ``facts["groups"]``); whether that is meant, the source has to tell.
+    ``unregistered``: they lie in a plain list or dict that is an attribute of a module. ``empty-group``: ``optimizer``
+    steps and has a group of parameters with nothing in it (``facts["empty"]`` of ``facts["groups"]``); whether that is
+    meant, the source has to tell.
     ``suspect-untied``: parameters of the shape of one that ``optimizer`` steps; weak, a second network has such.
     ``suspect-ungiven``: all that get gradients beside ``optimizer``; weak, a network may be left alone on purpose.
     ``facts`` say whether they were ``loaded``, and have the ``forwards`` of the user's classes that they lie in.
@@ -213,7 +214,8 @@ class Unheld(Watch):
             return
         kind = audit.torch.nn.Parameter
         plain = {i: t for i, t in leaves.items() if type(t) is audit.torch.Tensor and i not in held}
-        self._follow_plain(plain, noted, outputs, held)
+        weights = cache(lambda: _weights(outputs, held))  # walked for once, and only for what is new
+        self._follow_plain(plain, noted, weights)
         unheld = [p for ident, p in leaves.items() if ident not in held and type(p) is kind]
         if not unheld or audit.torch._C._len_torch_dispatch_stack():
             return
@@ -222,7 +224,6 @@ class Unheld(Watch):
         self._together.update(leaves)
         self._reached.update(leaves)
         with self._unseen():
-            numbers: set[int] | None = None
             for p in unheld:
                 candidate = self._candidates.get(id(p))
                 if candidate is None or candidate.ref() is not p:
@@ -230,8 +231,7 @@ class Unheld(Watch):
                         continue
                     candidate = self._candidates[id(p)] = _Candidate(p, audit.journal.steps)
                     if p.numel() == 1 and p._version == 0:
-                        numbers = _weights(outputs, held) if numbers is None else numbers
-                        candidate.is_weight = id(p) in numbers
+                        candidate.is_weight = id(p) in weights()
                 candidate.count += 1
                 self._ready |= candidate.count == ENOUGH
 
@@ -253,7 +253,7 @@ class Unheld(Watch):
             self._loads[ids] = times + 1, refs
             self._ready |= times + 1 == FEW
 
-    def _follow_plain(self, leaves: dict[int, Any], noted: Noted, outputs: Any, held: set[int]) -> None:
+    def _follow_plain(self, leaves: dict[int, Any], noted: Noted, weights: Callable[[], set[int]]) -> None:
         """Leaves that are no parameters: most are made anew for each call, and those are let go."""
         if not leaves and not self._plain:
             return
@@ -263,7 +263,7 @@ class Unheld(Watch):
                 candidate = self._plain.get(ident)
                 if candidate is None and len(self._plain) < MOST_PLAIN:
                     candidate = self._plain[ident] = _Candidate(leaf, self._audit.journal.steps)
-                    candidate.is_weight = ident in _weights(outputs, held)
+                    candidate.is_weight = ident in weights()
                 if candidate is not None:
                     candidate.count += 1
                     if candidate.count == ENOUGH:
