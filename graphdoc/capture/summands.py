@@ -75,12 +75,12 @@ def _is_row(node: Any) -> bool:
         return False
 
 
-def is_number(node: Any, unknown: bool = True) -> bool:
-    """Whether the output of a node has one element; ``unknown`` where its shape cannot be read."""
+def is_number(node: Any) -> bool:
+    """Whether the output of a node has one element, or a shape that cannot be read."""
     try:
         return all(size == 1 for size in node._input_metadata[0].shape)
     except (AttributeError, IndexError, TypeError, RuntimeError):
-        return unknown
+        return True
 
 
 def emptied(order: Graph, edges: list[tuple[int, int]]) -> set[tuple[int, int]]:

@@ -161,10 +161,10 @@ class Unused(Watch):
         stepping = journal.optimizers.get(one.optimizer)
         if one.whole and untrained == one.term.leaves and stepping is not None and journal.is_double(stepping):
             if not self._found:
-                call, facts = self._call(one.noted), {"optimizer": one.optimizer, "event": one.noted[0]}
-                self._found.append(self._sign("passed-by", call, [], untrained, count=ENOUGH, **facts))
+                sign = self._sign("passed-by", self._call(one.noted), [], untrained, optimizer=one.optimizer)
+                sign.event, sign.count = one.noted[0], ENOUGH
                 self._untrained |= untrained
-                self._audit.tell_early()
+                self._report(sign)
             return
         if self._watch is None:
             if not self._found:

@@ -88,8 +88,7 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
         answers.cancelled(target, set(lost.parameters), lost.jumps, result.left)
     missing = {i for a in result.answers if a.answer == MISSING for i in a.parameters}
     zero = {i for a in result.answers if a.answer == ZEROS for i in a.parameters}
-    none: tuple[set[int], list[Any]] = set(), []
-    changed, calls = (yield from recomputed(target, result, probe.witness.cwd)) if probe.checkpoints else none
+    changed, calls = yield from recomputed(probe, target, result)
     answers.recomputed(target, changed, changed & (missing | zero), calls)
     missing, zero = missing - changed, zero - changed
     ends = result.ends
@@ -132,14 +131,15 @@ COUNTS = 1e-3
 """The part of the whole gradient from which on a difference counts; less may be rounding that cancels."""
 
 
-def recomputed(target: Target, result: Result, cwd: str) -> Generator[Move, Any, tuple[set[int], list[Any]]]:
+def recomputed(probe: WhatIf, target: Target, result: Result) -> Generator[Move, Any, tuple[set[int], list[Any]]]:
     """Positions of the parameters whose gradient is another one where each checkpoint runs once what it is given, by
     losses that are the same bit for bit; with the places of the checkpoints, all of which run it again for backward."""
-    if result.base is None or not any(a.answer in (MISSING, ZEROS, ANOTHER) for a in result.answers):
+    differs = any(a.answer in (MISSING, ZEROS, ANOTHER) for a in result.answers)
+    if result.base is None or not (differs and probe.checkpoints):
         return set(), []
     calls = result.base["calls"]
     before = [[g.clone() for g in target.given.read(i)] for i in range(len(calls))]
-    told = yield Move(first=True, watch=Straight(cwd))
+    told = yield Move(first=True, watch=Straight(probe.witness.cwd))
     if not isinstance(told, dict) or not told["watch"] or not all(again for _, again in told["watch"]):
         return set(), []
     if [c["value"] for c in told["calls"]] != [c["value"] for c in calls]:
