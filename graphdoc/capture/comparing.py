@@ -1,4 +1,4 @@
-"""A run to compare with another: the program compiled or not, in double, on the CPU, or moved by rounding alone.
+"""A run to compare with another: compiled or not, in double, on the CPU, in one batch, or moved by rounding alone.
 
 What each step of an optimizer is given is traced as in a trial of a patch; besides that the trace says what the first
 steps have computed: each compiled region, or where none is compiled each operation, by the user's line.
