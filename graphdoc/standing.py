@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from graphdoc.capture.trace_end import AFTER, LEAST, PATIENCE
+from graphdoc.capture.trials.trace_end import AFTER, LEAST, PATIENCE
 
 Announce = Callable[[str, object, float], None]
 """Told in one line what is run, what tells as ``str`` how far that has come, and the seconds that it may take."""
@@ -17,7 +17,7 @@ _RECORD = re.compile(
     rb'\{"k": "(?:backward|grad|step)", "n": \d+, "e": (?P<index>\d+)(?:, "o": (?P<optimizer>\d+))?'
     rb'|\{"k": "count", "steps": (?P<steps>\d+), "calls": \d+, "e": (?P<last>\d+)'
 )
-"""How the records begin that tell of a call or step (``graphdoc.capture.trace``)."""
+"""How the records begin that tell of a call or step (``graphdoc.capture.trials.trace``)."""
 
 
 class Standing:

@@ -28,7 +28,7 @@ from unittest.mock import patch
 
 from greenlet import greenlet
 
-from graphdoc.capture.code_places import users_modules
+from graphdoc.capture.places.code_places import users_modules
 
 # Before torch and numpy are loaded: a process that has started worker threads is not safe to fork.
 for _variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):

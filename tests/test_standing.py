@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graphdoc.capture.trace_end import LEAST, PATIENCE
+from graphdoc.capture.trials.trace_end import LEAST, PATIENCE
 from graphdoc.standing import Standing
 
 

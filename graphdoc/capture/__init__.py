@@ -21,13 +21,13 @@ def install(out: str, mode: str = "observe", *, told_of_end: bool = False) -> No
             ``:check-gradients`` or ``:learned`` behind it), ``probe:record``,
             ``probe:writes[:uncompiled]``, ``probe:cuts[:around]``, ``probe:product``,
             ``probe:nonfinite[:START[:only|:all]]``, ``verify`` (see
-            ``graphdoc.capture.trace``) or ``compare`` (see ``graphdoc.capture.comparing``).
+            ``graphdoc.capture.trials.trace``) or ``compare`` (see ``graphdoc.capture.trials.comparing``).
         told_of_end: the caller will call ``ended`` when the process ends; else ``atexit`` does, before what the
             program had registered there before it imported torch.
 
     Never raises: what goes wrong is left as one line in ``trouble-<pid>.txt``.
     """
-    from graphdoc.capture.marks import leave
+    from graphdoc.capture.process.marks import leave
 
     if _installed is not None:
         return
@@ -66,9 +66,9 @@ def disabled() -> bool:
 
 def _start(out: str, mode: str, told_of_end: bool) -> Witness | None:
     global _installed
-    from graphdoc.capture.ignored import note_trouble
-    from graphdoc.capture.marks import leave
-    from graphdoc.capture.untraced import keep_untraced
+    from graphdoc.capture.process.ignored import note_trouble
+    from graphdoc.capture.process.marks import leave
+    from graphdoc.capture.process.untraced import keep_untraced
     from graphdoc.capture.witness import Witness
 
     try:
@@ -88,7 +88,7 @@ def _start(out: str, mode: str, told_of_end: bool) -> Witness | None:
         if "check-gradients" in mode.split(":"):
             attach(witness, "check-gradients")
         if kind == "probe":
-            from graphdoc.capture.trace import StepCount
+            from graphdoc.capture.trials.trace import StepCount
 
             witness.step_count = StepCount(witness)
         if kind in ("probe", "verify", "compare"):
@@ -119,7 +119,7 @@ def reloaded() -> None:
 def ended() -> None:
     """The process ends, and nothing of the program's runs any more but ``__del__`` as Python takes it down."""
     if _installed is not None and busy():
-        from graphdoc.capture.ignored import mark_late
+        from graphdoc.capture.process.ignored import mark_late
 
         _installed.at_exit()
         mark_late(_installed.out)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture.scaling import ScalerCalls
+from graphdoc.capture.events.scaling import ScalerCalls
 from graphdoc.evidence import GRADIENTS_ASKED, Sign
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from graphdoc.capture.autopsy import Autopsy
+    from graphdoc.capture.graph.autopsy import Autopsy
     from graphdoc.capture.witness import Witness
     from graphdoc.evidence import Evidence
 
@@ -60,7 +60,7 @@ class DefaultProbe:
 
     @property
     def starved(self) -> dict[str, Any] | None:
-        """What is known of a GradScaler that leaves out every step (see ``graphdoc.capture.scaling``)."""
+        """What is known of a GradScaler that leaves out every step (see ``graphdoc.capture.events.scaling``)."""
         return self._scaler.starved
 
     def audited(self) -> list[Sign]:
@@ -69,7 +69,7 @@ class DefaultProbe:
 
     def fill(self, evidence: Evidence, autopsy: Autopsy, roots: list[Any], _outputs: list[Any]) -> None:
         """Called for each failure; what cannot be told is left out, and never costs the rest of the evidence."""
-        from graphdoc.capture import functions, refused, resharded
+        from graphdoc.capture.graph import functions, refused, resharded
 
         parts: list[Callable[[], None]] = [
             lambda: functions.fill(evidence, autopsy, roots),
@@ -102,15 +102,15 @@ def attach(witness: Witness, kind: str) -> None:
     elif kind == "always":
         witness.probes.append(DefaultProbe.start(witness))
     elif kind == "writes":
-        from graphdoc.capture.writes import WriteWatch
+        from graphdoc.capture.second_run.writes import WriteWatch
 
         witness.probes.append(WriteWatch.start(witness))
     elif kind == "hidden":
-        from graphdoc.capture.writes import HiddenWrites
+        from graphdoc.capture.second_run.writes import HiddenWrites
 
         witness.probes.append(HiddenWrites.start(witness))
     elif kind == "cuts":
-        from graphdoc.capture.cuts import CutWatch
+        from graphdoc.capture.second_run.cuts import CutWatch
 
         witness.probes.append(CutWatch.start(witness))
     elif kind == "whatif":
@@ -118,18 +118,18 @@ def attach(witness: Witness, kind: str) -> None:
 
         witness.probes.append(WhatIf.start(witness, detail))
     elif kind == "product":
-        from graphdoc.capture.one_side import OneSide
+        from graphdoc.capture.second_run.one_side import OneSide
 
         witness.probes.append(OneSide.start(witness))
     elif kind == "verify":
-        from graphdoc.capture.trace import StepTrace
+        from graphdoc.capture.trials.trace import StepTrace
 
         witness.probes.append(StepTrace.start(witness))
     elif kind == "compare":
-        from graphdoc.capture.comparing import Compared
+        from graphdoc.capture.trials.comparing import Compared
 
         witness.probes.append(Compared.start(witness))
     elif kind == "nonfinite":
-        from graphdoc.capture.close_look import CloseLook
+        from graphdoc.capture.second_run.close_look import CloseLook
 
         CloseLook.start(witness, detail)

@@ -11,20 +11,20 @@ from itertools import islice
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import stacks
-from graphdoc.capture.access_paths import text_of as path_text
-from graphdoc.capture.autopsy import Autopsy
-from graphdoc.capture.calls import Call, Glimpse, came_through, failed_call, noted_of, raised_again
-from graphdoc.capture.code_places import function_of, is_user_file, line_of, lines_of, shown_file
-from graphdoc.capture.cut_records import frames_of_place
-from graphdoc.capture.engine_calls import EngineCalls
-from graphdoc.capture.facts import frames_of_traceback, grad_fn_of, is_leaf, shape_of, user_frames
-from graphdoc.capture.frames import frames_of
-from graphdoc.capture.journal import DEPTH
-from graphdoc.capture.ours import chain_of, is_ours, text_of
-from graphdoc.capture.quiet import Unseen
-from graphdoc.capture.roots import roots_of_call
-from graphdoc.capture.walk import DEEP, NO_SEQUENCE, nodes_behind
+from graphdoc.capture.events.calls import Call, Glimpse, came_through, failed_call, noted_of, raised_again
+from graphdoc.capture.events.cut_records import frames_of_place
+from graphdoc.capture.events.engine_calls import EngineCalls
+from graphdoc.capture.events.journal import DEPTH
+from graphdoc.capture.graph.autopsy import Autopsy
+from graphdoc.capture.graph.roots import roots_of_call
+from graphdoc.capture.graph.walk import DEEP, NO_SEQUENCE, nodes_behind
+from graphdoc.capture.places import stacks
+from graphdoc.capture.places.code_places import function_of, is_user_file, line_of, lines_of, shown_file
+from graphdoc.capture.places.frames import frames_of
+from graphdoc.capture.process.ours import chain_of, is_ours, text_of
+from graphdoc.capture.process.quiet import Unseen
+from graphdoc.capture.tensors.access_paths import text_of as path_text
+from graphdoc.capture.tensors.facts import frames_of_traceback, grad_fn_of, is_leaf, shape_of, user_frames
 from graphdoc.capture.written_evidence import start_document, write_document
 from graphdoc.evidence import Evidence, Frame, Raised
 

@@ -20,30 +20,30 @@ from functools import cache
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import stacks
-from graphdoc.capture.code_places import shown_file
-from graphdoc.capture.cut_records import Switches
-from graphdoc.capture.engine_calls import EngineCalls
-from graphdoc.capture.facts import user_frames
+from graphdoc.capture.events.cut_records import Switches
+from graphdoc.capture.events.engine_calls import EngineCalls
+from graphdoc.capture.events.finite import FiniteWatch, Stopping
+from graphdoc.capture.events.journal import Journal
+from graphdoc.capture.events.learned import Learned
 from graphdoc.capture.failures import Failures
-from graphdoc.capture.finite import FiniteWatch, Stopping
-from graphdoc.capture.hooks import hook_in
-from graphdoc.capture.ignored import note_trouble, watch_ignored
-from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
-from graphdoc.capture.journal import Journal
-from graphdoc.capture.learned import Learned
-from graphdoc.capture.living import let_swap
-from graphdoc.capture.marks import leave
-from graphdoc.capture.ours import chain_of, text_of
-from graphdoc.capture.quiet import Quiet, keep_users_view
-from graphdoc.capture.saved import watch_hooks
-from graphdoc.capture.source_texts import remember_script
+from graphdoc.capture.places import stacks
+from graphdoc.capture.places.code_places import shown_file
+from graphdoc.capture.places.source_texts import remember_script
+from graphdoc.capture.process.hooks import hook_in
+from graphdoc.capture.process.ignored import note_trouble, watch_ignored
+from graphdoc.capture.process.inserted_calls import CannotInsert, insert_calls
+from graphdoc.capture.process.marks import leave
+from graphdoc.capture.process.ours import chain_of, text_of
+from graphdoc.capture.process.quiet import Quiet, keep_users_view
+from graphdoc.capture.tensors.facts import user_frames
+from graphdoc.capture.tensors.living import let_swap
+from graphdoc.capture.tensors.saved import watch_hooks
 from graphdoc.capture.written_evidence import start_document, write_document
 from graphdoc.evidence import LEARNED, Evidence
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
-    from graphdoc.capture.trace import StepCount
+    from graphdoc.capture.trials.trace import StepCount
 
 
 # Processes made by multiprocessing: they end without Python's ordinary exit, and some are none of our business.
@@ -546,7 +546,7 @@ class Witness:
         return any(getattr(probe, "scaled", False) for probe in self.probes)
 
     def scaler_calls(self) -> list[Any]:
-        """The latest calls of scalers that scale (see ``graphdoc.capture.scaling``)."""
+        """The latest calls of scalers that scale (see ``graphdoc.capture.events.scaling``)."""
         return [call for probe in self.probes for call in getattr(probe, "scaler_calls", ())]
 
     def fill_scaler(self, evidence: Evidence) -> None:

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import code_places
-from graphdoc.capture.code_places import installed_below, is_user_file, lines_of, shown_file
-from graphdoc.capture.marks import leave, process_name
-from graphdoc.capture.source_texts import MOST_FILES, add_source
+from graphdoc.capture.places import code_places
+from graphdoc.capture.places.code_places import installed_below, is_user_file, lines_of, shown_file
+from graphdoc.capture.places.source_texts import MOST_FILES, add_source
+from graphdoc.capture.process.marks import leave, process_name
 from graphdoc.evidence import THINNED, Evidence, Frame, Holder, Package, Process
 from graphdoc.redaction import redact_document
 from graphdoc.sourcetext import digest

@@ -11,7 +11,7 @@ import sys
 from types import FrameType
 from typing import Any
 
-from graphdoc.capture import code_places
+from graphdoc.capture.places import code_places
 from graphdoc.doors.kept_report import tell_cell
 from graphdoc.doors.piece import Failed, Pieces, here
 from graphdoc.launch import Request

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphdoc import capture
-from graphdoc.capture.ours import chain_of, is_ours, text_of
+from graphdoc.capture.process.ours import chain_of, is_ours, text_of
 from graphdoc.doors.kept_report import Told, tell
 from graphdoc.launch import Ended, Request, recorded, troubles
 from graphdoc.launch.folders import new_run, release, temporary_run

@@ -2,7 +2,7 @@
 
 Standard library only: the capture imports it inside the user's process, everything to the right of it (causes, fixes,
 renderers) reads it later, on any machine, without torch. It holds shapes, dtypes, names, places, versions and source
-text, never tensor values (but see ``graphdoc.capture.number_facts``) and never environment variables.
+text, never tensor values (but see ``graphdoc.capture.tensors.number_facts``) and never environment variables.
 """
 
 from graphdoc.evidence.document import EVIDENCE_VERSION, FORMER_NAMES, MOST_BYTES, Evidence, EvidenceError, load

@@ -134,7 +134,7 @@ def singular_point(operation: str) -> Singular | None:
 
 @dataclass(frozen=True)
 class Numbers:
-    """What is known of one tensor's numbers at that moment; see ``graphdoc.capture.number_facts``."""
+    """What is known of one tensor's numbers at that moment; see ``graphdoc.capture.tensors.number_facts``."""
 
     facts: Mapping[str, Any]
 

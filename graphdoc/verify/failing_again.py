@@ -306,7 +306,7 @@ def _expression(tree: ast.Module, at: Frame) -> ast.AST | None:
 # Whether what was seen in a run that went on is seen in the patched one too.
 
 NONFINITE = "nonfinite"
-"""The kind of sign of a nan or inf (``graphdoc.capture.finite``)."""
+"""The kind of sign of a nan or inf (``graphdoc.capture.events.finite``)."""
 
 
 def same_signs(a: list[Sign], b: list[Sign]) -> bool:

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 
-from graphdoc.capture.trace_end import ENOUGH
+from graphdoc.capture.trials.trace_end import ENOUGH
 from graphdoc.evidence import GRADIENTS, Evidence, Sign
 from graphdoc.fixes.traits import NO_TRAITS, Traits
 from graphdoc.launch import Ended

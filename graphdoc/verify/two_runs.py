@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from graphdoc.capture.trace_end import ENOUGH
+from graphdoc.capture.trials.trace_end import ENOUGH
 from graphdoc.errors import UsageError
 from graphdoc.evidence import Evidence, EvidenceError
 from graphdoc.launch import Ended, Request

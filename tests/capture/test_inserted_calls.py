@@ -6,7 +6,7 @@ import importlib.util
 from pathlib import Path
 from types import ModuleType
 
-from graphdoc.capture.inserted_calls import insert_calls
+from graphdoc.capture.process.inserted_calls import insert_calls
 
 MODULE = """\
 class Door:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import torch
 
-from graphdoc.capture import stacks
-from graphdoc.capture.learned import ALIKE, CLOSES, FIRST, OPENS, Learned
-from graphdoc.capture.quiet import UsersView, keep_users_view
+from graphdoc.capture.events.learned import ALIKE, CLOSES, FIRST, OPENS, Learned
+from graphdoc.capture.places import stacks
+from graphdoc.capture.process.quiet import UsersView, keep_users_view
 from graphdoc.evidence import THINNED, Evidence, Frame, Node, Raised, Sign
 from graphdoc.unrecorded import as_told, full_mode, needs_record
 

@@ -10,9 +10,9 @@ import pytest
 import torch
 from observed import both, run, script
 
-from graphdoc.capture.cuts import CutWatch
-from graphdoc.capture.journal import MOST_OPTIMIZERS, Journal
-from graphdoc.capture.living import Living
+from graphdoc.capture.events.journal import MOST_OPTIMIZERS, Journal
+from graphdoc.capture.second_run.cuts import CutWatch
+from graphdoc.capture.tensors.living import Living
 
 AGAIN = """
     known, others = set(), []

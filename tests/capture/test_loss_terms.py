@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from graphdoc.capture.cut_records import Origin, Record
-from graphdoc.capture.cuts import terms_of
-from graphdoc.capture.stacks import Stack
+from graphdoc.capture.events.cut_records import Origin, Record
+from graphdoc.capture.places.stacks import Stack
+from graphdoc.capture.second_run.cuts import terms_of
 
 
 def cut() -> Record:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from observed import run, script
 
-from graphdoc.capture.access_paths import loop_names
+from graphdoc.capture.tensors.access_paths import loop_names
 
 COHORT = """\
 from torch import nn

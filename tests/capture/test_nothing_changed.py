@@ -11,7 +11,8 @@ import torch
 from corners import W
 from observed import both, run, script
 
-from graphdoc.capture import saved, walk
+from graphdoc.capture.graph import walk
+from graphdoc.capture.tensors import saved
 
 BLOCKS = """
 import hashlib

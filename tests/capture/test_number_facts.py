@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from graphdoc.capture.number_facts import describe, has_memory, is_finite, numbers_of
+from graphdoc.capture.tensors.number_facts import describe, has_memory, is_finite, numbers_of
 
 
 class Handled(torch.Tensor):

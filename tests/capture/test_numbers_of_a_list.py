@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from graphdoc.capture.cut_recorder import CutRecorder
-from graphdoc.capture.reference import draws
+from graphdoc.capture.second_run.cut_recorder import CutRecorder
+from graphdoc.capture.trials.reference import draws
 
 MANY = 3000
 

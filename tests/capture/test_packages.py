@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from installed import install
 
-from graphdoc.capture import code_places
-from graphdoc.capture.code_places import installed_below, is_user_file
+from graphdoc.capture.places import code_places
+from graphdoc.capture.places.code_places import installed_below, is_user_file
 from graphdoc.capture.written_evidence import MOST_LINES, add_packages
 from graphdoc.evidence import LAST_LINE, Evidence, Frame, Node, Package, Process
 

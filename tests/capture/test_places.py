@@ -8,7 +8,7 @@ import sysconfig
 import pytest
 import torch
 
-from graphdoc.capture.code_places import is_user_file
+from graphdoc.capture.places.code_places import is_user_file
 
 SCRIPTS = sysconfig.get_path("scripts")
 

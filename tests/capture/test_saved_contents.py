@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 import torch
 
-from graphdoc.capture import saved, walk
-from graphdoc.capture.facts import storage_of
+from graphdoc.capture.graph import walk
+from graphdoc.capture.tensors import saved
+from graphdoc.capture.tensors.facts import storage_of
 
 
 class Square(torch.autograd.Function):

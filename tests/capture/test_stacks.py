@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch.utils._pytree import tree_map, tree_structure
 
-from graphdoc.capture import stacks
-from graphdoc.capture.frames import frames_of, site_of
+from graphdoc.capture.places import stacks
+from graphdoc.capture.places.frames import frames_of, site_of
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import optim
 
-from graphdoc.capture.autopsy import UNKNOWN, versions_of
+from graphdoc.capture.graph.autopsy import UNKNOWN, versions_of
 
 OPTIONS: dict[str, Any] = {
     "momentum": 0.9,

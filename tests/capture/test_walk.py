@@ -7,7 +7,7 @@ import threading
 import pytest
 import torch
 
-from graphdoc.capture import walk
+from graphdoc.capture.graph import walk
 
 
 def graph(in_thread: bool) -> walk.Graph:

@@ -8,7 +8,7 @@ import pytest
 from corners import W
 from observed import both, made, run, script
 
-from graphdoc.capture.ours import is_ours
+from graphdoc.capture.process.ours import is_ours
 from graphdoc.evidence import Evidence
 from graphdoc.messages.recognise import entries
 

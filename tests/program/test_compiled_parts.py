@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphdoc.capture.frames import outside_compiled
+from graphdoc.capture.places.frames import outside_compiled
 from graphdoc.evidence import Event, Frame, Node
 from graphdoc.program.spans import compiled_around
 

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from tracing import traced
 
-from graphdoc.capture.comparing import mean_over
+from graphdoc.capture.trials.comparing import mean_over
 from graphdoc.verify.against import OTHER_DRAWS, Compared, Runs, compare
 from graphdoc.verify.measures import draws_elsewhere
 from graphdoc.verify.traces import Trace

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from graphdoc.capture.trace import measured
+from graphdoc.capture.trials.trace import measured
 from graphdoc.verify.traces import Size, apart, difference
 
 G = torch.randn(60, 80, generator=torch.Generator().manual_seed(0))

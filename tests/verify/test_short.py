@@ -18,7 +18,7 @@ from tracing import traced
 
 import graphdoc.probe
 import graphdoc.verify.trial
-from graphdoc.capture.trace_end import AFTER, ENOUGH
+from graphdoc.capture.trials.trace_end import AFTER, ENOUGH
 from graphdoc.launch import Ended, Request
 from graphdoc.launch.isolation import Forks, launch_apart
 from graphdoc.launch.isolation.apart import SWITCH

@@ -26,14 +26,14 @@ from graphdoc.capture.audit.targets import Followers, Restored, Targets
 from graphdoc.capture.audit.unheld import MadeAnew, Unheld
 from graphdoc.capture.audit.unused import BesideLoss, Clips, Unused
 from graphdoc.capture.audit.watch import CLOSELY, LOOKS, Early, Open, Sparse, Watch
-from graphdoc.capture.autopsy import Autopsy
-from graphdoc.capture.facts import user_frames
-from graphdoc.capture.frames import frames_of
-from graphdoc.capture.quiet import Unseen
+from graphdoc.capture.graph.autopsy import Autopsy
+from graphdoc.capture.places.frames import frames_of
+from graphdoc.capture.process.quiet import Unseen
+from graphdoc.capture.tensors.facts import user_frames
 from graphdoc.evidence import AS_IF, SECOND_LOOK, SO_FAR, Evidence, Sign
 
 if TYPE_CHECKING:
-    from graphdoc.capture.journal import Noted, Seen
+    from graphdoc.capture.events.journal import Noted, Seen
     from graphdoc.capture.witness import Witness
 
 MOST_SNAPSHOTS = 8

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import torch._C as torch_c
 
-from graphdoc.capture import stacks
-from graphdoc.capture.access_paths import roots_of
 from graphdoc.capture.audit.watch import ENOUGH, FEW, Early, Sparse, Watch
-from graphdoc.capture.code_places import is_user_file, shown_file
-from graphdoc.capture.facts import has_gradient, is_hooked, parameters_of, storage_of, user_frames
-from graphdoc.capture.frames import optimizer_functions, site_of
-from graphdoc.capture.living import Ref
-from graphdoc.capture.names import Census
-from graphdoc.capture.number_facts import numbers_of
+from graphdoc.capture.places import stacks
+from graphdoc.capture.places.code_places import is_user_file, shown_file
+from graphdoc.capture.places.frames import optimizer_functions, site_of
+from graphdoc.capture.tensors.access_paths import roots_of
+from graphdoc.capture.tensors.facts import has_gradient, is_hooked, parameters_of, storage_of, user_frames
+from graphdoc.capture.tensors.living import Ref
+from graphdoc.capture.tensors.names import Census
+from graphdoc.capture.tensors.number_facts import numbers_of
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
-    from graphdoc.capture.journal import Entry, Noted, Seen
+    from graphdoc.capture.events.journal import Entry, Noted, Seen
 
 
 TIMES = 2

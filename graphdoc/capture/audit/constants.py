@@ -12,17 +12,18 @@ from sys import _getframe
 from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from graphdoc.capture import stacks, walk
 from graphdoc.capture.audit.watch import Watch
-from graphdoc.capture.code_places import is_user_file, position
-from graphdoc.capture.frames import site_of, users_line
-from graphdoc.capture.journal import leaves_behind
-from graphdoc.capture.roots import tensor_roots
-from graphdoc.capture.walk import VIEWS
+from graphdoc.capture.events.journal import leaves_behind
+from graphdoc.capture.graph import walk
+from graphdoc.capture.graph.roots import tensor_roots
+from graphdoc.capture.graph.walk import VIEWS
+from graphdoc.capture.places import stacks
+from graphdoc.capture.places.code_places import is_user_file, position
+from graphdoc.capture.places.frames import site_of, users_line
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
-    from graphdoc.capture.journal import Noted
+    from graphdoc.capture.events.journal import Noted
 
 
 MOST_BASELINES = 8

@@ -9,20 +9,22 @@ from dataclasses import dataclass
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import saved, stacks, walk
 from graphdoc.capture.audit.watch import Sparse
-from graphdoc.capture.facts import parameters_of
-from graphdoc.capture.frames import frames_of, site_of, users_line
-from graphdoc.capture.living import Ref
-from graphdoc.capture.number_facts import numbers_of
-from graphdoc.capture.roots import tensor_roots
-from graphdoc.capture.summands import terms_of
-from graphdoc.capture.walk import Graph
+from graphdoc.capture.graph import walk
+from graphdoc.capture.graph.roots import tensor_roots
+from graphdoc.capture.graph.summands import terms_of
+from graphdoc.capture.graph.walk import Graph
+from graphdoc.capture.places import stacks
+from graphdoc.capture.places.frames import frames_of, site_of, users_line
+from graphdoc.capture.tensors import saved
+from graphdoc.capture.tensors.facts import parameters_of
+from graphdoc.capture.tensors.living import Ref
+from graphdoc.capture.tensors.number_facts import numbers_of
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
-    from graphdoc.capture.journal import Noted, Seen
+    from graphdoc.capture.events.journal import Noted, Seen
 
 
 # Parameters of which each element's own way to the loss is flat, and that are reached through a scale alone.

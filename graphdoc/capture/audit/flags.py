@@ -9,14 +9,14 @@ from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.watch import Early, Watch
-from graphdoc.capture.facts import parameters_of, user_frames, version_of
-from graphdoc.capture.living import Ref
-from graphdoc.capture.quiet import forget_locals
+from graphdoc.capture.process.quiet import forget_locals
+from graphdoc.capture.tensors.facts import parameters_of, user_frames, version_of
+from graphdoc.capture.tensors.living import Ref
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
-    from graphdoc.capture.journal import Seen
+    from graphdoc.capture.events.journal import Seen
 
 
 # Modules that carry ``requires_grad`` as a plain attribute which says the opposite of what their parameters do.

@@ -5,18 +5,19 @@ from __future__ import annotations
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import stacks, walk
 from graphdoc.capture.audit.deadends import MOST_NODES, dominating, saved_numbers, sign_at
 from graphdoc.capture.audit.watch import Open, Watch
-from graphdoc.capture.facts import parameters_of
-from graphdoc.capture.living import Ref
-from graphdoc.capture.number_facts import numbers_of
-from graphdoc.capture.roots import tensor_roots
+from graphdoc.capture.graph import walk
+from graphdoc.capture.graph.roots import tensor_roots
+from graphdoc.capture.places import stacks
+from graphdoc.capture.tensors.facts import parameters_of
+from graphdoc.capture.tensors.living import Ref
+from graphdoc.capture.tensors.number_facts import numbers_of
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
-    from graphdoc.capture.journal import Noted, Seen
+    from graphdoc.capture.events.journal import Noted, Seen
 
 ENOUGH = 8
 """Steps from the first on, all with zeros alone, before anything is said."""

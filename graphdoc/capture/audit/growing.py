@@ -10,17 +10,18 @@ from sys import _getframe
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import stacks, walk
-from graphdoc.capture.access_paths import roots_of
 from graphdoc.capture.audit.watch import LOOKS, Sparse
-from graphdoc.capture.code_places import is_user_file
-from graphdoc.capture.facts import grad_fn_of, user_frames
-from graphdoc.capture.frames import site_of
-from graphdoc.capture.names import Census, child_modules
+from graphdoc.capture.graph import walk
+from graphdoc.capture.places import stacks
+from graphdoc.capture.places.code_places import is_user_file
+from graphdoc.capture.places.frames import site_of
+from graphdoc.capture.tensors.access_paths import roots_of
+from graphdoc.capture.tensors.facts import grad_fn_of, user_frames
+from graphdoc.capture.tensors.names import Census, child_modules
 from graphdoc.evidence import Frame, Sign
 
 if TYPE_CHECKING:
-    from graphdoc.capture.journal import Seen
+    from graphdoc.capture.events.journal import Seen
 
 
 MOST_SEARCHES = 6

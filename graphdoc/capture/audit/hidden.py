@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from graphdoc.capture.code_places import is_users
-from graphdoc.capture.facts import instances_of
+from graphdoc.capture.places.code_places import is_users
+from graphdoc.capture.tensors.facts import instances_of
 
 MOST_CONTAINERS = 20
 """Containers of one module that are told."""

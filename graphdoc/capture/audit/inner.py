@@ -9,19 +9,19 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import stacks
 from graphdoc.capture.audit.watch import Early, Watch
-from graphdoc.capture.facts import parameters_of
-from graphdoc.capture.living import Ref
-from graphdoc.capture.number_facts import numbers_of
-from graphdoc.capture.roots import roots_of_call
-from graphdoc.capture.walk import nodes_behind
+from graphdoc.capture.graph.roots import roots_of_call
+from graphdoc.capture.graph.walk import nodes_behind
+from graphdoc.capture.places import stacks
+from graphdoc.capture.tensors.facts import parameters_of
+from graphdoc.capture.tensors.living import Ref
+from graphdoc.capture.tensors.number_facts import numbers_of
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
-    from graphdoc.capture.journal import Noted, Seen
-    from graphdoc.capture.one_side import OneSide
+    from graphdoc.capture.events.journal import Noted, Seen
+    from graphdoc.capture.second_run.one_side import OneSide
 
 
 ENOUGH = 4
@@ -107,7 +107,7 @@ class Inner(Early):
 
 
 # Products with a Hessian that are zero: a gradient was taken with ``create_graph``, and its own gradient is nothing.
-# Whether two parts of it took each other away, a second run tells (see ``graphdoc.capture.one_side``).
+# Whether two parts of it took each other away, a second run tells (see ``graphdoc.capture.second_run.one_side``).
 
 TRIED = 3
 """Products that were looked at, and all of them zero."""

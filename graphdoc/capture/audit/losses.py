@@ -5,19 +5,20 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import functions, stacks
 from graphdoc.capture.audit.hidden import inside
 from graphdoc.capture.audit.stale import as_if
 from graphdoc.capture.audit.terms import TermWatch
 from graphdoc.capture.audit.watch import Watch
-from graphdoc.capture.autopsy import Autopsy
-from graphdoc.capture.code_places import begins_at, forward_of, users_files
-from graphdoc.capture.cut_recorder import CONVERSIONS, COPIES, DETACHES
-from graphdoc.capture.cut_records import records_behind
-from graphdoc.capture.facts import grad_fn_of, has_gradient, instances_of, is_leaf, parameters_of
-from graphdoc.capture.frames import frames_of, site_of
-from graphdoc.capture.number_facts import numbers_of
-from graphdoc.capture.summands import missed_by, parts_of, sums_without_graph
+from graphdoc.capture.events.cut_records import records_behind
+from graphdoc.capture.graph import functions
+from graphdoc.capture.graph.autopsy import Autopsy
+from graphdoc.capture.graph.summands import missed_by, parts_of, sums_without_graph
+from graphdoc.capture.places import stacks
+from graphdoc.capture.places.code_places import begins_at, forward_of, users_files
+from graphdoc.capture.places.frames import frames_of, site_of
+from graphdoc.capture.second_run.cut_recorder import CONVERSIONS, COPIES, DETACHES
+from graphdoc.capture.tensors.facts import grad_fn_of, has_gradient, instances_of, is_leaf, parameters_of
+from graphdoc.capture.tensors.number_facts import numbers_of
 from graphdoc.capture.whatif.functions import with_backward
 from graphdoc.capture.whatif.measure import CLEAR, EPS
 from graphdoc.capture.whatif.moves import is_matrix, reach_of
@@ -25,8 +26,8 @@ from graphdoc.evidence import BYPASSED, NO_GRAPH, Evidence, Frame, Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
-    from graphdoc.capture.cut_records import Record
-    from graphdoc.capture.journal import Entry, Noted, Seen
+    from graphdoc.capture.events.cut_records import Record
+    from graphdoc.capture.events.journal import Entry, Noted, Seen
 
 
 # Parameters that an optimizer holds and that enter the loss only where a straight-through sum detaches them. In ``x +

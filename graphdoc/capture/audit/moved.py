@@ -7,17 +7,17 @@ from ctypes import string_at
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from graphdoc.capture import walk
 from graphdoc.capture.audit.watch import CLOSELY, LOOKS, Watch
-from graphdoc.capture.facts import parameters_of, storage_of
-from graphdoc.capture.living import Ref
-from graphdoc.capture.number_facts import has_memory
-from graphdoc.capture.roots import tensor_roots
+from graphdoc.capture.graph import walk
+from graphdoc.capture.graph.roots import tensor_roots
+from graphdoc.capture.tensors.facts import parameters_of, storage_of
+from graphdoc.capture.tensors.living import Ref
+from graphdoc.capture.tensors.number_facts import has_memory
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
-    from graphdoc.capture.journal import Noted, Seen
+    from graphdoc.capture.events.journal import Noted, Seen
 
 
 # What stands in a parameter's memory, read as ``FiniteWatch`` reads a loss: that is no operation of the program's.

@@ -15,21 +15,22 @@ from sys import _getframe
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import stacks, walk
-from graphdoc.capture.access_paths import roots_of
 from graphdoc.capture.audit.hidden import inside
 from graphdoc.capture.audit.watch import Open, Watch
-from graphdoc.capture.facts import grad_fn_of, instances_of, is_hooked, parameters_of, user_frames
-from graphdoc.capture.frames import frames_of
-from graphdoc.capture.journal import leaves_behind
-from graphdoc.capture.names import Census
-from graphdoc.capture.number_facts import numbers_of
-from graphdoc.capture.roots import roots_of_call, tensor_roots
+from graphdoc.capture.events.journal import leaves_behind
+from graphdoc.capture.graph import walk
+from graphdoc.capture.graph.roots import roots_of_call, tensor_roots
+from graphdoc.capture.places import stacks
+from graphdoc.capture.places.frames import frames_of
+from graphdoc.capture.tensors.access_paths import roots_of
+from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, is_hooked, parameters_of, user_frames
+from graphdoc.capture.tensors.names import Census
+from graphdoc.capture.tensors.number_facts import numbers_of
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
-    from graphdoc.capture.journal import Noted, Seen
+    from graphdoc.capture.events.journal import Noted, Seen
 
 
 OFTEN = 2

@@ -12,21 +12,22 @@ from itertools import islice
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import stacks, walk
 from graphdoc.capture.audit.constants import COPIES
 from graphdoc.capture.audit.watch import Watch
-from graphdoc.capture.autopsy import Autopsy
-from graphdoc.capture.calls import Glimpse
-from graphdoc.capture.facts import grad_fn_of, instances_of, parameters_of, storage_of, user_frames
-from graphdoc.capture.frames import frames_of
-from graphdoc.capture.quiet import Unseen
-from graphdoc.capture.roots import tensor_roots
+from graphdoc.capture.events.calls import Glimpse
+from graphdoc.capture.graph import walk
+from graphdoc.capture.graph.autopsy import Autopsy
+from graphdoc.capture.graph.roots import tensor_roots
+from graphdoc.capture.places import stacks
+from graphdoc.capture.places.frames import frames_of
+from graphdoc.capture.process.quiet import Unseen
+from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, parameters_of, storage_of, user_frames
 from graphdoc.evidence import STALE_UNSEEN, USED_AGAIN, Evidence, Sign, Write
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
-    from graphdoc.capture.journal import Noted, Seen
-    from graphdoc.capture.writes import HiddenWrites
+    from graphdoc.capture.events.journal import Noted, Seen
+    from graphdoc.capture.second_run.writes import HiddenWrites
 
 
 class Stale(Watch):

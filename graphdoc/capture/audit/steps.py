@@ -6,20 +6,20 @@ import itertools
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import stacks
 from graphdoc.capture.audit.moved import print_of
 from graphdoc.capture.audit.unheld import in_their_place
 from graphdoc.capture.audit.watch import ENOUGH, FEW, Open, Watch
-from graphdoc.capture.facts import has_gradient, instances_of, is_hooked, parameters_of
-from graphdoc.capture.frames import optimizer_functions
-from graphdoc.capture.living import Ref
-from graphdoc.capture.number_facts import Sample, numbers_of
-from graphdoc.capture.source_texts import lines_with
+from graphdoc.capture.places import stacks
+from graphdoc.capture.places.frames import optimizer_functions
+from graphdoc.capture.places.source_texts import lines_with
+from graphdoc.capture.tensors.facts import has_gradient, instances_of, is_hooked, parameters_of
+from graphdoc.capture.tensors.living import Ref
+from graphdoc.capture.tensors.number_facts import Sample, numbers_of
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
-    from graphdoc.capture.journal import Entry, Noted, Place, Seen
+    from graphdoc.capture.events.journal import Entry, Noted, Place, Seen
 
 
 MOST_CLEARS = 50

@@ -5,20 +5,21 @@ from __future__ import annotations
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import stacks, walk
 from graphdoc.capture.audit.moved import is_readable
 from graphdoc.capture.audit.watch import Early, Watch
-from graphdoc.capture.facts import parameters_of, storage_of
-from graphdoc.capture.frames import frames_of
-from graphdoc.capture.living import Ref
-from graphdoc.capture.number_facts import has_memory
-from graphdoc.capture.roots import tensor_roots
-from graphdoc.capture.summands import SUMS, is_number
+from graphdoc.capture.graph import walk
+from graphdoc.capture.graph.roots import tensor_roots
+from graphdoc.capture.graph.summands import SUMS, is_number
+from graphdoc.capture.places import stacks
+from graphdoc.capture.places.frames import frames_of
+from graphdoc.capture.tensors.facts import parameters_of, storage_of
+from graphdoc.capture.tensors.living import Ref
+from graphdoc.capture.tensors.number_facts import has_memory
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
-    from graphdoc.capture.journal import Noted, Seen
+    from graphdoc.capture.events.journal import Noted, Seen
 
 
 MOST_COPIES = 200

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from torch.overrides import _get_current_function_mode_stack
 
-from graphdoc.capture import stacks
-from graphdoc.capture.access_paths import numbers_in
-from graphdoc.capture.cut_recorder import CONVERSIONS, DETACHES, QUIET, came_without_graph, flat
-from graphdoc.capture.cut_records import Record, is_users, records_behind
-from graphdoc.capture.cuts import CutWatch, is_draw
-from graphdoc.capture.facts import grad_fn_of, is_leaf
-from graphdoc.capture.frames import frames_of, site_of
-from graphdoc.capture.journal import leaves_behind
-from graphdoc.capture.number_facts import numbers_of
-from graphdoc.capture.reference import runs_again
-from graphdoc.capture.summands import constants, missed_by, parts_of, top_of
+from graphdoc.capture.events.cut_records import Record, is_users, records_behind
+from graphdoc.capture.events.journal import leaves_behind
+from graphdoc.capture.graph.summands import constants, missed_by, parts_of, top_of
+from graphdoc.capture.places import stacks
+from graphdoc.capture.places.frames import frames_of, site_of
+from graphdoc.capture.second_run.cut_recorder import CONVERSIONS, DETACHES, QUIET, came_without_graph, flat
+from graphdoc.capture.second_run.cuts import CutWatch, is_draw
+from graphdoc.capture.tensors.access_paths import numbers_in
+from graphdoc.capture.tensors.facts import grad_fn_of, is_leaf
+from graphdoc.capture.tensors.number_facts import numbers_of
+from graphdoc.capture.trials.reference import runs_again
 
 if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness

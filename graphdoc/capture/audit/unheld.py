@@ -8,22 +8,23 @@ from itertools import islice
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import stacks, walk
 from graphdoc.capture.audit.hidden import held_beside, inside, unregistered
 from graphdoc.capture.audit.watch import Watch
-from graphdoc.capture.code_places import begins_at, forward_of, is_users, shown_file
-from graphdoc.capture.facts import grad_fn_of, instances_of, parameters_of, user_frames
-from graphdoc.capture.frames import frames_of
-from graphdoc.capture.living import Ref
-from graphdoc.capture.number_facts import numbers_of
-from graphdoc.capture.summands import SCALING, terms_of
+from graphdoc.capture.graph import walk
+from graphdoc.capture.graph.summands import SCALING, terms_of
+from graphdoc.capture.places import stacks
+from graphdoc.capture.places.code_places import begins_at, forward_of, is_users, shown_file
+from graphdoc.capture.places.frames import frames_of
+from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, parameters_of, user_frames
+from graphdoc.capture.tensors.living import Ref
+from graphdoc.capture.tensors.number_facts import numbers_of
 from graphdoc.evidence import Frame, Sign
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from graphdoc.capture.audit import Audit
-    from graphdoc.capture.journal import Noted, Seen
+    from graphdoc.capture.events.journal import Noted, Seen
 
 
 # Attributes and buffers of a module that are results of an operation on a ``Parameter``, which nothing else has any

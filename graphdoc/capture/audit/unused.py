@@ -16,22 +16,22 @@ from sys import _getframe
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import stacks
 from graphdoc.capture.audit.growing import MOST_VALUES, values_at_hand
 from graphdoc.capture.audit.terms import TermWatch
 from graphdoc.capture.audit.watch import Early, Sparse, Watch
-from graphdoc.capture.facts import grad_fn_of, parameters_of, user_frames
-from graphdoc.capture.frames import frames_of, site_of
-from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
-from graphdoc.capture.number_facts import has_memory, numbers_of
-from graphdoc.capture.roots import tensor_roots
-from graphdoc.capture.summands import SUMS, Part, terms_of, top_of
+from graphdoc.capture.graph.roots import tensor_roots
+from graphdoc.capture.graph.summands import SUMS, Part, terms_of, top_of
+from graphdoc.capture.places import stacks
+from graphdoc.capture.places.frames import frames_of, site_of
+from graphdoc.capture.process.inserted_calls import CannotInsert, insert_calls
+from graphdoc.capture.tensors.facts import grad_fn_of, parameters_of, user_frames
+from graphdoc.capture.tensors.number_facts import has_memory, numbers_of
 from graphdoc.evidence import Frame, Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
-    from graphdoc.capture.cut_records import Record
-    from graphdoc.capture.journal import Entry, Noted, Seen
+    from graphdoc.capture.events.cut_records import Record
+    from graphdoc.capture.events.journal import Entry, Noted, Seen
 
 
 MOST_LOOKS = 16

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import stacks
-from graphdoc.capture.frames import frames_of
-from graphdoc.capture.quiet import Unseen
+from graphdoc.capture.places import stacks
+from graphdoc.capture.places.frames import frames_of
+from graphdoc.capture.process.quiet import Unseen
 from graphdoc.evidence import AT_END, Frame, Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
-    from graphdoc.capture.journal import Noted, Seen
+    from graphdoc.capture.events.journal import Noted, Seen
 
 
 MOST_TRAININGS = 8

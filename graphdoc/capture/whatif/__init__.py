@@ -13,12 +13,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.moved import print_of
-from graphdoc.capture.facts import parameters_of
-from graphdoc.capture.frames import frames_of
-from graphdoc.capture.number_facts import has_memory
-from graphdoc.capture.reference import note_checkpoints
-from graphdoc.capture.roots import tensor_roots
-from graphdoc.capture.summands import sums_without_graph
+from graphdoc.capture.graph.roots import tensor_roots
+from graphdoc.capture.graph.summands import sums_without_graph
+from graphdoc.capture.places.frames import frames_of
+from graphdoc.capture.tensors.facts import parameters_of
+from graphdoc.capture.tensors.number_facts import has_memory
+from graphdoc.capture.trials.reference import note_checkpoints
 from graphdoc.capture.whatif.answers import Answers
 from graphdoc.capture.whatif.cut_places import CutLook, Dying
 from graphdoc.capture.whatif.forking import IN_CHILD, Forking

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from graphdoc.capture.audit.deadends import ZERO
-from graphdoc.capture.code_places import OURS, shown_file
-from graphdoc.capture.cut_records import is_users
-from graphdoc.capture.facts import parameters_of
+from graphdoc.capture.events.cut_records import is_users
+from graphdoc.capture.places.code_places import OURS, shown_file
+from graphdoc.capture.tensors.facts import parameters_of
 from graphdoc.capture.whatif.cut_places import is_said
 from graphdoc.capture.whatif.measure import AGREES, ANOTHER, MISSING, NOISE, ZEROS, Result
 from graphdoc.evidence import BESIDE, GRADIENTS, LEFT_OUT, RECOMPUTED, UNDONE, Frame, Sign
 
 if TYPE_CHECKING:
-    from graphdoc.capture.cut_records import Record
+    from graphdoc.capture.events.cut_records import Record
     from graphdoc.capture.whatif import WhatIf
     from graphdoc.capture.whatif.window import Target
 

@@ -18,17 +18,18 @@ import torch
 from torch.autograd import function
 from torch.overrides import TorchFunctionMode
 
-from graphdoc.capture import functions, stacks
-from graphdoc.capture.code_places import shown_file
-from graphdoc.capture.cut_recorder import CutRecorder
-from graphdoc.capture.cut_records import NAMES, Record, watch_wrapped
-from graphdoc.capture.cuts import CutWatch
-from graphdoc.capture.facts import storage_of
-from graphdoc.capture.frames import frames_of, site_of
-from graphdoc.capture.number_facts import numbers_of
-from graphdoc.capture.roots import tensor_roots
-from graphdoc.capture.summands import sums_without_graph
-from graphdoc.capture.walk import DEEP, nodes_behind
+from graphdoc.capture.events.cut_records import NAMES, Record, watch_wrapped
+from graphdoc.capture.graph import functions
+from graphdoc.capture.graph.roots import tensor_roots
+from graphdoc.capture.graph.summands import sums_without_graph
+from graphdoc.capture.graph.walk import DEEP, nodes_behind
+from graphdoc.capture.places import stacks
+from graphdoc.capture.places.code_places import shown_file
+from graphdoc.capture.places.frames import frames_of, site_of
+from graphdoc.capture.second_run.cut_recorder import CutRecorder
+from graphdoc.capture.second_run.cuts import CutWatch
+from graphdoc.capture.tensors.facts import storage_of
+from graphdoc.capture.tensors.number_facts import numbers_of
 from graphdoc.capture.whatif.moves import FAR, anywhere, steps_for
 from graphdoc.capture.whatif.window import Move, Target
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from torch.autograd import Function
 
-from graphdoc.capture import functions, stacks
-from graphdoc.capture.code_places import is_user_file, shown_file
-from graphdoc.capture.frames import frames_of
-from graphdoc.capture.roots import tensor_roots
-from graphdoc.capture.walk import DEEP, nodes_behind
+from graphdoc.capture.graph import functions
+from graphdoc.capture.graph.roots import tensor_roots
+from graphdoc.capture.graph.walk import DEEP, nodes_behind
+from graphdoc.capture.places import stacks
+from graphdoc.capture.places.code_places import is_user_file, shown_file
+from graphdoc.capture.places.frames import frames_of
 from graphdoc.capture.whatif.moves import SMALLEST
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ import os
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture.cut_records import frames_of_place
+from graphdoc.capture.events.cut_records import frames_of_place
 
 if TYPE_CHECKING:
-    from graphdoc.capture.cut_records import Record
+    from graphdoc.capture.events.cut_records import Record
     from graphdoc.capture.whatif import WhatIf
     from graphdoc.evidence import Frame
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from torch.autograd.graph import GradientEdge
 from torch.overrides import TorchFunctionMode
 
-from graphdoc.capture import stacks
 from graphdoc.capture.audit.moved import print_of
-from graphdoc.capture.births import tensors_in
-from graphdoc.capture.facts import grad_fn_of, instances_of, storage_of
-from graphdoc.capture.frames import frames_of
-from graphdoc.capture.reference import Straight
-from graphdoc.capture.roots import tensor_roots
-from graphdoc.capture.summands import SUMS, Part, terms_of, top_of
+from graphdoc.capture.graph.roots import tensor_roots
+from graphdoc.capture.graph.summands import SUMS, Part, terms_of, top_of
+from graphdoc.capture.places import stacks
+from graphdoc.capture.places.frames import frames_of
+from graphdoc.capture.second_run.births import tensors_in
+from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, storage_of
+from graphdoc.capture.trials.reference import Straight
 from graphdoc.capture.whatif.cut_places import Dying, Held, added, locate
 from graphdoc.capture.whatif.functions import FunctionCheck, UncalledCheck, with_backward
 from graphdoc.capture.whatif.measure import (

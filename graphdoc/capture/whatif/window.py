@@ -8,8 +8,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture.code_places import is_user_file
-from graphdoc.capture.facts import parameters_of
+from graphdoc.capture.places.code_places import is_user_file
+from graphdoc.capture.tensors.facts import parameters_of
 from graphdoc.capture.whatif.moves import slope_by
 
 if TYPE_CHECKING:

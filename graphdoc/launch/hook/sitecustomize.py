@@ -92,7 +92,7 @@ def _serves_forks() -> bool:
 
 
 def _process() -> str:
-    """What this process calls its files (see graphdoc/capture/marks.py)."""
+    """What this process calls its files (see graphdoc/capture/process/marks.py)."""
     starter = os.environ.get("GRAPHDOC_HOST")
     host = os.uname().nodename if starter is not None and hasattr(os, "uname") else starter
     return str(os.getpid()) if host == starter else f"{os.getpid()}@{host}"

@@ -1,0 +1,388 @@
+"""What is kept of an operation without a graph: its record, where grad mode was switched off, ``Variable(t)``."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import count
+from types import CodeType, FrameType
+from typing import Any
+
+from graphdoc.capture.places import stacks
+from graphdoc.capture.places.code_places import is_user_file, shown_file
+from graphdoc.capture.places.frames import frames_of, site_of
+from graphdoc.capture.process.hooks import hook_in
+from graphdoc.capture.process.inserted_calls import CannotInsert, insert_calls
+from graphdoc.capture.tensors.living import Ref
+from graphdoc.evidence import Frame
+
+# ``Variable(t)`` and ``nn.Parameter(t)``: a detached ``t``, made where no mode sees it.
+
+NAMES = frozenset({"Variable", "Parameter"})
+
+
+def watch_wrapped(torch: Any, note: Callable[[str, Any, Any, Any], Any]) -> Callable[[], None]:
+    """Call ``note(name, args, kwargs, result)`` for each, of parameters for those that are made of what requires
+    gradients; what it returns, if anything, is the result. Returns what ends that. For second runs alone.
+
+    What is called is a class, so the hook stands in that class's own class.
+    """
+    kinds = (torch.autograd.Variable, False), (torch.nn.Parameter, True)
+    undoing = [_watch_made(kind, learned, note) for kind, learned in kinds]
+
+    def undo() -> None:
+        for each in undoing:
+            each()
+
+    return undo
+
+
+def _watch_made(kind: Any, learned: bool, note: Callable[[str, Any, Any, Any], Any]) -> Callable[[], None]:
+    make = type.__call__
+
+    def called(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        result = make(cls, *args, **kwargs)
+        if cls is not kind or (learned and not (args and args[0].requires_grad and result.requires_grad)):
+            return result
+        other = note(kind.__name__, args, kwargs, result)
+        return result if other is None else other
+
+    return hook_in(type(kind), "__call__", called)
+
+
+# Where grad mode was switched off: the ``with`` line or the decorator line, not the place inside torch.
+
+Place = tuple[str, stacks.Seen, Any]
+"""(kind, stack, the decorated function or None)."""
+MOST_OPEN = 1_000
+"""A program that switches off for ever in a loop is not remembered beyond this."""
+MOST_PASSED = 1_000
+"""Functions of the library that are known for switching on their own account."""
+
+
+class _Open(threading.local):
+    """The switches that are open in this thread, innermost last: grad mode belongs to a thread."""
+
+    def __init__(self) -> None:
+        self.places: list[tuple[int, Place]] = []
+
+
+class _Where:
+    """Reads where a switch is thrown, and which function is decorated with it, from within what is inserted there."""
+
+    def __init__(self) -> None:
+        self._look = stacks.Look()
+        self._plain: CodeType | None = None
+        """The last function that threw one and is no decorator's."""
+
+    def __call__(self) -> tuple[stacks.Seen, Any]:
+        seen = self._look(4)  # __call__ < before < __enter__ or __init__ < who called it
+        if seen[0] is self._plain:
+            return seen, None
+        function = _decorated(sys._getframe(2))
+        if function is None:
+            self._plain = seen[0]
+        return seen, function
+
+
+class Switches:
+    """The grad-mode switches that are open now, innermost last, and the last one of each kind that was open.
+
+    A training loop may switch at every step, or at every action that it samples, so what runs here does little.
+    """
+
+    def __init__(self, torch: Any) -> None:
+        self._open = _Open()
+        self.last: dict[str, Place] = {}
+        self.undo: list[Any] = []
+        self.degraded: list[str] = []
+        grad_mode = torch.autograd.grad_mode
+        for kind in ("no_grad", "inference_mode"):
+            switch = getattr(grad_mode, kind)
+            self._insert(switch.__enter__, kind, self._entering(kind))
+            self._insert(switch.__exit__, kind, partial(self._left, kind))
+        # Called as a function it switches at once, and nothing need ever switch back.
+        self._insert(grad_mode.set_grad_enabled.__init__, "set_grad_enabled", self._setting())
+        for function in (grad_mode.set_grad_enabled.__exit__, grad_mode.set_grad_enabled.__call__):
+            self._insert(function, "set_grad_enabled", partial(self._left, "set_grad_enabled"))
+
+    def _insert(self, function: Any, kind: str, before: Callable[..., None]) -> None:
+        try:
+            self.undo.append(insert_calls(function, before=before))
+        except CannotInsert as e:
+            self.degraded.append(f"{kind} was not observed: {e}")
+
+    def _entering(self, kind: str) -> Callable[..., None]:
+        where = _Where()
+
+        def before(this: Any, *_: Any) -> None:
+            try:
+                if kind != "inference_mode" or this.mode:
+                    self._opened(this, (kind, *where()))
+            except Exception:
+                self.degraded.append(f"a switch of {kind} was not observed")
+
+        return before
+
+    def _setting(self) -> Callable[..., None]:
+        where = _Where()
+        passed: dict[int, CodeType] = {}
+
+        def before(this: Any, mode: Any, *_: Any) -> None:
+            try:
+                caller = sys._getframe(2).f_code  # before < __init__ < who called it
+                if id(caller) in passed:
+                    return
+                # no_grad is made of this, and an optimizer's step uses it; a decorator has it copied by ``clone``.
+                if not is_user_file(caller.co_filename) and caller.co_name != "clone":
+                    if len(passed) < MOST_PASSED:
+                        passed[id(caller)] = caller  # kept, so that its id stays its own
+                elif mode:
+                    self._close(lambda _, place: place[0] == "set_grad_enabled")
+                else:
+                    self._opened(this, ("set_grad_enabled", *where()))
+            except Exception:
+                self.degraded.append("a switch of set_grad_enabled was not observed")
+
+        return before
+
+    def _opened(self, this: Any, place: Place) -> None:
+        places = self._open.places
+        if len(places) > MOST_OPEN:
+            del places[0]
+        places.append((id(this), place))
+        self.last[place[0]] = place
+
+    def _left(self, kind: str, this: Any, *_: Any) -> None:
+        try:
+            if self._open.places:
+                # An id alone may be another's by now: a function call that switches leaves no object behind.
+                self._close(lambda ident, place: ident == id(this) and place[0] == kind)
+        except Exception:
+            self.degraded.append(f"a switch of {kind} was not observed")
+
+    def _close(self, matches: Callable[[int, Place], bool]) -> None:
+        """Forget the innermost switch of these, and all that were opened within it."""
+        places = self._open.places
+        for i in range(len(places) - 1, -1, -1):
+            if matches(*places[i]):
+                del places[i:]
+                break
+
+    def in_force(self, inference: bool) -> Place | None:
+        """The switch by which nothing is recorded now: inference mode, while it is on, is stronger than the others."""
+        places = [place for _, place in self._open.places]
+        fitting = [p for p in places if (p[0] == "inference_mode") == inference]
+        return next(reversed(fitting or places), None)
+
+
+def _decorated(frame: FrameType | None) -> Any:
+    """The function that ``@torch.no_grad()`` decorates, when the switch was thrown by torch's decorator wrapper."""
+    for _ in range(3):
+        if frame is None:
+            return None
+        if wraps_decorated(frame.f_code):
+            return frame.f_locals.get("func")
+        frame = frame.f_back
+    return None
+
+
+def wraps_decorated(code: CodeType) -> bool:
+    """Whether this is the function that torch's decorators put around the decorated one (torch/utils/_contextlib.py).
+
+    Its name was ``decorate_context`` until PyTorch 2.14, and is that of the context manager since.
+    """
+    return "func" in code.co_freevars and code.co_filename.replace("\\", "/").endswith("torch/utils/_contextlib.py")
+
+
+def is_users(place: Place) -> bool:
+    """Whether the user's code threw this switch, by a block, a call or a decorator, rather than a library inside."""
+    _, seen, function = place
+    code = getattr(function, "__code__", None) or seen[0]
+    return is_user_file(code.co_filename)
+
+
+def frames_of_place(place: Place, cwd: str) -> list[Frame]:
+    """Frames of a switch; for a decorated function the innermost frame is the decorator's line."""
+    _, seen, function = place
+    frames = frames_of(stacks.stack_of_seen(seen), cwd)
+    code = getattr(function, "__code__", None)
+    if isinstance(code, CodeType) and is_user_file(code.co_filename):
+        # co_firstlineno is the line of the first decorator (CPython 3.8 and later).
+        line = code.co_firstlineno
+        frames = [f for f in frames if f.user]
+        frames.append(Frame(shown_file(code.co_filename, cwd), line, 0, line, 0, code.co_name))
+    return frames
+
+
+# What is kept of an operation whose result has no graph, and how such records lead back from one to the next.
+
+MOST_FOLLOWED = 50_000
+_NUMBERS = count()
+NEAR = 20
+"""Records behind a conversion whose values are taken to have left with it."""
+DRAWS = {"sample", "sample_n", "multinomial", "normal", "bernoulli", "poisson"}
+
+
+class Origin:
+    """Where something that has a graph was made; kept instead of the tensor, so that nothing is kept alive."""
+
+    __slots__ = ("op", "raw")
+
+    def __init__(self, op: str, raw: stacks.Stack | list[Any]) -> None:
+        self.op, self.raw = op, raw
+
+
+class Record:
+    """One result without a graph: the operation that made it and what went in."""
+
+    __slots__ = (
+        "converted",
+        "counted",
+        "depth",
+        "element_dims",
+        "enabled",
+        "event",
+        "inputs",
+        "integral",
+        "leaves",
+        "listed",
+        "loose",
+        "mixed",
+        "nested",
+        "number",
+        "numbers",
+        "op",
+        "origins",
+        "parameters",
+        "raw",
+        "recording",
+        "switch",
+        "written",
+    )
+
+    def __init__(self, op: str, raw: stacks.Stack, event: int) -> None:
+        self.op = op
+        self.raw = raw
+        self.recording = True
+        self.enabled = True
+        self.switch: Place | None = None
+        self.integral = False
+        self.inputs: list[Record] = []
+        self.counted: list[Record] = []  # those of the inputs of which whole numbers went in
+        self.origins: list[Origin] = []
+        self.leaves: tuple[Ref, ...] = ()
+        self.parameters: list[tuple[Ref, stacks.Stack | None]] = []  # those that went in frozen, and where each was
+        self.converted = False  # numbers were made of it, or an array
+        self.listed = False
+        self.nested = False
+        self.mixed = False
+        self.element_dims = 0
+        self.loose = False
+        self.numbers = False
+        self.written = ""  # what made the alias without a graph through which this is written
+        self.depth = 0
+        self.event = event
+        self.number = next(_NUMBERS)
+
+    @property
+    def place(self) -> tuple[str, Any]:
+        """The operation and where it stands: the same for what one expression makes again and again."""
+        return self.op, site_of(self.raw)
+
+    @property
+    def behind(self) -> frozenset[int]:
+        """The ids of the leaves behind what went in, as far as they live: a later tensor may get that of a dead one."""
+        return frozenset(id(leaf) for ref in self.leaves if (leaf := ref()) is not None)
+
+    @property
+    def frozen(self) -> list[Any]:
+        """The parameters that required no gradients when they went in, as far as they live."""
+        return [p for ref, _ in self.parameters if (p := ref()) is not None]
+
+
+def left_by(record: Record, converted: bool, recent: list[Record]) -> None:
+    """Note a conversion or a detach of what has a graph, or a conversion of what was drawn from it: what comes of the
+    number is not seen. What a conversion was given may have been detached before."""
+    left: Record | None = record
+    if converted:
+        for r in records_behind([record], NEAR):
+            r.converted = True
+    if not record.origins:
+        left = _draw_behind(record) if converted else None
+    if left is not None and left not in recent[-1:]:
+        recent.append(left)
+        del recent[:-200]
+
+
+def _draw_behind(record: Record) -> Record | None:
+    """The random draw, from what has a graph, whose number leaves its tensor here."""
+    near = records_behind(record.inputs, NEAR)
+    return next((r for r in near if r.origins and r.op in DRAWS), None)
+
+
+def viewed(tensor: Any) -> Any:
+    """What a view that was made without recording looks into: it requires gradients, and has no ``grad_fn``."""
+    base = tensor._base if tensor.grad_fn is None else None
+    return base if base is not None and base.requires_grad else tensor
+
+
+def apart(records: Iterable[Record]) -> list[tuple[Record, list[Record]]]:
+    """The first record of each place and operation, with all of them."""
+    known: dict[Any, list[Record]] = {}
+    for r in records:
+        known.setdefault(r.place, []).append(r)
+    return [(same[0], same) for same in known.values()]
+
+
+def records_behind(starts: list[Record], most: int = MOST_FOLLOWED) -> list[Record]:
+    """The records that these were made from, nearest first."""
+    chain = list(starts)
+    seen = {id(r) for r in starts}
+    for record in chain:
+        if len(chain) >= most:
+            break
+        for r in record.inputs:
+            if id(r) not in seen:
+                seen.add(id(r))
+                chain.append(r)
+    return chain
+
+
+def with_a_slope(starts: list[Record]) -> set[int]:
+    """The ids of the records of which more than whole numbers went into these: the others, indices of a maximum say,
+    would leave them without a graph in any case."""
+    chain = list(starts)
+    seen = {id(r) for r in starts}
+    for record in chain:
+        counted = Counter(map(id, record.counted))
+        for r in record.inputs:
+            if counted[id(r)]:
+                counted[id(r)] -= 1
+            elif id(r) not in seen and len(chain) < MOST_FOLLOWED:
+                seen.add(id(r))
+                chain.append(r)
+    return seen
+
+
+def counted_out(chain: list[Record], record: Record) -> Record | None:
+    """The operation by whose whole numbers alone a record goes into what ``chain`` leads back from, nearest first."""
+    upper: dict[int, list[Record]] = {}
+    for r in chain:
+        for made in r.inputs:
+            upper.setdefault(id(made), []).append(r)
+    made_of = {id(record)}
+    todo = [record]
+    for r in todo:
+        new = [u for u in upper.get(id(r), ()) if id(u) not in made_of]
+        made_of |= {id(u) for u in new}
+        todo += new
+    return next((c for r in chain for c in r.counted if id(c) in made_of), None)
+
+
+def is_nothing(name: str, args: Any, result: Any) -> bool:
+    """Whether an operation has given back what it was given, unwritten: ``x.to(device)`` of what is there."""
+    return bool(args) and result is args[0] and not name.endswith("_") and name not in NAMES

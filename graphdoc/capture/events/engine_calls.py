@@ -1,0 +1,277 @@
+"""The calls into the autograd engine: what is noted before each, and the glimpse that is kept where one fails.
+
+Three of these functions are inserted into PyTorch's own function that calls the engine.
+"""
+
+from __future__ import annotations
+
+import _thread
+import warnings
+from sys import _getframe
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any
+
+from torch.autograd import graph
+
+from graphdoc.capture.events.calls import Call, Glimpse, came_through, noted_of
+from graphdoc.capture.events.finite import Stopping
+from graphdoc.capture.events.journal import leaves_behind
+from graphdoc.capture.graph.roots import other_roots, output_number, root_of, roots_of_call
+from graphdoc.capture.places import stacks
+from graphdoc.capture.places.source_texts import remember_modules
+from graphdoc.capture.process.inserted_calls import CannotInsert, insert_calls, token_name
+from graphdoc.capture.process.ours import chain_of, is_ours
+from graphdoc.capture.process.quiet import UsersView
+
+if TYPE_CHECKING:
+    from graphdoc.capture.witness import Witness
+
+
+class _AnomalyMessage:
+    """Reads the warnings of anomaly mode as a warning filter does, and matches those that the user did not ask for.
+
+    They begin with "Error detected in ExpBackward0. Traceback of …" (PyAnomalyMetadata::print_stack).
+    """
+
+    def __init__(self, view: UsersView) -> None:
+        self._view = view
+        self.node = ""
+
+    def match(self, text: str) -> bool:
+        text = text.lstrip()
+        if text.startswith("Error detected in "):
+            self.node = self.node or text[len("Error detected in ") :].partition(".")[0].split()[0]
+        elif not text.startswith("Previous calculation was induced by "):
+            return False
+        return not self._view.wanted
+
+    def forget(self) -> None:
+        """The call is over. What Python keeps of a warning that it was to ignore was not there without us."""
+        registry = vars(graph).get("__warningregistry__", ()) if self.node and not self._view.wanted else ()
+        if set(registry) == {"version"}:
+            del vars(graph)["__warningregistry__"]
+        self.node = ""
+
+
+class EngineCalls:
+    """One for each witness. ``code`` is the function that calls the engine, ``token`` the local name under which it
+    keeps each call; None and empty where nothing could be inserted."""
+
+    def __init__(self, witness: Witness) -> None:
+        self._witness = witness
+        self._anomaly = witness.anomaly
+        self._message = _AnomalyMessage(witness.anomaly)
+        self._hints = Hints(witness.torch, witness.anomaly)
+        self._filter = ("ignore", self._message, UserWarning, None, 0)
+        self.code: CodeType | None = None
+        self.token = ""
+        self.failing: stacks.Stack | None = None
+        """The stack that PyTorch has printed first, while a call fails."""
+
+    def watch(self) -> Any:
+        """Insert our functions; gives back what undoes it.
+
+        Raises:
+            CannotInsert: PyTorch's function is not the one that we know.
+        """
+        engine = graph._engine_run_backward
+        if not isinstance(engine, FunctionType):
+            raise CannotInsert("it is no Python function")
+        before, after = self.before, self.after
+        if "nan-stop" in self._witness.mode.split(":"):
+            before, after = self.before_or_stop, self.after_or_stop
+        undo = insert_calls(engine, before=before, failed=self.failed, after=after, gave=self.gave)
+        self.code, self.token = engine.__code__, token_name(engine)
+        return undo
+
+    def before(self, outputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call begins: note it. What is given back lies in the frame of PyTorch's function until the call is over."""
+        try:
+            with self._witness.modes.left():
+                # _engine_run_backward(outputs, grad_outputs, retain_graph, create_graph, inputs, allow_unreachable=…,
+                # accumulate_grad=…): backward accumulates, grad does not.
+                kind = "backward" if kwargs.get("accumulate_grad", True) else "grad"
+                witness = self._witness
+                journal = witness.journal
+                remember_modules()
+                seen = journal.look[kind](3)  # before < PyTorch's function < backward or grad
+                stacks.another_call()
+                self._anomaly.again()
+                first = root_of(outputs[0]) if outputs else None
+                sequence, op, number = -1, "", -1
+                top: tuple[str, ...] = ()
+                if first is not None:
+                    sequence, op = first._sequence_nr(), type(first).__name__  # as name(), and at hand
+                    number = output_number(outputs[0])
+                    top = (op, *[type(n).__name__ for n, _ in first.next_functions])
+                early = journal.is_early(seen, top)
+                if early and witness.learned is not None:
+                    witness.learned.met()
+                leaves = reaches = None
+                if early or witness.looking:
+                    leaves = leaves_behind(roots_of_call(outputs))
+                if leaves is not None:
+                    journal.living.note(leaves.values())
+                    reaches = frozenset(leaves)
+                known = sequence if sequence < 1 << 62 else -1
+                how = (bool(args[1]), bool(args[2])) if len(args) > 2 else (False, False)
+                others = other_roots(outputs) if len(outputs) > 1 else ()
+                noted = journal.add(kind, seen, -1, (known, op, number, others, how, reaches))
+                audit = witness.audit
+                if audit is not None and leaves is not None:
+                    if kind == "backward":
+                        audit.called(noted, outputs, leaves, args[3] if len(args) > 3 else ())
+                    else:
+                        audit.asked(noted, outputs, leaves, args)
+                if audit is not None and not audit.asleep and kind == "backward":
+                    audit.began(noted, outputs)
+                witness.finite.root(outputs, noted[0])
+                if self._anomaly.wanted:
+                    self._anomaly.hide_ours(roots_of_call(outputs))
+                # Our stacks make PyTorch print a warning about them when backward fails: the user did not ask for it.
+                # The list is changed without _filters_mutated(), so no registry of shown warnings is reset.
+                warnings.filters.insert(0, self._filter)  # type: ignore[attr-defined]
+                # Lives as long as the call does, which holds the same tensors.
+                return [noted, outputs, args]
+        except Exception as e:
+            self._witness.trouble(e)
+            return None
+
+    def gave(self, call: Call | None, results: Any) -> Any:
+        """A call has ended well, and this is what it gives back."""
+        audit = self._witness.audit
+        if audit is not None and audit.waits and call is not None:
+            try:
+                with self._witness.modes.left():
+                    audit.gave(noted_of(call), results)
+            except Exception as e:
+                self._witness.trouble(e)
+        return results
+
+    def before_or_stop(self, outputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The same where the program is to be stopped at nan, which is looked for before the call."""
+        if self._witness.stopping is None:
+            self._witness.stopping = Stopping(self._witness)
+            self._witness.undoing += self._witness.stopping.watch()
+        with self._witness.quiet():
+            self._witness.stopping.before(outputs, roots_of_call(outputs))
+        return self.before(outputs, args, kwargs)
+
+    def after_or_stop(self, call: Any) -> None:
+        """The call is over, and nan is looked for in what it has made."""
+        self.after(call)
+        if self._witness.stopping is not None:
+            with self._witness.quiet():
+                self._witness.stopping.after()
+
+    def failed(self, call: Call | None, error: BaseException) -> None:
+        """The engine has raised. The program may catch this, and do so thousands of times: no more than a glance.
+
+        Only the first failure of its kind is examined here. Any other is examined when it has ended the program: the
+        exception's own traceback keeps all that is needed for it, as long as anybody keeps the exception.
+        """
+        if call is None:
+            return
+        witness = self._witness
+        failures = witness.failures
+        try:
+            witness.journal.failed(noted_of(call))
+            if not self._anomaly.wanted:
+                self._hints.put_back(error)
+            trace = error.__traceback__  # begins in the frame that has caught it
+            if trace is not None and came_through(trace.tb_next, self.code):
+                return  # an inner call (a custom Function's backward) has seen this very exception already
+            failures.last = noted_of(call)[0]
+            name = self._message.node
+            call.append(Glimpse(witness.torch, witness.switches, witness.journal.count, self.failing, name))
+            if is_ours(error) and failures.is_first(call, error):
+                # failed < the function of PyTorch's < who called it
+                failures.examine(call, error, _getframe(2), False)
+        except Exception as e:
+            witness.trouble(e)
+        finally:
+            self._message.forget()
+            self.failing = None
+
+    def after(self, call: Any) -> None:
+        """The call is over, whether it has failed or not."""
+        if call is not None:
+            try:
+                warnings.filters.remove(self._filter)  # type: ignore[attr-defined]
+            except ValueError:
+                pass
+
+    def printed(self, stack: stacks.Stack) -> bool:
+        """PyTorch prints the stack of the node that failed first; its parents follow and are not it."""
+        if self.failing is None:
+            self.failing = stack
+        if not self._anomaly.wanted and stacks.made_in_backward(stack, self.code):
+            stacks.disown(stack)
+        return self._anomaly.wanted
+
+
+# The hint at the end of PyTorch's version error: put back to what it says where the user has no anomaly mode.
+
+_END = "Good luck!"
+"""How the hint ends while anomaly mode is on (saved_variable.cpp, unpack)."""
+
+
+_LONGEST = 10.0
+"""Seconds that the error may take to be made; it takes a thousandth of one."""
+
+
+class Hints:
+    """Both endings of the message, asked of PyTorch itself at the first need: the words differ between versions."""
+
+    def __init__(self, torch: Any, view: UsersView) -> None:
+        self._torch = torch
+        self._view = view
+        self._pair: tuple[str, str] | None = None
+
+    def put_back(self, error: BaseException) -> None:
+        """Give the exception, and those behind it, the text that they have without us."""
+        for e in chain_of(error):
+            args = e.args
+            if isinstance(e, RuntimeError) and len(args) == 1 and type(args[0]) is str and args[0].endswith(_END):
+                ours, theirs = self._pair or self._ask()
+                if ours and theirs and args[0].endswith(ours):
+                    e.args = (args[0].removesuffix(ours) + theirs,)
+
+    def _ask(self) -> tuple[str, str]:
+        """Make the error twice, in a thread of its own.
+
+        There the program's grad mode, inference mode, function and dispatch modes and default device are not in force,
+        and the numbers of its nodes are not used up: all of these belong to a thread.
+        """
+        told = ["", ""]
+        ended = _thread.allocate_lock()
+        ended.acquire()
+
+        def ask() -> None:
+            try:
+                try:
+                    for place, on in enumerate((True, False)):
+                        self._view.force(on)
+                        told[place] = self._hint()
+                finally:
+                    self._view.resume()
+            finally:
+                ended.release()
+
+        try:
+            _thread.start_new_thread(ask, ())
+        except RuntimeError:
+            return "", ""  # Python is about to end
+        if not ended.acquire(timeout=_LONGEST):
+            return "", ""
+        self._pair = told[0], told[1]
+        return self._pair
+
+    def _hint(self) -> str:
+        x = self._torch.zeros(1, requires_grad=True).exp()
+        x.detach().add_(1)
+        try:
+            x.grad_fn._saved_result  # noqa: B018
+        except RuntimeError as e:
+            return str(e).partition(" instead. ")[2]
+        return ""

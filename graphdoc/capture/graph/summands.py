@@ -1,0 +1,164 @@
+"""What a loss is a weighted sum of, read from the top of its graph; and its terms, each with a graph of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Any
+
+from graphdoc.capture.events.cut_records import Record, records_behind
+from graphdoc.capture.graph.walk import DEEP, nodes_behind
+from graphdoc.capture.second_run.cuts import is_draw
+
+if TYPE_CHECKING:
+    from graphdoc.capture.graph.walk import Graph
+
+
+MOST_TOP = 200
+"""Nodes of the sum at the top of a loss that are looked at."""
+_PLAIN = {
+    *("AddBackward0", "SubBackward0", "RsubBackward0", "NegBackward0", "SumBackward0", "SumBackward1"),
+    *("MeanBackward0", "MeanBackward1", "StackBackward0", "CatBackward0", "ViewBackward0", "ReshapeAliasBackward0"),
+    *("SqueezeBackward0", "SqueezeBackward1", "UnsqueezeBackward0", "ExpandBackward0", "ToCopyBackward0"),
+    *("SelectBackward0", "UnbindBackward0", "CloneBackward0", "AliasBackward0"),
+}
+SUMS = {"AddBackward0", "SubBackward0", "RsubBackward0"}
+SCALING = {"MulBackward0", "DivBackward0"}
+
+
+def sums_without_graph(roots: list[Any]) -> list[Any]:
+    """The additions of single numbers at the top of a loss in which one side has no graph; a plain number has none."""
+    found = []
+    for node in top_of(roots):
+        following = [n for n, _ in node.next_functions]
+        if type(node).__name__ in SUMS and None in following and any(n is not None for n in following):
+            found.append(node)
+    return found
+
+
+def top_of(roots: list[Any], rows: bool = False) -> list[Any]:
+    """The nodes that a loss is a weighted sum of, and those sums themselves, as far as they are single numbers.
+    ``rows``: or one number for each row of a batch."""
+    todo = [root for root in roots if root is not None]
+    for node in todo:
+        if len(todo) < MOST_TOP:
+            todo += summands(node, rows)
+    return todo
+
+
+def terms_of(roots: list[Any], rows: bool = False) -> list[Any]:
+    """The nodes that a loss is a weighted sum of; one that is no such sum is its only term."""
+    return [node for node in dict.fromkeys(top_of(roots, rows)) if not summands(node, rows)]
+
+
+def summands(node: Any, rows: bool = False) -> list[Any]:
+    """What a node that adds or scales single numbers takes; none for another node."""
+    name = type(node).__name__
+    following = [n for n, _ in node.next_functions if n is not None]
+    if name in _PLAIN or (name in SCALING and len(following) == 1 and not (rows and factor_of(node) is None)):
+        return [n for n in following if is_number(n) or (rows and _is_row(n))]
+    return []
+
+
+def factor_of(node: Any) -> float | None:
+    """The number that a product or quotient has as its constant side; None for more than one number, or if unknown."""
+    try:
+        constant = node._saved_other if node.next_functions[0][0] is not None else node._saved_self
+        return float(constant.detach()) if constant.numel() == 1 else None
+    except (AttributeError, IndexError, RuntimeError):
+        return None  # released, or written since
+
+
+def _is_row(node: Any) -> bool:
+    try:
+        return bool(sum(size != 1 for size in node._input_metadata[0].shape) <= 1)
+    except (AttributeError, IndexError, TypeError, RuntimeError):
+        return False
+
+
+def is_number(node: Any) -> bool:
+    """Whether the output of a node has one element, or a shape that cannot be read."""
+    try:
+        return all(size == 1 for size in node._input_metadata[0].shape)
+    except (AttributeError, IndexError, TypeError, RuntimeError):
+        return True
+
+
+def emptied(order: Graph, edges: list[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Those of some edges of a graph below a term of the loss that reaches no leaf but through such edges: with
+    constants in their place the term is one. ``order`` is a walk of the graph from the loss."""
+    cut, root = set(edges), order.nodes[0]
+    top = set(top_of([root])) if cut else set()
+    found = {(n, m) for n, m in cut if order.nodes[n] in top and order.nodes[m] in summands(order.nodes[n])}
+    for start in order.numbers_of(terms_of([root])).values() if cut else ():
+        todo, seen = [start] if start else [], {start}
+        met: set[tuple[int, int]] = set()
+        while todo:
+            n = todo.pop()
+            if n in order.leaves:
+                met.clear()
+                break
+            met |= {(n, m) for m in order.following(n) if (n, m) in cut}
+            below = {m for m in order.following(n) if (n, m) not in cut} - seen
+            seen |= below
+            todo += below
+        found |= met
+    return found
+
+
+# Terms of one loss, each with its own graph: what one of them reaches, and which random draws went into another.
+
+MOST = 12
+"""Terms of one loss that are looked at one by one."""
+MOST_NODES = DEEP - 1
+MOST_FOLLOWED = 2_000
+
+Entered = list[tuple[int, Record]]
+"""The sequence number of a node that has taken a value without a graph, and the value's record."""
+
+
+class Part:
+    """One term: its nodes by sequence number, and the ids of the leaves that it reaches."""
+
+    def __init__(self, term: Any) -> None:
+        self.nodes: dict[int, Any] = {}
+        self.leaves: set[int] = set()
+        self.whole = True
+        for count, (node, following) in enumerate(nodes_behind([term])):
+            leaf = getattr(node, "variable", None) if not following else None
+            if leaf is not None:
+                self.leaves.add(id(leaf))
+            else:
+                self.nodes[int(node._sequence_nr())] = node
+            if count >= MOST_NODES:
+                self.whole = False
+                return
+
+    def drawn(self, entered: Entered) -> list[Record]:
+        """The draws, from what has a graph, that have gone into it as numbers."""
+        mine = [r for n, r in entered if n in self.nodes]
+        return [r for r in records_behind(mine, MOST_FOLLOWED) if r.origins and is_draw(r)]
+
+    def weights(self, draw: Record, entered: Entered) -> list[float | None]:
+        """What its products have as their constant sides, where the draw has gone into it: a log-probability of that
+        is worth so much. None for one number for each element."""
+        if not any(r is draw for r in self.drawn(entered)):
+            return []
+        return constants(self.nodes.values())
+
+
+def constants(nodes: Iterable[Any]) -> list[float | None]:
+    """The constant sides of products; None for one that is more than a number."""
+    products = [n for n in nodes if type(n).__name__ == "MulBackward0" and None in [m for m, _ in n.next_functions]]
+    return [factor_of(n) for n in products]
+
+
+def parts_of(roots: list[Any]) -> list[Part]:
+    """The terms of a loss that are more than one, and of which each has few enough nodes."""
+    terms = terms_of(roots, rows=True)
+    parts = [Part(t) for t in terms] if 1 < len(terms) <= MOST else []
+    return parts if all(p.whole for p in parts) else []
+
+
+def missed_by(part: Part, parts: list[Part], held: Collection[int]) -> set[int]:
+    """The leaves that an optimizer holds and that other terms of the loss reach, and this one does not."""
+    return {i for p in parts for i in p.leaves if i in held} - part.leaves

@@ -1,0 +1,1 @@
+"""What only a second run looks for: births of nan, cuts, in-place writes, a graph of the second order."""

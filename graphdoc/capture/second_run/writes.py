@@ -1,0 +1,224 @@
+"""Who wrote, in a second run: every in-place write, and writes to parameters that no version counter tells of.
+
+Nothing in PyTorch remembers the writer. A ``TorchDispatchMode`` sees every operator, also those that run inside
+libraries and under ``no_grad``, and its schema says which arguments are written; too dear for every run.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from graphdoc.capture.places import stacks
+from graphdoc.capture.places.frames import frames_of
+from graphdoc.capture.process.in_threads import watch_each_thread
+from graphdoc.capture.tensors.facts import parameters_of, storage_of
+from graphdoc.capture.tensors.number_facts import numbers_of
+from graphdoc.evidence import Write
+
+if TYPE_CHECKING:
+    from graphdoc.capture.witness import Witness
+
+
+MOST_STORAGES = 200_000
+MOST_WRITES = 64
+"""Writes kept for one storage, the latest."""
+
+
+class WriteWatch(TorchDispatchMode):
+    """Notes (version after, operator, stack, grad mode) for each write, by the identity of the storage."""
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._witness = witness
+        self._torch = witness.torch
+        self._written: OrderedDict[int, tuple[Any, deque[tuple[int, str, stacks.Stack, bool]]]] = OrderedDict()
+        self._positions: dict[Any, tuple[tuple[int, str], ...]] = {}
+
+    @classmethod
+    def start(cls, witness: Witness) -> WriteWatch:
+        return watch_each_thread(cls(witness), witness)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        positions = self._positions.get(func)
+        if positions is None:
+            positions = self._positions[func] = tuple(
+                (i, a.name)
+                for i, a in enumerate(func._schema.arguments)
+                if a.alias_info is not None and a.alias_info.is_write
+            )
+        left: list[Any] = []
+        if positions:
+            try:
+                for tensor in self._written_by(positions, args, kwargs):
+                    self._writing(func, tensor)
+                    left.append(tensor.untyped_storage())
+            except Exception:
+                pass
+        result = func(*args, **kwargs)
+        if positions:
+            try:
+                self._note(func, positions, args, kwargs, left)
+            except Exception:
+                pass
+        return result
+
+    def _note(self, func: Any, positions: tuple[tuple[int, str], ...], args: Any, kwargs: Any, left: list[Any]) -> None:
+        """``left`` are the storages before the call: ``set_`` gives a tensor another one, and what a node has saved of
+        it shares the version counter and stays with the old one."""
+        raw: stacks.Stack | None = None
+        for i, tensor in enumerate(self._written_by(positions, args, kwargs)):
+            if raw is None:
+                raw = stacks.stack_here(3)  # _note < __torch_dispatch__ < torch's wrapper of it, from 2.12 on
+            # The version counter is bumped above this level, after the kernel has run.
+            write = tensor._version + 1, str(func._schema.name), raw, self._torch.is_grad_enabled()
+            storage = tensor.untyped_storage()
+            self._of(storage).append(write)
+            if i < len(left) and left[i]._cdata != storage._cdata:
+                self._of(left[i]).append(write)
+
+    def _of(self, storage: Any) -> deque[tuple[int, str, stacks.Stack, bool]]:
+        """The writes to a storage."""
+        key = storage._cdata
+        known = self._written.get(key)
+        # Addresses are used again: only the reference tells whether it is still the same storage.
+        if known is None or known[0]() is not storage:
+            known = self._written[key] = (weakref.ref(storage), deque(maxlen=MOST_WRITES))
+            if len(self._written) > MOST_STORAGES:
+                self._written.popitem(last=False)
+        return known[1]
+
+    def _written_by(self, positions: Any, args: Any, kwargs: Any) -> Iterator[Any]:
+        """The tensors that this call writes."""
+        for i, name in positions:
+            value = args[i] if i < len(args) else kwargs.get(name)
+            for tensor in value if isinstance(value, list | tuple) else (value,):
+                if isinstance(tensor, self._torch.Tensor):
+                    yield tensor
+
+    def _writing(self, func: Any, tensor: Any) -> None:
+        """This tensor is about to be written."""
+
+    def writes_to(self, storage: int | None, expected: int, current: int, cwd: str) -> list[Write]:
+        """The writes that moved this storage's version from ``expected`` to ``current``."""
+        out: list[Write] = []
+        known = self._written.get(storage or 0)
+        for version, op, raw, grad_mode in known[1] if known is not None and known[0]() is not None else ():
+            if expected < version <= current:
+                frames = frames_of(raw, cwd)
+                name = op.partition("::")[2] or op
+                if out and [vars(f) for f in out[-1].stack] == [vars(f) for f in frames]:
+                    out[-1].count += 1
+                    out[-1].version = version
+                else:
+                    out.append(Write(name, frames, version, grad_mode=grad_mode))
+        return out
+
+    def fill(self, evidence: Any, autopsy: Any, roots: list[Any], outputs: list[Any]) -> None:
+        """Nothing to add at the end: the autopsy asks ``writes_to`` for each stale tensor."""
+
+
+# In a second run: writes to trained parameters that no version counter tells of, with what stood there before.
+# ``p.data`` shares the memory of ``p`` and has a version counter of its own (torch/csrc/autograd/variable.h), so what
+# is written through it is not noticed by the check that protects saved tensors.
+
+MOST_HIDDEN = 16
+"""Latest writes to one parameter whose values before them are kept."""
+MOST_VALUES = 16_384
+"""Values of a parameter that are compared: all of them, or some from all over it."""
+ROUNDING = 4
+"""What was put back by arithmetic may differ by as many roundings."""
+
+
+class HiddenWrites(WriteWatch):  # type: ignore[no-untyped-call]
+    """``WriteWatch`` that reads a parameter before it is written, until its optimizer steps again."""
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self._known: dict[int, Any] = {}
+        """By memory: a parameter that an optimizer steps or a backward call reaches, by reference."""
+        self._before: dict[int, deque[_Before]] = {}
+        """By memory: the latest writes since the latest step of its optimizer."""
+        self._lost: dict[int, int] = {}
+        """By memory: the sequence number at a write before those that are kept."""
+        self._told: tuple[str, stacks.Stack] | None = None
+        if witness.audit is not None:
+            witness.audit.stale.watch(self)
+
+    def called(self, leaves: dict[int, Any]) -> None:
+        """A backward call is about to run; ``leaves`` are those behind its roots."""
+        for p in leaves.values():
+            if isinstance(p, self._torch.nn.Parameter) and (memory := storage_of(p)) is not None:
+                self._known.setdefault(memory, p)
+
+    def stepped(self, optimizer: Any) -> None:
+        """An optimizer has stepped: what was written before is none of the next forward's."""
+        for p in parameters_of(optimizer):
+            memory = storage_of(p)
+            if memory is not None and p.grad is not None:
+                self._known[memory] = p
+                self._before.pop(memory, None)
+                self._lost.pop(memory, None)
+
+    def _writing(self, func: Any, tensor: Any) -> None:
+        memory = storage_of(tensor)
+        parameter = self._known.get(memory) if memory is not None else None
+        if memory is None or parameter is None or tensor is parameter:
+            return
+        kept = self._before.setdefault(memory, deque())
+        if len(kept) == MOST_HIDDEN:
+            self._lost[memory] = kept.popleft().sequence
+        here = stacks.stack_here(3)  # _writing < __torch_dispatch__ < who called the operation
+        sequence = self._torch.autograd._get_sequence_nr()
+        kept.append(_Before(sequence, _values(parameter), parameter._version, str(func._schema.name), here))
+
+    def changed_since(self, sequence: int) -> set[int]:
+        """The memory of the parameters whose values were others when the node with this number was made, and whose
+        version is the same: nothing else could have told."""
+        found = set()
+        for memory, kept in self._before.items():
+            parameter = self._known[memory]
+            later = [w for w in kept if w.sequence > sequence]
+            if not later or self._lost.get(memory, 0) > sequence or parameter._version != later[0].version:
+                continue
+            if self._differ(_values(parameter), later[0].values):
+                found.add(memory)
+                self._told = later[-1].op.partition("::")[2] or later[-1].op, later[-1].stack
+        return found
+
+    def _differ(self, now: Any, before: Any) -> bool:
+        if now is None or before is None:
+            return False  # the memory has been given back
+        if not now.is_floating_point():
+            return not self._torch.equal(now, before)
+        if not bool(self._torch.isfinite(now).all() & self._torch.isfinite(before).all()):
+            return False  # nothing that can be measured
+        small = ROUNDING * self._torch.finfo(now.dtype).eps * float(before.abs().max())
+        return not bool(((now - before).abs() <= small).all())
+
+    def latest(self) -> tuple[str, stacks.Stack] | None:
+        """Operator and stack of the last write that was asked about."""
+        return self._told
+
+
+class _Before(NamedTuple):
+    """One write: what stood there before it."""
+
+    sequence: int
+    values: Any
+    version: int
+    op: str
+    stack: stacks.Stack
+
+
+def _values(parameter: Any) -> Any:
+    numbers = numbers_of(parameter)
+    if numbers is None:
+        return None
+    flat = numbers.reshape(-1)
+    return flat[:: max(1, flat.numel() // MOST_VALUES)].clone()
