@@ -181,7 +181,7 @@ def test_a_caught_failure_is_told_as_caught(tmp_path: Path) -> None:
 def test_without_the_stand_in_the_node_hook_or_anomaly_modes_own_text_is_read(tmp_path: Path) -> None:
     source = """
 from graphdoc import capture
-from graphdoc.capture import stacks
+from graphdoc.capture.places import stacks
 capture._installed.undo()
 stacks.stand_in = lambda torch: lambda: None
 capture._installed = None

@@ -8,7 +8,7 @@ import pytest
 from observed import run, script
 
 COUNTED = """
-from graphdoc.capture import names
+from graphdoc.capture.tensors import names
 calls = 0
 plain = names.Census.holders
 def counted(self, *given, **named):
