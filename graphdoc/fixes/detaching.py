@@ -11,8 +11,9 @@ from graphdoc.fixes.structures import convert_expression, rebinding
 from graphdoc.source import scopes
 from graphdoc.source.edits import copied, delete, insert_after, insert_before, instead, write, written
 from graphdoc.source.effects import method_of
+from graphdoc.source.expressions import entry_of_parameters
 from graphdoc.source.module import Source, each, is_method_call, walked
-from graphdoc.source.paths import is_path, key, parse_expression, plain_names, same, targets_of, words
+from graphdoc.source.paths import is_name, is_path, key, parse_expression, plain_names, same, targets_of, words
 from graphdoc.source.places import Edit
 
 # Reading these takes no gradient along.
@@ -417,6 +418,25 @@ def deepcopy_expression(sources: Sources, args: Args) -> list[Edit]:
     source, node = expression(sources, required(args, "place"))
     name = scopes.name_for(source, "copy.deepcopy", node, "import copy")
     return [write(source, node, f"{name.text}({{it}})", it=node), *name.edits]
+
+
+@kind("copies_of_entries")
+def copies_of_entries(sources: Sources, args: Args) -> list[Edit]:
+    """Keep copies of parameters in place of themselves: ``list(net.parameters())`` →
+    ``[p.detach().clone() for p in net.parameters()]``.
+
+    Args:
+        place: the list or dictionary, as ``list(…)``, ``dict(…)`` or a comprehension.
+    """
+    source, node = expression(sources, required(args, "place"))
+    entry = entry_of_parameters(node)
+    if entry is None:
+        raise CannotFix("what is kept there is no list or dictionary of a module's parameters")
+    if isinstance(entry, ast.Name):
+        return [write(source, entry, "{it}.detach().clone()", it=entry)]
+    if isinstance(node, ast.Call) and is_name(node.func, "dict"):
+        return [write(source, node, "{name: p.detach().clone() for name, p in {it}}", it=entry)]
+    return [write(source, node, "[p.detach().clone() for p in {it}]", it=entry)]
 
 
 @kind("wrap_in_list")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from enum import Enum
 
-from graphdoc.source.module import Source
+from graphdoc.source.module import Source, is_method_call
 from graphdoc.source.paths import is_in_place, is_name, is_path, last_word, words
 from graphdoc.source.scopes import is_module
 
@@ -263,3 +263,18 @@ def _chain(source: Source, node: ast.expr) -> tuple[ast.expr, str]:
             method, top = getattr(top, "attr", ""), above
         else:
             return top, method
+
+
+def entry_of_parameters(node: ast.expr) -> ast.expr | None:
+    """What stands for an entry of a list or dictionary of a module's own parameters: the call of which ``list(…)`` or
+    ``dict(…)`` makes one, or the name of one in a comprehension; None for anything else."""
+    if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
+        maker = "named_parameters" if is_name(node.func, "dict") else "parameters"
+        plain = any(is_name(node.func, name) for name in ("dict", "list", "tuple"))
+        return node.args[0] if plain and is_method_call(node.args[0], maker) else None
+    value = {ast.ListComp: "elt", ast.DictComp: "value"}.get(type(node))
+    if value is None:
+        return None
+    entry, (over, *more) = getattr(node, value), node.generators  # type: ignore[attr-defined]
+    given = is_method_call(over.iter, "parameters", "named_parameters")
+    return entry if given and not more and isinstance(entry, ast.Name) else None

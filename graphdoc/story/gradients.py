@@ -21,8 +21,9 @@ from graphdoc.program.optimizer_places import is_counted, spelled
 from graphdoc.program.proof import Proof, name_of
 from graphdoc.program.rounds import behind_inner_loop
 from graphdoc.program.spans import code_at, innermost_user, place, short_code, span, span_of, where
+from graphdoc.source.expressions import entry_of_parameters
 from graphdoc.source.module import each
-from graphdoc.source.paths import parse_expression
+from graphdoc.source.paths import last_word, only, parse_expression, plain_names
 from graphdoc.story.wording import as_called, folded, listing, optimizer_of
 
 OPTION = "--check-gradients"
@@ -530,6 +531,57 @@ def kept_reference(sources: SourceTexts, sign: Sign) -> Finding | None:
         because="one side of the difference is a copy from before the latest step, the other one is from after it; "
         f"nothing but copies and views lies between both and {whose}",
     )
+
+
+# Telling a distance of parameters from themselves.
+
+
+def compared_with_itself(sources: SourceTexts, sign: Sign) -> Finding | None:
+    """The finding for an ``own-self`` sign; None where no line of the user's makes the difference."""
+    frame = innermost_user(sign.stack)
+    if frame is None:
+        return None
+    whose = folded(sign.parameters) or "the parameters"
+    code, kept = short_code(sources, frame) or "the difference", _kept_itself(sources, frame)
+    calls = [Frame(**f) for f in sign.facts.get("backward", ())]
+    note = f"the distance is that from the values that {whose} had there"
+    spans = [span("related" if kept else "cause", frame, "both sides are the same parameters: 0", sources)]
+    if kept is not None:
+        spans.insert(0, span("cause", kept, "keeps the parameters themselves, no copies", sources))
+    return Finding(
+        0.95,
+        "likely",  # that both sides are one is seen; that one was meant as a copy is what a distance is for
+        f"`{code}` compares parameters with themselves: it is zero, and trains nothing",
+        "A step changes parameters in place, and with them every list that holds them. A penalty on the way from "
+        "where they were needs copies of their values.",
+        (*spans, *(span("consumed", f, "this part of the loss gives no gradient", sources) for f in calls)),
+        remedies=(
+            (Remedy("copies_of_entries", "keep copies of the values", "unsafe", note, {"place": place(kept)}),)
+            if kept is not None
+            else ()
+        ),
+        because=f"in {sign.count} losses both sides of this difference were the same tensors, {whose}",
+    )
+
+
+def _kept_itself(sources: SourceTexts, frame: Frame) -> Frame | None:
+    """The one list or dictionary of parameters that is read where they are compared, or given to the function that
+    does so, and that no optimizer is given."""
+    scope = bindings.scope_at(sources, frame)
+    read = plain_names(scope) | {n.attr for n in each(scope, ast.Attribute)}
+    optimizers: set[str] = set()
+    for _, call in bindings.everywhere(sources, ast.Call):
+        given = {name for a in (*call.args, *(k.value for k in call.keywords)) for name in plain_names(a)}
+        if last_word(call.func) == getattr(scope, "name", None):
+            read |= given
+        elif "optim" in bindings.text_of(call.func):
+            optimizers |= given
+    found = [
+        bindings.frame_of(sources, file, n.value)
+        for file, n in bindings.everywhere(sources, ast.Assign)
+        if entry_of_parameters(n.value) is not None and {last_word(t) for t in n.targets} & read - optimizers
+    ]
+    return only(found)
 
 
 # Telling a detach whose result is dropped: the value goes on with its graph.

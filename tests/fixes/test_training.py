@@ -356,6 +356,42 @@ PROGRAMS: list[tuple[Any, ...]] = [
         {"silent": True},
     ),
     (
+        "copies_of_entries",
+        {},
+        "old = «list(net.parameters())»\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor i in range(3):\n"
+        "    opt.zero_grad()\n    near = sum(((p - q) ** 2).sum() for p, q in zip(net.parameters(), old))\n"
+        "    (net(x).pow(2).sum() + near).backward()\n    opt.step()\n",
+        "old = [p.clone().detach() for p in net.parameters()]\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+        "for i in range(3):\n    opt.zero_grad()\n"
+        "    near = sum(((p - q) ** 2).sum() for p, q in zip(net.parameters(), old))\n"
+        "    (net(x).pow(2).sum() + near).backward()\n    opt.step()\n",
+        {"silent": True},
+    ),
+    (
+        "copies_of_entries",
+        {},
+        "old = «dict(net.named_parameters())»\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor i in range(3):\n"
+        "    opt.zero_grad()\n    near = sum(((p - old[n]) ** 2).sum() for n, p in net.named_parameters())\n"
+        "    (net(x).pow(2).sum() + near).backward()\n    opt.step()\n",
+        "old = {n: p.clone().detach() for n, p in net.named_parameters()}\n"
+        "opt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor i in range(3):\n    opt.zero_grad()\n"
+        "    near = sum(((p - old[n]) ** 2).sum() for n, p in net.named_parameters())\n"
+        "    (net(x).pow(2).sum() + near).backward()\n    opt.step()\n",
+        {"silent": True},
+    ),
+    (
+        "copies_of_entries",
+        {},
+        "old = «[p for p in net.parameters()]»\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor i in range(3):\n"
+        "    opt.zero_grad()\n    near = sum(((p - q) ** 2).sum() for p, q in zip(net.parameters(), old))\n"
+        "    (net(x).pow(2).sum() + near).backward()\n    opt.step()\n",
+        "old = [p.clone().detach() for p in net.parameters()]\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+        "for i in range(3):\n    opt.zero_grad()\n"
+        "    near = sum(((p - q) ** 2).sum() for p, q in zip(net.parameters(), old))\n"
+        "    (net(x).pow(2).sum() + near).backward()\n    opt.step()\n",
+        {"silent": True},
+    ),
+    (
         "take_all",
         {},
         "net.requires_grad_(False)\nopt = torch.optim.SGD(\n    «[p for p in nn.Sequential(net, other).parameters() if p.requires_grad]», lr=0.1)\n"

@@ -20,6 +20,7 @@ from graphdoc.capture.graph.walk import VIEWS
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import is_user_file, position
 from graphdoc.capture.places.frames import site_of, users_line
+from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
@@ -238,16 +239,26 @@ _FACTORS = {"SubBackward0": 1, "AddBackward0": -1}
 """A difference where the second operand has this factor."""
 _DISTANCES = {"MseLossBackward0", "SmoothL1LossBackward0", "HuberLossBackward0", "DistBackward0"}
 
+_BENT = {"PowBackward0", "AbsBackward0", "NormBackward0", "NormBackward1", "LinalgVectorNormBackward0"}
+"""What makes a distance of a difference; the sum of differences is a zero that carries a graph, perhaps on purpose."""
 _settings: dict[type, tuple[str, ...]] = {}
 
 
 class References(Watch):
     """``own-copy``: ``stack`` is where such a copy was made, ``other`` the difference, ``parameters`` what was copied,
-    ``facts["backward"]`` the backward call."""
+    ``facts["backward"]`` the backward call. ``own-self``: ``stack`` is a distance of parameters from themselves, seen
+    ``count`` times, and nothing else was ever compared there."""
+
+    def __init__(self, audit: Audit) -> None:
+        super().__init__(audit)
+        self._others: set[Any] = set()
+        """Places at which two different values were compared."""
+        self._own: dict[Any, Sign] = {}
+        """By the place of a distance of parameters from themselves."""
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         """A backward call that is looked at is about to run."""
-        if self._found or self._has_looked(MOST_COPIES):
+        if (self._found and not self._own) or self._has_looked(MOST_COPIES):
             return
         every = self._audit.journal.optimizers.values()
         latest = sorted((seen.sequence, seen.parameters) for seen in every if seen.steps)
@@ -258,11 +269,42 @@ class References(Watch):
         with self._unseen(_getframe(1)):
             order = walk.walk(tensor_roots(outputs), walk.DEEP - 1)
             last = max(stepped.values())
+            pairs = [(f.node, pair) for f in order if (pair := _operands(f.node)) is not None]
+            self._note_own(noted, order, pairs, stepped)
             if not any(f.sequence < last and f.op in COPIES for f in order):
                 return
-            found = list(_differences(order, stepped))
+            found = list(_differences(pairs, stepped))
         if found:
             self._note(noted, found)
+
+    def _note_own(self, noted: Noted, order: walk.Graph, pairs: list[Any], stepped: dict[int, int]) -> None:
+        """Distances of parameters from themselves. A list of the parameters where their copies were meant makes one;
+        so does a comparison of each pair of some networks, that of a network and itself too, beside others."""
+        own: dict[Any, tuple[stacks.Stack, set[int]]] = {}
+        bent = {n for f in order if f.op in _BENT for n, _ in f.node.next_functions}
+        bent |= {f.node.next_functions[0][0] for f in order if _is_squared(f.node)}
+        for node, pair in pairs:
+            stack = stacks.stack_of(node)
+            if stack is None or not (node in bent or type(node).__name__ in _DISTANCES):
+                continue
+            at = site_of(stack)
+            sides = [_Value(*edge) for edge in pair]
+            same = sides[0].content is not None and sides[0].content == sides[1].content
+            if same and not any(s.copies for s in sides) and all(i in stepped for i in sides[0].leaves):
+                own.setdefault(at, (stack, set()))[1].update(sides[0].leaves)
+            else:
+                self._others.add(at)
+        self._found = [s for at, s in self._own.items() if at not in self._others]
+        for at, (stack, mine) in own.items():
+            if at in self._others or not self._often(("own", at), OFTEN):
+                continue
+            if at in self._own:
+                self._own[at].count += 1
+                continue
+            facts = {"backward": users_line(self._call(noted))}
+            sign = self._sign("own-self", self._frames(stack), [], mine, event=noted[0], count=OFTEN, facts=facts)
+            self._own[at] = sign
+            self._report(sign)
 
     def _note(self, noted: Noted, found: list[tuple[Any, Any, frozenset[int]]]) -> None:
         """What was found, by the place of the copy that comes first: it is told when it is there again."""
@@ -280,12 +322,9 @@ class References(Watch):
         self._report(self._sign("own-copy", stack, other, mine, event=noted[0], count=OFTEN, facts=facts))
 
 
-def _differences(order: walk.Graph, stepped: dict[int, int]) -> Iterator[tuple[Any, Any, frozenset[int]]]:
+def _differences(pairs: list[Any], stepped: dict[int, int]) -> Iterator[tuple[Any, Any, frozenset[int]]]:
     """Each difference between parameters and an older copy of them: the copy's node, its own, ids of the parameters."""
-    for found in order:
-        pair = _operands(found.node)
-        if pair is None:
-            continue
+    for node, pair in pairs:
         sides = [_Value(*edge) for edge in pair]
         if sides[0].content is None or sides[0].content != sides[1].content:
             continue
@@ -296,7 +335,12 @@ def _differences(order: walk.Graph, stepped: dict[int, int]) -> Iterator[tuple[A
         old = [s for s in sides if s.copies and all(n._sequence_nr() < step for n in s.copies)]
         new = [s for s in sides if all(n._sequence_nr() >= step for n in s.nodes)]
         if len(old) == 1 and len(new) == 1 and old[0] is not new[0]:
-            yield old[0].copies[0], found.node, leaves
+            yield old[0].copies[0], node, leaves
+
+
+def _is_squared(node: Any) -> bool:
+    edges = node.next_functions
+    return type(node).__name__ == "MulBackward0" and len(edges) == 2 and edges[0] == edges[1]
 
 
 def _operands(node: Any) -> Any:

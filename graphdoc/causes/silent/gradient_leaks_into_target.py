@@ -13,7 +13,7 @@ from graphdoc.program import bindings, spans
 from graphdoc.program.observed import Program
 from graphdoc.source.module import is_method_call, values_of
 from graphdoc.source.paths import last_word
-from graphdoc.story.gradients import dropped_detach, kept_reference, trained_baseline
+from graphdoc.story.gradients import compared_with_itself, dropped_detach, kept_reference, trained_baseline
 from graphdoc.story.wording import first_told, folded
 
 PAGE = Page(
@@ -31,7 +31,8 @@ was. If both sides have a graph, they move together, the divergence stays zero, 
 
 A copy of the parameters themselves is such a goal too: where a penalty keeps a network near what it was after an
 earlier task, `p.clone()` keeps the graph that leads back to `p`. The derivative of `p - old` by `p` is then 1 - 1 = 0,
-and the penalty moves nothing, however large it grows.
+and the penalty moves nothing, however large it grows. A list of the parameters, `old = list(net.parameters())`, holds
+no copies at all: each step changes its entries as well, and the distance from them stays zero.
 
 So is the advantage of a policy: what a log-probability is multiplied with says how much to learn from an action. If it
 is computed from a value with a graph, `returns - values`, the policy's part of the loss moves the value as well.
@@ -62,14 +63,14 @@ values, and the gradient of the penalty reaches the parameters themselves.""",
 
 
 def recognise(program: Program) -> Finding | None:
-    """A network that is copied from another, or from itself, is reached by the loss and stepped; or the second
-    derivative of a comparison is zero, and is not once its first side is a constant; or a parameter's distance is taken
-    from an older copy of it that has kept its graph; or what a log-probability is multiplied with trains a value."""
+    """The loss trains a network that is copied from another, or is it; or a comparison with itself, or with a copy that
+    has kept its graph, gives no gradient; or what a log-probability is multiplied with trains a value."""
     sources = program.sources
     return first_told(
         program.signs,
         (ITSELF, lambda s: _itself(sources, s)),
         ("own-copy", lambda s: kept_reference(sources, s)),
+        ("own-self", lambda s: compared_with_itself(sources, s)),
         ("detach-dropped", lambda s: dropped_detach(sources, s)),
         ("baseline-trained", lambda s: trained_baseline(sources, s)),
         ("same-network", lambda s: _same(sources, s)),
