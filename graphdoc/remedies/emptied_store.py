@@ -46,11 +46,6 @@ def emptied_behind_step(program: Program, reuse: Reuse) -> list[Remedy]:
     return []
 
 
-def only_grows(program: Program, reuse: Reuse) -> bool:
-    """Whether the failing loss takes in all of a list that the program only ever appends to."""
-    return any(True for _ in _grown(program, reuse))
-
-
 def _grown(program: Program, reuse: Reuse) -> Iterator[tuple[Frame, list[str]]]:
     """The functions of the failing call that read such lists, and their paths there."""
     if not any(c.remade or c.recurrent for c in reuse.carries):

@@ -18,7 +18,6 @@ from graphdoc.program.reuse import Reuse, with_graph
 from graphdoc.program.spans import apart, code_at, in_function, innermost_user, loop_of, place, user_line, where
 from graphdoc.remedies.carried_value import detach_behind_step
 from graphdoc.remedies.fix_places import applies, titled, unique, written
-from graphdoc.remedies.sum_of_rounds import sum_of_rounds
 from graphdoc.source.module import each, is_within, walked
 from graphdoc.source.paths import blocks_of, key, pairs, plain_names, targets_of
 from graphdoc.story.older_graph import MOST_PLACES, adding, distinct_carries
@@ -238,7 +237,7 @@ def _inner_reader(sources: SourceTexts, made: Frame, stack: list[Frame]) -> Fram
 
 def start_anew(program: Program, reuse: Reuse) -> list[Remedy]:
     """Reset the sum before its loop, or run backward on this iteration's term."""
-    out = sum_of_rounds(program, reuse)
+    out: list[Remedy] = []
     call = innermost_user(reuse.failing.stack) if reuse.failing else None
     for frame in adding(program, reuse)[:1]:
         names = list(bound_names(program.sources, frame))
