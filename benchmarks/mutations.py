@@ -106,11 +106,12 @@ def recording(source: Source) -> Iterator[Mutant]:
 
 
 def missing_statements(source: Source) -> Iterator[Mutant]:
-    """An ``optimizer.zero_grad()`` or ``optimizer.step()`` is missing."""
+    """An ``optimizer.zero_grad()`` or ``optimizer.step()`` is missing, or what a scaler needs beside these."""
     for block in source.blocks():
         for statement in block:
             name = _bare_call(statement)
-            if name in ("zero_grad", "step") and _is_optimizer_call(source, statement):
+            scales = name in ("unscale_", "update") and "scaler" in source.of(statement)
+            if scales or (name in ("zero_grad", "step") and _is_optimizer_call(source, statement)):
                 yield Mutant(f"{name}-gone", (statement.lineno,), source.replaced((statement, "pass")))
 
 
@@ -154,6 +155,9 @@ def wrong_order(source: Source) -> Iterator[Mutant]:
                 ("zero_grad", "backward"),
                 ("step", "backward"),
                 ("backward", "zero_grad"),
+                ("clip_grad_norm_", "step"),
+                ("backward", "clip_grad_norm_"),
+                ("unscale_", "clip_grad_norm_"),
             ):
                 yield Mutant(
                     "swap-" + "-".join(map(str, names)), (first.lineno, second.lineno), source.swapped(first, second)
@@ -236,7 +240,10 @@ CUTS = {
     "cut-data": "({}).data",
     "cut-numpy": "torch.from_numpy(({}).detach().numpy())",
     "cut-list": "torch.tensor(({}).tolist())",
+    "cut-flagged": "({}).detach().requires_grad_()",
+    "cut-long": "({}).long().float()",
     "cut-round": "torch.round({})",
+    "cut-compare": "(({}) > 0.5).float()",
     "cut-argmax": "torch.nn.functional.one_hot(({0}).argmax(-1), ({0}).shape[-1]).float()",
     "cloned": "({}).clone()",
 }
@@ -288,6 +295,25 @@ def held_parameters(source: Source) -> Iterator[Mutant]:
                 yield Mutant("held-copy", (node.lineno,), source.replaced((call.args[0], copied)))
                 frozen = f"{source.of(node)}; next({given}).requires_grad_(False)"
                 yield Mutant("frozen-one", (node.lineno,), source.replaced((node, frozen)))
+                frozen = f"{source.of(node)}; {model}.requires_grad_(False)"
+                yield Mutant("frozen-all", (node.lineno,), source.replaced((node, frozen)))
+
+
+PLAIN = {"ModuleList": "list", "ParameterList": "list", "ModuleDict": "dict", "ParameterDict": "dict"}
+
+
+def unregistered(source: Source) -> Iterator[Mutant]:
+    """Layers lie in a plain list or dict, a parameter is a plain tensor with the flag."""
+    for node in ast.walk(source.tree):
+        if not isinstance(node, ast.Call) or len(node.args) != 1 or not isinstance(node.func, ast.Attribute):
+            continue
+        given = source.of(node.args[0])
+        if node.func.attr in PLAIN:
+            text = source.replaced((node, f"{PLAIN[node.func.attr]}({given})"))
+            yield Mutant("plain-container", (node.lineno,), text)
+        elif node.func.attr == "Parameter" and not node.keywords:
+            text = source.replaced((node, f"({given}).requires_grad_()"))
+            yield Mutant("plain-tensor", (node.lineno,), text)
 
 
 def calls_again(source: Source) -> Iterator[Mutant]:
@@ -310,6 +336,7 @@ KINDS: tuple[Kind, ...] = (
     cut_values,
     cut_terms,
     held_parameters,
+    unregistered,
     calls_again,
     dropped_calls,
     kept_numbers,

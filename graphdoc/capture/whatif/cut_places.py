@@ -30,7 +30,7 @@ from graphdoc.capture.second_run.cut_recorder import CutRecorder
 from graphdoc.capture.second_run.cuts import CutWatch
 from graphdoc.capture.tensors.facts import storage_of
 from graphdoc.capture.tensors.number_facts import numbers_of
-from graphdoc.capture.whatif.moves import FAR, anywhere, steps_for
+from graphdoc.capture.whatif.moves import FAR, UTMOST, anywhere, steps_for
 from graphdoc.capture.whatif.window import Move, Target
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ def locate(
         return [], "no operation was seen by which their values leave the graph"
     directions = anywhere(target.torch, target.parameters, chosen)
     step, moved = 0.0, None
-    for step in (max(steps_for(target.parameters)), *FAR):
+    for step in (max(steps_for(target.parameters)), *FAR, UTMOST):
         moved = _change((yield Move(step, directions)), result.base)
         if moved != 0.0:
             break

@@ -9,7 +9,17 @@ from collections.abc import Generator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-from graphdoc.capture.whatif.moves import FAR, across, along, anywhere, is_matrix, slope_by, steps_for, usual_slope
+from graphdoc.capture.whatif.moves import (
+    FAR,
+    UTMOST,
+    across,
+    along,
+    anywhere,
+    is_matrix,
+    slope_by,
+    steps_for,
+    usual_slope,
+)
 from graphdoc.capture.whatif.window import Move, Target
 
 AGREES, MISSING, ZEROS, ANOTHER, INDEPENDENT, NOISE = "agrees", "missing", "zero", "another", "independent", "noise"
@@ -145,8 +155,9 @@ class _Look:
         """Parameters that no call has given anything to: does a loss depend on them all the same?"""
         told, far, first = self._told, 0.0, None
         whole = anywhere(self._target.torch, self._target.parameters, silent)
-        for far in (max(self._steps), *FAR):
-            first = yield from self._slope(whole, far)
+        for far in (max(self._steps), *FAR, UTMOST):
+            moved = yield from self._slope(whole, far)
+            first = first if moved is None and far == UTMOST else moved
             if first is None or any(first[i][0] != 0.0 for i in calls):
                 break
         if first is None or all(first[i][0] == 0.0 for i in calls):
@@ -170,7 +181,8 @@ class _Look:
         """The answers for one module, of which the slopes by the widest step are known."""
         first = next(iter(by_step.values()))
         if first is None or any(first[i][0] for i in calls):
-            for step in (*self._steps[:2], *FAR):  # the last two for a loss that moves in steps
+            # The last ones are for a loss that moves in steps.
+            for step in [s for s in (*self._steps[:2], *FAR) if s not in by_step]:
                 by_step[step] = yield from self._slope(directions, step)
                 if all(_steady([*by_step.values()], i) is not None for i in calls):
                     break

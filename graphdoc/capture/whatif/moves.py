@@ -9,6 +9,8 @@ STEPS = {"float64": (1e-4, 1e-5), "float32": (3e-3, 1e-3, 1e-2), "bfloat16": (1e
 stand clear of the rounding of the loss, and what is curved has to look straight."""
 FAR = (3e-2, 1e-1, 1.0)
 """Steps by which what is rounded to whole numbers moves as well."""
+UTMOST = 30.0
+"""One by which what is bounded, a ``tanh`` or a ``softmax``, comes to its ends: whole numbers lie there alone."""
 SMALLEST = 1e-2
 """The size that a parameter is taken to have at least: many begin at zero."""
 
