@@ -41,7 +41,10 @@ UNDONE = "undone"
 RECOMPUTED = "recomputed"
 """Of parameters that get another gradient, or none, as a checkpoint runs again what ``stack`` has run; ``other`` is a
 backward call, ``facts["none"]`` tells that they get none."""
-SECOND_LOOK = frozenset({BESIDE, BYPASSED, ITSELF, GRADIENTS, LEFT_OUT, RECOMPUTED, UNDONE})
+WRITTEN_OVER = "written-over"
+"""Of parameters that get another gradient because a Function writes, at ``stack``, to what it is given: ``facts`` has
+the Function, its ``side`` being the method; ``other`` is a backward call."""
+SECOND_LOOK = frozenset({BESIDE, BYPASSED, ITSELF, GRADIENTS, LEFT_OUT, RECOMPUTED, UNDONE, WRITTEN_OVER})
 """Kinds of signs that only a second run gives."""
 AS_IF = frozenset({"covered-loss", "constant-term", "cut-off", "cut-term", "stale-parameter", "computed-once"})
 """Kinds of signs whose evidence is that of the failure which it would be if PyTorch raised an error for them."""

@@ -13,7 +13,7 @@ from graphdoc.capture.places.code_places import OURS, shown_file
 from graphdoc.capture.tensors.facts import parameters_of
 from graphdoc.capture.whatif.cut_places import is_said
 from graphdoc.capture.whatif.measure import AGREES, ANOTHER, MISSING, NOISE, ZEROS, Result
-from graphdoc.evidence import BESIDE, GRADIENTS, LEFT_OUT, RECOMPUTED, UNDONE, Frame, Sign
+from graphdoc.evidence import BESIDE, GRADIENTS, LEFT_OUT, RECOMPUTED, UNDONE, WRITTEN_OVER, Frame, Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.events.cut_records import Record
@@ -196,6 +196,19 @@ class Answers:
         sign.other = self._probe.frames(last.raw) if last is not None else []
         sign.parameters = sorted(self._names(target, changed).values())
         sign.count, sign.facts = ENOUGH, {"none": none == changed}
+
+    def written_over(self, target: Target, changed: set[int], functions: list[dict[str, Any]]) -> None:
+        """This Function writes to what it is given; on copies of that, it gives another gradient."""
+        if not changed or len(functions) != 1:
+            return
+        (function,) = functions
+        name = f"{function['name']}.{function['side']}"
+        if self._again((target.number, WRITTEN_OVER, name)) and WRITTEN_OVER not in self._told:
+            last = self._probe.witness.journal.latest("backward")
+            sign = self._told[WRITTEN_OVER] = Sign(WRITTEN_OVER, [Frame(**f) for f in function["written"]])
+            sign.other = self._probe.frames(last.raw) if last is not None else []
+            sign.facts, sign.count = {"functions": [function]}, ENOUGH
+            sign.parameters, sign.optimizer = sorted(self._names(target, changed).values()), target.number
 
     def ended(self, target: Target, look: dict[str, Any], missing: set[int], zero: set[int], told: Any) -> None:
         """A loss depends on these parameters, and what they are given is none or zero: it ends at these nodes."""

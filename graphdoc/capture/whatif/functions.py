@@ -7,6 +7,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from torch.autograd import Function
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from graphdoc.capture.graph import functions
 from graphdoc.capture.graph.roots import tensor_roots
@@ -14,6 +15,7 @@ from graphdoc.capture.graph.walk import DEEP, nodes_behind
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import is_user_file, shown_file
 from graphdoc.capture.places.frames import frames_of
+from graphdoc.capture.second_run.births import home_of, tensors_in, writes_over, written_by
 from graphdoc.capture.whatif.moves import SMALLEST
 
 if TYPE_CHECKING:
@@ -179,6 +181,82 @@ class FunctionCheck:
                 whose = functions.described(cls, code, None, file, frames_of(at, self._cwd))
                 self._wrong.append({**whose, "slope": measured, "gradient": said})
                 return
+
+
+# Functions that write to what they are given: a gradient that another operation is given too, a result that one has
+# saved. No version counter tells of the first, nor of the second by way of ``data``.
+
+
+class OnCopies:
+    """A watch of one fork in which the program's own Functions work on copies of what they are given. It tells those
+    that write to one, ``side`` being the method that does and ``written`` its place: nobody else reads that write."""
+
+    def __init__(self, torch: Any, cwd: str) -> None:
+        self._torch = torch
+        self._cwd = cwd
+        self._made: dict[type, Any] = {}
+        self._writes: dict[tuple[type, str], tuple[CodeType, Any]] = {}
+
+    def __enter__(self) -> OnCopies:
+        for cls, code in with_own_backward():
+            for side in ("forward", "backward"):
+                method = cls.__dict__.get(side)
+                if isinstance(method, staticmethod):
+                    setattr(cls, side, staticmethod(self._given_copies(cls, code, side, method.__func__)))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        pass  # the fork ends with it
+
+    def _given_copies(self, cls: type, code: CodeType, side: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any) -> Any:
+            if side == "forward":
+                self._made.setdefault(cls, stacks.stack_here(2))
+            copies = [g.clone() if isinstance(g, self._torch.Tensor) else g for g in given]
+            watch = _WriteWatch({home_of(c) for c in tensors_in(copies)})
+            with watch:
+                result = method(*copies)
+            if watch.at is not None:
+                self._writes.setdefault((cls, side), (code, watch.at))
+            return result
+
+        return call
+
+    def began(self, _outputs: Any) -> None:
+        """A backward call begins."""
+
+    def told(self) -> list[dict[str, Any]]:
+        """The Functions that have written to a copy."""
+        found = []
+        for (cls, side), (code, at) in self._writes.items():
+            made = frames_of(self._made[cls], self._cwd) if cls in self._made else []
+            whose = functions.described(cls, code, None, shown_file(code.co_filename, self._cwd), made)
+            written = [dict(vars(f)) for f in frames_of(at, self._cwd)]
+            found.append({**whose, "side": side, "written": written})
+        return found
+
+
+class _WriteWatch(TorchDispatchMode):
+    """Where the first write to these memories is made."""
+
+    def __init__(self, homes: set[int]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._homes = homes
+        self.at: Any = None
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if self.at is None and hasattr(func, "_schema") and writes_over(func):
+            written = tensors_in(written_by(func, args, kwargs or {}))
+            if any(home_of(t) in self._homes for t in written):
+                self.at = stacks.stack_here(2)
+        return result
+
+
+def with_own_backward() -> list[tuple[type, CodeType]]:
+    """The Functions of the user's program, with the code of their backward."""
+    found = ((cls, functions.backward_code(cls)) for cls in functions.subclasses(Function))
+    return [(cls, code) for cls, code in found if code is not None]
 
 
 # Modules with a ``backward`` of their own, which autograd never calls: would it give another gradient?

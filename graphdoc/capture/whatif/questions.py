@@ -17,7 +17,13 @@ from graphdoc.capture.second_run.births import tensors_in
 from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, storage_of
 from graphdoc.capture.trials.reference import Straight
 from graphdoc.capture.whatif.cut_places import Dying, Held, added, locate
-from graphdoc.capture.whatif.functions import FunctionCheck, UncalledCheck, with_backward
+from graphdoc.capture.whatif.functions import (
+    FunctionCheck,
+    OnCopies,
+    UncalledCheck,
+    with_backward,
+    with_own_backward,
+)
 from graphdoc.capture.whatif.measure import (
     AGREES,
     ANOTHER,
@@ -73,11 +79,13 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
         answers.taken_back(target, (yield Move(watch=watch)))
     if result.why or result.base is None:
         return
+    wrong: list[dict[str, Any]] = []
     if any(a.answer == ANOTHER for a in result.answers):
         told = yield Move(watch=FunctionCheck(target.torch, probe.witness.cwd))
         met: dict[str, Any] = {"met": True, "wrong": []} if isinstance(told, str) else told["watch"]
         look["own"] = probe.hooked or met["met"]
-        answers.others(target, look, met["wrong"])
+        wrong = met["wrong"]
+        answers.others(target, look, wrong)
         answers.doubt_jumps(look, result.base["calls"])
     depends = {i for a in result.answers if a.answer != INDEPENDENT for i in a.parameters}
     idle = answers.never_given(target, set(range(len(target.parameters))) - depends)
@@ -90,6 +98,7 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
     zero = {i for a in result.answers if a.answer == ZEROS for i in a.parameters}
     changed, calls = yield from recomputed(probe, target, result)
     answers.recomputed(target, changed, changed & (missing | zero), calls)
+    answers.written_over(target, *(yield from on_copies(probe, target, result, bool(changed or wrong))))
     missing, zero = missing - changed, zero - changed
     ends = result.ends
     if missing or zero:
@@ -134,15 +143,37 @@ COUNTS = 1e-3
 def recomputed(probe: WhatIf, target: Target, result: Result) -> Generator[Move, Any, tuple[set[int], list[Any]]]:
     """Positions of the parameters whose gradient is another one where each checkpoint runs once what it is given, by
     losses that are the same bit for bit; with the places of the checkpoints, all of which run it again for backward."""
-    differs = any(a.answer in (MISSING, ZEROS, ANOTHER) for a in result.answers)
-    if result.base is None or not (differs and probe.checkpoints):
+    if not (_differs(result) and probe.checkpoints):
+        return set(), []
+    changed, calls = yield from gradients_with(target, result, Straight(probe.witness.cwd))
+    if not calls or not all(again for _, again in calls):
+        return set(), []
+    return changed, [frames for frames, _ in calls]
+
+
+def on_copies(
+    probe: WhatIf, target: Target, result: Result, known: bool
+) -> Generator[Move, Any, tuple[set[int], list[Any]]]:
+    """Positions of the parameters whose gradient is another one where Functions work on copies of what they are given,
+    with those that write to one; none where the reason is ``known``."""
+    if known or not _differs(result) or not with_own_backward():
+        return set(), []
+    return (yield from gradients_with(target, result, OnCopies(target.torch, probe.witness.cwd)))
+
+
+def _differs(result: Result) -> bool:
+    return any(a.answer in (MISSING, ZEROS, ANOTHER) for a in result.answers)
+
+
+def gradients_with(target: Target, result: Result, watch: Any) -> Generator[Move, Any, tuple[set[int], Any]]:
+    """Positions of the parameters whose gradient is another one in a fork with this watch, by losses that are the same
+    bit for bit; with what the watch has told. It has to be the first that changes them."""
+    if result.base is None:
         return set(), []
     calls = result.base["calls"]
     before = [[g.clone() for g in target.given.read(i)] for i in range(len(calls))]
-    told = yield Move(first=True, watch=Straight(probe.witness.cwd))
-    if not isinstance(told, dict) or not told["watch"] or not all(again for _, again in told["watch"]):
-        return set(), []
-    if [c["value"] for c in told["calls"]] != [c["value"] for c in calls]:
+    told = yield Move(first=True, watch=watch)
+    if not isinstance(told, dict) or [c["value"] for c in told["calls"]] != [c["value"] for c in calls]:
         return set(), []
     found = set[int]()
     for n, old in enumerate(before):
@@ -152,7 +183,7 @@ def recomputed(probe: WhatIf, target: Target, result: Result) -> Generator[Move,
             apart = float((a - b).norm())
             if apart > max(least, DIFFERENT * float(a.norm()), DIFFERENT * float(b.norm())):
                 found.add(i)
-    return found, [frames for frames, _ in told["watch"]]
+    return found, told["watch"]
 
 
 # What a sum adds to a loss where the loss alone is differentiated: would it train anybody?

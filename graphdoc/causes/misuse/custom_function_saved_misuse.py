@@ -7,17 +7,18 @@ from dataclasses import dataclass, replace
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Frame, Node, SourceTexts
-from graphdoc.finding import Finding
+from graphdoc.evidence import WRITTEN_OVER, Frame, Node, SourceTexts
+from graphdoc.finding import Finding, together
 from graphdoc.program import bindings
-from graphdoc.program.custom_functions import saved_again
+from graphdoc.program.custom_functions import saved_again, used
 from graphdoc.program.exception import called_by_autograd, unpacked_wrongly
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof
-from graphdoc.program.spans import innermost_user, span
+from graphdoc.program.proof import Proof, first_sign
+from graphdoc.program.spans import innermost_user, place, span, span_of
 from graphdoc.remedies.gradients import of_today
 from graphdoc.remedies.open_derivatives import without_backward, written_backward
 from graphdoc.source.paths import covers
+from graphdoc.story.wording import folded
 
 PAGE = Page(
     code="GD507",
@@ -31,7 +32,10 @@ A `torch.autograd.Function` breaks one of the rules of its `ctx`:
 - `ctx.mark_dirty` names an input that was changed in place and is not returned as it is;
 - `forward` has no `ctx` although there is no `setup_context`, is no `@staticmethod`, or the class was instantiated
   and called instead of `.apply`;
-- there is no `backward`.""",
+- there is no `backward`;
+- it writes in place to what it is given: its backward to the gradient, which another operation is given as well, or
+  its forward, by way of `data`, to a result that an operation before it has saved. Nothing fails, and the gradients
+  are wrong.""",
     why="""\
 `save_for_backward` is how PyTorch watches a tensor from the forward to the backward: it counts in-place writes to it,
 frees it after the backward, and avoids a reference cycle when an output is saved. It can do that for tensors only:
@@ -41,6 +45,10 @@ attribute.
 The other way round it is not noticed. A tensor that is kept as `ctx.x = x` escapes these checks: if it is changed in
 place before the backward, the gradient is silently wrong, where `save_for_backward` would have raised; and a second
 backward through a graph that was freed goes through.
+
+What backward is given may be the gradient of several operations at once: an addition hands the same tensor to both of
+its sides. No version counter watches it. In a second run graphdoc gives the Function copies: if every loss is the same
+bit for bit then, and other parameters get another gradient, the writes are the reason.
 
 Since 2.0 there are two styles: `forward(ctx, ...)`, or `forward(...)` with `setup_context(ctx, inputs, output)`.
 Mixing them gives errors about the number of arguments.""",
@@ -61,6 +69,9 @@ class Clip(torch.autograd.Function):
 Safe: where a value is kept changes neither the forward nor the gradient. Save inputs and outputs with
 `save_for_backward`, in one call; intermediate tensors can be saved there as well, but then the function cannot be
 differentiated twice through them unless they are returned as outputs.
+
+Unsafe where backward writes to what it is given: with a new tensor instead, others get the gradient of the loss, which
+is another one than they had.
 
 A missing backward is written with placeholders: one for each gradient, which only its author knows.
 
@@ -183,7 +194,39 @@ _MISUSES = (
 def recognise(program: Program) -> Finding | None:
     """One of the messages of ``torch.autograd.Function``, or a backward that unpacks more than was saved."""
     known = next((m for m in _MISUSES if program.message(*m.ids)), None) or _arguments(program)
-    return _told(program, known) if known is not None else _saved_twice(program)
+    return _told(program, known) if known is not None else _saved_twice(program) or _written_over(program)
+
+
+_WHOLE = "The other operation is given the gradient as it was. The Function gives back what it did; one more tensor."
+
+
+def _written_over(program: Program) -> Finding | None:
+    """No error: on copies of what it is given the Function gives other parameters another gradient."""
+    sign = first_sign(program.signs, WRITTEN_OVER)
+    function = next(used(sign.facts), None) if sign is not None else None
+    write = innermost_user(sign.stack) if sign is not None else None
+    if sign is None or function is None or write is None:
+        return None
+    side, whose = str(sign.facts["functions"][0]["side"]), folded(sign.parameters)
+    what, reader = {
+        "backward": ("a gradient that others are given as well", "is given as well"),
+        "forward": ("a result that backward still needs", "has saved for its backward"),
+    }[side]
+    edit = {"kind": "out_of_place", "args": {"place": place(write)}}
+    return Finding(
+        0.97,
+        Proof.RERUN.confidence,
+        f"`{function.name}.{side}` writes over {what}",
+        f"It writes to a tensor that another operation {reader}. No version counter tells of it. The gradient of "
+        f"{whose} is not that of the loss.",
+        (
+            span("cause", write, "writes to what the Function is given", program.sources),
+            *((span("created", function.apply, "is applied here", program.sources),) if function.apply else ()),
+            *span_of("related", sign.other, "takes it for the gradient of the loss", program.sources),
+        ),
+        remedies=tuple(together([edit], "compute out of place", "unsafe", _WHOLE)) if side == "backward" else (),
+        because=f"at {sign.count} steps, given copies, it left the same loss bit for bit, and other gradients",
+    )
 
 
 def _told(program: Program, known: _Misuse) -> Finding:
