@@ -533,7 +533,7 @@ def is_one_container(sources: SourceTexts, file: str, path: str) -> bool:
     is one of its ``file`` alone."""
     name = path.rpartition(".")[2]
     roots = [tree(sources, f) for f in (sources if "." in path else [file])]
-    late = any(_is(t, name) for root in roots for t in _bound_late(root))
+    late = any(_is(t, name) for root in roots for t in bound_late(root))
     return not late and any(_is(v, name) for root in roots for v in _handed_on(root))
 
 
@@ -546,13 +546,13 @@ def _handed_on(root: ast.AST) -> Iterator[ast.expr]:
             yield node.value
 
 
-def _bound_late(root: ast.AST) -> Iterator[ast.expr]:
-    """What is bound in loops, and in functions other than ``__init__``."""
+def bound_late(root: ast.AST, names: bool = True) -> Iterator[ast.expr]:
+    """What is bound in loops, and in functions other than ``__init__``; outside of loops plain ``names``, too."""
     for node in walked(root):
-        late = isinstance(node, ast.For | ast.While | ast.FunctionDef | ast.AsyncFunctionDef)
-        if late and getattr(node, "name", "") != "__init__":
-            for n in walked(node):
-                yield from targets_of(n)
+        loop = isinstance(node, ast.For | ast.While)
+        if loop or (isinstance(node, Function) and node.name != "__init__"):
+            every = (t for n in walked(node) for t in targets_of(n))
+            yield from (t for t in every if loop or names or not isinstance(t, ast.Name))
 
 
 def _is(node: ast.expr, name: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -85,7 +85,8 @@ def putting(sources: SourceTexts, frames: Sequence[Frame], entry: Entry) -> list
     for frame in frames:
         scope = scope_at(sources, frame)
         every = list(statements(scope))
-        hits = [s for s in every if _puts(s, entry)] or _only(s for s in every if _puts_like(s, entry))
+        like = [s for s in every if _puts_like(s, entry)]
+        hits = [s for s in every if _puts(s, entry)] or (like if len(like) == 1 else [])
         if hits:
             hits = [_built(scope, s, entry) or s for s in reversed(hits[-MOST_PUTS:])]
             return [(frame_of(sources, frame.file, s, frame.function), s) for s in hits]
@@ -150,12 +151,6 @@ def _puts_like(statement: ast.stmt, entry: Entry) -> bool:
         return int(wanted.key) < len(put.elts)
     keys = [ast.unparse(k) for k in put.keys if k is not None] if isinstance(put, ast.Dict) else []
     return entry.type == "dict" and wanted.kind == "key" and wanted.key in keys
-
-
-def _only(found: Iterator[ast.stmt]) -> list[ast.stmt]:
-    """What was found, if it is one."""
-    several = list(found)
-    return several if len(several) == 1 else []
 
 
 def _built(scope: ast.AST, statement: ast.stmt, entry: Entry) -> ast.stmt | None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from graphdoc.evidence import Event, Evidence, Frame, Holder, Node, OlderEdge, Package, SourceTexts
 from graphdoc.evidence.lookup import package_of
 from graphdoc.program.bindings import frame_of, function_at, source_at, trees
-from graphdoc.program.spans import in_function, innermost_user, node_loop_of
+from graphdoc.program.spans import in_function, innermost_user, level_of, node_loop_of
 from graphdoc.source.module import Loop, Source, each, has, walked
 from graphdoc.source.paths import covers
 from graphdoc.source.places import Place
@@ -27,7 +27,7 @@ def of_this_round(run: Evidence, met: Node | None, failing: Event, made: Node) -
         return False
     if any(n.state == "released" and n.sequence <= met.sequence for n in run.nodes):
         return False  # an earlier call has walked a part of it
-    level = _meeting([f for f in made.stack if f.user], [f for f in failing.stack if f.user])
+    level = level_of(made.stack, failing.stack)
     if level is None:
         return False
     source = source_at(run.sources, level[0])
@@ -39,7 +39,7 @@ def made_for_each(sources: SourceTexts, made: Sequence[Frame], used: Sequence[Fr
     """Whether each run of a line has a value of its own: the value is made above the line, and no loop that the line
     runs in leaves out the making. ``made`` and ``used`` are stacks."""
     below = [f for f in used if f.user]
-    level = _meeting([f for f in made if f.user], below)
+    level = level_of(made, below)
     if level is None or level[0].start > level[1].start:
         return False
     inner = next(i for i, f in enumerate(below) if f is level[1])
@@ -53,7 +53,7 @@ def made_for_each(sources: SourceTexts, made: Sequence[Frame], used: Sequence[Fr
 def behind_inner_loop(sources: SourceTexts, call: Sequence[Frame], step: Sequence[Frame]) -> bool:
     """Whether a call runs in a loop or a comprehension, and a step behind that. Both are stacks. A loop that may be
     left before its end chooses which of its rounds is the one."""
-    level = _meeting([f for f in call if f.user], [f for f in step if f.user])
+    level = level_of(call, step)
     if level is None or level[0].start >= level[1].start:
         return False
     source = source_at(sources, level[0])
@@ -64,18 +64,6 @@ def behind_inner_loop(sources: SourceTexts, call: Sequence[Frame], step: Sequenc
     several = (n for n in each(whole, ast.expr) if hasattr(n, "generators"))
     more = len(inner) > len(outer) or any(level[0].lies_in(frame_of(sources, level[0].file, n)) for n in several)
     return more and all(any(o is i for i in inner) for o in outer)
-
-
-def _meeting(one: list[Frame], other: list[Frame]) -> tuple[Frame, Frame] | None:
-    """The frames of the innermost function in which both are under way."""
-    found: tuple[Frame, Frame] | None = None
-    for a, b in zip(one, other, strict=False):
-        if not a.in_function_of(b):
-            break
-        found = a, b
-        if (a.line, a.column) != (b.line, b.column):
-            break
-    return found
 
 
 def _loops(source: Source, frame: Frame) -> list[ast.AST]:

@@ -12,10 +12,9 @@ from typing import Any, Protocol
 from graphdoc.evidence import Cut, Event, Evidence, Frame, Node, Package, SourceTexts
 from graphdoc.evidence.lookup import package_of
 from graphdoc.model import Role, Span
-from graphdoc.program.bindings import call_at, expression_at, statement_at, text_of
+from graphdoc.program.bindings import call_at, expression_at, source_at, statement_at, text_of
 from graphdoc.source.module import Loop, Source, each, is_method_call, walked
 from graphdoc.source.paths import is_name, is_read
-from graphdoc.source.places import Place
 
 
 def innermost_user(stack: Sequence[Frame]) -> Frame | None:
@@ -155,17 +154,13 @@ def loop_of(sources: Mapping[str, str], frame: Frame) -> Frame | None:
 
 def node_loop_of(sources: Mapping[str, str], frame: Frame) -> Loop | None:
     """The same as a syntax node."""
-    text = sources.get(frame.file)
-    source = Source(frame.file, text) if text is not None else None
-    statement = source.node_statement(Place.of(frame)) if source is not None else None
-    return source.node_loop(statement) if source is not None and statement is not None else None
+    statement = statement_at(sources, frame)
+    return source_at(sources, frame).node_loop(statement) if statement is not None else None
 
 
 def rounds_are_alike(sources: Mapping[str, str], loop: Frame) -> bool:
     """Whether a ``for`` goes through ``range`` and reads nothing of what it goes through: so many times the same."""
-    text = sources.get(loop.file)
-    source = Source(loop.file, text) if text is not None else None
-    node = source.node_statement(Place.of(loop)) if source is not None else None
+    node = statement_at(sources, loop)
     if not isinstance(node, ast.For) or not isinstance(node.target, ast.Name) or not isinstance(node.iter, ast.Call):
         return False
     name, called = node.target.id, node.iter.func
@@ -188,14 +183,14 @@ def within_a_loop(sources: Mapping[str, str], calls: Sequence[Frame], last: Fram
 # Where several stacks part: the function in which a forward, a write and a backward call all stand.
 
 
-def level_of(forward: Sequence[Frame], write: Sequence[Frame], backward: Sequence[Frame]) -> tuple[Frame, ...] | None:
-    """The frames of the innermost function that the three have in common, or None."""
+def level_of(*stacks: Sequence[Frame]) -> tuple[Frame, ...] | None:
+    """The frames of the innermost function that all of them have in common, or None."""
     found: tuple[Frame, ...] | None = None
-    for three in zip(*([f for f in s if f.user] for s in (forward, write, backward)), strict=False):
-        if len({(f.file, f.function) for f in three}) > 1:
+    for level in zip(*([f for f in s if f.user] for s in stacks), strict=False):
+        if len({(f.file, f.function) for f in level}) > 1:
             break
-        found = three
-        if len({(f.line, f.column, f.end_line, f.end_column) for f in three}) > 1:
+        found = level
+        if len({(f.line, f.column, f.end_line, f.end_column) for f in level}) > 1:
             break
     return found
 

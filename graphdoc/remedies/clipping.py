@@ -70,7 +70,7 @@ def clip_beside(sources: SourceTexts, sign: Sign) -> Frame | None:
     through helpers of the program that do nothing else to them, and whose value nothing takes; else its innermost
     place."""
     inner, other = innermost_user(sign.stack), innermost_user(sign.other)
-    level = level_of(sign.stack, sign.other, sign.other)
+    level = level_of(sign.stack, sign.other)
     if inner is None or level is None or level[1] != other or other in sign.stack:
         return inner  # one line of the program leads to both: a package calls them
     users = [f for f in sign.stack if f.user]

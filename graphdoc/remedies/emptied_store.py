@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from graphdoc.evidence import Frame, OlderEdge, SourceTexts
 from graphdoc.finding import Remedy
-from graphdoc.program.bindings import dotted, scope_at, tree
+from graphdoc.program.bindings import bound_late, dotted, scope_at, tree
 from graphdoc.program.container_entries import (
     Entry,
     entry_of,
@@ -101,7 +101,7 @@ def _only_grows(sources: SourceTexts, path: str) -> bool:
                     return False
             if isinstance(n, ast.Delete) and any(_is(_base(t), name, owner) for t in n.targets):
                 return False
-        if any(_is(t, name, owner) for t in _bound_late(root)):
+        if any(_is(_base(t), name, owner) for t in bound_late(root, names=False)):
             return False
     return grows
 
@@ -112,24 +112,6 @@ def _is(node: ast.expr, name: str, owner: str) -> bool:
 
 def _base(node: ast.expr) -> ast.expr:
     return node.value if isinstance(node, ast.Subscript) else node
-
-
-def _bound_late(root: ast.AST) -> Iterator[ast.expr]:
-    """What is assigned inside of loops, or as an attribute elsewhere than in ``__init__``."""
-    for node in walked(root):
-        if isinstance(node, ast.For | ast.While):
-            for n in walked(node):
-                yield from _targets(n)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name != "__init__":
-            for n in walked(node):
-                yield from (t for t in _targets(n) if isinstance(t, ast.Attribute))
-
-
-def _targets(node: ast.AST) -> Iterator[ast.expr]:
-    for target in node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]:
-        for t in target.elts if isinstance(target, ast.Tuple | ast.List) else [target]:
-            if isinstance(t, ast.expr):
-                yield _base(t)
 
 
 # How an entry of a store was computed, as one expression of what is stored beside it.
