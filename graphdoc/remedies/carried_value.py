@@ -10,7 +10,7 @@ from typing import Any
 from graphdoc.evidence import Evidence, Frame, Holder, Node, OlderEdge, Parameter, SourceTexts
 from graphdoc.finding import Remedy, together
 from graphdoc.program import carried_names, expression_values
-from graphdoc.program.bindings import frame_of, function_at, is_one_container, scope_at, tree
+from graphdoc.program.bindings import everywhere, frame_of, function_at, is_one_container, scope_at, tree
 from graphdoc.program.container_entries import element_of, kept_at, kept_name, statements, user_frames
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program, of_one_step
@@ -39,7 +39,8 @@ from graphdoc.remedies.sum_of_rounds import (
     through_it_alone,
 )
 from graphdoc.source.module import each
-from graphdoc.source.paths import covers, is_attribute, pairs, targets_of
+from graphdoc.source.paths import covers, is_attribute, last_word, pairs, targets_of
+from graphdoc.source.scopes import parameters
 from graphdoc.story.older_graph import aliases, distinct_carries, is_entry
 from graphdoc.story.wording import gathered, listing
 
@@ -77,28 +78,73 @@ def begun_anew(program: Program, reuse: Reuse, call: Frame, paths: list[str]) ->
 
 
 def begun_with_none(program: Program, reuse: Reuse) -> list[Remedy]:
-    """Give states that begin as ``None``, and of which the next are made, this value back in each iteration.
+    """Let states begin in each iteration as they did in the first: by the method that their class has for that and the
+    training never calls; else by ``None``, where they begin with it and the next ones are made of them.
 
-    Where the program does so anywhere itself, it has said when they begin anew.
+    Where the program begins them anew in a training loop itself, it has said when.
     """
     if not all(c.recurrent for c in reuse.carries):
         return []
-    for call in user_frames(reuse.failing.stack if reuse.failing else []):
+    frames = user_frames(reuse.failing.stack if reuse.failing else [])
+    for call in frames:
         paths = [path for path, _ in _paths_in(program, reuse, call)]
-        if not paths or not all(_is_none_but_once(program.sources, path) for path in paths):
+        calls = [f"{_child(p.rpartition('.')[0])}.{_reset_of(program.sources, frames, p)}()" for p in paths]
+        named = bool(paths) and not any(c.endswith(".()") for c in calls)
+        if not named and not (paths and all(_is_none_but_once(program.sources, path) for path in paths)):
             continue
         anchor, step = expression_values.behind_the_step(program.sources, program.evidence.events, call)
-        shown = listing(f"`{p}`" for p in paths)
-        return [
-            Remedy(
-                "add_statement",
-                f"set {shown} to `None` again each iteration, after {where(step)}",
-                "unsafe",
-                "Each iteration begins as the first one did; nothing is carried into the next.",
-                {"place": place(anchor), "statement": f"{' = '.join(paths)} = None"},
-            )
-        ]
+        shown = listing(f"`{p}`" for p in (dict.fromkeys(calls) if named else paths))
+        added = dict.fromkeys(calls) if named else [f"{' = '.join(paths)} = None"]
+        return together(
+            [{"kind": "add_statement", "args": {"place": place(anchor), "statement": text}} for text in added],
+            f"{'call' if named else 'set'} {shown}{'' if named else ' to `None` again'} each iteration, "
+            f"after {where(step)}",
+            "unsafe",
+            "Each iteration begins as the first one did; nothing is carried into the next.",
+        )
     return []
+
+
+def _child(path: str) -> str:
+    """A path with the children of a ``Sequential`` as Python takes them: ``model[1]`` for ``model.1``."""
+    return re.sub(r"\.(\d+)(?=\.|$)", r"[\1]", path)
+
+
+def _reset_of(sources: SourceTexts, frames: list[Frame], path: str) -> str:
+    """The method that gives an attribute, and nothing but attributes, the values that ``__init__`` gives them; empty
+    where a function of the failing call's stack calls it, or a function that does."""
+    name = path.rpartition(".")[2]
+    found: set[str] = set()
+    for _, owner in everywhere(sources, ast.ClassDef):
+        methods = [m for m in owner.body if isinstance(m, ast.FunctionDef)]
+        begins = {given for m in methods if m.name == "__init__" for given in _given(m)}
+        if any(target == f"self.{name}" for target, _ in begins):
+            alike = {
+                m.name for m in methods if m.name != "__init__" and len(parameters(m)) == 1 and _only(m, begins, name)
+            }
+            found = alike if not found else found & alike
+            if not alike:
+                return ""
+    if len(found) != 1:
+        return ""
+    method = found.pop()
+    through = {f.name for _, f in everywhere(sources, ast.FunctionDef) if _calls(f, {method})}
+    return "" if any(_calls(scope_at(sources, f), {method, *through}) for f in frames) else method
+
+
+def _only(method: ast.FunctionDef, begins: set[tuple[str, str]], name: str) -> bool:
+    """Whether a method does nothing but to begin attributes anew, this one among them."""
+    given = _given(method)
+    body = [s for s in method.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+    return len(given) == len(body) and set(given) <= begins and any(target == f"self.{name}" for target, _ in given)
+
+
+def _given(method: ast.FunctionDef) -> list[tuple[str, str]]:
+    return [(ast.unparse(t), ast.unparse(v)) for s in statements(method) for t, v in pairs(s)]
+
+
+def _calls(scope: ast.AST, names: set[str]) -> bool:
+    return any(last_word(c.func) in names for s in statements(scope) for c in each(s, ast.Call))
 
 
 def _is_none_but_once(sources: SourceTexts, path: str) -> bool:
@@ -339,13 +385,15 @@ def from_carrying(program: Program, reuse: Reuse, constant: str) -> list[Remedy]
     read = any(_read_on(program.sources, edit) for r in kept for edit in r.args["edits"])
     at_use = constant_at_use(program, reuse.carries, constant)
     begun = begun_with_none(program, reuse)
+    by_method = any(r.title.startswith("call ") for r in begun)
     # What the pass itself reads on under the name that keeps it loses its gradient where it is kept.
     ways = [
         *(merge(reuse) if of_one_step(program, reuse) else []),
         *sum_started_anew(program, reuse),
         *copy_of_entry(program.evidence, reuse),
+        *(begun if by_method else []),
         *detach_behind_step(program, reuse),
-        *begun,
+        *([] if by_method else begun),
         *detach_fed_back(program, reuse),
         *detach_behind_yield(program, reuse),
         *([*at_use, *kept] if read else [*kept, *at_use]),
@@ -353,9 +401,7 @@ def from_carrying(program: Program, reuse: Reuse, constant: str) -> list[Remedy]
     if reuse.role is Role.REFERENCE and reuse.fitted:
         ways = [replace(r, open="the loss then learns through its target alone") for r in ways]
     if begun:
-        ways = [
-            left_open(r, "whether each iteration is to begin from `None`, like the first, no run tells") for r in ways
-        ]
+        ways = [left_open(r, "whether each iteration is to begin like the first one, no run tells") for r in ways]
     return ways
 
 
