@@ -8,18 +8,37 @@ from dataclasses import replace
 from graphdoc.evidence import Frame, Node, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.asked_gradients import asks_the_same
-from graphdoc.program.bindings import decided_at, every_node, function_around, function_at, scope_around, tree
+from graphdoc.program.bindings import (
+    call_at,
+    decided_at,
+    every_node,
+    frame_of,
+    function_around,
+    function_at,
+    scope_around,
+    tree,
+)
 from graphdoc.program.calls_in_order import asks_for_some
 from graphdoc.program.carried_names import bound_names, meeting
-from graphdoc.program.container_entries import kept_at, user_frames
+from graphdoc.program.container_entries import kept_at, statements, user_frames
 from graphdoc.program.gathered_parameters import makes_parameter
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse, with_graph
-from graphdoc.program.spans import apart, code_at, in_function, innermost_user, loop_of, place, user_line, where
+from graphdoc.program.spans import (
+    apart,
+    code_at,
+    in_function,
+    innermost_user,
+    loop_of,
+    node_loop_of,
+    place,
+    user_line,
+    where,
+)
 from graphdoc.remedies.carried_value import detach_behind_step
 from graphdoc.remedies.fix_places import applies, titled, unique, written
-from graphdoc.source.module import each, is_within, walked
-from graphdoc.source.paths import blocks_of, key, pairs, plain_names, targets_of
+from graphdoc.source.module import each, is_method_call, is_within, receiver_of, walked
+from graphdoc.source.paths import bare_call, blocks_of, key, pairs, plain_names, same, targets_of
 from graphdoc.story.older_graph import MOST_PLACES, adding, distinct_carries
 from graphdoc.story.wording import listing
 
@@ -297,7 +316,7 @@ def repeated(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
         # Another line used the graph up: that is the call which has to keep it.
         frame = freeing
     if reuse.failing.kind == "grad":
-        same = reuse.same_line and asks_the_same(program.sources, frame)
+        alike = reuse.same_line and asks_the_same(program.sources, frame)
         return (
             Remedy(
                 "grad_of_all",
@@ -306,7 +325,7 @@ def repeated(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
                 "One pass through the graph gives the same gradients.",
                 {"place": place(frame)},
             ),
-            *(replace(r, open=_SAME) if same else r for r in _kept(program.sources, reuse, frame)),
+            *(replace(r, open=_SAME) if alike else r for r in _kept(program.sources, reuse, frame)),
         )
     if reuse.counts_again and not reuse.adds_nothing:
         return without_calls_on_terms(reuse)
@@ -315,11 +334,33 @@ def repeated(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
         return tuple(compute_again(program, reuse))
     if reuse.same_line:
         # One statement in each round: without it there would be no backward call at all.
+        if newer := _put_beside(program.sources, frame):
+            return (newer,)
         some = asks_for_some(program.sources, reuse.failing)
         kept = _kept(program.sources, reuse, frame) if some else ()
         return tuple(replace(r, safety="unsafe", open=_ADDED) for r in kept)
     second, first = apart(reuse.failing.stack, reuse.freeing.stack if reuse.freeing is not None else [])
     return without_one(program.sources, reuse, innermost_user(first), innermost_user(second) or frame)
+
+
+def _put_beside(sources: SourceTexts, call: Frame) -> Remedy | None:
+    """For a backward call on an entry of a list, into which the same round has put a newer one: differentiate that."""
+    backward, loop = call_at(sources, call), node_loop_of(sources, call)
+    entry = receiver_of(backward) if backward is not None else None
+    if not isinstance(entry, ast.Subscript) or loop is None:
+        return None
+    added = [b for s in statements(loop) if s.lineno < call.line and is_method_call(b := bare_call(s), "append")]
+    added = [b for b in added if same(b.func.value, entry.value)]
+    if not added:
+        return None
+    put = frame_of(sources, call.file, added[-1], call.function)
+    return Remedy(
+        "accumulate_number",
+        f"call backward() on what {where(put)} has put into `{ast.unparse(entry.value)}` in this round",
+        "unsafe",
+        f"`{ast.unparse(entry)}` is of an earlier round, as nothing is taken out. The list keeps the numbers.",
+        {"place": place(put), "backward": place(call)},
+    )
 
 
 def _kept(sources: SourceTexts, reuse: Reuse, frame: Frame) -> tuple[Remedy, ...]:
