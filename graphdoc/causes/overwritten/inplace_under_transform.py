@@ -9,6 +9,7 @@ from graphdoc.causes.base import Page
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy, together
 from graphdoc.program.bindings import assignments, call_at, frame_of, function_at, names_in, text_of
+from graphdoc.program.expression_values import known
 from graphdoc.program.in_place_writes import target_of
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
@@ -137,7 +138,7 @@ def _unbatched(program: Program, frame: Frame) -> Finding:
     if made is not None:
         place_made, call = made
         spans.insert(0, span("cause", place_made, "made without the batch dimension of vmap", sources))
-        tensor = _mapped(sources, frame, call, path)
+        tensor = _mapped(program, frame, call, path)
         if tensor:
             remedies = remedy_at(
                 place_made,
@@ -207,15 +208,17 @@ def _factory(sources: SourceTexts, frame: Frame, path: str) -> tuple[Frame, ast.
     return frame_of(sources, frame.file, call, frame.function), call
 
 
-def _mapped(sources: SourceTexts, frame: Frame, call: ast.Call, path: str) -> str:
-    """An argument of the function around: one that gives the target its size, or one that is written into it."""
-    function = function_at(sources, frame)
+def _mapped(program: Program, frame: Frame, call: ast.Call, path: str) -> str:
+    """An argument of the function around: one that gives the target its size, or one that is written into it; first
+    those that the run saw to be tensors."""
+    function = function_at(program.sources, frame)
     if function is None:
         return ""
     given = parameters(function)
     statement = next((n for n in each(function, ast.stmt) if _at(n, frame.line)), None)
     read = [n.partition(".")[0] for n in (*names_in(call), *names_in(statement))]
-    return next((n for n in read if n in given and n not in (path, "self")), "")
+    named = [n for n in read if n in given and n not in (path, "self")]
+    return min(named, key=lambda n: known(program, frame.file, frame.function, n) != "tensor", default="")
 
 
 def _at(node: ast.stmt, line: int) -> bool:
