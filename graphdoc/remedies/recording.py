@@ -291,12 +291,20 @@ def recorded_call(sources: SourceTexts, cut: Cut, raised: Raised | None, switch:
 
     An attack, a bound or a training loop inside an evaluation under ``no_grad``: the evaluation's switch is right, and
     this one call in it needs recording. Told where that call was made by the function that was switched off, or below
-    it; a cut and a backward that stand in that function side by side are its own.
+    it; a cut and a backward that stand in that function side by side are its own. Where other calls lead to the same
+    two lines, these lines are recorded instead: which of the two it is, the trial tells.
     """
     call = _common_call(sources, cut, raised, switch)
-    if call is None or cut.grad_mode or cut.switch_kind == "inference_mode":
+    if call is None or raised is None or cut.grad_mode or cut.switch_kind == "inference_mode":
         return ()
-    return _recorded_at(call)
+    pairs = zip(cut.stack, raised.stack, strict=False)
+    parted = next(((a, b) for a, b in pairs if a.user and not a.on_lines_of(b)), None)
+    if parted is None or len(bindings.calls_named(sources, parted[0].function.rpartition(".")[2])) < _SEVERAL:
+        return _recorded_at(call)
+    return (*_recorded_at(call), *_recorded_lines(*parted))
+
+
+_SEVERAL = 2
 
 
 def recorded_derivative(cut: Cut, raised: Raised | None) -> tuple[Remedy, ...]:

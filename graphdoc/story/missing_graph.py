@@ -47,12 +47,19 @@ def principal(program: Program) -> Cut | None:
         return program.cuts[0] if program.cuts else None
     return min(
         known,
-        key=lambda c: (not is_gradient(c), _may_be_constant(program, c), _rank(c), _is_beside(program.trained, c)),
+        key=lambda c: (
+            not is_gradient(c),
+            _may_be_constant(program, c),
+            _rank(program, c),
+            _is_beside(program.trained, c),
+        ),
     )
 
 
-def _rank(cut: Cut) -> int:
-    return -1 if is_gradient(cut) else _RANK.index(cut.reason)
+def _rank(program: Program, cut: Cut) -> int:
+    """Where recording is still off at the call that fails, that alone keeps the loss from having a graph."""
+    still_off = cut.reason == "no-grad" and cut.certain and not recording_was_on(program.evidence.extras)
+    return -1 if is_gradient(cut) or still_off else _RANK.index(cut.reason)
 
 
 def _may_be_constant(program: Program, cut: Cut) -> bool:
