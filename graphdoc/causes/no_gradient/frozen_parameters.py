@@ -8,9 +8,9 @@ from typing import cast
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Cut, Frame, Parameter, Sign, SourceTexts
-from graphdoc.finding import Finding
+from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Confidence, Span
-from graphdoc.program import bindings
+from graphdoc.program import bindings, learning
 from graphdoc.program.learning import kept_frozen
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
@@ -19,7 +19,7 @@ from graphdoc.remedies.learning import unfreeze, used_up
 from graphdoc.source.module import each, receiver_of, walked
 from graphdoc.source.paths import covers, is_attribute, is_constant
 from graphdoc.story import missing_graph
-from graphdoc.story.wording import first_told, folded, optimizer_of
+from graphdoc.story.wording import all_told, first_told, folded, optimizer_of
 
 PAGE = Page(
     code="GD305",
@@ -144,14 +144,30 @@ def _from_cut(program: Program, cut: Cut) -> Finding:
     models = {name.partition(".")[0] for name in cut.behind}
     whole = [name for name in _frozen(program.parameters) if name.partition(".")[0] in models]
     shown = cut.behind if trainable else [*cut.behind, *whole]
+    title = f"no parameter of this loss requires gradients: {_are_frozen(shown)}" if cut.behind else PAGE.title
+    marks = _freezing(program.sources, used, seen)
+    unfrozen: tuple[Remedy, ...] = unfreeze(program, [f for _, f in _statements(program.sources, used, seen)], seen)
+    held = [] if trainable else [p for p in program.parameters if p.owners and not p.buffer]
+    if held and not {p.name for p in held} & {*cut.behind}:
+        # The last that the loss was computed from is nobody's to train: what was to be lies before it.
+        used = [p.name for p in held]
+        marks = _freezing(program.sources, used)
+        names = all_told(program.optimizers, sorted({o for p in held for o in p.owners}))
+        title = (
+            f"all that {' and '.join(names)} {'is' if len(names) == 1 else 'are'} to train is frozen: {folded(used)}"
+        )
+        chosen = learning.unfreezing(program.sources)
+        marks += tuple(span("related", f, "unfreezes none of these", program.sources) for f in chosen[:1])
+        # Which of them the program was to unfreeze there, no run tells.
+        unfrozen = () if chosen else unfreeze(program, [f for _, f in _statements(program.sources, used)])
     return Finding(
         strength,
         confidence,
-        f"no parameter of this loss requires gradients: {_are_frozen(shown)}" if cut.behind else PAGE.title,
+        title,
         told_forward,
-        (*_freezing(program.sources, used, seen), *told),
+        (*marks, *told),
         (*missing_graph.facts_of(program.cuts, cut), *_frozen_names(program.parameters)),
-        (*used_up(program.sources), *unfreeze(program, [f for _, f in _statements(program.sources, used, seen)], seen)),
+        (*used_up(program.sources), *unfrozen),
     )
 
 
