@@ -27,7 +27,12 @@ def _records(args: Args) -> bool:
     return args.get("name") in ("create_graph", "requires_grad") and args.get("value") in (True, "True")
 
 
-@kind("set_keyword", only_records=_records)
+def _of_one_alone(args: Args) -> bool:
+    """The correction of a deviation left out for a single value, for which it was nan."""
+    return args.get("name") == "correction" and " > 1" in str(args.get("value"))
+
+
+@kind("set_keyword", only_records=_records, keeps_finite=_of_one_alone)
 def give_keyword(sources: Sources, args: Args) -> list[Edit]:
     """Give a call a keyword argument (``create_graph=True``), in place of the value that it has.
 

@@ -25,11 +25,19 @@ def guard_operand(sources: Sources, args: Args) -> list[Edit]:
             ``clamp(…)``.
         function: the function of PyTorch's that runs there, where its operand is a later argument.
         side: of a product, the factor that is meant: 0 or 1.
+        argument: the number of the argument that is meant, where the function runs inside of the one that is called;
+            it has to be the only one.
     """
     source, node = expression(sources, required(args, "place"))
     guard = str(required(args, "guard"))
     side = args.get("side")
-    operand = operand_of(source, node, str(args.get("function", ""))) if side is None else factor_of(node, int(side))
+    if "argument" in args:
+        given = [*node.args, *(k.value for k in node.keywords)] if isinstance(node, ast.Call) else []
+        operand = given[int(args["argument"])] if len(given) == 1 and is_path(given[0]) else None
+    elif side is None:
+        operand = operand_of(source, node, str(args.get("function", "")))
+    else:
+        operand = factor_of(node, int(side))
     if operand is None:
         raise CannotFix("what the function is given does not stand in its own words there")
     if "{operand}" in guard and not is_path(operand):

@@ -321,8 +321,19 @@ class Trouble:
     def operand(self, birth: Birth) -> str:
         """The source text of what the function was given: ``1 - p`` of ``torch.log(1 - p)``; empty if not plain."""
         node = parse_expression(self.code(birth))
-        found = operand_of(source_at(self.sources, birth.place), node, birth.operation) if node is not None else None
+        if node is None or self.is_inside(birth):
+            return ""
+        found = operand_of(source_at(self.sources, birth.place), node, birth.operation)
         return " ".join(ast.unparse(found).split()) if found is not None else ""
+
+    def is_inside(self, birth: Birth) -> bool:
+        """Whether the function runs inside of a method of an object of a library's, a distribution's ``log_prob``: what
+        it is given there need not be what the call names."""
+        node = parse_expression(self.code(birth))
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not birth.called:
+            return False
+        of_object = "." in birth.called[0].function and not birth.called[0].function.startswith(("Tensor.", "Module."))
+        return of_object and birth.called[0].function.rpartition(".")[2] == node.func.attr
 
     def factor(self, birth: Birth, side: int) -> str:
         """The source text of a product's left or right factor; empty where no product is written there."""

@@ -60,9 +60,11 @@ _POLES = Singular(POINT, "0 or a negative whole number", guard="clamp_min(1e-6)"
 _ABOVE_ZERO = Singular(POINT, "0", "below zero", "clamp_min(1e-6)", low=0.0)
 _MATRIX = Singular(POINT, "a singular matrix")
 _ROW = Singular(POINT, "equal numbers without eps")
+_NO_LENGTH = Singular(POINT, "a weight of zero length")
 _UNIT = Singular(INVERSE, "-1 or 1", "outside of -1 to 1", "clamp(-1.0 + {0}, 1.0 - {0})", -1.0, 1.0, "0.0")
 
 FUNCTIONS: dict[str, Singular] = {
+    "weightnorminterface": _NO_LENGTH,
     "log1p": Singular(LOG, "-1", "below -1", "clamp_min(-1.0 + {0})", low=-1.0),
     "xlog1py": Singular(LOG, "-1", "below -1", "clamp_min(-1.0 + {0})", low=-1.0),
     "logit": Singular(LOG, "0 or 1", "outside of 0 to 1", "clamp({0}, 1.0 - {0})", 0.0, 1.0, "0.5"),

@@ -11,7 +11,7 @@ from graphdoc.finding import Remedy
 from graphdoc.model import Safety
 from graphdoc.program.bad_values import Birth, Trouble, divisor_of
 from graphdoc.program.bindings import scope_at
-from graphdoc.program.number_limits import above_zero, largest_exponent, least_above_zero, singular_point
+from graphdoc.program.number_limits import Singular, above_zero, largest_exponent, least_above_zero, singular_point
 from graphdoc.program.spans import place
 from graphdoc.remedies.fix_places import applies
 from graphdoc.source.expressions import name_of, position_of
@@ -29,18 +29,41 @@ def guarded(
     for one in alike:
         if one.place is None:
             continue
-        function = {"function": one.operation} if position_of(one.operation) else {}
-        edit = {"kind": "guard_operand", "args": {"place": place(one.place), "guard": guard, **function, **args}}
+        named: dict[str, Any] = {"function": one.operation} if position_of(one.operation) else {}
+        if trouble.is_inside(one):
+            named = {"argument": 0}
+        edit = {"kind": "guard_operand", "args": {"place": place(one.place), "guard": guard, **named, **args}}
         if edit not in edits:
             edits.append(edit)
     if not edits:
         return ()
+    beyond = next((told for one in alike if (told := _open_beyond(one))), "")
+    single = Remedy("guard_operand", title, safety, note, edits[0]["args"], beyond)
     if len(edits) == 1:
-        return (Remedy("guard_operand", title, safety, note, edits[0]["args"]),)
-    return (
-        Remedy("several", title, safety, note, {"edits": edits}),
-        Remedy("guard_operand", title, safety, note, edits[0]["args"]),
-    )
+        return (single,)
+    return (Remedy("several", title, safety, note, {"edits": edits}, beyond), single)
+
+
+_ROUNDING = 0.01
+"""How far outside of its domain a value may lie by rounding alone, among values up to one; among larger ones, times
+the largest."""
+
+
+def _open_beyond(birth: Birth) -> str:
+    """That values lie outside of the function's domain by more than rounding: a bound makes them finite and lets
+    nothing be learned from them, and what the formula should have been given, no run tells."""
+    bounds = birth.operand.bounds if birth.operand is not None else None
+    if birth.node or birth.shows != "nan" or birth.operand is None or bounds is None:
+        return ""
+    point = singular_point(birth.operation) or (_POSITIVE if birth.group in ("log", "sqrt", "pow") else None)
+    room = _ROUNDING * max(birth.operand.largest, 1.0)
+    if point is None or not point.leaves(bounds[0] + room, bounds[1] - room):
+        return ""
+    far = bounds[0] if point.low is not None and bounds[0] + room < point.low else bounds[1]
+    return f"{far:.3g} is no rounding: what belongs there instead, no run tells, and a bound trains nothing with it"
+
+
+_POSITIVE = Singular("", "0", "below zero", low=0.0)
 
 
 def for_every_use(trouble: Trouble, birth: Birth, bound: float, upper: bool, title: str) -> tuple[Remedy, ...]:

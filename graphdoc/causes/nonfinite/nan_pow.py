@@ -5,6 +5,7 @@ from __future__ import annotations
 from graphdoc.causes.base import Page
 from graphdoc.finding import Finding
 from graphdoc.program.bad_values import Birth, Trouble
+from graphdoc.program.number_limits import above_zero
 from graphdoc.remedies.guarded_value import guarded
 from graphdoc.story.first_bad_value import amount, called, explained, function, tell
 
@@ -31,6 +32,10 @@ derivative at the bound is `a * bound ** (a - 1)`.""",
 )
 
 
+_ROOT = 0.5
+"""From this exponent on a power is bounded as low as a root; the derivative of a lower one is larger there."""
+
+
 def _told(trouble: Trouble, birth: Birth) -> Finding:
     """The first bad value is a power, or the gradient behind one, whose base is zero or negative."""
     operand = called(trouble, birth, "the base")
@@ -54,7 +59,7 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
         guarded(
             trouble,
             birth,
-            "clamp_min(1e-6)",
+            above_zero("sqrt" if isinstance(exponent, int | float) and exponent >= _ROOT else "pow", numbers),
             f"Keep {operand} above zero",
             "Powers of larger numbers stay as they are; at the bound no gradient flows.",
         ),

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+from dataclasses import replace
+
 from graphdoc.causes.base import Page
-from graphdoc.finding import Finding
+from graphdoc.finding import Finding, Remedy
 from graphdoc.program.bad_values import Birth, Trouble
+from graphdoc.program.bindings import argument, text_of
 from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.source.expressions import name_of
+from graphdoc.source.paths import parse_expression
 from graphdoc.story.first_bad_value import called, explained, function, tell
 
 PAGE = Page(
@@ -22,8 +28,9 @@ The default is the unbiased estimate (Bessel's correction), which one value cann
     example="advantage = (returns - returns.mean()) / (returns.std() + 1e-8)",
     use_instead="advantage = (returns - returns.mean()) / (returns.std(correction=0) + 1e-8)  # 0 for a single value",
     fix_safety="""\
-Unsafe: without the correction every standard deviation is smaller by `sqrt((n - 1) / n)`, little for many values. To
-leave all others as they are, treat the single value by itself, or let the loader drop the last batch.""",
+Unsafe: `correction=int(x.size(0) > 1)` leaves all others as they are and gives zero for a single value. Without any
+correction every standard deviation is smaller by `sqrt((n - 1) / n)`, which changes what was finite. Or let the loader
+drop the last batch.""",
     not_this="""\
 - There are several values, all the same, and the quotient by their deviation is nan: `nan-division-by-zero`.""",
     references=("torch.std", "torch.var"),
@@ -38,7 +45,7 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
     shape = f"{operand} has the shape {sizes}" if numbers is not None else ""
     single = ((numbers is not None and numbers.n == 1) or 1 in sizes) and "correction" not in trouble.code(birth)
     few = "a single value" if single else "no more values than its correction takes off"
-    squared, factor = "var" in birth.op, "(n - 1) / n"
+    squared = "var" in birth.op
     return tell(
         trouble,
         birth,
@@ -48,15 +55,49 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
         else "divides by the number of values less its correction: zero",
         shape,
         f"{function(trouble, birth)} {'is 0 / 0 for one value' if single else 'divides by zero there'}.",
-        remedy_at(
-            birth.place,
-            "set_keyword",
-            f"Take the {'variance' if squared else 'deviation'} without the correction",
-            "unsafe",
-            f"For one value it is then zero; for n values smaller by {factor if squared else f'sqrt({factor})'}.",
-            name="correction",
-            value="0",
-        ),
+        (*(_for_several_alone(trouble, birth) if single else ()), *_without(birth, squared)),
+    )
+
+
+def _without(birth: Birth, squared: bool) -> tuple[Remedy, ...]:
+    """No correction for any number of values."""
+    factor = "(n - 1) / n" if squared else "sqrt((n - 1) / n)"
+    found = remedy_at(
+        birth.place,
+        "set_keyword",
+        f"Take the {'variance' if squared else 'deviation'} without the correction",
+        "unsafe",
+        f"For one value it is then zero; for n values smaller by {factor}.",
+        name="correction",
+        value="0",
+    )
+    return tuple(replace(r, open="what is taken over several values was finite, and changes as well") for r in found)
+
+
+def _for_several_alone(trouble: Trouble, birth: Birth) -> tuple[Remedy, ...]:
+    """The correction for several values alone, where the call shows how many it takes."""
+    call, values = parse_expression(trouble.code(birth)), trouble.operand(birth)
+    if (
+        not isinstance(call, ast.Call)
+        or name_of(call) not in ("std", "var")
+        or not values.replace(".", "").isidentifier()
+    ):
+        return ()
+    position = 0 if text_of(call.func).startswith(f"{values}.") else 1
+    dim = argument(call, position, "dim")
+    count = "numel()" if dim is None else f"size({text_of(dim)})"
+    if len(call.args) > position + 1 or any(k.arg not in ("dim", "keepdim") for k in call.keywords):
+        return ()
+    if dim is not None and not text_of(dim).lstrip("-").isdigit():
+        return ()
+    return remedy_at(
+        birth.place,
+        "set_keyword",
+        "Leave the correction out for a single value",
+        "unsafe",
+        "It is then zero for one value, without a gradient; nothing changes for several.",
+        name="correction",
+        value=f"int({values}.{count} > 1)",
     )
 
 
