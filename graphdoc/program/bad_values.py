@@ -403,7 +403,7 @@ def kind_of(trouble: Trouble) -> str:
         return _of_constants(trouble)
     if born.kind == "received":
         return ""  # another process made it
-    if born.kind == "empty":
+    if born.kind in ("empty", "unwritten"):
         return "nan-uninitialised-parameter"
     if born.kind == "given":
         return "nan-uninitialised-parameter" if any(i.parameter for i in born.inputs) else "nan-input-data"

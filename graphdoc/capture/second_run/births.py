@@ -350,7 +350,8 @@ class Births(TorchDispatchMode):
                 continue
             known = self._flows.get(home_of(own))
             if known is None:
-                given = self._new("given", name, raw, "nan" if bool(torch.isnan(value).any()) else "inf")
+                kind = "unwritten" if home_of(own) in self._unwritten else "given"
+                given = self._new(kind, name, raw, "nan" if bool(torch.isnan(value).any()) else "inf")
                 given.facts = {"inputs": [self._told(value, own)]}
                 if home_of(own) in self.loading.places:
                     given.facts["loaded"] = self.loading.places[home_of(own)][0]
@@ -461,7 +462,8 @@ class Births(TorchDispatchMode):
 
     def since(self, number: int) -> list[Record]:
         """The births since then, in order."""
-        return [r for r in self.records if r.number >= number and r.kind in ("birth", "turn", "given", "empty")]
+        kinds = ("birth", "turn", "given", "empty", "unwritten")
+        return [r for r in self.records if r.number >= number and r.kind in kinds]
 
     @property
     def now(self) -> int:

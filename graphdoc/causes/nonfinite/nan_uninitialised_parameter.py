@@ -16,7 +16,10 @@ PAGE = Page(
     what_happened="""\
 `torch.empty`, `empty_like`, `new_empty` and `torch.Tensor(n, m)` give memory as it is found. If nothing is written
 there before it is used, the numbers are whatever was left: often zeros, now and then `1e38` or nan. So it fails on
-one machine and not on another, or only after some other code has run.""",
+one machine and not on another, or only after some other code has run.
+
+An operation of PyTorch's own may read such memory, too: in a non-reentrant checkpoint `nn.RReLU` keeps its noise for
+backward before it is drawn (seen with torch 2.13).""",
     why="""\
 A parameter made with `nn.Parameter(torch.empty(…))` needs an initialisation of its own; PyTorch's modules have theirs
 in `reset_parameters`. A buffer that is filled in part and read whole is the same fault.""",
@@ -36,12 +39,15 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
     """The first bad value is memory that the program asked for and did not write."""
     name = next((i.parameter for i in birth.inputs if i.parameter), "")
     empty = birth.kind == "empty"
-    told = f"`{name}`" if name else function(trouble, birth, "what was asked for") if empty else "a parameter"
+    told, seen = {
+        "empty": (function(trouble, birth, "what was asked for"), "returns uninitialised memory"),
+        "unwritten": ("memory", "reads memory that no operation has written"),
+    }.get(birth.kind, ("a parameter", "used here, and no operation has written it"))
     return tell(
         trouble,
         birth,
-        f"{told} is used and was never written",
-        "returns uninitialised memory" if empty else "used here, and no operation has written it",
+        f"{f'`{name}`' if name else told} is used and was never written",
+        seen,
         "the second run filled this memory with nan, and that nan came into the loss or a gradient" if empty else "",
         "the numbers are whatever the memory held.",
         remedy_at(
