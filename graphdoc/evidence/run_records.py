@@ -38,13 +38,16 @@ THINNED = "thinned"
 """In the extras of a run in which steps were not recorded: ``since`` is the last step before the first of these."""
 UNDONE = "undone"
 """Of parameters that have their old numbers again before the next step: ``stack`` is the write, ``other`` the step."""
+UNREAD = "unread-function"
+"""Of a Function with a backward of the user's own, which is given what has a graph and is in that of no loss: ``stack``
+is where it was applied, ``other`` a backward call."""
 RECOMPUTED = "recomputed"
 """Of parameters that get another gradient, or none, as a checkpoint runs again what ``stack`` has run; ``other`` is a
 backward call, ``facts["none"]`` tells that they get none."""
 WRITTEN_OVER = "written-over"
 """Of parameters that get another gradient because a Function writes, at ``stack``, to what it is given: ``facts`` has
 the Function, its ``side`` being the method; ``other`` is a backward call."""
-SECOND_LOOK = frozenset({BESIDE, BYPASSED, ITSELF, GRADIENTS, LEFT_OUT, RECOMPUTED, UNDONE, WRITTEN_OVER})
+SECOND_LOOK = frozenset({BESIDE, BYPASSED, ITSELF, GRADIENTS, LEFT_OUT, RECOMPUTED, UNDONE, UNREAD, WRITTEN_OVER})
 """Kinds of signs that only a second run gives."""
 AS_IF = frozenset({"covered-loss", "constant-term", "cut-off", "cut-term", "stale-parameter", "computed-once"})
 """Kinds of signs whose evidence is that of the failure which it would be if PyTorch raised an error for them."""

@@ -129,13 +129,14 @@ def bind_result(sources: Sources, args: Args) -> list[Edit]:
 
     Args:
         place: the call, a statement of its own.
+        name: optional; the name that it is bound to instead.
     """
     source, node = call(sources, required(args, "place"))
-    owner = source.node_owner(node)
-    name = receiver_of(node)
-    if not isinstance(owner, ast.Expr) or owner.value is not node or not isinstance(name, ast.Name):
+    owner, receiver = source.node_owner(node), receiver_of(node)
+    name = args.get("name") or (receiver.id if isinstance(receiver, ast.Name) else "")
+    if not isinstance(owner, ast.Expr) or owner.value is not node or not name:
         raise CannotFix("the call is no statement of its own on a name")
-    return instead(source, owner, [written(source, f"{name.id} = {{call}}", call=node)])
+    return instead(source, owner, [written(source, f"{name} = {{call}}", call=node)])
 
 
 @kind("made_from", keeps_numbers=True)

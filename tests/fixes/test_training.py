@@ -318,6 +318,17 @@ PROGRAMS: list[tuple[Any, ...]] = [
         {"silent": True},
     ),
     (
+        "bind_result",
+        {"name": "y"},
+        "class Add(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, y, z):\n        return y\n\n"
+        "    @staticmethod\n    def backward(ctx, grad):\n        return grad, torch.ones(())\n\n"
+        "for i in range(3):\n    opt.zero_grad()\n    y = net(x)\n    «Add.apply(y, y.pow(2).sum())»\n"
+        "    y.sum().backward()\n    opt.step()\n",
+        "for i in range(3):\n    opt.zero_grad()\n    y = net(x)\n    (y.sum() + y.pow(2).sum()).backward()\n"
+        "    opt.step()\n",
+        {"silent": True},
+    ),
+    (
         "probability_for_decision",
         {},
         "for i in range(3):\n    opt.zero_grad()\n    p = net(x).sigmoid()\n    hit = («p > 0.5»).float()\n"

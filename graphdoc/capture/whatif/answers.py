@@ -80,13 +80,14 @@ class Answers:
                 sign.facts = {"functions": [function]}
                 sign.parameters, sign.optimizer, sign.count = sorted(set(every)), target.number, ENOUGH
 
-    def uncalled(self, target: Target, modules: list[dict[str, Any]]) -> None:
-        """These modules have a backward that nobody calls, and it would give another gradient."""
+    def uncalled(self, target: Target, modules: list[dict[str, Any]], kind: str = "uncalled-backward") -> None:
+        """These modules have a backward that nobody calls, and it would give another gradient; or these Functions
+        (``UNREAD``) are in the graph of no loss."""
         for module in modules:
             name = str(module["name"])
-            if self._again(("uncalled", name)) and name not in self._told:
+            if self._again((kind, name)) and name not in self._told:
                 last = self._probe.witness.journal.latest("backward")
-                sign = self._told[name] = Sign("uncalled-backward", [Frame(**f) for f in module["made"]])
+                sign = self._told[name] = Sign(kind, [Frame(**f) for f in module["made"]])
                 sign.other = self._probe.frames(last.raw) if last is not None else []
                 sign.facts, sign.optimizer, sign.count = {"functions": [module]}, target.number, ENOUGH
 

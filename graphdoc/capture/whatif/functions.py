@@ -37,7 +37,8 @@ class FunctionCheck:
     """A watch of one fork. A Function whose forward gives back what it is given, or moves in steps, has another
     gradient on purpose (a gradient that is reversed, scaled or passed straight through), and is never told; so are
     single elements at which it does, and inputs that get None or zeros: what an author says of them. A package's own
-    (the surrogate gradient of a spiking neuron, say) are not compared; that one has run is told."""
+    (the surrogate gradient of a spiking neuron, say) are not compared; that one has run is told. So are the user's that
+    are given what has a graph and are in the graph of no loss."""
 
     def __init__(self, torch: Any, cwd: str) -> None:
         self._torch = torch
@@ -45,6 +46,8 @@ class FunctionCheck:
         self._met: dict[Any, tuple[list[Any], list[bool], Any]] = {}
         self._taken: dict[Any, set[int]] = {}
         """Which outputs of a Function a loss takes: for the others nobody asks what its backward gives."""
+        self._passed: set[Any] = set()
+        """Functions that the graph of a loss goes through."""
         self._seen: set[Any] = set()
         self._packaged = False
         """Whether a Function of a package has run."""
@@ -82,7 +85,8 @@ class FunctionCheck:
         if self._busy:
             return
         self._busy = True
-        for _, following in itertools.islice(nodes_behind(tensor_roots(outputs)), DEEP) if self._met else ():
+        for root, following in itertools.islice(nodes_behind(tensor_roots(outputs)), DEEP) if self._met else ():
+            self._passed.add(getattr(type(root), "_forward_cls", None))
             for node, number in following:
                 self._taken.setdefault(getattr(type(node), "_forward_cls", None), set()).add(number)
         for cls, (args, flags, at) in list(self._met.items()):
@@ -95,8 +99,15 @@ class FunctionCheck:
         self._busy = False
 
     def told(self) -> Any:
-        """Whether Functions were met, and those that give another gradient than their derivative."""
-        return {"met": bool(self._met) or self._packaged, "wrong": self._wrong}
+        """Whether Functions were met, those that give another gradient than their derivative, and those in no loss."""
+        kept = [(cls, at) for cls, (_, flags, at) in self._met.items() if any(flags) and cls not in self._passed]
+        dropped = [self._described(cls, at) for cls, at in kept]
+        return {"met": bool(self._met) or self._packaged, "wrong": self._wrong, "dropped": dropped}
+
+    def _described(self, cls: Any, at: Any) -> dict[str, Any]:
+        code = functions.backward_code(cls)
+        assert code is not None
+        return functions.described(cls, code, None, shown_file(code.co_filename, self._cwd), frames_of(at, self._cwd))
 
     def _look(self, cls: Any, args: list[Any], flags: list[bool], at: Any) -> None:
         torch = self._torch
@@ -175,11 +186,7 @@ class FunctionCheck:
             (first, _), (measured, said) = found[0], found[-1]
             steady = abs(first - measured) <= CLOSE * max(abs(first), abs(measured))
             if measured and steady and abs(said - measured) > CLOSE * max(abs(said), abs(measured)):
-                code = functions.backward_code(cls)
-                assert code is not None
-                file = shown_file(code.co_filename, self._cwd)
-                whose = functions.described(cls, code, None, file, frames_of(at, self._cwd))
-                self._wrong.append({**whose, "slope": measured, "gradient": said})
+                self._wrong.append({**self._described(cls, at), "slope": measured, "gradient": said})
                 return
 
 

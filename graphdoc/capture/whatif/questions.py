@@ -36,6 +36,7 @@ from graphdoc.capture.whatif.measure import (
     measure,
 )
 from graphdoc.capture.whatif.window import Move, Target
+from graphdoc.evidence import UNREAD
 
 if TYPE_CHECKING:
     from graphdoc.capture.whatif import WhatIf
@@ -79,14 +80,7 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
         answers.taken_back(target, (yield Move(watch=watch)))
     if result.why or result.base is None:
         return
-    wrong: list[dict[str, Any]] = []
-    if any(a.answer == ANOTHER for a in result.answers):
-        told = yield Move(watch=FunctionCheck(target.torch, probe.witness.cwd))
-        met: dict[str, Any] = {"met": True, "wrong": []} if isinstance(told, str) else told["watch"]
-        look["own"] = probe.hooked or met["met"]
-        wrong = met["wrong"]
-        answers.others(target, look, wrong)
-        answers.doubt_jumps(look, result.base["calls"])
+    wrong = yield from _functions(probe, target, look, result)
     depends = {i for a in result.answers if a.answer != INDEPENDENT for i in a.parameters}
     idle = answers.never_given(target, set(range(len(target.parameters))) - depends)
     if idle:
@@ -121,6 +115,25 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
     if with_backward(target.torch):
         uncalled = yield Move(watch=UncalledCheck(target.torch, probe.witness.cwd))
         answers.uncalled(target, [] if isinstance(uncalled, str) else uncalled["watch"])
+
+
+def _functions(
+    probe: WhatIf, target: Target, look: dict[str, Any], result: Result
+) -> Generator[Move, Any, list[dict[str, Any]]]:
+    """The Functions that give another gradient than their derivative, where one is; told besides: those in no loss."""
+    another = any(a.answer == ANOTHER for a in result.answers)
+    if not another and (probe.trial or not with_own_backward()):
+        return []
+    told = yield Move(watch=FunctionCheck(target.torch, probe.witness.cwd))
+    met: dict[str, Any] = {"met": True, "wrong": [], "dropped": []} if isinstance(told, str) else told["watch"]
+    probe.answers.uncalled(target, met["dropped"], UNREAD)
+    if not another or result.base is None:
+        return []
+    wrong: list[dict[str, Any]] = met["wrong"]
+    look["own"] = probe.hooked or met["met"]
+    probe.answers.others(target, look, wrong)
+    probe.answers.doubt_jumps(look, result.base["calls"])
+    return wrong
 
 
 def _owners(probe: WhatIf, target: Target) -> list[list[int]]:

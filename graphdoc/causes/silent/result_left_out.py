@@ -7,17 +7,18 @@ import re
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
-from graphdoc.evidence import BESIDE, LEFT_OUT, SO_FAR, Frame, Sign, SourceTexts
+from graphdoc.evidence import BESIDE, LEFT_OUT, SO_FAR, UNREAD, Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.bindings import call_at, frame_of, source_at, statement_at, text_of
 from graphdoc.program.carried_names import read_behind
+from graphdoc.program.custom_functions import Used, backward_of, forward_of, inputs_of, takes_ctx, used
 from graphdoc.program.cuts import given_by_name
-from graphdoc.program.name_usage import kept_as_number, unread_result
+from graphdoc.program.name_usage import kept_as_number, unread_name, unread_result
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import first_sign
 from graphdoc.program.spans import innermost_user, loop_of, place, span, span_of
 from graphdoc.source.paths import last_word, names_read, plain_names
-from graphdoc.source.scopes import fresh_name
+from graphdoc.source.scopes import fresh_name, own_nodes
 from graphdoc.story.wording import folded, opening, optimizer_of
 
 PAGE = Page(
@@ -28,7 +29,8 @@ PAGE = Page(
 A network runs in every iteration, its optimizer steps, and no loss depends on what it gives. The name of its loss is
 bound to another one before `backward()`, a term was forgotten in the sum, or the loss takes another output. Or a layer
 inside of a network runs, and its result is bound to a name that nobody reads: a loop over a list binds its variable
-again, and the list still has the old values. The
+again, and the list still has the old values. Or `Balance.apply(weights, loss)` stands alone on a line: a `Function`
+acts on the backward by what it returns. The
 parameters never get a gradient and keep their initial values. Or a sum of the loss and another term is only logged, and
 `backward()` is called on the loss: the other term trains nothing.""",
     why="""\
@@ -62,7 +64,7 @@ loop uses other values.""",
 def recognise(program: Program) -> Finding | None:
     """Measured: no loss moves with them. Nothing reads the name that their result is bound to; or the optimizer was
     given them by name, or in a group of their own: they were to learn."""
-    beside = _beside_the_loss(program)
+    beside = _beside_the_loss(program) or _dropped(program)
     if beside is not None:
         return beside
     sign = first_sign(program.signs, LEFT_OUT)
@@ -118,6 +120,46 @@ def _beside_the_loss(program: Program) -> Finding | None:
         because=f"at {sign.count} steps the terms beside `{loss}`, differentiated by themselves, had a gradient for "
         f"{whose}; no backward call gives it",
     )
+
+
+def _dropped(program: Program) -> Finding | None:
+    """Measured: a Function is in the graph of no loss. The statement that applies it drops its result, or binds it to a
+    name that nobody reads."""
+    sources, sign = program.sources, first_sign(program.signs, UNREAD)
+    function = next(used(sign.facts), None) if sign is not None else None
+    if sign is None or function is None or function.apply is None:
+        return None
+    statement, name = statement_at(sources, function.apply), unread_name(sources, function.apply)
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not name and not isinstance(call, ast.Call):
+        return None
+    given = _given_back(sources, function, call) if isinstance(call, ast.Call) else ""
+    edit = {"place": place(frame_of(sources, function.apply.file, call)), "name": given} if call is not None else {}
+    note = f"`{function.name}.backward` runs, and what it adds trains what it is applied to"
+    return Finding(
+        0.9,
+        "likely",  # that its backward never runs is seen; that it should is what a Function is written for
+        f"the result of `{function.name}` is {'never read' if name else 'dropped'}: its backward never runs",
+        "A Function acts on the backward through the value that it returns. The loss uses another value, in whose "
+        "graph it is not.",
+        (
+            span("cause", function.apply, f"`{name}` is read by nobody" if name else "the result is dropped", sources),
+            *span_of("related", sign.other, f"does not go through `{function.name}`", sources),
+        ),
+        remedies=(Remedy("bind_result", f"keep the result in `{given}`", "unsafe", note, edit),) if given else (),
+        because=f"at {sign.count} steps it was given what has a graph, and no loss was computed from what it returned",
+    )
+
+
+def _given_back(sources: SourceTexts, function: Used, call: ast.Call) -> str:
+    """The name of the argument that the forward gives back as it is; empty where it computes another value."""
+    at = backward_of(sources, function)
+    forward = forward_of(sources, *at) if at is not None else None
+    returns = [n.value for n in own_nodes(forward) if isinstance(n, ast.Return)] if forward is not None else []
+    inputs = inputs_of(forward, takes_ctx(sources, at[0], forward)) if forward is not None and at is not None else []
+    names = {n.id for n in returns if isinstance(n, ast.Name)} if len(returns) == 1 else set()
+    given = [a for name, a in zip(inputs, call.args, strict=False) if name in names]
+    return given[0].id if given and isinstance(given[0], ast.Name) else ""
 
 
 def _owned(program: Program, sign: Sign, bound: Frame) -> dict[str, str]:
