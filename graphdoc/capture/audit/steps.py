@@ -10,7 +10,7 @@ from graphdoc.capture.audit.moved import print_of
 from graphdoc.capture.audit.unheld import in_their_place
 from graphdoc.capture.audit.watch import ENOUGH, FEW, Open, Watch
 from graphdoc.capture.places import stacks
-from graphdoc.capture.places.frames import optimizer_functions
+from graphdoc.capture.places.frames import optimizer_functions, site_of
 from graphdoc.capture.places.source_texts import lines_with
 from graphdoc.capture.tensors.facts import has_gradient, instances_of, is_hooked, parameters_of
 from graphdoc.capture.tensors.living import Ref
@@ -274,9 +274,26 @@ class Starved(Open):
         told = [*self._found, *self._at_end(lambda _: not self.fed)]
         for sign in told:
             sign.count = known[sign.optimizer].steps if sign.optimizer in known else sign.count
+        told = told or self._alike()
         # A call that comes late is one: the steps before it were a warm-up.
         has = self._audit.journal.has
         return [sign for sign in told if not (sign.facts["no_call"] and has(*_BACKWARD))]
+
+    def _alike(self) -> list[Sign]:
+        """One of several optimizers that one line has made, each for a few steps, if no other that it has made has ever
+        found a gradient: an inner optimizer is made anew for each task."""
+        known = self._audit.journal.optimizers
+        fed = {site_of(s.stack) for i in self.fed if (s := known.get(i)) is not None and s.stack is not None}
+        at: dict[Any, list[tuple[Seen, Sign]]] = {}
+        for seen, sign in self._few.values() if self._audit.over else ():
+            if seen.stack is not None and site_of(seen.stack) not in fed:
+                at.setdefault(site_of(seen.stack), []).append((seen, sign))
+        one = next((found for found in at.values() if len(found) >= ENOUGH), None)
+        if one is None:
+            return []
+        sign = one[-1][1]
+        sign.count, sign.facts["alike"] = sum(seen.steps for seen, _ in one), len(one)
+        return [sign]
 
 
 # Steps of which nothing is left: the parameters have their old numbers again, or the learning rate is zero.
