@@ -18,6 +18,7 @@ from graphdoc.program.proof import Proof, name_of
 from graphdoc.program.spans import innermost_user, place, span, span_of, where
 from graphdoc.source.module import each, is_method_call, receiver_of, values_of
 from graphdoc.source.paths import only
+from graphdoc.source.scopes import fresh_name
 from graphdoc.story.unregistered import is_made, makes_parameter
 from graphdoc.story.wording import folded, listing, opening, optimizer_of, shared_path
 
@@ -334,6 +335,61 @@ def _asked_together(sources: SourceTexts) -> Iterator[list[str]]:
         texts = [e.value for e in asked if isinstance(e, ast.Constant) and isinstance(e.value, str)]
         if len(texts) > 1:
             yield texts
+
+
+# Telling parameters of other names than those by which an optimizer's groups were filled.
+
+
+def other_names(
+    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
+) -> Finding | None:
+    """The finding; None unless one loop over a model's modules collects parameters by the names of attributes, all that
+    the optimizer holds are called so, and none of these are."""
+    held = {p.name.rpartition(".")[2] for p in parameters if not p.buffer and sign.optimizer in p.owners}
+    loose = {name.rpartition(".")[2] for name in sign.parameters}
+    found = [one for one in _filled_by_name(sources) if held and held <= set(one[2])]
+    if len(found) != 1 or not loose or loose & set(found[0][2]):
+        return None
+    file, loop, groups, model = found[0]
+    name, whose = optimizer_of(optimizers, sign), folded(sign.parameters)
+    words, at = listing([f"`.{n}`" for n in groups]), bindings.frame_of(sources, file, loop)
+    group = groups.get("bias") or next(iter(groups.values()))
+    kept = fresh_name(bindings.source_at(sources, at), "p")
+    test = f'name.rpartition(".")[2] not in ({", ".join(repr(n) for n in groups)})'.replace("'", '"')
+    text = f"{group} += [{kept} for name, {kept} in {model}.named_parameters() if {test}]"
+    note = f"{name} updates {whose} as well"
+    args = {"place": place(at), "statement": text, "before": False}
+    open_ = "in which group, with or without weight decay, they belong, is for you to say"
+    return Finding(
+        0.9,
+        "likely",  # that nobody trains them is seen; that the loop is to find all parameters is what it is written for
+        f"the groups of {name} hold {words} of each module, and not {whose}",
+        "A `Parameter` of another name is in no group: it gets gradients, and no step changes it.",
+        (
+            span("cause", bindings.frame_of(sources, file, loop.iter), f"of each, {words} are taken alone", sources),
+            *span_of("related", sign.stack, f"gives gradients to {whose}", sources),
+        ),
+        remedies=(Remedy("add_statement", f"add the others to `{group}`", "unsafe", note, args, open_),),
+        because=unused_gradients(sign, whose),
+    )
+
+
+def _filled_by_name(sources: SourceTexts) -> Iterator[tuple[str, ast.For, dict[str, str], str]]:
+    """Loops over a model's modules that put ``m.weight`` and the like into lists: the file, the loop, the list of each
+    attribute, and the model."""
+    for file, loop in bindings.everywhere(sources, ast.For):
+        if not is_method_call(loop.iter, "named_modules", "modules") or not isinstance(loop.iter.func.value, ast.Name):
+            continue
+        one = {n.id for n in each(loop.target, ast.Name)}
+        groups = {
+            value.attr: bindings.text_of(call.func.value)
+            for call in each(loop, ast.Call)
+            if is_method_call(call, "append") and len(call.args) == 1
+            for value in call.args
+            if isinstance(value, ast.Attribute) and isinstance(value.value, ast.Name) and value.value.id in one
+        }
+        if len(groups) > 1:
+            yield file, loop, groups, loop.iter.func.value.id
 
 
 # Telling a part of a model that was left out of an optimizer which was given the other parts by name.

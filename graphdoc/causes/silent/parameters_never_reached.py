@@ -39,7 +39,8 @@ Or a tensor that requires gradients was registered as a buffer, which `parameter
 Or a layer or a `Parameter` is made in `forward`: each call has a new one, with new values, that no optimizer has ever
 seen. Or the first forward makes it and keeps it, when the optimizer has been made already.
 
-Or an optimizer is given the parts of a model one by one, and one that is not frozen is missing. Or it is given a
+Or an optimizer is given the parts of a model one by one, and one that is not frozen is missing; or the `.weight` and
+`.bias` of each module, and a `Parameter` of another name is missing. Or it is given a
 network that another optimizer has already, in the place of its own. Or somebody waits for what no step gives: the
 gradients of a network are clipped, or a target network is loaded from it, and no optimizer holds it.
 
@@ -119,6 +120,7 @@ def _ungiven(
         or ungiven.made_late(sources, optimizers, sign)
         or ungiven.part_left_out(sources, optimizers, parameters, sign)
         or ungiven.beside_in_layer(sources, optimizers, parameters, sign)
+        or ungiven.other_names(sources, optimizers, parameters, sign)
         or _in_training_mode(sources, optimizers, parameters, sign)
     )
 
