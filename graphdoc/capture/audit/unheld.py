@@ -124,6 +124,9 @@ MOST_NETWORKS = 60
 """Those whose loading is counted."""
 MOST_NUMBERS = 200
 """Single numbers that a loss is followed through."""
+MOST_ALIKE = 0.9
+"""The part of a parameter's numbers that are different ones where they were drawn."""
+LEAST_DRAWN = 16
 FIRST_VALUES = 8
 """Values of a parameter that are compared: who updates it by hand moves them."""
 
@@ -168,6 +171,9 @@ class Unheld(Watch):
     steps and has a group of parameters with nothing in it (``facts["empty"]`` of ``facts["groups"]``); whether that is
     meant, the source has to tell.
     ``suspect-untied``: parameters of the shape of one that ``optimizer`` steps; weak, a second network has such.
+    ``unheld-fresh``: never loaded and in training mode, all of them are taken together with what is made of parameters
+    that optimizers step. ``facts["place"]``: what comes of it goes on to further ones (``"between"``), a class of the
+    user's own has drawn their values (``"drawn"``), or they belong to no module at all (``"bare"``).
     ``suspect-ungiven``: all that get gradients beside ``optimizer``; weak, a network may be left alone on purpose.
     ``facts`` say whether they were ``loaded``, and have the ``forwards`` of the user's classes that they lie in.
     ``ungiven``: the same, where the user asks for weak findings too."""
@@ -196,6 +202,8 @@ class Unheld(Watch):
         self._suspects: list[tuple[list[int], Sign]] = []
         self.loaded: set[int] = living.forgetting(set())
         """Parameters whose values came from a file or another module."""
+        self._behind: dict[int, bool] = living.forgetting({})
+        """Parameters behind what optimizers step, by id; and whether they are before further such ones."""
 
     @property
     def waits(self) -> bool:
@@ -225,6 +233,7 @@ class Unheld(Watch):
         self._together.update(leaves)
         self._reached.update(leaves)
         with self._unseen():
+            ready = set[int]()
             for p in unheld:
                 candidate = self._candidates.get(id(p))
                 if candidate is None or candidate.ref() is not p:
@@ -234,7 +243,10 @@ class Unheld(Watch):
                     if p.numel() == 1 and p._version == 0:
                         candidate.is_weight = id(p) in weights()
                 candidate.count += 1
-                self._ready |= candidate.count == ENOUGH
+                ready |= {id(p)} if candidate.count == ENOUGH else set()
+            if ready:
+                self._ready = True
+                self._behind |= _behind(outputs, ready, held)
 
     def asked(self, inputs: Any) -> None:
         """A grad call is about to run that was asked the gradients of these."""
@@ -378,14 +390,24 @@ class Unheld(Watch):
                 for sign in self._found:
                     sign.facts = {"classes": [one.facts for one in hidden]}
                 return
-            weights = {i: p for i, p in mine.items() if self._candidates[i].is_weight and is_users(owners[i])}
-            steps = [s for s, o in live if any(id(p) in owners and id(p) in self._reached for p in parameters_of(o))]
-            if weights and len(steps) == 1 and user_frames(frame):
-                modules = {id(owners[i]): owners[i] for i in weights}
-                whole = {id(p): p for m in modules.values() for p in m.parameters()}
-                if not whole.keys() & held:
-                    audit.snapshot()
-                    self._tell("unheld-weight", steps[0], weights, {i: p for i, p in whole.items() if p.requires_grad})
+            if user_frames(frame):
+                self._tell_weights(live, mine, owners, held)
+            if not self._found:
+                self._tell_fresh(live, loose, owners)
+
+    def _tell_weights(
+        self, live: list[tuple[Seen, Any]], mine: dict[int, Any], owners: dict[int, Any], held: set[int]
+    ) -> None:
+        """Tell of those of ``mine`` that weigh the terms of a loss, in modules of which no optimizer holds anything."""
+        weights = {i: p for i, p in mine.items() if self._candidates[i].is_weight and is_users(owners[i])}
+        steps = [s for s, o in live if any(id(p) in owners and id(p) in self._reached for p in parameters_of(o))]
+        if not weights or len(steps) != 1:
+            return
+        modules = {id(owners[i]): owners[i] for i in weights}
+        whole = {id(p): p for m in modules.values() for p in m.parameters()}
+        if not whole.keys() & held:
+            self._audit.snapshot()
+            self._tell("unheld-weight", steps[0], weights, {i: p for i, p in whole.items() if p.requires_grad})
 
     def _tell_wanted(self, live: list[tuple[Seen, Any]], mine: dict[int, Any]) -> bool:
         """Tell of those of ``mine`` whose gradients somebody waits for, if there are any."""
@@ -405,6 +427,28 @@ class Unheld(Watch):
             self._audit.snapshot()
             self._tell("unheld-bounded", behind, {i: mine[i] for i in ids}, other=frames)
         return bool(self._found)
+
+    def _tell_fresh(self, live: list[tuple[Seen, Any]], loose: dict[int, Any], owners: dict[int, Any]) -> None:
+        """Tell of those of ``loose`` that are one part of what is trained: of a layer that is trained in part, the rest
+        is left by choice, and more than the optimizers hold is what is adapted by something small."""
+        held = {id(p): p.numel() for _, o in live for p in parameters_of(o)}
+        beside = _whose(live, self._together)
+        own = {i: p for i, p in loose.items() if i not in self._asked and i not in self.loaded}
+        layers = {i: owners[i] for i in own if i in self._behind and i in owners and owners[i].training}
+        inside = {
+            i: own[i] for i, m in layers.items() if held.keys().isdisjoint(map(id, m.__dict__["_parameters"].values()))
+        }
+        found = {
+            "bare": {i: p for i, p in own.items() if i not in owners},
+            "between": {i: p for i, p in inside.items() if self._behind[i]},
+            "drawn": {i: p for i, p in inside.items() if is_users(owners[i]) and _is_drawn(p)},
+        }
+        place = next((place for place, mine in found.items() if mine), "")
+        if place and beside is not None and sum(p.numel() for p in found[place].values()) < sum(held.values()):
+            self._audit.snapshot()
+            self._tell("unheld-fresh", beside, found[place])
+            for sign in self._found:
+                sign.facts["place"] = place
 
     def _followed(self, mine: dict[int, Any]) -> dict[int, Any]:
         """Those of ``mine`` whose numbers a network of nothing else has been loaded with again and again; what has been
@@ -571,6 +615,29 @@ def _weights(outputs: Any, held: set[int]) -> set[int]:
     return found
 
 
+def _is_drawn(parameter: Any) -> bool:
+    """Whether hardly any two of its numbers are equal: those of filters and tables repeat themselves."""
+    numbers = numbers_of(parameter)
+    return numbers is not None and int(numbers.unique().numel()) > max(MOST_ALIKE * numbers.numel(), LEAST_DRAWN)
+
+
+def _behind(outputs: Any, new: set[int], held: set[int]) -> dict[int, bool]:
+    """Those of these leaves (ids) that are taken together with what is made of held ones, each with whether that is on
+    the way to an operation that takes a further one."""
+    order = walk.walk([n for t in outputs if (n := grad_fn_of(t)) is not None], MOST_NODES)
+    if len(order) >= MOST_NODES:
+        return {}
+    taking = _Taking(order, new, held)
+    # A single number weighs or shifts a loss: that is no layer behind these.
+    layers = [n for n, leaf in order.leaves.items() if id(leaf) in held and leaf.numel() > 1]
+    further = {m for n in layers for m in taking.above[n]}
+    beyond = bytearray(len(order))
+    for n, m in reversed(list(walk.upward(order))):
+        beyond[m] |= beyond[n] or n in further
+    known = {id(leaf): taking.of([n]) for n, leaf in order.leaves.items() if id(leaf) in new}
+    return {i: any(beyond[m] for m in ops) for i, ops in known.items() if ops and all(map(taking.trained, ops))}
+
+
 def _around(module: type, mine: dict[int, Any], rest: set[int]) -> dict[int, Any]:
     """Of these parameters, by id, those that a living module has together with any of the rest of its network."""
     every = ({id(p) for p in inside(o)} for o in instances_of(module))
@@ -680,17 +747,33 @@ def _taken_with(roots: list[Any], new: set[int], held: set[int]) -> walk.Found |
     order = walk.walk(roots, MOST_NODES)
     if len(order) >= MOST_NODES:
         return None
-    above = walk.Above(order)
-    trained = walk.gather(order, ((n, 1) for n, leaf in order.leaves.items() if id(leaf) in held))
-    leaves = [f.number for f in order if f.leaf is not None and id(f.leaf) in new]
-    taking = {n for leaf in leaves for n in _taking(leaf, order, above)}
-    if not all(trained[n] for n in taking):
+    taking = _Taking(order, new, held)
+    found = taking.of(n for n, leaf in order.leaves.items() if id(leaf) in new)
+    if not all(map(taking.trained, found)):
         return None  # what is applied to data as well measures how far two values are apart
-    return min((order[n] for n in taking), key=lambda f: f.sequence, default=None)
+    return min((order[n] for n in found), key=lambda f: f.sequence, default=None)
 
 
-def _taking(leaf: int, order: walk.Graph, above: walk.Above) -> list[int]:
-    """The operations that take a leaf, transposed perhaps, together with something else."""
-    return [
-        m for n in above[leaf] for m in ([n] if len(order[n].node.next_functions) > 1 else _taking(n, order, above))
-    ]
+class _Taking:
+    """The operations of a graph that take ``new`` leaves (ids), or what is made of these alone, together with something
+    else; and whether that was made of ``held`` ones."""
+
+    def __init__(self, order: walk.Graph, new: set[int], held: set[int]) -> None:
+        self.above = walk.Above(order)
+        own = {n: 1 if id(leaf) in held else 2 for n, leaf in order.leaves.items() if id(leaf) not in new}
+        with_data = (f.number for f in order if any(n is None for n, _ in f.node.next_functions))
+        self._others = walk.gather(order, [*own.items(), *((n, 2) for n in with_data)])
+
+    def trained(self, number: int) -> bool:
+        return bool(self._others[number] & 1)
+
+    def of(self, leaves: Iterable[int]) -> set[int]:
+        todo, seen, found = list(leaves), set[int](), set[int]()
+        while todo:
+            for m in self.above[todo.pop()]:
+                if self._others[m]:
+                    found.add(m)
+                elif m not in seen:
+                    seen.add(m)
+                    todo.append(m)
+        return found

@@ -13,13 +13,13 @@ from graphdoc.program import bindings
 from graphdoc.program.gathered_parameters import one_shot
 from graphdoc.program.gradient_reads import gradient_is_read, gradients_are_read
 from graphdoc.program.observed import Program
-from graphdoc.program.optimizer_places import binding_behind, made, returned
+from graphdoc.program.optimizer_places import Made, binding_behind, made, returned
 from graphdoc.program.proof import first_sign, name_of
 from graphdoc.program.spans import place, span, span_of
 from graphdoc.source.module import each, is_method_call
 from graphdoc.source.paths import is_constant, last_word
 from graphdoc.story import ungiven, unregistered
-from graphdoc.story.wording import first_told, folded, opening, optimizer_of, shared_path
+from graphdoc.story.wording import first_told, folded, opening, optimizer_of
 
 PAGE = Page(
     code="GD701",
@@ -67,7 +67,29 @@ own where it needs another learning rate or no weight decay. If it is not meant 
 )
 
 
-_UNHELD = ("unheld-weight", "unheld-bounded", "unheld-followed")
+MOST_NAMED = 4
+"""Parameters that are given to an optimizer one by one."""
+_UNHELD = ("unheld-weight", "unheld-bounded", "unheld-followed", "unheld-fresh")
+_WHY = {
+    "unheld-bounded": ("whose gradients are clipped", "their gradients are clipped before each step"),
+    "unheld-followed": (
+        "which a target network is copied from",
+        "another network has been loaded from them again and again, with the same values each time",
+    ),
+    "between": (
+        "which lie between parameters that are trained",
+        "they are in training mode, and what comes before and behind them is stepped",
+    ),
+    "drawn": (
+        "which begin with random numbers",
+        "they are in training mode, and what comes before them is stepped",
+    ),
+    "bare": (
+        "made as `nn.Parameter` outside of any module",
+        "no module has them, and the program reads no gradient itself",
+    ),
+}
+"""Of each kind of sign: what somebody wants of these parameters, and what shows it."""
 
 
 def recognise(program: Program) -> Finding | None:
@@ -81,8 +103,8 @@ def recognise(program: Program) -> Finding | None:
         ("kept-result", lambda s: unregistered.kept_result(sources, optimizers, s)),
         ("empty-group", lambda s: _used_up(sources, optimizers, parameters, s)),
         (BYPASSED, lambda s: unregistered.bypassed(sources, optimizers, s)),
-        *((kind, lambda s: _unheld(sources, optimizers, s)) for kind in _UNHELD),
         ("suspect-ungiven", lambda s: _ungiven(sources, optimizers, parameters, s)),
+        *((kind, lambda s: _unheld(sources, optimizers, parameters, s)) for kind in _UNHELD),
         ("ungiven", lambda s: ungiven.in_no_optimizer(sources, optimizers, parameters, s)),
     ) or _wrongly_given(program)
 
@@ -129,7 +151,7 @@ def _in_training_mode(
     sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
 ) -> Finding | None:
     """Of a whole module beside the optimizer's: the program puts both into training mode in one function."""
-    ready = sign.facts.get("loaded") or any(_comes_trained(node) for _, node in bindings.everywhere(sources, ast.Call))
+    ready = sign.facts.get("loaded") or _comes_trained(sources)
     found = None if ready else _switched_beside(sources, parameters, sign.parameters)
     if found is None:
         return None
@@ -146,14 +168,17 @@ def _in_training_mode(
             *ungiven.ungiven_places(sources, optimizers, sign, whose),
             span("related", mode, f"`{owner}` is put into training mode beside `{beside}`", sources),
         ),
-        remedies=tuple(_remedies(sources, optimizers, sign, owner)),
+        remedies=tuple(_remedies(sources, optimizers, sign, [f"{owner}.parameters()"])),
         because=ungiven.unused_gradients(sign, whose),
     )
 
 
-def _comes_trained(node: ast.Call) -> bool:
+def _comes_trained(sources: SourceTexts) -> bool:
     """Whether a call gives a network that others have trained, whose loading is not seen."""
-    return last_word(node.func) == "from_pretrained" or any(k.arg in ("pretrained", "weights") for k in node.keywords)
+    return any(
+        last_word(node.func) == "from_pretrained" or any(k.arg in ("pretrained", "weights") for k in node.keywords)
+        for _, node in bindings.everywhere(sources, ast.Call)
+    )
 
 
 def _switched_beside(
@@ -178,13 +203,17 @@ def _switched_beside(
     return None
 
 
-def _unheld(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
+def _unheld(
+    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
+) -> Finding | None:
     own = [str(w) for w in sign.facts.get("weights", ())]
     of_module = not own or any("." in w for w in own)  # a loop over its parameters has another name for each
     if gradients_are_read(sources) if of_module else any(gradient_is_read(sources, w) for w in own):
         return None  # who looks at them may have them for that; who updates by hand need not do so at each step
+    remedies = tuple(_remedies(sources, optimizers, sign, _lacking(sign.parameters, parameters)))
     if sign.kind != "unheld-weight":
-        return _wanted(sources, optimizers, sign)
+        ready = sign.kind == "unheld-fresh" and _comes_trained(sources)
+        return None if ready else _wanted(sources, optimizers, parameters, sign, remedies)
     name = optimizer_of(optimizers, sign)
     weights = folded(str(w) for w in sign.facts["weights"])
     return Finding(
@@ -193,30 +222,33 @@ def _unheld(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Fi
         f"no optimizer holds {weights}: what weighs the loss keeps its initial value",
         f"{opening(name)} steps other parameters of the same loss. The gradients of {weights} are never used.",
         ungiven.ungiven_places(sources, optimizers, sign, weights),
-        remedies=tuple(_remedies(sources, optimizers, sign, *{w.rpartition(".")[0] for w in sign.facts["weights"]})),
+        remedies=remedies,
         because=ungiven.unused_gradients(sign, folded(sign.parameters)),
     )
 
 
-def _wanted(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
-    """Somebody waits for these gradients, which no optimizer uses: who bounds them, or who loads another network with
-    what they were to change."""
-    name, whose = optimizer_of(optimizers, sign), folded(sign.parameters)
-    if sign.kind == "unheld-bounded":
-        why, said = "whose gradients are clipped", "their gradients are clipped before each step"
-    else:
-        why = "which a target network is copied from"
-        said = "another network has been loaded from them again and again, with the same values each time"
+def _wanted(
+    sources: SourceTexts,
+    optimizers: list[Optimizer],
+    parameters: list[Parameter],
+    sign: Sign,
+    remedies: tuple[Remedy, ...],
+) -> Finding:
+    """These gradients, which no optimizer uses, are waited for; or nothing but an optimizer would use them."""
+    name = optimizer_of(optimizers, sign)
+    whose = folded(sign.parameters, beside=(p.name for p in parameters if p.owners))
+    why, said = _WHY[sign.facts.get("place", sign.kind)]
     return Finding(
         0.9,
         "likely",  # that nobody trains them is seen; that somebody should is not
         f"no optimizer holds {whose}, {why}",
-        f"{opening(name)} was not given them, so no step changes them.",
+        f"{opening(name)} was not given them, so no step changes them. If they are to stay as they are, "
+        "`requires_grad_(False)` says so.",
         (
             *ungiven.ungiven_places(sources, optimizers, sign, whose),
             *span_of("related", sign.other, f"bounds the gradients of {whose}", sources),
         ),
-        remedies=tuple(_remedies(sources, optimizers, sign, shared_path(sign.parameters)[:-1])),
+        remedies=remedies,
         because=f"{ungiven.unused_gradients(sign, whose)}; {said}",
     )
 
@@ -252,29 +284,53 @@ def _used_up(
     )
 
 
-def _remedies(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, *owners: str) -> list[Remedy]:
-    """Give the optimizer what lies in the one owner, or the weights themselves where they are tensors of a function."""
+def _lacking(names: list[str], parameters: list[Parameter]) -> list[str]:
+    """Expressions that give these parameters and no others: those of a module, or each by itself."""
+    paths = [name.split(".") for name in names]
+    for n in range(1, min(map(len, paths), default=0)):
+        whole = ".".join(paths[0][:n])
+        if {p.name for p in parameters if not p.buffer and p.name.startswith(f"{whole}.")} == set(names):
+            return [f"{whole}.parameters()"]
+    return names if len(names) <= MOST_NAMED else []
+
+
+def _remedies(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, lacking: list[str]) -> list[Remedy]:
+    """Give the optimizer what these expressions give, where its own function knows them."""
     name = name_of(optimizers, sign)
     making = made(sources, optimizer_with(optimizers, sign.optimizer))
-    plain = [] if any(owners) else [str(w) for w in sign.facts.get("weights", [])]
-    if making is None or len(owners) != 1 or not (owners[0] or plain):
+    if making is None or not lacking:
         return []
-    owner, target = owners[0], bindings.text_of(making.statement.targets[0])
+    target = bindings.text_of(making.statement.targets[0])
     whole, _, last = name.rpartition(".")
-    if target == f"self.{last}" and owner.startswith(f"{whole}."):  # made in a method of what holds both
-        owner, name = f"self.{owner.removeprefix(f'{whole}.')}", target
+    if target == f"self.{last}" and all(text.startswith(f"{whole}.") for text in lacking):
+        # made in a method of what holds both
+        name, lacking = target, [f"self.{text.removeprefix(f'{whole}.')}" for text in lacking]
     if target != name:
         return []
-    base = owner.split(".")[0] if not owner.startswith("self.") else ".".join(owner.split(".")[:2])
-    bound = {b: binding_behind(making, b) for b in plain or [base]}
+    bases = {".".join(text.split(".")[: 2 if text.startswith("self.") else 1]) for text in lacking}
+    bound = {base: binding_behind(making, base) for base in bases}
     if any(s is None and not bindings.assignments(sources, making.frame(sources), b) for b, s in bound.items()):
         return []
     behind = [s for s in bound.values() if s is not None]
     anchor: ast.stmt = max(behind, key=lambda s: s.lineno, default=making.statement)
-    params, what = f"{owner}.parameters()", f"the parameters of `{owner}`"
-    if plain:
-        params, what = f"[{', '.join(plain)}]", folded(plain)
+    of_module = lacking[0].endswith("()")
+    params = lacking[0] if of_module else f"[{', '.join(lacking)}]"
+    what = f"the parameters of `{lacking[0].removesuffix('.parameters()')}`" if of_module else folded(lacking)
     statement = f'{name}.add_param_group({{"params": {params}}})'
     args = {"place": place(bindings.frame_of(sources, making.file, anchor)), "statement": statement}
     note = f"`{name}` steps {folded(sign.parameters)}"
-    return [Remedy("add_statement", f"give `{name}` {what}", "unsafe", note, args)]
+    return [Remedy("add_statement", f"give `{name}` {what}", "unsafe", note, args, _open(sources, optimizers, making))]
+
+
+def _open(sources: SourceTexts, optimizers: list[Optimizer], making: Made) -> str:
+    """What only the author can say of parameters that an optimizer is given too."""
+    if each(making.statement.value, ast.Dict):
+        return "which learning rate they are to have, is for you to say"
+    others = [made(sources, o) for o in optimizers if o.steps]
+    ways = {bindings.text_of(k) for m in others if m is not None for k in [_without_parameters(m.statement.value)]}
+    return "which optimizer is to have them, is for you to say" if len(ways) > 1 else ""
+
+
+def _without_parameters(call: ast.expr) -> ast.expr:
+    """How an optimizer is made, whatever it is given."""
+    return ast.Call(call.func, call.args[1:], call.keywords) if isinstance(call, ast.Call) else call
