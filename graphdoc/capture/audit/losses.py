@@ -309,6 +309,9 @@ class Losses(Watch):
         if len(cut) < OFTEN or last is None:
             return
         noted = _noted(last)
+        # Who detaches one number in two places means one of them perhaps: not that which leaves a term without graph.
+        terms = {r.place for records, _ in self.watch.terms.values() for r in records} if self.watch else set()
+        cut = [(r, b) for r, b in cut if r.place in terms] or cut
         record, behind = cut[-1]
         # Each leaf that numbers were copied into asks for a gradient of its own: one of several is a part of it.
         leaves = {r.place: r for r, _ in cut if r.recording and r.op == record.op == COPIES}
