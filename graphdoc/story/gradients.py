@@ -631,20 +631,38 @@ def trained_baseline(sources: SourceTexts, sign: Sign) -> Finding | None:
     named = f"`{code}`" if known else code
     label = "multiplies a log-probability, and still carries the graph of the value"
     calls = [Frame(**f) for f in sign.facts.get("backward", ())]
+    note = f"the policy loss no longer trains {whose}; the loss that fits the value still does"
+    title = f"{named} is not detached: the policy loss trains {whose} as well"
+    said = (
+        "How much a policy learns from an action is a constant of its loss. Here that number still has the graph of "
+        "the value it was computed from. So the policy loss trains this value too, against the loss that fits it."
+    )
+    because = (
+        f"the value that the same loss fits is subtracted in {named}; in {sign.count} of {sign.count} "
+        f"such calls both terms lead to {whose}"
+    )
+    own = sign.facts.get("own")
+    if own is not None:
+        note = f"{whose} learn by the log-probability alone"
+        title = f"{named} is not detached: {whose} are trained to change this factor as well"
+        said = (
+            "How much a policy learns from an action is a constant of its loss. Here that number depends on the policy "
+            "and still has its graph. So the policy also learns to make the number itself another one."
+        )
+        because = f"both factors lead to {whose}; {named} leads to {folded(own) or 'a value'} too, which another "
+        because += "optimizer's loss fits"
     return Finding(
         0.9,
         "likely",  # whom the loss trains is seen; what was meant as a constant is not
-        f"{named} is not detached: the policy loss trains {whose} as well",
-        "How much a policy learns from an action is a constant of its loss. Here that number still has the graph of "
-        "the value it was computed from. So the policy loss trains this value too, against the loss that fits it.",
+        title,
+        said,
         (
             *(span("cause" if n < MOST_CAUSES else "related", f, label, sources) for n, f in enumerate(frames)),
             *span_of("related", sign.other, "fits the same value", sources),
             *(span("consumed", f, "both gradients are added up here", sources) for f in calls),
         ),
-        remedies=_remedies(sources, known, whose) if len(known) == len(factors) else (),
-        because=f"the value that the same loss fits is subtracted in {named}; in {sign.count} of {sign.count} "
-        f"such calls both terms lead to {whose}",
+        remedies=_remedies(sources, known, note) if len(known) == len(factors) else (),
+        because=because,
     )
 
 
@@ -660,8 +678,7 @@ def _factor(sources: SourceTexts, product: dict[str, Any]) -> Frame | None:
     return None
 
 
-def _remedies(sources: SourceTexts, factors: list[Frame], whose: str) -> tuple[Remedy, ...]:
-    note = f"the policy loss no longer trains {whose}; the loss that fits the value still does"
+def _remedies(sources: SourceTexts, factors: list[Frame], note: str) -> tuple[Remedy, ...]:
     args = [{"place": place(f), "constant": True} for f in factors]
     code = code_at(sources, factors[0])
     if len(args) == 1:

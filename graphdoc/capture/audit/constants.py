@@ -33,6 +33,8 @@ OFTEN = 2
 """Calls in which the same is seen before it is told."""
 MOST_PRODUCTS = 200
 """Products of one loss that are looked at: a rollout adds up one for each step."""
+MOST_WEIGHTS = 8
+"""Of these, those whose factors are looked through to the parameters behind them."""
 MOST_INSIDE = 2000
 """Nodes between a product and what its factor was computed from."""
 
@@ -55,7 +57,14 @@ _LOSSES = {"MseLossBackward0", "SmoothL1LossBackward0", "HuberLossBackward0"}
 class Baselines(Watch):
     """``baseline-trained``: ``stack`` is a product with a log-probability, ``other`` what fits the value that the other
     factor (``facts["products"]``: each with its ``operand``, 0 or 1, and its frame) was computed from; ``parameters``
-    lie behind that value, those that the log-probability depends on too left out, and ``facts["behind"]`` are all."""
+    lie behind that value, those that the log-probability depends on too left out, and ``facts["behind"]`` are all.
+    ``facts["own"]``: a loss of another optimizer fits the value, and ``parameters`` are those of the log-probability
+    on which the factor depends as well."""
+
+    def __init__(self, audit: Audit) -> None:
+        super().__init__(audit)
+        self._fitted: dict[int, stacks.Stack] = audit.journal.living.forgetting({})
+        """Leaves behind the values that losses fit, by id, with where the first of these losses is computed."""
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         """A backward call that is looked at is about to run."""
@@ -65,16 +74,50 @@ class Baselines(Watch):
         with self._unseen(_getframe(1)):
             roots = tensor_roots(outputs)
             fits, products = _of_interest(roots)
-            if not fits or not products:
-                return
             fitted: dict[Any, Any] = {}
             for node in fits:
                 inside, differs = _values(_edges(node), _LINEAR | _NORMAL)
                 if differs or type(node).__name__ in _LOSSES:  # else it is a penalty on the value's size
                     fitted.update((v, node) for v in inside if v not in fitted)
             known = [found for p in products[:MOST_PRODUCTS] if (found := _baseline(p, fitted)) is not None]
+            own = [found for p in products[:MOST_WEIGHTS] if (found := self._weight(p)) is not None]
+            for value, node in fitted.items():
+                stack = stacks.stack_of(node)
+                for leaf in (leaves_behind([value]) or ()) if stack is not None else ():
+                    self._fitted.setdefault(leaf, stack)
         if known:
             self._note(noted, known, fitted)
+        elif own:
+            self._note_own(noted, own)
+
+    def _weight(self, product: Any) -> tuple[Any, int, set[int], set[int]] | None:
+        """The product, which of its factors depends both on what its log-probability depends on and on a value that
+        another optimizer's loss fits, and the ids of the parameters of both."""
+        sides = [n for n, _ in product.next_functions]
+        for operand in (0, 1):
+            if not _is_log_probability(sides[1 - operand], _is_from_distribution):
+                continue
+            factor, scored = (set(leaves_behind([sides[i]]) or ()) for i in (operand, 1 - operand))
+            held = (set(o.parameters) for o in self._audit.journal.optimizers.values())
+            mine = set[int]().union(*(h for h in held if h & scored))
+            others = factor & (self._fitted.keys() - mine)
+            if factor & scored & mine and others and others == factor - scored:
+                return product, operand, factor & scored, others
+        return None
+
+    def _note_own(self, noted: Noted, own: list[tuple[Any, int, set[int], set[int]]]) -> None:
+        node, operand, mine, others = own[0]
+        stack = stacks.stack_of(node)
+        if stack is None or not self._often(site_of(stack), OFTEN):
+            return
+        frames, fit = self._frames(stack), self._frames(self._fitted[min(others)])
+        sign = self._sign("baseline-trained", frames, fit, mine, event=noted[0], count=OFTEN)
+        sign.facts = {
+            "own": self._audit.named(others),
+            "products": [{"operand": operand, "frame": users_line(frames)}],
+            "backward": users_line(self._call(noted)),
+        }
+        self._report(sign)
 
     def _note(self, noted: Noted, known: list[tuple[Any, int, set[Any]]], fitted: dict[Any, Any]) -> None:
         places: dict[Any, tuple[stacks.Stack, int]] = {}
@@ -146,15 +189,15 @@ def _baseline(product: Any, fitted: dict[Any, Any]) -> tuple[Any, int, set[Any]]
     return None
 
 
-def _is_log_probability(node: Any) -> bool:
-    """Whether a value is log-probabilities, or their ratios, and nothing else that has a graph."""
-    ends = _ends([node], _LINEAR | _RATIO, _is_score)
-    return bool(ends) and all(_is_score(end) for end in ends)
-
-
 def _is_score(node: Any) -> bool:
     """Whether a node gives the log-probability of what was drawn."""
     return _is_from_distribution(node) or _is_chosen(node)
+
+
+def _is_log_probability(node: Any, is_one: Callable[[Any], bool] = _is_score) -> bool:
+    """Whether a value is log-probabilities, or their ratios, and nothing else that has a graph."""
+    ends = _ends([node], _LINEAR | _RATIO, is_one)
+    return bool(ends) and all(is_one(end) for end in ends)
 
 
 def _is_chosen(node: Any) -> bool:

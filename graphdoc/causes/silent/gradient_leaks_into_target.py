@@ -35,7 +35,8 @@ and the penalty moves nothing, however large it grows. A list of the parameters,
 no copies at all: each step changes its entries as well, and the distance from them stays zero.
 
 So is the advantage of a policy: what a log-probability is multiplied with says how much to learn from an action. If it
-is computed from a value with a graph, `returns - values`, the policy's part of the loss moves the value as well.
+is computed from a value with a graph, `returns - values`, the policy's part of the loss moves the value as well. If it
+is computed from the policy, `q - (policy.probs * q_all).sum(1)`, the policy learns to change the advantage itself.
 
 Or `detach()` is called, and its result is dropped. `goal.detach()` alone, on a line of its own, changes nothing: it
 returns a new tensor. Write `goal = goal.detach()`.""",
