@@ -287,6 +287,9 @@ class Clearing(Sparse):
         """Whether this step has used what another optimizer's loss has left, and that one steps in turn with this:
         after one step of this, or each time after the same few."""
         fed, followed.fed = followed.fed, []
+        if any(e.reaches is None for e in self._audit.journal.entries() if self._is_since(e, followed)):
+            followed.spent, followed.after = [], {}
+            return  # not all calls are looked at: fewer of a line that several optimizers share than of others
         self._judge_spent(followed, seen, fed, every)
         if seen.steps == 1:
             ids = set(map(id, every))
@@ -313,6 +316,9 @@ class Clearing(Sparse):
         regular = all(step == n * turn + 1 for n, step in enumerate(followed.leaked, 1))
         if regular and len(followed.leaked) == (ENOUGH - 1 if turn < 3 else TIMES) and followed.cleared is not None:
             self._tell_left_over(followed, seen, foreign, mine, every)
+
+    def _is_since(self, entry: Entry, followed: _Followed) -> bool:
+        return entry.kind == "backward" and entry.index >= followed.previous
 
     def _judge_spent(self, followed: _Followed, seen: Seen, fed: list[Noted], every: list[Any]) -> None:
         """Whether this step has used what the step before it had, which was made of another call, and the steps do so
