@@ -80,11 +80,12 @@ class Baselines(Watch):
                 if differs or type(node).__name__ in _LOSSES:  # else it is a penalty on the value's size
                     fitted.update((v, node) for v in inside if v not in fitted)
             known = [found for p in products[:MOST_PRODUCTS] if (found := _baseline(p, fitted)) is not None]
-            own = [found for p in products[:MOST_WEIGHTS] if (found := self._weight(p)) is not None]
+            own = [weighed for p in products[:MOST_WEIGHTS] if (weighed := self._weight(p)) is not None]
             for value, node in fitted.items():
                 stack = stacks.stack_of(node)
-                for leaf in (leaves_behind([value]) or ()) if stack is not None else ():
-                    self._fitted.setdefault(leaf, stack)
+                if stack is not None:
+                    for leaf in leaves_behind([value]) or ():
+                        self._fitted.setdefault(leaf, stack)
         if known:
             self._note(noted, known, fitted)
         elif own:
