@@ -199,7 +199,10 @@ class _Look:
             self._told.answers.append(answer)
             steady = _steady(slopes, i)
             clear = [s[i][0] for s in slopes if _clear(s, i)]
-            if clear and _widest(by_step, i) > CLEAR * _widest(least, i):
+            # A gradient that is there after each little move is that of the loss: it is zero where the loss turns.
+            if all(s is not None and abs(s[i][2] - s[i][0]) > s[i][1] for s in slopes):
+                answer.answer = AGREES
+            elif clear and _widest(by_step, i) > CLEAR * _widest(least, i):
                 answer.slope = clear[-1] if steady is None else steady
                 answer.jumps = steady is None or any(s is not None and s[i][0] == 0.0 for s in slopes)
                 answer.answer = ZEROS if chosen & known else MISSING
