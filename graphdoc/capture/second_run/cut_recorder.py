@@ -351,7 +351,7 @@ class CutRecorder(TorchFunctionMode):
         for value in elements(values, MOST_INSIDE):
             if isinstance(value, torch.Tensor):
                 if value.requires_grad:
-                    node = value.grad_fn
+                    node = viewed(value).grad_fn
                     kept = stacks.kept_in(node) if node is not None else None
                     made: Any = kept if isinstance(kept, stacks.Stack) else []
                     record.origins.append(Origin(node.name() if node is not None else "", made))

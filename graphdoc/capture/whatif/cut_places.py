@@ -18,7 +18,7 @@ import torch
 from torch.autograd import function
 from torch.overrides import TorchFunctionMode
 
-from graphdoc.capture.events.cut_records import NAMES, Record, watch_wrapped
+from graphdoc.capture.events.cut_records import NAMES, NEAR, Record, records_behind, watch_wrapped
 from graphdoc.capture.graph import functions
 from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.summands import sums_without_graph
@@ -26,7 +26,7 @@ from graphdoc.capture.graph.walk import DEEP, nodes_behind
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import shown_file
 from graphdoc.capture.places.frames import frames_of, site_of
-from graphdoc.capture.second_run.cut_recorder import CutRecorder
+from graphdoc.capture.second_run.cut_recorder import DETACHES, CutRecorder
 from graphdoc.capture.second_run.cuts import CutWatch
 from graphdoc.capture.tensors.facts import storage_of
 from graphdoc.capture.tensors.number_facts import numbers_of
@@ -235,8 +235,12 @@ def added(
 
 def is_said(record: Record) -> bool:
     """Whether an author says by this that nothing shall learn through it, and uses it for nothing else: a conversion
-    has to be preceded by a ``detach``."""
-    return (record.op in ("detach", "detach_") or not record.recording) and not record.converted
+    has to be preceded by a ``detach``. Who has a graph recorded in front of a ``no_grad`` in which no parameter is used
+    may well want it."""
+    inside = [r for r in records_behind([record], NEAR) if not r.recording and r.op not in DETACHES]
+    taken = [origin.op for r in inside for origin in r.origins]
+    unrecorded = not record.recording and not (taken and all(taken))
+    return (record.op in ("detach", "detach_") or unrecorded) and not record.converted
 
 
 def locate(
