@@ -12,7 +12,8 @@ from graphdoc.evidence import Evidence, Frame, SourceTexts
 from graphdoc.program import bindings, name_usage
 from graphdoc.program.spans import frames, innermost_user, user_line
 from graphdoc.source.module import each, is_method_call, is_within, values_of, walked
-from graphdoc.source.paths import blocks_of, covers, is_name, is_read, is_set, only, targets_of
+from graphdoc.source.paths import bare_call, blocks_of, covers, is_constant, is_name, is_read, is_set, only, targets_of
+from graphdoc.source.scopes import own_nodes
 
 _READS = {"shape", "dtype", "device", "ndim", "training"}
 _CUTS = {"numpy", "item", "tolist", "detach", "data", "grad", "apply", "backward", "requires_grad", "tensor"}
@@ -88,6 +89,25 @@ def forward_of(sources: SourceTexts, file: str, backward: ast.FunctionDef) -> as
         if backward in node.body:
             return only([n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "forward"])
     return None
+
+
+def acts(sources: SourceTexts, function: Used) -> bool:
+    """Whether a Function may be applied for what it does itself, whoever takes its result: its forward writes to what
+    others keep, or calls something for its effect. Or its backward gives on nothing but what it is given."""
+    at = backward_of(sources, function)
+    forward = forward_of(sources, *at) if at is not None else None
+    if at is None or forward is None:
+        return False
+    backward = at[1]
+    first, given = backward.body[0], inputs_of(backward)
+    if isinstance(first, ast.Return):
+        values = first.value.elts if isinstance(first.value, ast.Tuple) else [first.value]
+        if all(is_constant(v, None) or (isinstance(v, ast.Name) and v.id in given) for v in values):
+            return True
+    own = {n.id for n in each(forward, ast.Name) if is_set(n)} | {a.arg for a in forward.args.args[:1]}
+    kept = [t for n in own_nodes(forward) for t in targets_of(n) if isinstance(t, ast.Attribute | ast.Subscript)]
+    called = [call.func for n in own_nodes(forward) if (call := bare_call(n)) is not None]
+    return any(re.split(r"[.\[]", bindings.text_of(on))[0] not in own for on in (*kept, *called))
 
 
 def forwards_without_backward(sources: SourceTexts, name: str) -> list[tuple[str, ast.FunctionDef]]:

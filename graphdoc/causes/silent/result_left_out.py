@@ -11,7 +11,7 @@ from graphdoc.evidence import BESIDE, LEFT_OUT, SO_FAR, UNREAD, Frame, Sign, Sou
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.bindings import call_at, frame_of, source_at, statement_at, text_of
 from graphdoc.program.carried_names import read_behind
-from graphdoc.program.custom_functions import Used, backward_of, forward_of, inputs_of, takes_ctx, used
+from graphdoc.program.custom_functions import Used, acts, backward_of, forward_of, inputs_of, takes_ctx, used
 from graphdoc.program.cuts import given_by_name
 from graphdoc.program.name_usage import kept_as_number, unread_name, unread_result
 from graphdoc.program.observed import Program
@@ -131,7 +131,7 @@ def _dropped(program: Program) -> Finding | None:
         return None
     statement, name = statement_at(sources, function.apply), unread_name(sources, function.apply)
     call = statement.value if isinstance(statement, ast.Expr) else None
-    if not name and not isinstance(call, ast.Call):
+    if acts(sources, function) or (not name and not isinstance(call, ast.Call)):
         return None
     given = _given_back(sources, function, call) if isinstance(call, ast.Call) else ""
     edit = {"place": place(frame_of(sources, function.apply.file, call)), "name": given} if call is not None else {}
