@@ -537,29 +537,28 @@ def kept_reference(sources: SourceTexts, sign: Sign) -> Finding | None:
 
 
 def compared_with_itself(sources: SourceTexts, sign: Sign) -> Finding | None:
-    """The finding for an ``own-self`` sign; None where no line of the user's makes the difference."""
+    """The finding for an ``own-self`` sign; None where no list of parameters is kept for it: what the two sides are
+    called may be two layers that are one by choice, or a reference that is given copies later."""
     frame = innermost_user(sign.stack)
-    if frame is None:
+    kept = _kept_itself(sources, frame) if frame is not None else None
+    if frame is None or kept is None:
         return None
     whose = folded(sign.parameters) or "the parameters"
-    code, kept = short_code(sources, frame) or "the difference", _kept_itself(sources, frame)
+    code = short_code(sources, frame) or "the difference"
     calls = [Frame(**f) for f in sign.facts.get("backward", ())]
     note = f"the distance is that from the values that {whose} had there"
-    spans = [span("related" if kept else "cause", frame, "both sides are the same parameters: 0", sources)]
-    if kept is not None:
-        spans.insert(0, span("cause", kept, "keeps the parameters themselves, no copies", sources))
     return Finding(
         0.95,
         "likely",  # that both sides are one is seen; that one was meant as a copy is what a distance is for
         f"`{code}` compares parameters with themselves: it is zero, and trains nothing",
         "A step changes parameters in place, and with them every list that holds them. A penalty on the way from "
         "where they were needs copies of their values.",
-        (*spans, *(span("consumed", f, "this part of the loss gives no gradient", sources) for f in calls)),
-        remedies=(
-            (Remedy("copies_of_entries", "keep copies of the values", "unsafe", note, {"place": place(kept)}),)
-            if kept is not None
-            else ()
+        (
+            span("cause", kept, "keeps the parameters themselves, no copies", sources),
+            span("related", frame, "both sides are the same parameters: 0", sources),
+            *(span("consumed", f, "this part of the loss gives no gradient", sources) for f in calls),
         ),
+        remedies=(Remedy("copies_of_entries", "keep copies of the values", "unsafe", note, {"place": place(kept)}),),
         because=f"in {sign.count} losses both sides of this difference were the same tensors, {whose}",
     )
 

@@ -63,8 +63,9 @@ class Baselines(Watch):
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
-        self._fitted: dict[int, stacks.Stack] = audit.journal.living.forgetting({})
-        """Leaves behind the values that losses fit, by id, with where the first of these losses is computed."""
+        self._fitted: dict[int, tuple[stacks.Stack, frozenset[int]]] = audit.journal.living.forgetting({})
+        """Leaves behind the values that losses fit, by id, with where the first of these losses is computed, and all
+        leaves behind its value."""
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         """A backward call that is looked at is about to run."""
@@ -84,8 +85,8 @@ class Baselines(Watch):
             for value, node in fitted.items():
                 stack = stacks.stack_of(node)
                 if stack is not None:
-                    for leaf in leaves_behind([value]) or ():
-                        self._fitted.setdefault(leaf, stack)
+                    whole = frozenset(leaves_behind([value]) or ())
+                    self._fitted.update((leaf, (stack, whole)) for leaf in whole - self._fitted.keys())
         if known:
             self._note(noted, known, fitted)
         elif own:
@@ -101,7 +102,7 @@ class Baselines(Watch):
             factor, scored = (set(leaves_behind([sides[i]]) or ()) for i in (operand, 1 - operand))
             held = (set(o.parameters) for o in self._audit.journal.optimizers.values())
             mine = set[int]().union(*(h for h in held if h & scored))
-            others = factor & (self._fitted.keys() - mine)
+            others = {i for i in factor & (self._fitted.keys() - mine) if self._fitted[i][1] <= factor}
             if factor & scored & mine and others and others == factor - scored:
                 return product, operand, factor & scored, others
         return None
@@ -111,7 +112,7 @@ class Baselines(Watch):
         stack = stacks.stack_of(node)
         if stack is None or not self._often(site_of(stack), OFTEN):
             return
-        frames, fit = self._frames(stack), self._frames(self._fitted[min(others)])
+        frames, fit = self._frames(stack), self._frames(self._fitted[min(others)][0])
         sign = self._sign("baseline-trained", frames, fit, mine, event=noted[0], count=OFTEN)
         sign.facts = {
             "own": self._audit.named(others),
@@ -302,8 +303,8 @@ class References(Watch):
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         """A backward call that is looked at is about to run."""
-        if (self._found and not self._own) or self._has_looked(MOST_COPIES):
-            return
+        if not self._own and (self._found or self._has_looked(MOST_COPIES)):
+            return  # where copies are made in a later task, the distance is none from itself any more
         every = self._audit.journal.optimizers.values()
         latest = sorted((seen.sequence, seen.parameters) for seen in every if seen.steps)
         stepped = {i: at for at, mine in latest for i in mine if i in leaves}
