@@ -6,13 +6,22 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from graphdoc.evidence import Evidence, Frame, OlderEdge, Parameter, SourceTexts
+from graphdoc.evidence import Evidence, Frame, OlderEdge, Optimizer, Parameter, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.bindings import call_at, expression_at
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.effects import method_of
 from graphdoc.source.module import each, is_method_call, receiver_of, walked
-from graphdoc.source.paths import bare_call, blocks_of, is_name, last_word, only, without_subscripts
+from graphdoc.source.paths import (
+    bare_call,
+    blocks_of,
+    covers,
+    is_name,
+    last_word,
+    only,
+    plain_names,
+    without_subscripts,
+)
 
 # Parameters that a function picks out by their names into a group which nothing ever reads.
 
@@ -138,6 +147,61 @@ def _straight(scope: Scope) -> Iterator[Block]:
         for statement in block:
             if isinstance(statement, ast.If | ast.With | ast.Try):
                 todo += blocks_of(statement)
+
+
+def is_left_by_choice(sources: SourceTexts, optimizers: list[Optimizer], loose: list[str]) -> bool:
+    """Whether the program itself keeps these from its optimizers: one filter picks what they are given, or one list of
+    names (several are to divide all of it). Or a line that did not run gives these to one."""
+    filters = 0
+    for _, one in bindings.everywhere(sources, ast.ListComp, ast.GeneratorExp):
+        over = one.generators[0]
+        kept = isinstance(one.elt, ast.Name | ast.Tuple) and plain_names(one.elt) <= plain_names(over.target)
+        filters += kept and any(_picks(over.iter, over.target, test) for test in over.ifs)
+    for _, loop in bindings.everywhere(sources, ast.For):
+        tested = [n for n in each(loop, ast.If) if _picks(loop.iter, loop.target, n.test)]
+        passing = any(isinstance(n.body[-1], ast.Continue) for n in tested)
+        found = [f for f in _fillings(loop) if any(n.test is test for n in tested for test, _ in f.tests)]
+        filters += 1 if passing else len(found)
+    for _, call in bindings.everywhere(sources, ast.Call):
+        part = receiver_of(call) if is_method_call(call, "parameters") else None
+        filters += isinstance(part, ast.Call) and is_name(part.func, "getattr")
+    return filters == 1 or _is_given_elsewhere(sources, optimizers, loose)
+
+
+def _picks(iterated: ast.expr, target: ast.expr, test: ast.expr) -> bool:
+    """Whether a condition picks of a module's parameters by their names, or by which they are."""
+    if is_method_call(iterated, "named_parameters") and isinstance(target, ast.Tuple):
+        return bool(plain_names(target.elts[0]) & plain_names(test))
+    return is_method_call(iterated, "parameters") and any(is_name(c.func, "id") for c in each(test, ast.Call))
+
+
+def _is_given_elsewhere(sources: SourceTexts, optimizers: list[Optimizer], loose: list[str]) -> bool:
+    makers = {"add_param_group", *(o.type.rpartition(".")[2] for o in optimizers)}
+    ran = [frame for o in optimizers for frame in o.stack]
+    given: set[str] = set()
+    for file, call in bindings.everywhere(sources, ast.Call):
+        seen = any(f.file == file and covers(call, f.line) for f in ran)
+        if last_word(call.func) in makers and not seen:
+            every = [*call.args, *(k.value for k in call.keywords)]
+            texts = {bindings.text_of(n) for a in every for n in each(a, ast.Attribute, ast.Name)}
+            whole = {t for t in texts if not any(other.startswith(f"{t}.") for other in texts)}
+            given |= {t.removeprefix("self.").removesuffix(".parameters") for t in whole}
+    return bool(loose) and all(any(f".{text}." in f".{name}." for text in given) for name in loose)
+
+
+def is_initialised(sources: SourceTexts, name: str) -> bool:
+    """Whether the program begins a parameter, or one after the other in a loop, by a function that is for that:
+    ``nn.init.xavier_uniform_(self.weight)``, ``self.weight.data.uniform_(-a, a)``."""
+    last = name.rpartition(".")[2]
+    for _, call in bindings.everywhere(sources, ast.Call):
+        if not last_word(call.func).endswith("_"):
+            continue
+        on = [*call.args[:1], *([call.func.value] if is_method_call(call) else [])]
+        texts = [bindings.text_of(e).removesuffix(".data") for e in on]
+        of_loop = "init" in bindings.text_of(call.func) and any(text.isidentifier() for text in texts)
+        if of_loop or last in {text.rpartition(".")[2] for text in texts}:
+            return True
+    return False
 
 
 def _fillings(loop: ast.For) -> list[_Filling]:

@@ -9,9 +9,10 @@ from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.hidden import held_beside, inside, unregistered
+from graphdoc.capture.audit.moved import print_of
 from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.graph import walk
-from graphdoc.capture.graph.summands import SCALING, terms_of
+from graphdoc.capture.graph.summands import SCALING, is_number, terms_of
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import begins_at, forward_of, is_users, shown_file
 from graphdoc.capture.places.frames import frames_of
@@ -128,7 +129,7 @@ MOST_ALIKE = 0.9
 """The part of a parameter's numbers that are different ones where they were drawn."""
 LEAST_DRAWN = 16
 FIRST_VALUES = 8
-"""Values of a parameter that are compared: who updates it by hand moves them."""
+"""Values that are compared of a parameter whose memory is not read: who updates it by hand moves them."""
 
 
 class _Candidate:
@@ -141,7 +142,7 @@ class _Candidate:
         self.since = since
         """How many steps there had been."""
         self.version = parameter._version
-        self.values = _first_values(parameter)
+        self.values = _values_of(parameter)
         self.count = 0
         self.is_weight = False
 
@@ -152,14 +153,15 @@ class _Candidate:
 
     def is_written(self, parameter: Any, torch: Any) -> bool:
         """Whether somebody has written to it, or may have."""
-        values = _first_values(parameter)
-        same = values is not None and self.values is not None and torch.equal(values, self.values)
+        old, new = self.values, _values_of(parameter)
+        same = old == new if type(old) is type(new) is int else None not in (old, new) and torch.equal(old, new)
         return parameter._version != self.version or not same
 
 
-def _first_values(parameter: Any) -> Any:
-    numbers = numbers_of(parameter)
-    return None if numbers is None else numbers.reshape(-1)[:FIRST_VALUES].clone()
+def _values_of(parameter: Any) -> Any:
+    whole = print_of(parameter)  # a codebook is written to row by row
+    numbers = None if whole else numbers_of(parameter)
+    return whole or (None if numbers is None else numbers.reshape(-1)[:FIRST_VALUES].clone())
 
 
 class Unheld(Watch):
@@ -433,8 +435,9 @@ class Unheld(Watch):
         is left by choice, and more than the optimizers hold is what is adapted by something small."""
         held = {id(p): p.numel() for _, o in live for p in parameters_of(o)}
         beside = _whose(live, self._together)
-        own = {i: p for i, p in loose.items() if i not in self._asked and i not in self.loaded}
-        layers = {i: owners[i] for i in own if i in self._behind and i in owners and owners[i].training}
+        known = {i: p for i, p in loose.items() if i in self._behind and i not in self._asked | self.loaded}
+        own = {i: p for i, p in known.items() if not _is_zero(p.grad)}
+        layers = {i: owners[i] for i in own if i in owners and owners[i].training}
         inside = {
             i: own[i] for i, m in layers.items() if held.keys().isdisjoint(map(id, m.__dict__["_parameters"].values()))
         }
@@ -571,7 +574,8 @@ class Unheld(Watch):
         program has written to it, or asked for its gradient: it does so now and then."""
         held = self._audit.journal.held()
         since = any(i in held or i in self._asked for i in self._told) or self._is_written()
-        found = [] if since else self._found
+        followed = any(i in self.loaded for i in self._told)
+        found = [sign for sign in self._found if not since and not (followed and sign.kind == "unheld-fresh")]
         suspects = [sign for loose, sign in self._suspects if not any(i in held for i in loose)]
         return self._empty + found + suspects
 
@@ -621,9 +625,15 @@ def _is_drawn(parameter: Any) -> bool:
     return numbers is not None and int(numbers.unique().numel()) > max(MOST_ALIKE * numbers.numel(), LEAST_DRAWN)
 
 
+def _is_zero(gradient: Any) -> bool:
+    """Whether a gradient would move nothing: a parameter times zero keeps a loss on a graph."""
+    numbers = numbers_of(gradient)
+    return numbers is not None and not bool(numbers.any())
+
+
 def _behind(outputs: Any, new: set[int], held: set[int]) -> dict[int, bool]:
     """Those of these leaves (ids) that are taken together with what is made of held ones, each with whether that is on
-    the way to an operation that takes a further one."""
+    the way to an operation that takes a further one. What is one number by then is a loss that is weighed."""
     order = walk.walk([n for t in outputs if (n := grad_fn_of(t)) is not None], MOST_NODES)
     if len(order) >= MOST_NODES:
         return {}
@@ -633,7 +643,7 @@ def _behind(outputs: Any, new: set[int], held: set[int]) -> dict[int, bool]:
     further = {m for n in layers for m in taking.above[n]}
     beyond = bytearray(len(order))
     for n, m in reversed(list(walk.upward(order))):
-        beyond[m] |= beyond[n] or n in further
+        beyond[m] |= (beyond[n] or n in further) and not is_number(order[m].node)
     known = {id(leaf): taking.of([n]) for n, leaf in order.leaves.items() if id(leaf) in new}
     return {i: any(beyond[m] for m in ops) for i, ops in known.items() if ops and all(map(taking.trained, ops))}
 
@@ -754,6 +764,26 @@ def _taken_with(roots: list[Any], new: set[int], held: set[int]) -> walk.Found |
     return min((order[n] for n in found), key=lambda f: f.sequence, default=None)
 
 
+_BY_NUMBERS = {"AddBackward0", "SubBackward0", "RsubBackward1", "MulBackward0", "DivBackward0"}
+
+
+def _takes_data(node: Any) -> bool:
+    """Whether an operation takes what has no graph; a plain number is none: it makes no other shape."""
+    given = [n for n, _ in node.next_functions if n is not None]
+    if len(given) == len(node.next_functions):
+        return False
+    shapes = {_shape_of(n) for n in (node, *given)}
+    return type(node).__name__ not in _BY_NUMBERS or None in shapes or len(shapes) > 1
+
+
+def _shape_of(node: Any) -> Any:
+    leaf = getattr(node, "variable", None)
+    try:
+        return tuple(node._input_metadata[0].shape if leaf is None else leaf.shape)
+    except (AttributeError, IndexError, TypeError, RuntimeError):
+        return None
+
+
 class _Taking:
     """The operations of a graph that take ``new`` leaves (ids), or what is made of these alone, together with something
     else; and whether that was made of ``held`` ones."""
@@ -761,7 +791,7 @@ class _Taking:
     def __init__(self, order: walk.Graph, new: set[int], held: set[int]) -> None:
         self.above = walk.Above(order)
         own = {n: 1 if id(leaf) in held else 2 for n, leaf in order.leaves.items() if id(leaf) not in new}
-        with_data = (f.number for f in order if any(n is None for n, _ in f.node.next_functions))
+        with_data = (f.number for f in order if _takes_data(f.node))
         self._others = walk.gather(order, [*own.items(), *((n, 2) for n in with_data)])
 
     def trained(self, number: int) -> bool:

@@ -10,7 +10,7 @@ from graphdoc.evidence import BYPASSED, Frame, Optimizer, Parameter, Sign, Sourc
 from graphdoc.evidence.lookup import optimizer_with
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
-from graphdoc.program.gathered_parameters import one_shot
+from graphdoc.program.gathered_parameters import is_initialised, is_left_by_choice, one_shot
 from graphdoc.program.gradient_reads import gradient_is_read, gradients_are_read
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, binding_behind, made, returned
@@ -211,9 +211,14 @@ def _unheld(
     if gradients_are_read(sources) if of_module else any(gradient_is_read(sources, w) for w in own):
         return None  # who looks at them may have them for that; who updates by hand need not do so at each step
     remedies = tuple(_remedies(sources, optimizers, sign, _lacking(sign.parameters, parameters)))
+    if sign.kind == "unheld-fresh" and (
+        _comes_trained(sources)
+        or is_left_by_choice(sources, optimizers, sign.parameters)
+        or (sign.facts["place"] == "drawn" and not all(is_initialised(sources, p) for p in sign.parameters))
+    ):
+        return None  # a random projection is drawn as well, and meant to stay
     if sign.kind != "unheld-weight":
-        ready = sign.kind == "unheld-fresh" and _comes_trained(sources)
-        return None if ready else _wanted(sources, optimizers, parameters, sign, remedies)
+        return _wanted(sources, optimizers, parameters, sign, remedies)
     name = optimizer_of(optimizers, sign)
     weights = folded(str(w) for w in sign.facts["weights"])
     return Finding(
