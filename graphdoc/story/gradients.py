@@ -565,7 +565,7 @@ def compared_with_itself(sources: SourceTexts, sign: Sign) -> Finding | None:
 
 def _kept_itself(sources: SourceTexts, frame: Frame) -> Frame | None:
     """The one list or dictionary of parameters that is read where they are compared, or given to the function that
-    does so, and that no optimizer is given."""
+    does so, and that no optimizer is given; None if its name is also given what another call makes, copies perhaps."""
     scope = bindings.scope_at(sources, frame)
     read = plain_names(scope) | {n.attr for n in each(scope, ast.Attribute)}
     optimizers: set[str] = set()
@@ -575,12 +575,12 @@ def _kept_itself(sources: SourceTexts, frame: Frame) -> Frame | None:
             read |= given
         elif "optim" in bindings.text_of(call.func):
             optimizers |= given
-    found = [
-        bindings.frame_of(sources, file, n.value)
-        for file, n in bindings.everywhere(sources, ast.Assign)
-        if entry_of_parameters(n.value) is not None and {last_word(t) for t in n.targets} & read - optimizers
-    ]
-    return only(found)
+    made = [(file, n) for file, n in bindings.everywhere(sources, ast.Assign) if any(each(n.value, ast.Call))]
+    names = {n: {last_word(t) for t in n.targets} & read - optimizers for _, n in made}
+    found = only([(file, n) for file, n in made if entry_of_parameters(n.value) is not None and names[n]])
+    if found is None or any(names[n] & names[found[1]] for _, n in made if n is not found[1]):
+        return None
+    return bindings.frame_of(sources, found[0], found[1].value)
 
 
 # Telling a detach whose result is dropped: the value goes on with its graph.
