@@ -287,14 +287,14 @@ class Clearing(Sparse):
         """Whether this step has used what another optimizer's loss has left, and that one steps in turn with this:
         after one step of this, or each time after the same few."""
         fed, followed.fed = followed.fed, []
-        if any(e.reaches is None for e in self._audit.journal.entries() if self._is_since(e, followed)):
+        calls = [e for e in self._since(followed) if e.kind == "backward"]
+        if any(e.reaches is None for e in calls):
             followed.spent, followed.after = [], {}
             return  # not all calls are looked at: fewer of a line that several optimizers share than of others
         self._judge_spent(followed, seen, fed, every)
         if seen.steps == 1:
             ids = set(map(id, every))
-            before = [e for e in self._audit.journal.entries() if e.kind == "backward" and _reaches(e, ids)]
-            followed.own = {site_of(e.raw) for e in before}
+            followed.own = {site_of(e.raw) for e in calls if _reaches(e, ids)}
             return
         sites = [site_of(stacks.stack_of_seen(noted[3])) for noted in fed]
         first = next((n for n, site in enumerate(sites) if site in followed.own), 0)
@@ -317,8 +317,8 @@ class Clearing(Sparse):
         if regular and len(followed.leaked) == (ENOUGH - 1 if turn < 3 else TIMES) and followed.cleared is not None:
             self._tell_left_over(followed, seen, foreign, mine, every)
 
-    def _is_since(self, entry: Entry, followed: _Followed) -> bool:
-        return entry.kind == "backward" and entry.index >= followed.previous
+    def _since(self, followed: _Followed) -> list[Entry]:
+        return self._audit.journal.entries(followed.previous)
 
     def _judge_spent(self, followed: _Followed, seen: Seen, fed: list[Noted], every: list[Any]) -> None:
         """Whether this step has used what the step before it had, which was made of another call, and the steps do so
@@ -342,7 +342,7 @@ class Clearing(Sparse):
     def _made_new(self, followed: _Followed) -> bool:
         """Whether a backward call since the step before was to make a graph of its own: it adds out of place then
         (torch/csrc/autograd/functions/accumulate_grad.h)."""
-        return any(e.create_graph for e in self._audit.journal.entries() if e.index >= followed.previous)
+        return any(e.create_graph for e in self._since(followed))
 
     # -- telling -------------------------------------------------------------------------------------------------
 
@@ -351,7 +351,7 @@ class Clearing(Sparse):
 
     def _kept(self, followed: _Followed, seen: Seen, mine: list[Any]) -> Sign | None:
         audit = self._audit
-        since = [e for e in audit.journal.entries() if e.index >= followed.previous]
+        since = self._since(followed)
         others = [i for i, e in enumerate(since) if e.kind == "step" and e.optimizer != seen.id]
         ids = {*followed.left} if followed.sane else {id(p) for p in mine}
         own = [e for e in since[others[-1] + 1 if others else 0 :] if e.kind == "backward"]

@@ -278,12 +278,12 @@ class Journal:
             self._known[key] = place, whole[: 2 * DEPTH : 2]
         return place
 
-    def entries(self) -> list[Entry]:
-        """All that is kept, in order."""
+    def entries(self, since: int = 0) -> list[Entry]:
+        """All that is kept, in order; or of these the ones with this index and those behind it."""
         self.settle()
         known = {e[0][0]: e for place in self._places.values() for e in place.first}
         known.update((e[0][0], e) for e in self._latest)
-        return [Entry(*known[i], i in self._failed, self.living) for i in sorted(known)]
+        return [Entry(*known[i], i in self._failed, self.living) for i in sorted(known) if i >= since]
 
     def entry_of(self, noted: Noted, entries: list[Entry], failed: bool) -> Entry:
         """This event as it is among the entries; or as it was noted, where it is kept no more."""
