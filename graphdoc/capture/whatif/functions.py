@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
@@ -85,7 +84,10 @@ class FunctionCheck:
         if self._busy:
             return
         self._busy = True
-        for root, following in itertools.islice(nodes_behind(tensor_roots(outputs)), DEEP) if self._met else ():
+        for count, (root, following) in enumerate(nodes_behind(tensor_roots(outputs)) if self._met else ()):
+            if count >= DEEP:
+                self._passed.update(self._met)  # any of them may be further down
+                break
             self._passed.add(getattr(type(root), "_forward_cls", None))
             for node, number in following:
                 self._taken.setdefault(getattr(type(node), "_forward_cls", None), set()).add(number)
@@ -157,7 +159,9 @@ class FunctionCheck:
             leaves = [x.clone().requires_grad_() for x in xs]
             outs = call(leaves)
             us = [like(o) for o in outs]
-            rows = [torch.autograd.grad(o, leaves, u, True, allow_unused=True) for o, u in zip(outs, us, strict=True)]
+            # A backward may write to what it is given.
+            pairs = zip(outs, us, strict=True)
+            rows = [torch.autograd.grad(o, leaves, u.clone(), True, allow_unused=True) for o, u in pairs]
         given = [[torch.zeros_like(x) if g is None else g for x, g in zip(xs, row, strict=True)] for row in rows]
         vs = [like(x) * any(bool(row[i].any()) for row in given) for i, x in enumerate(xs)]
         if any(o.shape == x.shape and torch.equal(o.detach(), x) for o in outs for x in xs):
