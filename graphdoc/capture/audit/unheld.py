@@ -16,7 +16,7 @@ from graphdoc.capture.graph.summands import SCALING, is_number, terms_of
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import begins_at, forward_of, is_users, shown_file
 from graphdoc.capture.places.frames import frames_of
-from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, parameters_of, user_frames
+from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, is_training, parameters_of, user_frames
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.capture.tensors.number_facts import numbers_of
 from graphdoc.evidence import Frame, Sign
@@ -437,7 +437,7 @@ class Unheld(Watch):
         beside = _whose(live, self._together)
         known = {i: p for i, p in loose.items() if i in self._behind and i not in self._asked | self.loaded}
         own = {i: p for i, p in known.items() if not _is_zero(p.grad)}
-        layers = {i: owners[i] for i in own if i in owners and owners[i].training}
+        layers = {i: owners[i] for i in own if i in owners and is_training(owners[i])}
         inside = {
             i: own[i] for i, m in layers.items() if held.keys().isdisjoint(map(id, m.__dict__["_parameters"].values()))
         }

@@ -13,6 +13,7 @@ from typing import Any
 
 from graphdoc.capture.places.code_places import installed_below, is_user_file, lines_of, shown_file
 from graphdoc.capture.tensors.access_paths import Path, resolve, text_of
+from graphdoc.capture.tensors.facts import is_training
 from graphdoc.capture.tensors.names import Census
 from graphdoc.evidence import Tensor
 
@@ -102,15 +103,11 @@ def _in_training(owner: _Owner, census: Census) -> Path | None:
     """The way to the outermost module that hands ``train()`` on to this one; None where that would switch a mode."""
     for i in range(1, len(owner.path) + 1):
         values = [resolve(owner.root, owner.path[:n]) for n in range(i, len(owner.path) + 1)]
-        if all(id(v) in census.modules and _is_training(v) for v in values):
+        if all(id(v) in census.modules and is_training(v) for v in values):
             trains = [_method(type(v), "train") for v in values]
             if all(t is not None and not is_user_file(t.__code__.co_filename) for t in trains):
                 return owner.path[:i]
     return None
-
-
-def _is_training(module: Any) -> bool:
-    return object.__getattribute__(module, "__dict__").get("training") is True
 
 
 def _method(cls: type, name: str, behind: type | None = None) -> FunctionType | None:

@@ -59,6 +59,11 @@ def has_gradient(optimizer: Any) -> bool:
     return isinstance(groups, list) and any(p.grad is not None for group in groups for p in group["params"])
 
 
+def is_training(module: Any) -> bool:
+    """``module.training`` as it stands there: a class may make it a property, and reading that would run its code."""
+    return object.__getattribute__(module, "__dict__").get("training") is True
+
+
 def instances_of(kind: type) -> Iterator[Any]:
     """Every object of this class that is alive; never by ``isinstance``, which would touch lazy proxies."""
     return (o for o in gc.get_objects() if kind in type(o).__mro__)
