@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from observed import both, run, script
 
 PROGRAM = """
@@ -106,3 +107,24 @@ def test_a_call_on_an_edge_of_the_graph_is_looked_at_as_well(tmp_path: Path) -> 
     found = run(script(tmp_path, EDGE))
     assert not found.troubles, found.troubles
     assert found.result.status == 0 and not found.evidence, found
+
+
+BETWEEN = """
+from torch.autograd.graph import get_gradient_edge
+class Middle(torch.nn.Linear):
+    training = property(lambda self: print("asked") or True, lambda self, mode: None)
+first, middle, last = torch.nn.Linear(3, 4), Middle(4, 4), torch.nn.Linear(4, 32)
+opt = torch.optim.SGD([*first.parameters(), *last.parameters()], lr=0.1)
+for _ in range(12):
+    opt.zero_grad()
+    loss = last(middle(first(torch.randn(4, 3)).tanh()).tanh()).pow(2).mean()
+    torch.autograd.backward([{root}], grad_tensors=[torch.ones(())])
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize("root", ["loss", "get_gradient_edge(loss)"])
+def test_a_layer_that_no_optimizer_holds_is_looked_at_without_its_code(root: str, tmp_path: Path) -> None:
+    plain, seen = both(script(tmp_path, BETWEEN.replace("{root}", root)))
+    assert seen.result == plain
+    assert not seen.troubles, seen.troubles

@@ -12,6 +12,7 @@ from graphdoc.capture.audit.hidden import held_beside, inside, unregistered
 from graphdoc.capture.audit.moved import print_of
 from graphdoc.capture.audit.watch import Watch
 from graphdoc.capture.graph import walk
+from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.summands import SCALING, is_number, terms_of
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import begins_at, forward_of, is_users, shown_file
@@ -435,21 +436,23 @@ class Unheld(Watch):
         is left by choice, and more than the optimizers hold is what is adapted by something small."""
         held = {id(p): p.numel() for _, o in live for p in parameters_of(o)}
         beside = _whose(live, self._together)
-        known = {i: p for i, p in loose.items() if i in self._behind and i not in self._asked | self.loaded}
+        if beside is None:
+            return
+        apart = self._asked | self.loaded
+        known = {i: p for i, p in loose.items() if i in self._behind and i not in apart}
         own = {i: p for i, p in known.items() if not _is_zero(p.grad)}
         layers = {i: owners[i] for i in own if i in owners and is_training(owners[i])}
         inside = {
             i: own[i] for i, m in layers.items() if held.keys().isdisjoint(map(id, m.__dict__["_parameters"].values()))
         }
-        found = {
-            "bare": {i: p for i, p in own.items() if i not in owners},
-            "between": {i: p for i, p in inside.items() if self._behind[i]},
-            "drawn": {i: p for i, p in inside.items() if is_users(owners[i]) and _is_drawn(p)},
-        }
-        place = next((place for place, mine in found.items() if mine), "")
-        if place and beside is not None and sum(p.numel() for p in found[place].values()) < sum(held.values()):
+        place, mine = "bare", {i: p for i, p in own.items() if i not in owners}
+        if not mine:
+            place, mine = "between", {i: p for i, p in inside.items() if self._behind[i]}
+        if not mine:
+            place, mine = "drawn", {i: p for i, p in inside.items() if is_users(owners[i]) and _is_drawn(p)}
+        if mine and sum(p.numel() for p in mine.values()) < sum(held.values()):
             self._audit.snapshot()
-            self._tell("unheld-fresh", beside, found[place])
+            self._tell("unheld-fresh", beside, mine)
             for sign in self._found:
                 sign.facts["place"] = place
 
@@ -634,7 +637,7 @@ def _is_zero(gradient: Any) -> bool:
 def _behind(outputs: Any, new: set[int], held: set[int]) -> dict[int, bool]:
     """Those of these leaves (ids) that are taken together with what is made of held ones, each with whether that is on
     the way to an operation that takes a further one. What is one number by then is a loss that is weighed."""
-    order = walk.walk([n for t in outputs if (n := grad_fn_of(t)) is not None], MOST_NODES)
+    order = walk.walk(tensor_roots(outputs), MOST_NODES)
     if len(order) >= MOST_NODES:
         return {}
     taking = _Taking(order, new, held)
@@ -742,7 +745,7 @@ class MadeAnew(Watch):
         # A copy that a loop keeps and adapts is no part of what is trained; one that is gone was made by a forward.
         if new & given or any(i in owners and not held_beside([owners[i]], held, module) for i in new):
             return
-        taken = _taken_with([n for t in outputs if (n := grad_fn_of(t)) is not None], new, held)
+        taken = _taken_with(tensor_roots(outputs), new, held)
         kept = stacks.stack_of(taken.node) if taken is not None else None
         if kept is None:
             return
