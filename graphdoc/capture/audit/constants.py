@@ -81,16 +81,25 @@ class Baselines(Watch):
                 if differs or type(node).__name__ in _LOSSES:  # else it is a penalty on the value's size
                     fitted.update((v, node) for v in inside if v not in fitted)
             known = [found for p in products[:MOST_PRODUCTS] if (found := _baseline(p, fitted)) is not None]
-            own = [weighed for p in products[:MOST_WEIGHTS] if (weighed := self._weight(p)) is not None]
-            for value, node in fitted.items():
-                stack = stacks.stack_of(node)
-                if stack is not None:
-                    whole = frozenset(leaves_behind([value]) or ())
-                    self._fitted.update((leaf, (stack, whole)) for leaf in whole - self._fitted.keys())
+            weighed = (w for p in products[:MOST_WEIGHTS] if (w := self._weight(p)) is not None)
+            own = next(weighed, None) if self._fitted and not known else None
+            self._note_fits(fitted)
         if known:
             self._note(noted, known, fitted)
-        elif own:
-            self._note_own(noted, own)
+        elif own is not None:
+            self._note_own(noted, *own)
+
+    def _note_fits(self, fitted: dict[Any, Any]) -> None:
+        """Note what lies behind these values, in one walk: a rollout may fit a thousand of them."""
+        order = walk.walk(fitted, walk.DEEP - 1)
+        behind, _, leaves = walk.below(order, bytearray(len(order)))
+        numbers, noted = order.numbers_of(fitted), set[int]()
+        for value, node in fitted.items():
+            bits, stack = behind[numbers[value]], stacks.stack_of(node)
+            if stack is not None and bits not in noted:
+                noted.add(bits)
+                whole = frozenset(id(leaf) for position, leaf in leaves.items() if bits >> position & 1)
+                self._fitted.update((leaf, (stack, whole)) for leaf in whole - self._fitted.keys())
 
     def _weight(self, product: Any) -> tuple[Any, int, set[int], set[int]] | None:
         """The product, which of its factors depends both on what its log-probability depends on and on a value that
@@ -107,8 +116,7 @@ class Baselines(Watch):
                 return product, operand, factor & scored, others
         return None
 
-    def _note_own(self, noted: Noted, own: list[tuple[Any, int, set[int], set[int]]]) -> None:
-        node, operand, mine, others = own[0]
+    def _note_own(self, noted: Noted, node: Any, operand: int, mine: set[int], others: set[int]) -> None:
         stack = stacks.stack_of(node)
         if stack is None or not self._often(site_of(stack), OFTEN):
             return
@@ -316,7 +324,7 @@ class References(Watch):
             last = max(stepped.values())
             pairs = [(f.node, pair) for f in order if (pair := _operands(f.node)) is not None]
             self._note_own(noted, order, pairs, stepped)
-            if not any(f.sequence < last and f.op in COPIES for f in order):
+            if self._found or not any(f.sequence < last and f.op in COPIES for f in order):
                 return
             found = list(_differences(pairs, stepped))
         if found:
@@ -326,11 +334,11 @@ class References(Watch):
         """Distances of parameters from themselves. A list of the parameters where their copies were meant makes one;
         so does a comparison of each pair of some networks, that of a network and itself too, beside others."""
         own: dict[Any, tuple[stacks.Stack, set[int]]] = {}
-        bent = {n for f in order if f.op in _BENT for n, _ in f.node.next_functions}
-        bent |= {f.node.next_functions[0][0] for f in order if _is_squared(f.node)}
+        bent = {n for f in order if f.op in _BENT or _is_squared(f.node) for n, _ in f.node.next_functions}
         for node, pair in pairs:
-            stack = stacks.stack_of(node)
-            if stack is None or not (node in bent or type(node).__name__ in _DISTANCES):
+            measures = node in bent or type(node).__name__ in _DISTANCES
+            stack = stacks.stack_of(node) if measures else None
+            if stack is None:
                 continue
             at = site_of(stack)
             sides = [_Value(*edge) for edge in pair]
@@ -339,7 +347,6 @@ class References(Watch):
                 own.setdefault(at, (stack, set()))[1].update(sides[0].leaves)
             else:
                 self._others.add(at)
-        self._found = [s for at, s in self._own.items() if at not in self._others]
         for at, (stack, mine) in own.items():
             if at in self._others or not self._often(("own", at), OFTEN):
                 continue
@@ -349,7 +356,10 @@ class References(Watch):
             facts = {"backward": users_line(self._call(noted))}
             sign = self._sign("own-self", self._frames(stack), [], mine, event=noted[0], count=OFTEN, facts=facts)
             self._own[at] = sign
-            self._report(sign)
+            self._audit.tell_early()
+
+    def signs(self) -> list[Sign]:
+        return self._found + [sign for at, sign in self._own.items() if at not in self._others]
 
     def _note(self, noted: Noted, found: list[tuple[Any, Any, frozenset[int]]]) -> None:
         """What was found, by the place of the copy that comes first: it is told when it is there again."""
