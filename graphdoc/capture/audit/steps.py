@@ -282,10 +282,12 @@ class Starved(Open):
     def _alike(self) -> list[Sign]:
         """One of several optimizers that one line has made, each for a few steps, if no other that it has made has ever
         found a gradient: an inner optimizer is made anew for each task."""
+        if not self._audit.over:
+            return []
         known = self._audit.journal.optimizers
         fed = {site_of(s.stack) for i in self.fed if (s := known.get(i)) is not None and s.stack is not None}
         at: dict[Any, list[tuple[Seen, Sign]]] = {}
-        for seen, sign in self._few.values() if self._audit.over else ():
+        for seen, sign in self._few.values():
             if seen.stack is not None and site_of(seen.stack) not in fed:
                 at.setdefault(site_of(seen.stack), []).append((seen, sign))
         one = next((found for found in at.values() if len(found) >= ENOUGH), None)

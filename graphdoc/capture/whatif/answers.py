@@ -73,9 +73,8 @@ class Answers:
         for function in functions:
             name = str(function["name"])
             if self._again((target.number, name)) and name not in self._told:
-                last = self._probe.witness.journal.latest("backward")
                 sign = self._told[name] = Sign("other-derivative", [Frame(**f) for f in function["made"]])
-                sign.other = self._probe.frames(last.raw) if last is not None else []
+                sign.other = self._latest_call()
                 every = [n for a in look["answers"] if a["answer"] == ANOTHER for n in a["parameters"]]
                 sign.facts = {"functions": [function]}
                 sign.parameters, sign.optimizer, sign.count = sorted(set(every)), target.number, ENOUGH
@@ -86,9 +85,8 @@ class Answers:
         for module in modules:
             name = str(module["name"])
             if self._again((kind, name)) and name not in self._told:
-                last = self._probe.witness.journal.latest("backward")
                 sign = self._told[name] = Sign(kind, [Frame(**f) for f in module["made"]])
-                sign.other = self._probe.frames(last.raw) if last is not None else []
+                sign.other = self._latest_call()
                 sign.facts, sign.optimizer, sign.count = {"functions": [module]}, target.number, ENOUGH
 
     @staticmethod
@@ -156,9 +154,8 @@ class Answers:
         users = [f for frames in results for f in frames if f["user"]][-1:]
         if not users or LEFT_OUT in self._told or not self._again((target.number, LEFT_OUT, str(users))):
             return
-        last = self._probe.witness.journal.latest("backward")
         sign = self._told[LEFT_OUT] = Sign(LEFT_OUT, [Frame(**f) for f in results[-1]])
-        sign.other = self._probe.frames(last.raw) if last is not None else []
+        sign.other = self._latest_call()
         sign.parameters, sign.optimizer = sorted(self._names(target, idle).values()), target.number
         sign.count = ENOUGH
         sign.facts = {"positions": self._positions(target, idle), "apart": self._apart(target, idle)}
@@ -192,9 +189,8 @@ class Answers:
             or RECOMPUTED in self._told
         ):
             return
-        last = self._probe.witness.journal.latest("backward")
         sign = self._told[RECOMPUTED] = Sign(RECOMPUTED, [Frame(**f) for f in calls[0]], optimizer=target.number)
-        sign.other = self._probe.frames(last.raw) if last is not None else []
+        sign.other = self._latest_call()
         sign.parameters = sorted(self._names(target, changed).values())
         sign.count, sign.facts = ENOUGH, {"none": none == changed}
 
@@ -205,9 +201,8 @@ class Answers:
         (function,) = functions
         name = f"{function['name']}.{function['side']}"
         if self._again((target.number, WRITTEN_OVER, name)) and WRITTEN_OVER not in self._told:
-            last = self._probe.witness.journal.latest("backward")
             sign = self._told[WRITTEN_OVER] = Sign(WRITTEN_OVER, [Frame(**f) for f in function["written"]])
-            sign.other = self._probe.frames(last.raw) if last is not None else []
+            sign.other = self._latest_call()
             sign.facts, sign.count = {"functions": [function]}, ENOUGH
             sign.parameters, sign.optimizer = sorted(self._names(target, changed).values()), target.number
 
@@ -251,9 +246,8 @@ class Answers:
         self, kind: str, end: dict[str, Any], target: Target, chosen: set[int], facts: dict[str, Any]
     ) -> None:
         """The gradient of these parameters ends at this node."""
-        last = self._probe.witness.journal.latest("backward")
         sign = self._dead = Sign(kind, [Frame(**f) for f in end["frames"]], facts={"op": end["op"], **facts})
-        sign.other = self._probe.frames(last.raw) if last is not None else []
+        sign.other = self._latest_call()
         sign.parameters, sign.optimizer = sorted(self._names(target, chosen).values()), target.number
         sign.count = self._probe.steps_of(target.optimizer)
 
@@ -262,6 +256,10 @@ class Answers:
         train it."""
         total = float(parameter.detach().double().sum())
         return self._totals.setdefault(id(parameter), total) == total
+
+    def _latest_call(self) -> list[Frame]:
+        last = self._probe.witness.journal.latest("backward")
+        return self._probe.frames(last.raw) if last is not None else []
 
     def _again(self, key: Any) -> bool:
         self._places[key] = self._places.get(key, 0) + 1
