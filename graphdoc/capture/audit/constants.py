@@ -106,7 +106,8 @@ class Baselines(Watch):
         another optimizer's loss fits, and the ids of the parameters of both."""
         sides = [n for n, _ in product.next_functions]
         for operand in (0, 1):
-            if not _is_log_probability(sides[1 - operand], _is_from_distribution):
+            # A probability weighs what is expected of all actions, and that is meant to depend on the policy.
+            if not _is_log_probability(sides[1 - operand], _is_from_distribution, _LINEAR):
                 continue
             factor, scored = (set(leaves_behind([sides[i]]) or ()) for i in (operand, 1 - operand))
             held = (set(o.parameters) for o in self._audit.journal.optimizers.values())
@@ -204,9 +205,11 @@ def _is_score(node: Any) -> bool:
     return _is_from_distribution(node) or _is_chosen(node)
 
 
-def _is_log_probability(node: Any, is_one: Callable[[Any], bool] = _is_score) -> bool:
+def _is_log_probability(
+    node: Any, is_one: Callable[[Any], bool] = _is_score, through: set[str] = _LINEAR | _RATIO
+) -> bool:
     """Whether a value is log-probabilities, or their ratios, and nothing else that has a graph."""
-    ends = _ends([node], _LINEAR | _RATIO, is_one)
+    ends = _ends([node], through, is_one)
     return bool(ends) and all(is_one(end) for end in ends)
 
 
