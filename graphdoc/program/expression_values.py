@@ -444,6 +444,3 @@ def _block_with(scope: ast.AST, line: int) -> list[ast.stmt]:
                     continue
                 best = block
     return best
-
-
-# A function that writes what has a graph into a tensor that it was given, and gives it back: its caller keeps both.

@@ -57,14 +57,13 @@ _LEAST = {
 half precision, which holds no smaller one, or not one over it; as small as that, for what was finite is to stay."""
 
 _POLES = Singular(POINT, "0 or a negative whole number", guard="clamp_min(1e-6)", safe="2.0")
-_ABOVE_ZERO = Singular(POINT, "0", "below zero", "clamp_min(1e-6)", low=0.0)
+POSITIVE = Singular(POINT, "0", "below zero", "clamp_min(1e-6)", low=0.0)
 _MATRIX = Singular(POINT, "a singular matrix")
 _ROW = Singular(POINT, "equal numbers without eps")
-_NO_LENGTH = Singular(POINT, "a weight of zero length")
 _UNIT = Singular(INVERSE, "-1 or 1", "outside of -1 to 1", "clamp(-1.0 + {0}, 1.0 - {0})", -1.0, 1.0, "0.0")
 
 FUNCTIONS: dict[str, Singular] = {
-    "weightnorminterface": _NO_LENGTH,
+    "weightnorminterface": Singular(POINT, "a weight of zero length"),
     "log1p": Singular(LOG, "-1", "below -1", "clamp_min(-1.0 + {0})", low=-1.0),
     "xlog1py": Singular(LOG, "-1", "below -1", "clamp_min(-1.0 + {0})", low=-1.0),
     "logit": Singular(LOG, "0 or 1", "outside of 0 to 1", "clamp({0}, 1.0 - {0})", 0.0, 1.0, "0.5"),
@@ -83,12 +82,12 @@ FUNCTIONS: dict[str, Singular] = {
     ),
     "igamma": Singular(POINT, "0", "below zero", low=0.0),
     "igammac": Singular(POINT, "0", "below zero", low=0.0),
-    "bessely0": _ABOVE_ZERO,
-    "bessely1": _ABOVE_ZERO,
-    "modifiedbesselk0": _ABOVE_ZERO,
-    "modifiedbesselk1": _ABOVE_ZERO,
-    "scaledmodifiedbesselk0": _ABOVE_ZERO,
-    "scaledmodifiedbesselk1": _ABOVE_ZERO,
+    "bessely0": POSITIVE,
+    "bessely1": POSITIVE,
+    "modifiedbesselk0": POSITIVE,
+    "modifiedbesselk1": POSITIVE,
+    "scaledmodifiedbesselk0": POSITIVE,
+    "scaledmodifiedbesselk1": POSITIVE,
     "logdet": Singular(POINT, "a matrix whose determinant is zero or negative"),
     "linalgslogdet": Singular(POINT, "a matrix whose determinant is zero"),
     "linalginvex": _MATRIX,

@@ -11,7 +11,7 @@ from graphdoc.finding import Remedy
 from graphdoc.model import Safety
 from graphdoc.program.bad_values import Birth, Trouble, divisor_of
 from graphdoc.program.bindings import scope_at
-from graphdoc.program.number_limits import Singular, above_zero, largest_exponent, least_above_zero, singular_point
+from graphdoc.program.number_limits import POSITIVE, above_zero, largest_exponent, least_above_zero, singular_point
 from graphdoc.program.spans import place
 from graphdoc.remedies.fix_places import applies
 from graphdoc.source.expressions import name_of, position_of
@@ -55,15 +55,12 @@ def _open_beyond(birth: Birth) -> str:
     bounds = birth.operand.bounds if birth.operand is not None else None
     if birth.node or birth.shows != "nan" or birth.operand is None or bounds is None:
         return ""
-    point = singular_point(birth.operation) or (_POSITIVE if birth.group in ("log", "sqrt", "pow") else None)
+    point = singular_point(birth.operation) or (POSITIVE if birth.group in ("log", "sqrt", "pow") else None)
     room = _ROUNDING * max(birth.operand.largest, 1.0)
     if point is None or not point.leaves(bounds[0] + room, bounds[1] - room):
         return ""
     far = bounds[0] if point.low is not None and bounds[0] + room < point.low else bounds[1]
     return f"{far:.3g} is no rounding: what belongs there instead, no run tells, and a bound trains nothing with it"
-
-
-_POSITIVE = Singular("", "0", "below zero", low=0.0)
 
 
 def for_every_use(trouble: Trouble, birth: Birth, bound: float, upper: bool, title: str) -> tuple[Remedy, ...]:

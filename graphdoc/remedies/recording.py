@@ -299,12 +299,9 @@ def recorded_call(sources: SourceTexts, cut: Cut, raised: Raised | None, switch:
         return ()
     pairs = zip(cut.stack, raised.stack, strict=False)
     parted = next(((a, b) for a, b in pairs if a.user and not a.on_lines_of(b)), None)
-    if parted is None or len(bindings.calls_named(sources, parted[0].function.rpartition(".")[2])) < _SEVERAL:
+    if parted is None or len(bindings.calls_named(sources, parted[0].function.rpartition(".")[2])) < 2:
         return _recorded_at(call)
     return (*_recorded_at(call), *_recorded_lines(*parted))
-
-
-_SEVERAL = 2
 
 
 def recorded_derivative(cut: Cut, raised: Raised | None) -> tuple[Remedy, ...]:

@@ -70,9 +70,6 @@ def keep_inner_graph(sources: SourceTexts, failing: Event, freeing: Event) -> tu
     return (first_order, second_order) if step else (second_order, first_order)
 
 
-# Computing out of place what a function writes into a tensor that it was given, with a graph.
-
-
 # A forward pass of its own for the second of two losses, behind the step that the first one makes.
 
 MOST_SEEDS = 8

@@ -8,7 +8,7 @@ from typing import cast
 
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Cut, Frame, Parameter, Sign, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding
 from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings, learning
 from graphdoc.program.learning import kept_frozen
@@ -145,29 +145,27 @@ def _from_cut(program: Program, cut: Cut) -> Finding:
     whole = [name for name in _frozen(program.parameters) if name.partition(".")[0] in models]
     shown = cut.behind if trainable else [*cut.behind, *whole]
     title = f"no parameter of this loss requires gradients: {_are_frozen(shown)}" if cut.behind else PAGE.title
-    marks = _freezing(program.sources, used, seen)
-    unfrozen: tuple[Remedy, ...] = unfreeze(program, [f for _, f in _statements(program.sources, used, seen)], seen)
+    chosen: Sequence[Frame] = ()
     held = [] if trainable else [p for p in program.parameters if p.owners and not p.buffer]
     if held and not {p.name for p in held} & {*cut.behind}:
         # The last that the loss was computed from is nobody's to train: what was to be lies before it.
-        used = [p.name for p in held]
-        marks = _freezing(program.sources, used)
+        used, seen = [p.name for p in held], []
         names = all_told(program.optimizers, sorted({o for p in held for o in p.owners}))
         title = (
             f"all that {' and '.join(names)} {'is' if len(names) == 1 else 'are'} to train is frozen: {folded(used)}"
         )
-        chosen = learning.unfreezing(program.sources)
-        marks += tuple(span("related", f, "unfreezes none of these", program.sources) for f in chosen[:1])
-        # Which of them the program was to unfreeze there, no run tells.
-        unfrozen = () if chosen else unfreeze(program, [f for _, f in _statements(program.sources, used)])
+        chosen = learning.unfreezing(program.sources)  # which of them it was to unfreeze there, no run tells
+    marks = _freezing(program.sources, used, seen)
+    others = (span("related", f, "unfreezes none of these", program.sources) for f in chosen[:1])
+    statements = [f for _, f in _statements(program.sources, used, seen)]
     return Finding(
         strength,
         confidence,
         title,
         told_forward,
-        (*marks, *told),
+        (*marks, *others, *told),
         (*missing_graph.facts_of(program.cuts, cut), *_frozen_names(program.parameters)),
-        (*used_up(program.sources), *unfrozen),
+        (*used_up(program.sources), *(() if chosen else unfreeze(program, statements, seen))),
     )
 
 
