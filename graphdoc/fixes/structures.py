@@ -10,7 +10,6 @@ Several structures in a list may differ; one structure without a list stands for
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,14 +17,12 @@ from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.source.edits import write
 from graphdoc.source.expressions import may_be_none, may_be_number, tensor_part
 from graphdoc.source.module import Source, is_method_call
-from graphdoc.source.paths import is_path, parse_expression
+from graphdoc.source.paths import is_path, parse_expression, with_items
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import is_rebindable, name_for, torch_name
 
 _ELEMENTS = ("t", "u", "v", "w")
 _VALUE = "_the_value_"
-# A child of a Sequential or ModuleList as PyTorch names it (``net.0.state``): in Python text it is an item.
-_CHILD = re.compile(r"\.(\d+)(?=[.\[]|$)")
 _KEYS = (("k", "v"), ("key", "value"), ("name", "item"))
 
 
@@ -139,7 +136,7 @@ def rebinding(
     Raises:
         CannotFix: the path is no assignable name, attribute or item.
     """
-    path = _CHILD.sub(r"[\1]", path)
+    path = with_items(path)
     node = parse_expression(path)
     if node is None or not is_path(node):
         raise CannotFix(f"{path} is not a name, attribute or item that can be assigned")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -39,7 +40,7 @@ from graphdoc.remedies.sum_of_rounds import (
     through_it_alone,
 )
 from graphdoc.source.module import each
-from graphdoc.source.paths import covers, is_attribute, last_word, pairs, targets_of
+from graphdoc.source.paths import covers, is_attribute, last_word, pairs, targets_of, with_items
 from graphdoc.source.scopes import parameters
 from graphdoc.story.older_graph import aliases, distinct_carries, is_entry
 from graphdoc.story.wording import gathered, listing
@@ -77,37 +78,49 @@ def begun_anew(program: Program, reuse: Reuse, call: Frame, paths: list[str]) ->
     ]
 
 
-def begun_with_none(program: Program, reuse: Reuse) -> list[Remedy]:
-    """Let states begin in each iteration as they did in the first: by the method that their class has for that and the
-    training never calls; else by ``None``, where they begin with it and the next ones are made of them.
-
-    Where the program begins them anew in a training loop itself, it has said when.
-    """
-    if not all(c.recurrent for c in reuse.carries):
-        return []
+def begun_by_method(program: Program, reuse: Reuse) -> list[Remedy]:
+    """Let states begin in each iteration as they did in the first, by the method that their class has for that and the
+    training never calls. Where the program calls it in a training loop itself, it has said when."""
     frames = user_frames(reuse.failing.stack if reuse.failing else [])
-    for call in frames:
-        paths = [path for path, _ in _paths_in(program, reuse, call)]
-        calls = [f"{_child(p.rpartition('.')[0])}.{_reset_of(program.sources, frames, p)}()" for p in paths]
-        named = bool(paths) and not any(c.endswith(".()") for c in calls)
-        if not named and not (paths and all(_is_none_but_once(program.sources, path) for path in paths)):
-            continue
-        anchor, step = expression_values.behind_the_step(program.sources, program.evidence.events, call)
-        shown = listing(f"`{p}`" for p in (dict.fromkeys(calls) if named else paths))
-        added = dict.fromkeys(calls) if named else [f"{' = '.join(paths)} = None"]
-        return together(
-            [{"kind": "add_statement", "args": {"place": place(anchor), "statement": text}} for text in added],
-            f"{'call' if named else 'set'} {shown}{'' if named else ' to `None` again'} each iteration, "
-            f"after {where(step)}",
-            "unsafe",
-            "Each iteration begins as the first one did; nothing is carried into the next.",
-        )
+    for call, paths in _recurrent(program, reuse):
+        resets = {p: _reset_of(program.sources, frames, p) for p in paths}
+        if all(resets.values()):
+            calls = list(dict.fromkeys(f"{with_items(p.rpartition('.')[0])}.{name}()" for p, name in resets.items()))
+            return _each_iteration(program, call, f"call {listing(f'`{c}`' for c in calls)}", calls)
     return []
 
 
-def _child(path: str) -> str:
-    """A path with the children of a ``Sequential`` as Python takes them: ``model[1]`` for ``model.1``."""
-    return re.sub(r"\.(\d+)(?=\.|$)", r"[\1]", path)
+def begun_with_none(program: Program, reuse: Reuse) -> list[Remedy]:
+    """Give states that begin as ``None``, and of which the next are made, this value back in each iteration.
+
+    Where the program does so anywhere itself, it has said when they begin anew.
+    """
+    for call, paths in _recurrent(program, reuse):
+        if all(_is_none_but_once(program.sources, path) for path in paths):
+            shown = listing(f"`{p}`" for p in paths)
+            text = " = ".join([*map(with_items, paths), "None"])
+            return _each_iteration(program, call, f"set {shown} to `None` again", [text])
+    return []
+
+
+def _recurrent(program: Program, reuse: Reuse) -> Iterator[tuple[Frame, list[str]]]:
+    """The functions of the failing call that know all of the states of which the next ones are made, with their names
+    there."""
+    frames = user_frames(reuse.failing.stack if reuse.failing else [])
+    for call in frames if all(c.recurrent for c in reuse.carries) else ():
+        if paths := [path for path, _ in _paths_in(program, reuse, call)]:
+            yield call, paths
+
+
+def _each_iteration(program: Program, call: Frame, title: str, texts: list[str]) -> list[Remedy]:
+    """These statements behind the step."""
+    anchor, step = expression_values.behind_the_step(program.sources, program.evidence.events, call)
+    return together(
+        [{"kind": "add_statement", "args": {"place": place(anchor), "statement": text}} for text in texts],
+        f"{title} each iteration, after {where(step)}",
+        "unsafe",
+        "Each iteration begins as the first one did; nothing is carried into the next.",
+    )
 
 
 def _reset_of(sources: SourceTexts, frames: list[Frame], path: str) -> str:
@@ -384,23 +397,23 @@ def from_carrying(program: Program, reuse: Reuse, constant: str) -> list[Remedy]
     kept = detach_where_kept(program, reuse)
     read = any(_read_on(program.sources, edit) for r in kept for edit in r.args["edits"])
     at_use = constant_at_use(program, reuse.carries, constant)
-    begun = begun_with_none(program, reuse)
-    by_method = any(r.title.startswith("call ") for r in begun)
+    by_method = begun_by_method(program, reuse)
+    with_none = [] if by_method else begun_with_none(program, reuse)
     # What the pass itself reads on under the name that keeps it loses its gradient where it is kept.
     ways = [
         *(merge(reuse) if of_one_step(program, reuse) else []),
         *sum_started_anew(program, reuse),
         *copy_of_entry(program.evidence, reuse),
-        *(begun if by_method else []),
+        *by_method,
         *detach_behind_step(program, reuse),
-        *([] if by_method else begun),
+        *with_none,
         *detach_fed_back(program, reuse),
         *detach_behind_yield(program, reuse),
         *([*at_use, *kept] if read else [*kept, *at_use]),
     ]
     if reuse.role is Role.REFERENCE and reuse.fitted:
         ways = [replace(r, open="the loss then learns through its target alone") for r in ways]
-    if begun:
+    if by_method or with_none:
         ways = [left_open(r, "whether each iteration is to begin like the first one, no run tells") for r in ways]
     return ways
 

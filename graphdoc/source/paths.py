@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TypeGuard, TypeVar
@@ -133,6 +134,15 @@ def is_path(node: ast.AST) -> bool:
             return False
         node = node.value
     return isinstance(node, ast.Name)
+
+
+_CHILD = re.compile(r"\.(\d+)(?=[.\[]|$)")
+
+
+def with_items(path: str) -> str:
+    """A path with the children of a Sequential or ModuleList, which PyTorch names ``net.0.state``, as items, as Python
+    has them: ``net[0].state``."""
+    return _CHILD.sub(r"[\1]", path)
 
 
 def is_name(node: ast.AST | None, name: str) -> TypeGuard[ast.Name]:
