@@ -447,7 +447,9 @@ class Unheld(Watch):
         }
         place, mine = "bare", {i: p for i, p in own.items() if i not in owners}
         if not mine:
-            place, mine = "between", {i: p for i, p in inside.items() if self._behind[i]}
+            # Whole layers: what a recurrent one applies to its first state, it applies to data.
+            between = {id(owners[i]) for i in inside if self._behind[i]}
+            place, mine = "between", {i: p for i, p in loose.items() if i in owners and id(owners[i]) in between}
         if not mine:
             place, mine = "drawn", {i: p for i, p in inside.items() if is_users(owners[i]) and _is_drawn(p)}
         if mine and sum(p.numel() for p in mine.values()) < sum(held.values()):
@@ -643,7 +645,8 @@ def _behind(outputs: Any, new: set[int], held: set[int]) -> dict[int, bool]:
     taking = _Taking(order, new, held)
     # A single number weighs or shifts a loss: that is no layer behind these.
     layers = [n for n, leaf in order.leaves.items() if id(leaf) in held and leaf.numel() > 1]
-    further = {m for n in layers for m in taking.above[n]}
+    turned = [m for n in layers for m in taking.above[n] if type(order[m].node).__name__ == "TBackward0"]
+    further = {m for n in (*layers, *turned) for m in taking.above[n]}
     beyond = bytearray(len(order))
     for n, m in reversed(list(walk.upward(order))):
         beyond[m] |= (beyond[n] or n in further) and not is_number(order[m].node)

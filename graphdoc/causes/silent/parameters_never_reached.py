@@ -13,13 +13,13 @@ from graphdoc.program import bindings
 from graphdoc.program.gathered_parameters import is_initialised, is_left_by_choice, one_shot
 from graphdoc.program.gradient_reads import gradient_is_read, gradients_are_read
 from graphdoc.program.observed import Program
-from graphdoc.program.optimizer_places import Made, binding_behind, made, returned
+from graphdoc.program.optimizer_places import binding_behind, made, returned
 from graphdoc.program.proof import first_sign, name_of
 from graphdoc.program.spans import place, span, span_of
 from graphdoc.source.module import each, is_method_call
-from graphdoc.source.paths import is_constant, last_word
+from graphdoc.source.paths import is_constant, last_word, with_items
 from graphdoc.story import ungiven, unregistered
-from graphdoc.story.wording import first_told, folded, opening, optimizer_of
+from graphdoc.story.wording import first_told, folded, listing, opening, optimizer_of
 
 PAGE = Page(
     code="GD701",
@@ -41,7 +41,8 @@ seen. Or the first forward makes it and keeps it, when the optimizer has been ma
 
 Or an optimizer is given the parts of a model one by one, and one that is not frozen is missing; or the `.weight` and
 `.bias` of each module, and a `Parameter` of another name is missing. Or it is given a
-network that another optimizer has already, in the place of its own. Or somebody waits for what no step gives: the
+network that another optimizer has already, in the place of its own. Or a new layer between trained ones, or an
+`nn.Parameter` that no module has, is in no optimizer. Or somebody waits for what no step gives: the
 gradients of a network are clipped, or a target network is loaded from it, and no optimizer holds it.
 
 Or a codebook is looked up, `q = codebook(z)`, and used only as `z + (q - z).detach()`: a loss on that sum trains `z`.
@@ -77,11 +78,11 @@ _WHY = {
         "another network has been loaded from them again and again, with the same values each time",
     ),
     "between": (
-        "which lie between parameters that are trained",
+        "between parameters that are trained",
         "they are in training mode, and what comes before and behind them is stepped",
     ),
     "drawn": (
-        "which begin with random numbers",
+        "whose values were drawn at random",
         "they are in training mode, and what comes before them is stepped",
     ),
     "bare": (
@@ -319,23 +320,19 @@ def _remedies(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, lac
     behind = [s for s in bound.values() if s is not None]
     anchor: ast.stmt = max(behind, key=lambda s: s.lineno, default=making.statement)
     of_module = lacking[0].endswith("()")
+    lacking = list(map(with_items, lacking))
     params = lacking[0] if of_module else f"[{', '.join(lacking)}]"
-    what = f"the parameters of `{lacking[0].removesuffix('.parameters()')}`" if of_module else folded(lacking)
+    whole = lacking[0].removesuffix(".parameters()")
+    what = f"the parameters of `{whole}`" if of_module else listing(f"`{text}`" for text in lacking)
     statement = f'{name}.add_param_group({{"params": {params}}})'
     args = {"place": place(bindings.frame_of(sources, making.file, anchor)), "statement": statement}
-    note = f"`{name}` steps {folded(sign.parameters)}"
-    return [Remedy("add_statement", f"give `{name}` {what}", "unsafe", note, args, _open(sources, optimizers, making))]
+    note = f"`{name}` steps {folded(sign.parameters) if of_module else what}"
+    return [Remedy("add_statement", f"give `{name}` {what}", "unsafe", note, args, _open(sources, optimizers))]
 
 
-def _open(sources: SourceTexts, optimizers: list[Optimizer], making: Made) -> str:
+def _open(sources: SourceTexts, optimizers: list[Optimizer]) -> str:
     """What only the author can say of parameters that an optimizer is given too."""
-    if each(making.statement.value, ast.Dict):
+    if any(is_constant(key, "params") for _, group in bindings.everywhere(sources, ast.Dict) for key in group.keys):
         return "which learning rate they are to have, is for you to say"
-    others = [made(sources, o) for o in optimizers if o.steps]
-    ways = {bindings.text_of(k) for m in others if m is not None for k in [_without_parameters(m.statement.value)]}
-    return "which optimizer is to have them, is for you to say" if len(ways) > 1 else ""
-
-
-def _without_parameters(call: ast.expr) -> ast.expr:
-    """How an optimizer is made, whatever it is given."""
-    return ast.Call(call.func, call.args[1:], call.keywords) if isinstance(call, ast.Call) else call
+    several = sum(o.steps > 0 for o in optimizers) > 1
+    return "which optimizer is to have them, is for you to say" if several else ""
