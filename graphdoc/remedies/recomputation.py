@@ -358,7 +358,7 @@ def _put_beside(sources: SourceTexts, call: Frame) -> Remedy | None:
         "accumulate_number",
         f"call backward() on what {where(put)} has put into `{ast.unparse(entry.value)}` in this round",
         "unsafe",
-        f"`{ast.unparse(entry)}` is of an earlier round, as nothing is taken out. The list keeps the numbers.",
+        f"`{ast.unparse(entry)}` was put there in an earlier round. The list keeps the numbers.",
         {"place": place(put), "backward": place(call)},
     )
 

@@ -546,7 +546,7 @@ def compared_with_itself(sources: SourceTexts, sign: Sign) -> Finding | None:
     whose = folded(sign.parameters) or "the parameters"
     code = short_code(sources, frame) or "the difference"
     calls = [Frame(**f) for f in sign.facts.get("backward", ())]
-    note = f"the distance is that from the values that {whose} had there"
+    note = f"the distance is that from the values of {whose} there"
     return Finding(
         0.95,
         "likely",  # that both sides are one is seen; that one was meant as a copy is what a distance is for
@@ -628,33 +628,33 @@ def trained_baseline(sources: SourceTexts, sign: Sign) -> Finding | None:
     frames = known or [Frame(**p["frame"][0]) for p in products]
     code = code_at(sources, known[0]) if known else "the factor of the log-probability"
     named = f"`{code}`" if known else code
-    label = "multiplies a log-probability, and still carries the graph of the value"
     calls = [Frame(**f) for f in sign.facts.get("backward", ())]
-    note = f"the policy loss no longer trains {whose}; the loss that fits the value still does"
-    title = f"{named} is not detached: the policy loss trains {whose} as well"
-    said = (
-        "How much a policy learns from an action is a constant of its loss. Here that number still has the graph of "
-        "the value it was computed from. So the policy loss trains this value too, against the loss that fits it."
-    )
-    because = (
-        f"the value that the same loss fits is subtracted in {named}; in {sign.count} of {sign.count} "
-        f"such calls both terms lead to {whose}"
-    )
     own = sign.facts.get("own")
-    if own is not None:
-        note = f"{whose} learn by the log-probability alone"
-        title = f"{named} is not detached: {whose} are trained to change this factor as well"
+    if own is None:
+        graph, title = "value", f"{named} is not detached: the policy loss trains {whose} as well"
         said = (
-            "How much a policy learns from an action is a constant of its loss. Here that number depends on the policy "
-            "and still has its graph. So the policy also learns to make the number itself another one."
+            "still has the graph of the value it was computed from. So the policy loss trains this value too, against "
+            "the loss that fits it."
         )
-        because = f"both factors lead to {whose}; {named} leads to {folded(own) or 'a value'} too, which another "
-        because += "optimizer's loss fits"
+        note = f"the policy loss no longer trains {whose}; the loss that fits the value still does"
+        because = (
+            f"the value that the same loss fits is subtracted in {named}; in {sign.count} of {sign.count} "
+            f"such calls both terms lead to {whose}"
+        )
+    else:
+        graph, title = "policy", f"{named} is not detached: both it and the log-probability train {whose}"
+        said = "depends on the policy and still has its graph. So the policy also learns to change the number itself."
+        note = f"the log-probability alone trains {whose}"
+        because = (
+            f"both factors lead to {whose}; {named} leads to {folded(own) or 'a value'} too, which another "
+            "optimizer's loss fits"
+        )
+    label = f"multiplies a log-probability, and still carries the graph of the {graph}"
     return Finding(
         0.9,
         "likely",  # whom the loss trains is seen; what was meant as a constant is not
         title,
-        said,
+        f"How much a policy learns from an action is a constant of its loss. Here that number {said}",
         (
             *(span("cause" if n < MOST_CAUSES else "related", f, label, sources) for n, f in enumerate(frames)),
             *span_of("related", sign.other, "fits the same value", sources),

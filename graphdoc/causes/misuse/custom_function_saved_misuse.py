@@ -222,7 +222,7 @@ def _written_over(program: Program) -> Finding | None:
         (
             span("cause", write, "writes to what the Function is given", program.sources),
             *((span("created", function.apply, "is applied here", program.sources),) if function.apply else ()),
-            *span_of("related", sign.other, "takes it for the gradient of the loss", program.sources),
+            *span_of("related", sign.other, "computes gradients with what was written", program.sources),
         ),
         remedies=tuple(together([edit], "compute out of place", "unsafe", _WHOLE)) if side == "backward" else (),
         because=f"at {sign.count} steps, given copies, it left the same loss bit for bit, and other gradients",

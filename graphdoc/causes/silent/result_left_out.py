@@ -29,10 +29,10 @@ PAGE = Page(
 A network runs in every iteration, its optimizer steps, and no loss depends on what it gives. The name of its loss is
 bound to another one before `backward()`, a term was forgotten in the sum, or the loss takes another output. Or a layer
 inside of a network runs, and its result is bound to a name that nobody reads: a loop over a list binds its variable
-again, and the list still has the old values. Or `Balance.apply(weights, loss)` stands alone on a line: a `Function`
-acts on the backward by what it returns. The
+again, and the list still has the old values. The
 parameters never get a gradient and keep their initial values. Or a sum of the loss and another term is only logged, and
-`backward()` is called on the loss: the other term trains nothing.""",
+`backward()` is called on the loss: the other term trains nothing. Or `Balance.apply(weights, loss)` stands alone on a
+line: a `Function` acts on the backward by what it returns.""",
     why="""\
 `backward()` reaches what its loss was made of and nothing else. A result of which no loss is made is no error: its
 graph is let go with it. `step()` leaves out every parameter whose `.grad` is None.""",

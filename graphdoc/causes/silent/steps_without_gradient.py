@@ -75,7 +75,7 @@ def _told(program: Program, sign: Sign) -> Finding:
         *span_of("cause", sign.stack, "finds no gradient", program.sources),
         *span_of("related", sign.other, f"gives gradients to {whom} alone", program.sources),
     )
-    whose, alike = folded(sign.parameters) or f"what {name} holds", sign.facts.get("alike")
+    whose, alike = folded(sign.parameters) or "what it holds", sign.facts.get("alike")
     who = f"{alike} optimizers that one line has made" if alike else name
     return Finding(
         0.5,
@@ -84,8 +84,8 @@ def _told(program: Program, sign: Sign) -> Finding:
         f"{opening(name)} skips parameters whose `.grad` is None. At each of its steps that is all of them, so "
         "its steps change nothing.",
         tuple(spans),
-        because=f"at each of {sign.count} steps of {who} every `.grad` was None, and no backward call that was looked "
-        f"at has reached one of {'their' if alike else 'its'} parameters",
+        because=f"at each of {sign.count} steps of {who} every `.grad` was None; no backward call that was looked at "
+        f"has reached one of {'their' if alike else 'its'} parameters",
     )
 
 
