@@ -288,9 +288,11 @@ class Clearing(Sparse):
         after one step of this, or each time after the same few."""
         fed, followed.fed = followed.fed, []
         calls = [e for e in self._since(followed) if e.kind == "backward"]
-        if any(e.reaches is None for e in calls):
+        # Not all calls are looked at: fewer of a line that several optimizers share than of others. Those before the
+        # first step may be of another training.
+        if seen.steps > 1 and any(e.reaches is None for e in calls):
             followed.spent, followed.after = [], {}
-            return  # not all calls are looked at: fewer of a line that several optimizers share than of others
+            return
         self._judge_spent(followed, seen, fed, every)
         if seen.steps == 1:
             ids = set(map(id, every))

@@ -3,7 +3,7 @@ from torch import nn
 from torch.nn.functional import mse_loss
 
 torch.manual_seed(0)
-start = nn.Parameter(torch.randn(1, 8))
+start = torch.randn(1, 8, requires_grad=True)
 anchor = start + 0.5
 encoder, head = nn.Linear(4, 8), nn.Linear(8, 1)
 optimizer = torch.optim.Adam([*encoder.parameters(), *head.parameters()], lr=0.01)
