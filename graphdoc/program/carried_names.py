@@ -102,6 +102,20 @@ def beside_the_new(sources: SourceTexts, carry: OlderEdge, made: Frame, used: Fr
     return kept[0] if len(kept) == 1 and new & {*found} else ""
 
 
+def name_bound(sources: SourceTexts, frame: Frame) -> list[str]:
+    """The name that the statement around this place gives to what is made at it; of several (``q, k = f(x), g(x)``)
+    the one that stands for this part, and none where they are given out by what was made (``q, k = f(x)``)."""
+    names = bound_names(sources, frame)
+    root = bindings.tree(sources, frame.file)
+    if len(names) < 2:
+        return names
+    found = [n for n in each(root, ast.Assign) if covers(n, frame.line)]
+    for target, value in (pair for n in found for pair in pairs(n)):
+        if frame.lies_in(bindings.frame_of(sources, frame.file, value)):
+            return [bindings.text_of(target)] if bindings.text_of(target) in names else []
+    return []
+
+
 def statement_names(sources: SourceTexts, frame: Frame) -> set[str] | None:
     """The plain names in the statement around this place, read or bound; None where the source is not known."""
 

@@ -13,8 +13,10 @@ from typing import Any
 
 from graphdoc.evidence import Event, Evidence, Frame, Holder, Node, OlderEdge, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.program.container_entries import kept_name, statements, statements_at
+from graphdoc.program.container_entries import kept_name, statements, statements_at, user_frames
+from graphdoc.program.in_place_writes import target_of
 from graphdoc.program.observed import Program
+from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import in_function, node_loop_of, user_line
 from graphdoc.source.effects import calls_method
 from graphdoc.source.module import each, is_method_call, receiver_of, walked
@@ -444,3 +446,25 @@ def _block_with(scope: ast.AST, line: int) -> list[ast.stmt]:
                     continue
                 best = block
     return best
+
+
+# A function that writes what has a graph into a tensor that it was given, and gives it back: its caller keeps both.
+
+
+def written_into_given(program: Program, reuse: Reuse) -> list[Frame]:
+    """The statements (``coord += shift`` of an argument) that made all of the carried values, each once; none where one
+    was made otherwise, or where a caller drops what its function gives back: it wants the write alone."""
+    found: dict[tuple[str, int, int], Frame] = {}
+    for carry in reuse.carries:
+        producer = program.node(carry.producer)
+        frame = user_line(producer)
+        if producer is None or frame is None:
+            return []
+        target = target_of(program.evidence, frame)
+        callers = [f for f in user_frames(producer.stack) if in_function([f], frame) is None]
+        if not target.parameter or target.local or target.sliced or not target.whole or not callers:
+            return []
+        if isinstance(bindings.statement_at(program.sources, callers[0]), ast.Expr | None):
+            return []
+        found.setdefault(frame.start, frame)
+    return list(found.values())

@@ -12,7 +12,7 @@ from graphdoc.program.carried_names import statement_names
 from graphdoc.program.exception import VERSION, message_of
 from graphdoc.program.in_place_writes import Target, in_loop, is_statement, target_of
 from graphdoc.program.lifetimes import Lifetime
-from graphdoc.program.reuse import Reuse, SlicedBuffer, is_reference
+from graphdoc.program.reuse import Reuse, Role, SlicedBuffer, is_reference
 from graphdoc.program.rounds import made_for_each
 from graphdoc.program.spans import in_function, is_at, level_of
 from graphdoc.program.writers import By, Writer, accounted, entry_written, is_optimizers, writers_of, wrote_again
@@ -452,7 +452,8 @@ class Overwrite(OverwrittenTensor):
             return False
         if self.reuse.lifetime is Lifetime.STORED and self.keeping_calls and not self.one_of_several:
             return False  # an earlier update has learned from these entries: no order of calls lets two do that
-        return is_needed(self._evidence.fresh_reaches, self._evidence.earlier_edges, self.reuse.carries, self.trained)
+        learns = is_needed(self._evidence.fresh_reaches, self._evidence.earlier_edges, self.reuse.carries, self.trained)
+        return learns or (bool(self.own) and self._of_one_update)
 
     @cached_property
     def _learns_on_the_way(self) -> bool:
@@ -469,6 +470,23 @@ class Overwrite(OverwrittenTensor):
         own = [self.trained & set(c.behind) for c in reuse.carries]
         anew = set().union(*own) <= set(self._evidence.fresh_reaches)
         return all(own) and not (anew and is_reference(self._evidence, reuse.carries))
+
+    @cached_property
+    def _of_one_update(self) -> bool:
+        """Whether both losses train what lies behind, and nothing that this one trains was stepped since it was made.
+
+        A generator that learns from the scores on which the discriminator has learned, in the same round.
+        """
+        reuse = self.reuse
+        if reuse is None or reuse.lifetime is not Lifetime.SAME_PASS or reuse.role is not Role.TRAINED:
+            return False
+        makers = [n.sequence for c in reuse.carries if (n := self._evidence.node(c.producer)) is not None]
+        mine = reuse.works_for[1]
+        if not makers or not mine:
+            return False
+        return not any(
+            e.kind == "step" and e.optimizer in mine and e.sequence > min(makers) for e in self._evidence.events
+        )
 
     @cached_property
     def covered_up(self) -> bool:

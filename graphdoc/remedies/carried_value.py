@@ -36,6 +36,7 @@ from graphdoc.remedies.sum_of_rounds import (
     renewed_by_others,
     renewed_outside,
     stops_there,
+    sum_of_rounds,
     sum_started_anew,
     through_it_alone,
 )
@@ -403,6 +404,7 @@ def from_carrying(program: Program, reuse: Reuse, constant: str) -> list[Remedy]
     ways = [
         *(merge(reuse) if of_one_step(program, reuse) else []),
         *sum_started_anew(program, reuse),
+        *sum_of_rounds(program, reuse),
         *copy_of_entry(program.evidence, reuse),
         *by_method,
         *detach_behind_step(program, reuse),

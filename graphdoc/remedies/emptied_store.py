@@ -40,14 +40,27 @@ def emptied_behind_step(program: Program, reuse: Reuse) -> list[Remedy]:
     Told where the failing loss takes in every old entry that is still held, and entries made since beside them: what is
     drawn from a memory, or used for several updates, is not to be thrown away.
     """
+    for frame, paths in _grown(program, reuse):
+        anchor, step = behind_the_step(program.sources, program.evidence.events, frame)
+        return [] if step is frame else [_remedy(paths, anchor, step)]  # without a step what is called is no update
+    return []
+
+
+def only_grows(program: Program, reuse: Reuse) -> bool:
+    """Whether the failing loss takes in all of a list that the program only ever appends to."""
+    return any(True for _ in _grown(program, reuse))
+
+
+def _grown(program: Program, reuse: Reuse) -> Iterator[tuple[Frame, list[str]]]:
+    """The functions of the failing call that read such lists, and their paths there."""
     if not any(c.remade or c.recurrent for c in reuse.carries):
-        return []
+        return
     names = [{e.container for h in c.tensor.holders if (e := entry_of(h)) is not None} for c in reuse.carries]
     common = set.intersection(*names) if names else set()
     taken = {h.path for c in reuse.carries for h in c.tensor.holders}
     held = [h for t in program.evidence.held_tensors for h in t.holders]
     if any(h.path not in taken for h in held if (e := entry_of(h)) is not None and e.container in common):
-        return []
+        return
     for frame in user_frames(reuse.failing.stack if reuse.failing else []):
         scope = scope_at(program.sources, frame)
         read = next((p for p in _lists_read(scope) if p.rpartition(".")[2] in common), "")
@@ -56,9 +69,7 @@ def emptied_behind_step(program: Program, reuse: Reuse) -> list[Remedy]:
         owner = read.rpartition(".")[0]
         others = (p for p in _lists_read(scope) if p.rpartition(".")[0] == owner and p != read)
         paths = [read, *dict.fromkeys(p for p in others if _only_grows(program.sources, p))]
-        anchor, step = behind_the_step(program.sources, program.evidence.events, frame)
-        return [] if step is frame else [_remedy(paths, anchor, step)]  # without a step what is called is no update
-    return []
+        yield frame, paths
 
 
 def _remedy(paths: list[str], anchor: Frame, step: Frame) -> Remedy:

@@ -11,7 +11,7 @@ from graphdoc.evidence import Evidence, Frame, Node, SourceTexts, Stale
 from graphdoc.evidence.lookup import node_with
 from graphdoc.finding import Remedy, together
 from graphdoc.model import Safety
-from graphdoc.program.bindings import call_at, frame_of, source_at, tree
+from graphdoc.program.bindings import call_at, frame_of, source_at, statement_at, tree
 from graphdoc.program.exception import SEVERAL_VIEWS, message_of
 from graphdoc.program.in_place_writes import (
     Target,
@@ -24,7 +24,7 @@ from graphdoc.program.in_place_writes import (
 from graphdoc.program.installed import builders
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
-from graphdoc.program.refused_writes import RefusedWrite, flags_of, gradient_asked, leads_to
+from graphdoc.program.refused_writes import RefusedWrite, flags_of, gradient_asked, is_for_its_effect, leads_to
 from graphdoc.program.spans import code_at, place, user_line, where
 from graphdoc.program.update_function import scene
 from graphdoc.program.writers import By, Writer, entry_written
@@ -252,6 +252,12 @@ def instead_of_write(program: Program, places: list[Frame], target: Target) -> t
                 "write would have changed.",
             )
         )
+    unread = not target.path or all(is_for_its_effect(sources, f, target.path) for f in places)
+    if unread and message_of(raised, *SEVERAL_VIEWS) and not program.evidence.events:
+        # Before anything is differentiated, and read by nobody: the numbers of what it is a view of are begun so.
+        blocks = [{"kind": "under_no_grad_update", "args": {"place": place(f)}} for f in places if _begins(program, f)]
+        note = "What it is a view of gets these numbers, and nothing of it is recorded."
+        return tuple(together(blocks, f"put the write at {where(places[0])} under torch.no_grad()", "unsafe", note))
     auto = [{"kind": "out_of_place", "args": {"place": place(f)}} for f in places]
     clones = [{"kind": "out_of_place", "args": {"place": place(f), "mode": "clone"}} for f in places]
     lines = ", ".join(where(f) for f in places[:3])
@@ -274,6 +280,12 @@ def _base_read(sources: SourceTexts, frame: Frame, path: str) -> str:
     source = source_at(sources, frame)
     owner = source.node_statement(Place.of(frame))
     return base_read_after(source, owner, path) if owner is not None else ""
+
+
+def _begins(program: Program, frame: Frame) -> bool:
+    """Whether a statement is a write alone, made while no module was computing its output."""
+    alone = isinstance(statement_at(program.sources, frame), ast.Expr | ast.AugAssign)
+    return alone and not program.raised_in_forward
 
 
 def _joined(sources: SourceTexts, frame: Frame) -> str:

@@ -12,6 +12,7 @@ from graphdoc.program.bindings import assignments, decided_at, names_in, stateme
 from graphdoc.program.calls_in_order import Coupling
 from graphdoc.program.carried_names import bound_names, meeting
 from graphdoc.program.container_entries import user_frames
+from graphdoc.program.expression_values import written_into_given
 from graphdoc.program.inner_gradient import Entered, entered, is_inner_step
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
@@ -26,7 +27,8 @@ from graphdoc.remedies.constant_value import (
     value_computed_anew,
     value_with_its_graph,
 )
-from graphdoc.remedies.fix_places import left_open
+from graphdoc.remedies.emptied_store import emptied_behind_step, only_grows
+from graphdoc.remedies.fix_places import applies, left_open
 from graphdoc.remedies.forward_copies import behind_call
 from graphdoc.remedies.installed_packages import cleared_by_call
 from graphdoc.remedies.merged_backward import can_merge, merge
@@ -68,6 +70,18 @@ def keep_inner_graph(sources: SourceTexts, failing: Event, freeing: Event) -> tu
         "whether the inner step is to be differentiated as well (second order), no run tells" if step else "",
     )
     return (first_order, second_order) if step else (second_order, first_order)
+
+
+# Computing out of place what a function writes into a tensor that it was given, with a graph.
+
+
+def result_of_its_own(program: Program, reuse: Reuse) -> list[Remedy]:
+    """A tensor of its own for what is given back: the caller's keeps its numbers, and gets no graph."""
+    frames = written_into_given(program, reuse)
+    edits = [{"kind": "out_of_place", "args": {"place": place(f), "caller": True}} for f in frames]
+    lines = ", ".join(where(f) for f in frames[:3])
+    note = "What the function was given keeps its numbers, which the write changed, and has no graph."
+    return together(edits, f"compute out of place, at {lines}", "unsafe", note)
 
 
 # A forward pass of its own for the second of two losses, behind the step that the first one makes.
@@ -176,7 +190,7 @@ def remedies_for(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
     """
     if reuse.inner and reuse.lifetime in (Lifetime.RESULT, Lifetime.SAME_PASS) and reuse.role not in CONSTANT:
         return kept_for_outer(program, reuse)
-    ways = _ways(program, reuse)
+    ways = _with_emptied(program, reuse, _ways(program, reuse))
     if reuse.adds_up:
         ways = [left_open(r, "whether each iteration is to add to what the last one left, no run tells") for r in ways]
     return sensible(program.sources, _with_cleared(program, reuse, ways))
@@ -189,6 +203,18 @@ def _with_cleared(program: Program, reuse: Reuse, ways: list[Remedy]) -> list[Re
     if not cleared:
         return ways
     return [*(r for r in ways if r.kind not in ("compute_in_update", cleared[0].kind)), *cleared]
+
+
+def _with_emptied(program: Program, reuse: Reuse, ways: list[Remedy]) -> list[Remedy]:
+    """The ways to cut what a list that only grows still holds of earlier updates, and to let go of it, which is first:
+    as constants its entries would stay in every later loss. Both may be meant."""
+    if reuse.lifetime not in (Lifetime.RECURS, Lifetime.STORED) or any(r.kind == "clear_lists" for r in ways):
+        return ways
+    if not only_grows(program, reuse):
+        return ways
+    emptied = [r for r in emptied_behind_step(program, reuse) if applies(program.sources, r)]
+    stays = "whether what earlier updates have stored is to stay in the loss, no run tells"
+    return [left_open(r, stays) for r in (*emptied, *ways)]
 
 
 def _ways(program: Program, reuse: Reuse) -> list[Remedy]:
@@ -204,7 +230,7 @@ def _ways(program: Program, reuse: Reuse) -> list[Remedy]:
             out = [r for r in out if r.args.get("name") != "retain_graph"] + result_anew(program, reuse)
         return out
     if reuse.lifetime is Lifetime.RECURS:
-        return from_carrying(program, reuse, note)
+        return [*result_of_its_own(program, reuse), *from_carrying(program, reuse, note)]
     if reuse.lifetime is Lifetime.STORED or reuse.role is Role.REFERENCE:
         if reuse.left_by_another_pass:
             return _data_of_another_pass(program, reuse, note)

@@ -20,6 +20,7 @@ from graphdoc.program.carried_names import (
     ends,
     handed_round,
     meeting,
+    name_bound,
     names_taken_up,
     stored_on,
     uses_in_loss,
@@ -54,7 +55,7 @@ def called(run: Evidence, carry: OlderEdge) -> str:
     kept = beside_the_new(run.sources, carry, *pair) if pair is not None else ""
     names = [kept] if kept else names_taken_up(run, carry)
     if not names and pair is not None and pair[0].line != pair[1].line:
-        names = bound_names(run.sources, pair[0])
+        names = name_bound(run.sources, pair[0])
     if not names and (handed := handed_round(run, carry)) is not None:
         names = [handed[1]]
     return f"`{names[0]}`" if names else ""

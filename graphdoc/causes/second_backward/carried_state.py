@@ -8,7 +8,7 @@ from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.container_entries import dropped_detaches
 from graphdoc.program.exception import SECOND_TIME, VERSION
-from graphdoc.program.expression_values import Reset, can_detach, resets_of
+from graphdoc.program.expression_values import Reset, can_detach, resets_of, written_into_given
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program, of_one_step
 from graphdoc.program.proof import Proof
@@ -161,6 +161,10 @@ def _reset(program: Program, reuse: Reuse, resets: list[Reset]) -> Finding:
 
 def _kept(program: Program, reuse: Reuse) -> list[Span]:
     """Where the value is kept and made; before these, a detach whose result nobody keeps."""
+    written = written_into_given(program, reuse)
+    if written:
+        label = "writes what has a graph into a tensor that this function was given"
+        return [span("cause", f, label, program.sources) for f in written[:3]]
     files = dict.fromkeys(s.file for s in older_graph.flow(program.evidence, reuse))
     ignored = [
         span("cause", f, "this returns a new tensor, and nobody keeps it: the graph is not cut", program.sources)
