@@ -76,14 +76,14 @@ for _ in range(3):
 
 @pytest.mark.breadth(1)
 @pytest.mark.parametrize(
-    ("forget", "may_begin_anew"),
+    ("forget", "anew"),
     [
-        ("", True),
-        ("def forget(self):\n        self.state = None", False),
-        ("def is_warm(self):\n        return self.state is not None", False),
+        ("", "net.state = None"),
+        ("def forget(self):\n        self.state = None", "net.forget()"),  # nobody calls it: it may have been forgotten
+        ("def is_warm(self):\n        return self.state is not None", ""),
     ],
 )
-def test_a_state_that_begins_as_none(forget: str, may_begin_anew: bool, tmp_path: Path) -> None:
+def test_a_state_that_begins_as_none(forget: str, anew: str, tmp_path: Path) -> None:
     remedies = observe(tmp_path / "sick", STATEFUL.format(forget=forget)).found[0].finding.remedies
-    assert {bool(r.open) for r in remedies} == {may_begin_anew}
-    assert [r.args["statement"] for r in remedies if r.kind == "add_statement"] == ["net.state = None"] * may_begin_anew
+    assert {bool(r.open) for r in remedies} == {bool(anew)}
+    assert [r.args["statement"] for r in remedies if r.kind == "add_statement"] == [anew] * bool(anew)
