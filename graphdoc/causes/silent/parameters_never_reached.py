@@ -293,7 +293,7 @@ def _used_up(
 def _lacking(names: list[str], parameters: list[Parameter]) -> list[str]:
     """Expressions that give these parameters and no others: those of a module, or each by itself."""
     paths = [name.split(".") for name in names]
-    for n in range(1, min(map(len, paths), default=0)):
+    for n in reversed(range(1, min(map(len, paths), default=0))):  # what is further out may be no module
         whole = ".".join(paths[0][:n])
         if {p.name for p in parameters if not p.buffer and p.name.startswith(f"{whole}.")} == set(names):
             return [f"{whole}.parameters()"]
