@@ -128,7 +128,7 @@ class Losses(Watch):
         self._parts = 0
         """Losses whose terms were looked at one by one."""
         self._bypassed = Bypassed(audit)
-        self._older = weakref.WeakSet(functions.subclasses(audit.torch.autograd.Function))
+        self.older = weakref.WeakSet(functions.subclasses(audit.torch.autograd.Function))
         """Functions that were there before the program began: none of them is the program's."""
         words = audit.witness.mode.split(":")
         self._measured = "whatif" in words and "cuts" not in words
@@ -442,7 +442,7 @@ class Losses(Watch):
         suspects = [s for s in self._suspects.values() if s.count >= OFTEN]
         if self.watch is None and any(seen.steps > LATER for seen in self._audit.journal.optimizers.values()):
             every = functions.subclasses(self._audit.torch.autograd.Function)
-            own = any(cls not in self._older and functions.backward_code(cls) is not None for cls in every)
+            own = any(cls not in self.older and functions.backward_code(cls) is not None for cls in every)
             if own or with_backward(self._audit.torch):
                 stepped = [seen.id for seen in self._audit.journal.optimizers.values() if seen.steps > LATER]
                 facts = {"sources": users_files(), "optimizers": stepped}

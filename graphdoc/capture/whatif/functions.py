@@ -20,6 +20,8 @@ from graphdoc.capture.whatif.moves import SMALLEST
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from graphdoc.capture.audit import Audit
+
 
 STEPS = {"float64": (1e-5, 1e-6), "float32": (1e-2, 3e-3)}
 CLOSE = 0.1
@@ -264,9 +266,10 @@ class _WriteWatch(TorchDispatchMode):
         return result
 
 
-def with_own_backward() -> list[tuple[type, CodeType]]:
-    """The Functions of the user's program, with the code of their backward."""
-    found = ((cls, functions.backward_code(cls)) for cls in functions.subclasses(Function))
+def with_own_backward(audit: Audit | None = None) -> list[tuple[type, CodeType]]:
+    """The Functions of the user's program, with the code of their backward; not those that were there before it."""
+    older = audit.losses.older if audit is not None else ()
+    found = ((cls, functions.backward_code(cls)) for cls in functions.subclasses(Function) if cls not in older)
     return [(cls, code) for cls, code in found if code is not None]
 
 

@@ -122,7 +122,7 @@ def _functions(
 ) -> Generator[Move, Any, list[dict[str, Any]]]:
     """The Functions that give another gradient than their derivative, where one is; told besides: those in no loss."""
     another = any(a.answer == ANOTHER for a in result.answers)
-    if not another and (probe.trial or not with_own_backward()):
+    if not another and (probe.trial or not with_own_backward(probe.witness.audit)):
         return []
     told = yield Move(watch=FunctionCheck(target.torch, probe.witness.cwd))
     met: dict[str, Any] = {"met": True, "wrong": [], "dropped": []} if isinstance(told, str) else told["watch"]
@@ -169,7 +169,7 @@ def on_copies(
 ) -> Generator[Move, Any, tuple[set[int], list[Any]]]:
     """Positions of the parameters whose gradient is another one where Functions work on copies of what they are given,
     with those that write to one; none where the reason is ``known``."""
-    if known or not _differs(result) or not with_own_backward():
+    if known or not _differs(result) or not with_own_backward(probe.witness.audit):
         return set(), []
     return (yield from gradients_with(target, result, OnCopies(target.torch, probe.witness.cwd)))
 
