@@ -68,8 +68,7 @@ def _grown(program: Program, reuse: Reuse) -> Iterator[tuple[Frame, list[str]]]:
             continue
         owner = read.rpartition(".")[0]
         others = (p for p in _lists_read(scope) if p.rpartition(".")[0] == owner and p != read)
-        paths = [read, *dict.fromkeys(p for p in others if _only_grows(program.sources, p))]
-        yield frame, paths
+        yield frame, [read, *dict.fromkeys(p for p in others if _only_grows(program.sources, p))]
 
 
 def _remedy(paths: list[str], anchor: Frame, step: Frame) -> Remedy:

@@ -19,7 +19,7 @@ from graphdoc.capture.places.frames import frames_of, site_of
 from graphdoc.capture.second_run.cut_recorder import CONVERSIONS, COPIES, DETACHES
 from graphdoc.capture.tensors.facts import grad_fn_of, has_gradient, instances_of, is_leaf, parameters_of
 from graphdoc.capture.tensors.number_facts import numbers_of
-from graphdoc.capture.whatif.functions import with_backward
+from graphdoc.capture.whatif.functions import with_backward, with_own_backward
 from graphdoc.capture.whatif.measure import CLEAR, EPS
 from graphdoc.capture.whatif.moves import is_matrix, reach_of
 from graphdoc.evidence import BYPASSED, NO_GRAPH, Evidence, Frame, Sign
@@ -440,13 +440,10 @@ class Losses(Watch):
         zeros = {i for ids in self._zero.values() for i in ids}
         known = zeros <= self._audit.deadends.told | self._audit.flattened.told
         suspects = [s for s in self._suspects.values() if s.count >= OFTEN]
-        if self.watch is None and any(seen.steps > LATER for seen in self._audit.journal.optimizers.values()):
-            every = functions.subclasses(self._audit.torch.autograd.Function)
-            own = any(cls not in self.older and functions.backward_code(cls) is not None for cls in every)
-            if own or with_backward(self._audit.torch):
-                stepped = [seen.id for seen in self._audit.journal.optimizers.values() if seen.steps > LATER]
-                facts = {"sources": users_files(), "optimizers": stepped}
-                suspects.append(Sign("suspect-function", weak=True, facts=facts))
+        stepped = [seen.id for seen in self._audit.journal.optimizers.values() if seen.steps > LATER]
+        if self.watch is None and stepped and (with_own_backward(self._audit) or with_backward(self._audit.torch)):
+            facts = {"sources": users_files(), "optimizers": stepped}
+            suspects.append(Sign("suspect-function", weak=True, facts=facts))
         return [*self._bypassed.found, *(s for s in suspects if s.kind != "suspect-zero" or not known)]
 
 

@@ -204,14 +204,15 @@ class OnCopies:
     """A watch of one fork in which the program's own Functions work on copies of what they are given. It tells those
     that write to one, ``side`` being the method that does and ``written`` its place: nobody else reads that write."""
 
-    def __init__(self, torch: Any, cwd: str) -> None:
+    def __init__(self, torch: Any, cwd: str, own: list[tuple[type, CodeType]]) -> None:
         self._torch = torch
         self._cwd = cwd
+        self._own = own
         self._made: dict[type, Any] = {}
         self._writes: dict[tuple[type, str], tuple[CodeType, Any]] = {}
 
     def __enter__(self) -> OnCopies:
-        for cls, code in with_own_backward():
+        for cls, code in self._own:
             for side in ("forward", "backward"):
                 method = cls.__dict__.get(side)
                 if isinstance(method, staticmethod):
@@ -266,7 +267,7 @@ class _WriteWatch(TorchDispatchMode):
         return result
 
 
-def with_own_backward(audit: Audit | None = None) -> list[tuple[type, CodeType]]:
+def with_own_backward(audit: Audit | None) -> list[tuple[type, CodeType]]:
     """The Functions of the user's program, with the code of their backward; not those that were there before it."""
     older = audit.losses.older if audit is not None else ()
     found = ((cls, functions.backward_code(cls)) for cls in functions.subclasses(Function) if cls not in older)

@@ -169,9 +169,10 @@ def on_copies(
 ) -> Generator[Move, Any, tuple[set[int], list[Any]]]:
     """Positions of the parameters whose gradient is another one where Functions work on copies of what they are given,
     with those that write to one; none where the reason is ``known``."""
-    if known or not _differs(result) or not with_own_backward(probe.witness.audit):
+    own = with_own_backward(probe.witness.audit) if _differs(result) and not known else []
+    if not own:
         return set(), []
-    return (yield from gradients_with(target, result, OnCopies(target.torch, probe.witness.cwd)))
+    return (yield from gradients_with(target, result, OnCopies(target.torch, probe.witness.cwd, own)))
 
 
 def _differs(result: Result) -> bool:

@@ -211,13 +211,13 @@ def _unheld(
     of_module = not own or any("." in w for w in own)  # a loop over its parameters has another name for each
     if gradients_are_read(sources) if of_module else any(gradient_is_read(sources, w) for w in own):
         return None  # who looks at them may have them for that; who updates by hand need not do so at each step
-    remedies = tuple(_remedies(sources, optimizers, sign, _lacking(sign.parameters, parameters)))
     if sign.kind == "unheld-fresh" and (
         _comes_trained(sources)
         or is_left_by_choice(sources, optimizers, sign.parameters)
         or (sign.facts["place"] == "drawn" and not all(is_initialised(sources, p) for p in sign.parameters))
     ):
         return None  # a random projection is drawn as well, and meant to stay
+    remedies = tuple(_remedies(sources, optimizers, sign, _lacking(sign.parameters, parameters)))
     if sign.kind != "unheld-weight":
         return _wanted(sources, optimizers, parameters, sign, remedies)
     name = optimizer_of(optimizers, sign)
