@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import heapq
+import inspect
 import operator
 from array import array
 from collections.abc import Callable, Iterator
@@ -58,13 +59,14 @@ _DECAYS = frozenset(("Adam", "AdamW", "NAdam", "RAdam", "Adafactor"))
 
 def versions_of(optimizer: Any, parameter: Any) -> int:
     """How far a step of ``optimizer`` moves the version of ``parameter``, if that has a gradient, or UNKNOWN."""
-    cls = next((c for c in type(optimizer).__mro__ if "step" in vars(c)), None)
-    if cls is None or not str(cls.__module__).startswith("torch.optim"):
+    # PyTorch wraps `step` in the class of the first optimizer that is made, also where a parent defines it.
+    step = inspect.unwrap(type(optimizer).step)
+    if not str(getattr(step, "__module__", "")).startswith("torch.optim"):
         return UNKNOWN
     group = next((g for g in optimizer.param_groups if any(p is parameter for p in g["params"])), None)
     if group is None or group.get("differentiable"):
         return UNKNOWN
-    return versions(cls.__name__, group, bool(getattr(parameter, "is_cuda", False)))
+    return versions(step.__qualname__.partition(".")[0], group, bool(getattr(parameter, "is_cuda", False)))
 
 
 def versions(name: str, options: dict[str, Any], cuda: bool = False) -> int:
