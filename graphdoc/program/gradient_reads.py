@@ -402,6 +402,9 @@ def _uncopied(statement: ast.stmt) -> list[ast.expr]:
                 whole = call
             else:
                 break
+        value: ast.AST = whole
+        while isinstance(above, ast.IfExp) and above.test is not value:  # p.grad if p.grad is not None else zeros
+            value, above = above, parents.get(above)
         # Of an assignment only an entry or a container is kept: a single name is read and gone.
         if isinstance(above, ast.Assign):
             kept = any(isinstance(t, ast.Subscript) for t in above.targets)

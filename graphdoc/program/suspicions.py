@@ -44,10 +44,11 @@ def may_be_constant(sources: SourceTexts, signs: list[Sign]) -> bool:
 
 
 def adds_from_arrays(sources: SourceTexts, signs: list[Sign]) -> bool:
-    """Whether a term of the loss may be computed by NumPy, whose operations are not seen: that is measured."""
+    """Whether a term of the loss may be computed by NumPy or from a list of numbers, where no operation of torch is
+    seen: that is measured."""
     kinds = {s.kind for s in signs}
     added = "suspect-term" in kinds and "suspect-hungry" not in kinds
-    return added and any(_is_called(node, ("numpy",)) for node in _nodes(sources))
+    return added and any(_is_called(node, _ARRAYS) for node in _nodes(sources))
 
 
 def left_unrecorded(sources: SourceTexts, warnings: list[str], signs: list[Sign]) -> bool:

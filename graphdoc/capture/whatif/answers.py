@@ -137,7 +137,7 @@ class Answers:
                 "measured": _strongest(look, MISSING),
                 # A package may do that on behalf of somebody who wants what it gives as it is.
                 "said": all(is_said(r) or not _is_of_the_program(r, self._frames(r.raw)) for *_, r in places),
-                "apart": self._apart(target, never),
+                "apart": self._apart(target, never) or self._is_on_top(target, never, places),
                 "positions": self._positions(target, never),
             },
         )
@@ -291,6 +291,14 @@ class Answers:
         ids = {id(target.parameters[i]) for i in never}
         groups = [{id(p) for p in group["params"] if p.requires_grad} for group in target.optimizer.param_groups]
         return any(g and g <= ids for g in groups)
+
+    def _is_on_top(self, target: Target, never: set[int], places: list[list[Record]]) -> bool:
+        """Whether these work on what parameters beside them have learned: a network that is left as it was made, or
+        that was loaded, gets data. What is cut off with them was to give those a gradient too."""
+        audit, had = self._probe.witness.audit, self._probe.witness.journal.with_grad
+        ids = {id(p) for i, p in enumerate(target.parameters) if i not in never and had.get(id(p))}
+        loaded = audit is not None and any(id(target.parameters[i]) in audit.unheld.loaded for i in never)
+        return not loaded and any(r.behind & ids for *_, r in places)
 
     def signs(self) -> list[Sign]:
         """What there is to tell by now."""
