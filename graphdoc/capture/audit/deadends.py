@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
@@ -177,9 +177,10 @@ Key = tuple[Any, int]
 class DeadEnds(Sparse):
     """``zero-derivative`` and ``cancelled``: ``stack`` is the operation through which no gradient passes, ``other`` the
     backward call, ``parameters`` those behind it that an optimizer steps; ``facts["inner"]`` is the place of the
-    difference in which the value is taken away, ``facts["single"]`` the dimension of size one that a softmax or a
-    division by its own size is over; None for a layer that normalises groups of one element; ``facts["term"]``: the
-    parameters learn by other terms of the loss, and this one reaches nothing past the operation.
+    difference in which the value is taken away, ``facts["equal"]`` that a ratio is of a value and itself, computed
+    twice, ``facts["single"]`` the dimension of size one that a softmax or a division by its own size is over; None for
+    a layer that normalises groups of one element; ``facts["term"]``: the parameters learn by other terms of the loss,
+    and this one gives them nothing.
     ``scale-alone``: the gradient of the parameters is that of a scale, made at ``facts["scale"]``; at least
     ``facts["zeros"]`` of it were exactly zero in each step."""
 
@@ -205,9 +206,7 @@ class DeadEnds(Sparse):
             order = walk.walk(roots, MOST_NODES)
             if len(order) < MOST_NODES:
                 self._look(noted, order)
-                if self._met is None and any(
-                    type(f.node).__name__ in ZERO or constant_over(f.node) is not None for f in order
-                ):
+                if self._met is None and _blocks(order):
                     self._look_at_terms(noted, order, terms_of(roots))
 
     def _look_at_terms(self, noted: Noted, every: Graph, terms: list[Any]) -> None:
@@ -217,50 +216,52 @@ class DeadEnds(Sparse):
         held = audit.journal.held()
         for term in terms[:MOST_TERMS] if len(terms) > 1 else ():
             order = walk.walk([term], MOST_NODES)
-            dead = {f.number: True for f in order if type(f.node).__name__ in ZERO}
-            constant = {} if dead else {f.number: s for f in order if (s := constant_over(f.node)) is not None}
-            ends = dead or dict.fromkeys(constant, True)
-            found = dominating(order, ends, audit.torch.nn.Parameter) if ends else None
-            if found is None or (constant and _varies(every, order.nodes[found[0]], found[1])):
+            blocks = _blocks(order)
+            # What is a constant by its shape counts where nothing else ends a gradient.
+            dead = {n: b for n, b in blocks.items() if b.single is None} or blocks
+            found = dominating(order, dead, audit.torch.nn.Parameter) if dead else None
+            block = dead[found[0]] if found is not None else None
+            if found is None or block is None:
+                continue
+            if block.single is not None and _varies(every, order.nodes[found[0]], found[1]):
                 continue
             whole = all(f.leaf is None or any(f.leaf is p for p in found[1]) for f in order)
-            kept = stacks.stack_of(order[found[0]].node)
+            kept = stacks.stack_of(block.node)
             mine = [id(p) for p in found[1] if id(p) in held]
-            if not mine or kept is None or not (whole or constant):
+            if not mine or kept is None or not (whole or block.single is not None or block.passes):
                 continue
             if self._often(site_of(kept), ENOUGH):
                 audit.snapshot()
-                sign = self._met = sign_at(audit, "zero-derivative", order[found[0]].node, kept, noted)
+                sign = self._met = self._sign_of(block, noted, kept)
                 sign.facts["term"] = True
-                if constant:
-                    sign.facts["single"] = constant[found[0]].dim
                 sign.parameters, sign.count = audit.named(mine), ENOUGH
                 self._report(sign)
                 return
 
     def _look(self, noted: Noted, order: walk.Graph) -> None:
-        dead = {f.number: inner for f in order if (inner := _blocks(f.node)) is not None}
-        constant = {f.number: single for f in order if (single := constant_over(f.node)) is not None}
-        dead |= dict.fromkeys(constant, True)
+        dead = _blocks(order)
         if not dead or self._look_for_scales(noted, order, [n for n in dead if type(order[n].node).__name__ in ZERO]):
             return
         found = dominating(order, dead, self._audit.torch.nn.Parameter)
         if found is None:
             return
         nearest, missed = found
-        kept = stacks.stack_of(order[nearest].node)
+        block = dead[nearest]
+        kept = stacks.stack_of(block.node)
         if kept is None:
             return
-        inner = dead[nearest]
-        kept_inner = stacks.stack_of(inner) if inner is not True else None
-        kind = "zero-derivative" if inner is True else "cancelled"
-        self._met = sign_at(self._audit, kind, order[nearest].node, kept, noted)
-        place = self._frames(kept_inner) if kept_inner is not None else []
-        self._met.facts["inner"] = users_line(place)
-        if nearest in constant:
-            self._met.facts["single"] = constant[nearest].dim
-            self._rounds = type(order[nearest].node).__name__ not in _SHARES
+        self._met = self._sign_of(block, noted, kept)
+        self._rounds = block.single is not None and type(block.node).__name__ not in _SHARES
         self._refs = {id(p): Ref(p) for p in missed}
+
+    def _sign_of(self, block: Block, noted: Noted, kept: stacks.Stack) -> Sign:
+        sums = block.inner is not None
+        sign = sign_at(self._audit, "cancelled" if sums else "zero-derivative", block.node, kept, noted)
+        kept_inner = stacks.stack_of(block.inner) if sums else None
+        sign.facts["inner"] = users_line(self._frames(kept_inner)) if kept_inner is not None else []
+        sign.facts |= {"equal": True} if block.equal else {}
+        sign.facts |= {"single": block.single.dim} if block.single is not None else {}
+        return sign
 
     def _look_for_scales(self, noted: Noted, order: walk.Graph, zero: list[int]) -> bool:
         """Whether there are parameters of which a scale alone is reached; those of the first place are told."""
@@ -339,19 +340,23 @@ def sign_at(audit: Audit, kind: str, node: Any, kept: stacks.Stack, noted: Noted
     return sign
 
 
-def dominating(order: Graph, dead: Collection[int], kind: type) -> tuple[int, list[Any]] | None:
-    """The one of these nodes, which pass nothing on, through which every way leads to the parameters (of this class)
-    that are reached through such nodes alone; and these parameters. None where there are none, or several nodes that
-    one expression has not made: a layer may stand in a network more than once."""
+def dominating(order: Graph, dead: Mapping[int, Any], kind: type) -> tuple[int, list[Any]] | None:
+    """The one of these nodes, which pass nothing on (or, of a ``Block``, to some only), through which every way leads
+    to the parameters (of this class) that are reached through such nodes alone; and these parameters. None where there
+    are none, or several nodes that one expression has not made: a layer may stand in a network more than once."""
+    passes = {n: b.passes for n, b in dead.items() if isinstance(b, Block) and b.passes}
+    numbers = order.numbers_of(node for nodes in passes.values() for node in nodes) if passes else {}
     alive = {0}
     todo = [0]
     while todo:
         number = todo.pop()
-        if number not in dead or type(order[number].node).__name__ in _LAYERS:
-            ways = order[number].following[1:] if number in dead else order[number].following
-            following = [m for m in ways if m not in alive]
-            alive.update(following)
-            todo += following
+        ways: Iterable[int] = order[number].following
+        if number in dead:
+            layer = type(order[number].node).__name__ in _LAYERS
+            ways = order[number].following[1:] if layer else [numbers[n] for n in passes.get(number, ())]
+        following = [m for m in ways if m not in alive]
+        alive.update(following)
+        todo += following
     missed = {f.number: f.leaf for f in order if type(f.leaf) is kind and f.number not in alive}
     met = [n for n in dead if n in alive]
     if not missed or not met:
@@ -381,21 +386,63 @@ def _place(node: Any) -> Any:
     return site_of(kept) if kept is not None else None
 
 
-def _blocks(node: Any) -> Any:
-    """True for a node that gives zeros; the inner difference of a sum that cancels (or the node itself); else None."""
+@dataclass(frozen=True)
+class Block:
+    """An operation, ``node``, that gives zeros, or nothing but to ``passes``.
+
+    ``inner`` is the difference in which a sum takes a value away (or ``node`` itself), or None; ``equal``: its sides
+    are the same value, computed twice; ``single``: it gives zeros because it is taken over one element.
+    """
+
+    node: Any
+    inner: Any = None
+    passes: tuple[Any, ...] = ()
+    equal: bool = False
+    single: Single | None = None
+
+
+def _blocks(order: Graph) -> dict[int, Block]:
+    """The nodes of a graph that pass no gradient on, or not to all, by their numbers."""
+    return {f.number: block for f in order if (block := _block(f.node)) is not None}
+
+
+def _block(node: Any) -> Block | None:
     name = type(node).__name__
     if name in ZERO or walk.op_of(node) == UNREGISTERED:
-        return True
+        return Block(node)
+    single = constant_over(node)
+    if single is not None:
+        return Block(node, single=single)
+    if name == "ExpBackward0":
+        ratio = _of_itself(node)
+        return Block(ratio, ratio, equal=True) if ratio is not None else None
     if name not in _SUMS:
         return None
     inner: list[Any] = []
     terms: dict[Key, float] = {}
     _expand(node, 1.0, terms, inner, 0)
     cancelled = [key for key, factor in terms.items() if factor == 0.0]
-    rest = [key for key, factor in terms.items() if factor != 0.0]
-    if not cancelled or any(type(n).__name__ not in ZERO for n, _ in rest):
+    passes = tuple(n for (n, _), factor in terms.items() if factor != 0.0 and type(n).__name__ not in ZERO)
+    # A loss may well take off what a model has added to it.
+    if not cancelled or (passes and _elements(node) < 2):
         return None
-    return inner[0] if name == "AddBackward0" and len(inner) == 1 else node
+    return Block(node, inner[0] if name == "AddBackward0" and len(inner) == 1 else node, passes)
+
+
+def _of_itself(node: Any) -> Any:
+    """The difference of which this is the ``exp()``, where it is 1 throughout and its sides lead to the same leaves,
+    neither through the other, as a maximum that is taken off would: a ratio of a value and itself, computed twice."""
+    following = [n for n, _ in node.next_functions if n is not None]
+    if len(following) != 1 or type(following[0]).__name__ != "SubBackward0":
+        return None
+    sides = [n for n, _ in following[0].next_functions]
+    numbers = saved_numbers(node, "result") if len(sides) == 2 and None not in sides else None
+    if numbers is None or not bool((numbers == 1).all()):
+        return None
+    one, other = ({n for n, _ in walk.nodes_behind([side])} for side in sides)
+    leaves = [{n for n in behind if hasattr(n, "variable")} for behind in (one, other)]
+    within = sides[0] is not sides[1] and (sides[0] in other or sides[1] in one)
+    return following[0] if leaves[0] == leaves[1] and not within else None
 
 
 @dataclass(frozen=True)

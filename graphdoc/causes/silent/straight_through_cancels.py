@@ -7,6 +7,7 @@ import ast
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Cut, Frame, Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
+from graphdoc.model import Confidence
 from graphdoc.program import bindings
 from graphdoc.program.cuts import detached_estimator
 from graphdoc.program.observed import Program
@@ -26,6 +27,8 @@ gradient. Everything before it receives exactly zero.
 
 Or both sides of a difference are the same function of the parameters: in `(new - old).exp()` of a policy gradient,
 `old` was computed in the same iteration and not detached. The ratio is 1 whatever the policy is.
+
+Other terms of the loss may hide it: an entropy still trains the policy, a commitment loss the encoder.
 
 Or both parts of the estimator are detached, `(q - x).detach() + x.detach()`: its value is `q`, and it has no
 gradient.""",
@@ -95,17 +98,16 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
         remedies.append(Remedy("detach_expression", title, "unsafe", note, {"place": place(inner)}))
     spans = (
         *span_of("cause", sign.stack, "the same value is added and taken away: its gradient is zero", sources),
-        *span_of("related", sign.other, f"sends zeros to {whose}", sources),
+        *span_of("related", sign.other, _sends(sign, whose), sources),
     )
     return Finding(
         0.94,
-        Proof.STEPS.confidence,
-        f"the straight-through estimator cancels: {whose} only receive zeros",
+        _confidence(sign),
+        f"the straight-through estimator cancels: {_receives(sign, whose)}",
         "The value is added once and subtracted once, so its gradient is 1 - 1. The difference has to be a constant.",
         tuple(spans),
         remedies=tuple(remedies),
-        because=f"every path from the loss to {whose} leads through this sum, and in {sign.count} steps their "
-        "gradients were exactly zero",
+        because=_seen(sign, whose),
     )
 
 
@@ -124,15 +126,35 @@ def _equal(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Fin
     code = code_at(sources, outer)
     return Finding(
         0.94,
-        Proof.STEPS.confidence,
-        f"the two sides of `{code}` cancel: {whose} only receive zeros",
+        _confidence(sign),
+        f"the two sides of `{code}` cancel: {_receives(sign, whose)}",
         "Both sides were computed from the same parameters and carry a graph, so each gradient comes once with plus "
         "and once with minus. Detach the side that is meant as a reference, such as the old log-probability.",
         (
             *span_of("cause", sign.stack, "two values whose gradients are opposite and equal", sources),
-            *span_of("related", sign.other, f"sends zeros to {whose}", sources),
+            *span_of("related", sign.other, _sends(sign, whose), sources),
         ),
         remedies=tuple(remedies),
-        because=f"all that reaches {whose} comes through this, and in {sign.count} steps their gradients were exactly "
-        "zero",
+        because=_seen(sign, whose),
     )
+
+
+# The parameters may learn by other terms of the loss.
+
+
+def _confidence(sign: Sign) -> Confidence:
+    return "likely" if "term" in sign.facts else Proof.STEPS.confidence
+
+
+def _receives(sign: Sign, whose: str) -> str:
+    return f"{whose} learn by the other terms alone" if "term" in sign.facts else f"{whose} only receive zeros"
+
+
+def _sends(sign: Sign, whose: str) -> str:
+    return "the other terms of this loss have gradients" if "term" in sign.facts else f"sends zeros to {whose}"
+
+
+def _seen(sign: Sign, whose: str) -> str:
+    if "term" in sign.facts:
+        return f"in {sign.count} backward calls all ways from one term of the loss to {whose} led through it"
+    return f"all that reaches {whose} comes through it, and in {sign.count} steps their gradients were exactly zero"
