@@ -129,7 +129,7 @@ def _of_one_that_went_on(evidence: Evidence) -> str:
         mode = "probe:cuts"
     elif suspicions.goes_around(sources, signs):
         mode = "probe:cuts:around"
-    elif suspicions.writes_through_data(sources, signs):
+    elif not (measurable and first_sign(signs, "suspect-unreached")) and suspicions.writes_through_data(sources, signs):
         mode = "probe:hidden"
     elif suspicions.may_be_constant(sources, signs):
         mode = "probe:cuts"

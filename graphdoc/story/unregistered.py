@@ -426,16 +426,12 @@ def made_anew(sources: SourceTexts, sign: Sign) -> Finding | None:
 
 
 def _parameter_anew(sources: SourceTexts, taken: Frame) -> tuple[str, Frame] | None:
-    """The only operand of an operation that the function around it makes of a new ``Parameter``, and where; None where
+    """The only name that the function around an operation gives to a new ``Parameter`` above it, and where; None where
     the program may read its gradient itself."""
     scope = bindings.function_at(sources, taken)
-    bound = [
-        (name, at)
-        for name in bindings.names_in(bindings.expression_at(sources, taken))
-        for at, value in bindings.assignments(sources, taken, name)[:1]
-        if "." not in name and makes_parameter(value)
-    ]
-    found = only(bound)
+    given = {n.id for n in each(scope, ast.Name) if is_set(n)}
+    bound = [(name, bindings.assignments(sources, taken, name)[:1]) for name in sorted(given)]
+    found = only([(name, at) for name, values in bound for at, value in values if makes_parameter(value)])
     if scope is None or found is None or any(n.attr == "grad" for n in each(scope, ast.Attribute)):
         return None
     return None if _is_read(sources, found[0]) else found

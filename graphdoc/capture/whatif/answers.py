@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from graphdoc.capture.audit.deadends import ZERO
-from graphdoc.capture.events.cut_records import is_users
+from graphdoc.capture.events.cut_records import NEAR, is_users, records_behind
 from graphdoc.capture.places.code_places import OURS, shown_file
 from graphdoc.capture.tensors.facts import parameters_of
 from graphdoc.capture.whatif.cut_places import is_said
@@ -293,12 +293,16 @@ class Answers:
         return any(g and g <= ids for g in groups)
 
     def _is_on_top(self, target: Target, never: set[int], places: list[list[Record]]) -> bool:
-        """Whether these work on what parameters beside them have learned: a network that is left as it was made, or
-        that was loaded, gets data. What is cut off with them was to give those a gradient too."""
+        """Whether these work on what parameters beside them have learned, or a graph was recorded from them to a block
+        that records nothing. A network that is left as it was made, or that was loaded, gets data."""
         audit, had = self._probe.witness.audit, self._probe.witness.journal.with_grad
-        ids = {id(p) for i, p in enumerate(target.parameters) if i not in never and had.get(id(p))}
-        loaded = audit is not None and any(id(target.parameters[i]) in audit.unheld.loaded for i in never)
-        return not loaded and any(r.behind & ids for *_, r in places)
+        idle = {id(target.parameters[i]) for i in never}
+        learning = {i for p in target.parameters if (i := id(p)) not in idle and had.get(i)}
+        if audit is None or idle & audit.unheld.loaded:
+            return False
+        inside = records_behind([rs[-1] for rs in places], NEAR)
+        handed = (r for r in inside if not r.recording and r.origins and all(o.op for o in r.origins))
+        return any(r.behind & learning for *_, r in places) or any(r.behind & idle for r in handed)
 
     def signs(self) -> list[Sign]:
         """What there is to tell by now."""
