@@ -77,16 +77,25 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
             remedies += _remedy(sources, making, change, own, whose) if change in making.behind else []
         label = f"{name} gets the parameters that exist here"
         spans.append(span("related" if change is not None else "cause", making.frame(sources), label, sources))
-    spans += span_of("consumed" if spans else "cause", sign.stack, "gives gradients to the new parameters", sources)
+    spans += span_of(
+        "consumed" if spans else "cause", sign.stack, "gives gradients to parameters that no optimizer holds", sources
+    )
+    learn = f"{whose} never learn{'s' * (len(sign.parameters) == 1)}"
     return Finding(
-        0.94,
+        0.97,
         "likely" if change is None else of_steps(sign),
-        f"{name} holds what the model no longer has: {whose} never learn{'s' * (len(sign.parameters) == 1)}",
+        f"{name} holds what the model no longer has: {learn}"
+        if change is not None
+        else f"{name} holds none of the parameters that get gradients: {learn}",
         "The parameters that the optimizer holds were replaced after it was made. It goes on stepping the old ones, "
-        "which get no gradient.",
+        "which get no gradient."
+        if change is not None
+        else "The optimizer steps others of the same shapes, which get no gradient: those of another network, or of "
+        "this one before it was replaced.",
         tuple(spans),
         remedies=tuple(remedies),
         because=f"{whose} got gradients and no optimizer holds them; those that {name} holds in their place got none",
+        covers="GD3",  # what the optimizer holds by mistake need not learn
     )
 
 
