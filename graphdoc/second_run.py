@@ -19,7 +19,8 @@ def add_later(first: Evidence, second: Evidence, whole: bool) -> None:
     of that one only what the first had no means to see: a later step may contradict what was so until then. What both
     tell is told as the first saw it, which nothing held up."""
     told = [_told(s) for s in first.signs]
-    second.signs = [s for s in second.signs if (whole or SO_FAR not in s.facts) and _told(s) not in told]
+    ended = [s for s in second.signs if whole or (SO_FAR not in s.facts and s.kind != "nonfinite")]
+    second.signs = [s for s in ended if _told(s) not in told]
     second.signs += [s for s in first.signs if s.kind != THINNED]
     second.sources = {**first.sources, **second.sources}
     ids, names = {o.id for o in second.optimizers}, {p.name for p in second.parameters}
