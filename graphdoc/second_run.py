@@ -17,10 +17,10 @@ def take_over(first: Evidence, second: Evidence, mode: str) -> Evidence:
 def add_later(first: Evidence, second: Evidence, whole: bool) -> None:
     """The signs of the first run and what they speak of, which a second one that was ended early has not come to; and
     of that one only what the first had no means to see: a later step may contradict what was so until then. What both
-    tell is told as the first saw it, which nothing held up."""
+    tell is told as the first saw it, which nothing held up; so is what was not finite."""
     told = [_told(s) for s in first.signs]
-    ended = [s for s in second.signs if whole or (SO_FAR not in s.facts and s.kind != "nonfinite")]
-    second.signs = [s for s in ended if _told(s) not in told]
+    seen = [s for s in second.signs if s.kind != "nonfinite" and (whole or SO_FAR not in s.facts)]
+    second.signs = [s for s in seen if _told(s) not in told]
     second.signs += [s for s in first.signs if s.kind != THINNED]
     second.sources = {**first.sources, **second.sources}
     ids, names = {o.id for o in second.optimizers}, {p.name for p in second.parameters}
