@@ -41,9 +41,10 @@ def test_what_the_first_run_has_come_to_is_kept() -> None:
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_what_later_steps_may_contradict_is_told_by_the_run_that_saw_them(whole: bool) -> None:
-    """A reward that comes late, and an optimizer that steps late, are unknown to a run that was ended before it."""
+    """A reward that comes late, and an optimizer that steps late, are unknown to a run that was ended before it; so is
+    whether a loss became finite."""
     first, second = Evidence(), Evidence()
     first.signs = [Sign("suspect-zero"), Sign(THINNED)]
-    second.signs = [Sign("zero-derivative", facts={SO_FAR: True}), Sign("gradients")]
+    second.signs = [Sign("zero-derivative", facts={SO_FAR: True}), Sign("nonfinite"), Sign("gradients")]
     add_later(first, second, whole)
     assert [s.kind for s in second.signs] == [*["zero-derivative"] * whole, "gradients", "suspect-zero"]
