@@ -189,13 +189,15 @@ class Refrozen(Watch):
     """``frozen-again``: ``parameters`` take no part any more; ``stack`` is a step that leaves them out. Whether it is
     meant, the source has to tell. ``frozen-throughout``: they never took part; weak, for so is many a backbone.
     Not where no optimizer holds anything else, so that nothing learns: ``facts["reaches"]`` are the parameters that get
-    gradients, if any do."""
+    gradients, if any do. Nor where an optimizer holds nothing at all (no ``parameters``)."""
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
         self.followed: dict[int, _Followed] = {}
         """By optimizer; those that held nothing frozen at their first step are not in it."""
         self._kept: dict[int, tuple[_Followed, Sign]] = {}
+        self._empty: dict[int, tuple[Seen, Sign]] = {}
+        """Of optimizers that held nothing after a few steps; a group may be added later."""
 
     def wants(self, seen: Seen) -> bool:
         followed = self.followed.get(seen.id)
@@ -209,6 +211,11 @@ class Refrozen(Watch):
             if frozen is not None:
                 self.followed[seen.id] = _Followed(frozen, _version(every))
             return
+        if seen.steps == 1 + AGAIN and not parameters_of(optimizer):
+            self._audit.snapshot()
+            sign = Sign("frozen-throughout", self._latest_step(seen), optimizer=seen.id, count=AGAIN)
+            sign.weak, sign.facts["whole"] = True, True
+            self._empty[seen.id] = seen, sign
         followed = self.followed.get(seen.id)
         parameter = followed.ref() if followed is not None else None
         if followed is None or parameter is None or followed.changes > MOST_CHANGES:
@@ -243,6 +250,7 @@ class Refrozen(Watch):
         """Those that stayed so: who takes turns is heard of no more."""
         changes = {"frozen-again": 2, "frozen-throughout": 0}
         told = {i: sign for i, (followed, sign) in self._kept.items() if followed.changes == changes[sign.kind]}
+        told |= {i: sign for i, (seen, sign) in self._empty.items() if not any(map(parameters_of, seen.known()))}
         stepping = [seen.id for seen in self._audit.journal.optimizers.values() if seen.steps]
         reached = self._audit.named(self._audit.reached)
         called = self._audit.journal.latest("backward") is not None
