@@ -62,7 +62,9 @@ _MISSING_GRAPH = (
     *INFERENCE,
 )
 """Messages (ids) of a graph that ends where it should not."""
-_MEASURED = ("suspect-unreached", "suspect-zero", "suspect-function", "suspect-undone", "suspect-beside")
+_MEASURED = (
+    *("suspect-unreached", "suspect-zero", "suspect-function", "suspect-undone", "suspect-beside", "suspect-shared"),
+)
 """Kinds of signs that nothing but a measure tells from what is meant."""
 TOO_LONG = "longer than a second run may take"
 UNCOMPILED = ":uncompiled"

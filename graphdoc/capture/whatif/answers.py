@@ -13,7 +13,7 @@ from graphdoc.capture.places.code_places import OURS, shown_file
 from graphdoc.capture.tensors.facts import parameters_of
 from graphdoc.capture.whatif.cut_places import is_said
 from graphdoc.capture.whatif.measure import AGREES, ANOTHER, MISSING, NOISE, ZEROS, Result
-from graphdoc.evidence import BESIDE, GRADIENTS, LEFT_OUT, RECOMPUTED, UNDONE, WRITTEN_OVER, Frame, Sign
+from graphdoc.evidence import BESIDE, GRADIENTS, LEFT_OUT, RECOMPUTED, SAVED_OVER, UNDONE, WRITTEN_OVER, Frame, Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.events.cut_records import Record
@@ -205,6 +205,16 @@ class Answers:
             sign.other = self._latest_call()
             sign.facts, sign.count = {"functions": [function]}, ENOUGH
             sign.parameters, sign.optimizer = sorted(self._names(target, changed).values()), target.number
+
+    def saved_over(self, target: Target, changed: set[int], places: list[dict[str, Any]]) -> None:
+        """By what the forward has saved here, backward gives another gradient."""
+        if not changed or not places:
+            return
+        made, written = ([Frame(**f) for f in places[0][key]] for key in ("made", "written"))
+        if self._again((target.number, SAVED_OVER, str(written[-1:]))) and SAVED_OVER not in self._told:
+            sign = self._told[SAVED_OVER] = Sign(SAVED_OVER, written, self._latest_call(), optimizer=target.number)
+            sign.facts, sign.count = {"made": [vars(f) for f in made]}, ENOUGH
+            sign.parameters = sorted(self._names(target, changed).values())
 
     def ended(self, target: Target, look: dict[str, Any], missing: set[int], zero: set[int], told: Any) -> None:
         """A loss depends on these parameters, and what they are given is none or zero: it ends at these nodes."""

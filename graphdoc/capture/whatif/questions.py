@@ -16,6 +16,7 @@ from graphdoc.capture.places.frames import frames_of
 from graphdoc.capture.second_run.births import tensors_in
 from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, storage_of
 from graphdoc.capture.trials.reference import Straight
+from graphdoc.capture.whatif.as_saved import AsSaved
 from graphdoc.capture.whatif.cut_places import Dying, Held, added, locate
 from graphdoc.capture.whatif.functions import (
     FunctionCheck,
@@ -76,8 +77,8 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
     answers = probe.answers
     look = answers.measured(target, steps, result)
     if result.why == WRITTEN and (before := probe.before(target.optimizer)):
-        watch = TakenBack(target, before, probe.witness.cwd)
-        answers.taken_back(target, (yield Move(watch=watch)))
+        back = TakenBack(target, before, probe.witness.cwd)
+        answers.taken_back(target, (yield Move(watch=back)))
     if result.why or result.base is None:
         return
     wrong = yield from _functions(probe, target, look, result)
@@ -92,7 +93,11 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
     zero = {i for a in result.answers if a.answer == ZEROS for i in a.parameters}
     changed, calls = yield from recomputed(probe, target, result)
     answers.recomputed(target, changed, changed & (missing | zero), calls)
-    answers.written_over(target, *(yield from on_copies(probe, target, result, bool(changed or wrong))))
+    copied, writing = yield from on_copies(probe, target, result, bool(changed or wrong))
+    answers.written_over(target, copied, writing)
+    if any(a.answer == ANOTHER for a in result.answers) and not (changed or wrong or copied or probe.trial):
+        watch = AsSaved(target.torch, probe.witness.cwd)
+        answers.saved_over(target, *(yield from gradients_with(target, result, watch)))
     missing, zero = missing - changed, zero - changed
     ends = result.ends
     if missing or zero:

@@ -15,6 +15,7 @@ class Net(nn.Module):
         f = self.body(x).relu()
         return self.head(f), self.weights(f)
 
+
 torch.manual_seed(0)
 model = Net()
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)

@@ -23,8 +23,12 @@ def prepare(model):
 class Trainer:
     def __init__(self, model):
         self.model = prepare(model)
-        groups = [[p for p in model.parameters() if p.requires_grad and (p.dim() > 1) is wide] for wide in (True, False)]
-        self.optimizer = torch.optim.AdamW([{"params": g, "weight_decay": 0.01 * (len(g) > 1)} for g in groups], lr=0.01)
+        groups = [
+            [p for p in model.parameters() if p.requires_grad and (p.dim() > 1) is wide] for wide in (True, False)
+        ]
+        self.optimizer = torch.optim.AdamW(
+            [{"params": g, "weight_decay": 0.01 * (len(g) > 1)} for g in groups], lr=0.01
+        )
 
     def train(self, steps):
         for _ in range(steps):
