@@ -11,6 +11,7 @@ from graphdoc.evidence import (
     GRADIENTS,
     GRADIENTS_ASKED,
     LEFT_OUT,
+    READ_PAST,
     SECOND_LOOK,
     Evidence,
     EvidenceError,
@@ -278,7 +279,9 @@ def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop, 
             return evidence
         second = read_processes(kept, _of_the_same_rank(ended.evidence, evidence.process)).first
     if second is not None:
-        second.signs = [s for s in second.signs if s.kind != LEFT_OUT or not _was_their_turn_later(evidence, s)]
+        second.signs = [
+            s for s in second.signs if s.kind not in (LEFT_OUT, READ_PAST) or not _was_their_turn_later(evidence, s)
+        ]
     if second is not None and _was_their_turn_later(evidence, second.as_if):
         evidence.signs += [s for s in second.signs if s.kind == GRADIENTS]
         evidence.optimizers, evidence.parameters = second.optimizers, second.parameters

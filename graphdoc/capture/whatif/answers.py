@@ -13,7 +13,18 @@ from graphdoc.capture.places.code_places import OURS, shown_file
 from graphdoc.capture.tensors.facts import parameters_of
 from graphdoc.capture.whatif.cut_places import is_said
 from graphdoc.capture.whatif.measure import AGREES, ANOTHER, MISSING, NOISE, ZEROS, Result
-from graphdoc.evidence import BESIDE, GRADIENTS, LEFT_OUT, RECOMPUTED, SAVED_OVER, UNDONE, WRITTEN_OVER, Frame, Sign
+from graphdoc.evidence import (
+    BESIDE,
+    GRADIENTS,
+    LEFT_OUT,
+    READ_PAST,
+    RECOMPUTED,
+    SAVED_OVER,
+    UNDONE,
+    WRITTEN_OVER,
+    Frame,
+    Sign,
+)
 
 if TYPE_CHECKING:
     from graphdoc.capture.events.cut_records import Record
@@ -150,7 +161,13 @@ class Answers:
 
     def left_out(self, target: Target, idle: set[int], told: Any) -> None:
         """No loss depends on these parameters, although results with a graph are made of them."""
-        results = told["watch"] if isinstance(told, dict) else []
+        past, results = told["watch"] if isinstance(told, dict) else ([], [])
+        for read, chosen in past:
+            if self._again((target.number, READ_PAST, str(read[-1:]))) and READ_PAST not in self._told:
+                sign = self._told[READ_PAST] = Sign(READ_PAST, [Frame(**f) for f in read], self._latest_call())
+                sign.parameters = sorted(self._names(target, chosen).values())
+                sign.optimizer, sign.count = target.number, ENOUGH
+                sign.facts = {"positions": self._positions(target, chosen)}
         users = [f for frames in results for f in frames if f["user"]][-1:]
         if not users or LEFT_OUT in self._told or not self._again((target.number, LEFT_OUT, str(users))):
             return

@@ -318,8 +318,13 @@ class LeftOut(TorchFunctionMode):
 
     def __init__(self, target: Target, chosen: set[int], cwd: str) -> None:
         super().__init__()
-        self._leaves = {id(target.parameters[i]) for i in chosen}
+        self._torch = target.torch
+        self._leaves = {id(target.parameters[i]): i for i in chosen}
         self._cwd = cwd
+        self._ran: set[int] = set()
+        """Modules whose forward has run."""
+        self._others: dict[int, stacks.Stack] = {}
+        """Where other parameters were read first."""
         self._made: dict[int, Any] = {}
         """All such results; what is kept cannot give its id to another."""
         self._last: dict[int, stacks.Stack] = {}
@@ -328,13 +333,17 @@ class LeftOut(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        ids = {id(t) for t in tensors_in((args, kwargs or {}))}
+        every = {id(t): t for t in tensors_in((args, kwargs or {}))}
+        ids = every.keys()
         given = ids & self._made.keys()  # any other tensor may end, and give its id to a result that nothing reads
         name = getattr(func, "__name__", "")
         if name in ("backward", "grad"):
             self._used |= given
         elif name != "__get__":
             self._read |= given
+            for ident, t in every.items() if name not in _SHAPES else ():
+                if type(t) is self._torch.nn.Parameter and ident not in self._leaves and ident not in self._others:
+                    self._others[ident] = stacks.stack_here(2)
         if given or ids & self._leaves:
             for made in tensors_in(result):
                 if made.grad_fn is not None and id(made) not in self._made:
@@ -344,17 +353,39 @@ class LeftOut(TorchFunctionMode):
                     self._last[id(made)] = stacks.stack_here(2)
         return result
 
+    def __enter__(self) -> LeftOut:
+        super().__enter__()  # type: ignore[no-untyped-call]
+        hook = self._torch.nn.modules.module.register_module_forward_pre_hook
+        hook(lambda module, _args: self._ran.add(id(module)))
+        return self
+
     def began(self, _outputs: Any) -> None:
         """A backward call begins."""
 
-    def told(self) -> list[list[dict[str, Any]]]:
-        """The stacks of those of which nothing was made, as frames."""
+    def _past(self) -> list[tuple[Any, list[int]]]:
+        """Where a parameter of a module none of whose forwards runs is read, with the positions of those that lie in
+        other parts of it: an adapter around a layer whose weight somebody takes by itself."""
+        found = []
+        for module in instances_of(self._torch.nn.Module):
+            parts = [{id(p) for p in m._parameters.values() if p is not None} for m in module.modules()]
+            whole = set[int]().union(*parts)
+            read = [i for i in whole if i in self._others]
+            idle = whole & self._leaves.keys()
+            if not read or not idle or any(id(m) in self._ran for m in module.modules()):
+                continue
+            if not any(part & idle and not part.isdisjoint(read) for part in parts):
+                at = [dict(vars(f)) for f in frames_of(self._others[read[0]], self._cwd)]
+                found.append((len(whole), at, sorted(self._leaves[i] for i in idle)))
+        return [(at, idle) for _, at, idle in sorted(found, key=lambda f: f[0])[:MOST]]
+
+    def told(self) -> tuple[list[tuple[Any, list[int]]], list[list[dict[str, Any]]]]:
+        """What is read past a forward; and the stacks of those of which nothing was made, as frames."""
         left = [
             raw
             for ident, raw in self._last.items()
             if ident not in self._used and (ident not in self._read or self._made[ident].numel() == 1)
         ]
-        return [[dict(vars(f)) for f in frames_of(raw, self._cwd)] for raw in left[:MOST]]
+        return self._past(), [[dict(vars(f)) for f in frames_of(raw, self._cwd)] for raw in left[:MOST]]
 
 
 # Who gives an optimizer's parameters their old numbers again between two steps, and whether anybody read the new.
