@@ -6,6 +6,8 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from torch.autograd.graph import GradientEdge
+from torch.nn import Module, Parameter
+from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
 
 from graphdoc.capture.audit.moved import print_of
@@ -318,7 +320,6 @@ class LeftOut(TorchFunctionMode):
 
     def __init__(self, target: Target, chosen: set[int], cwd: str) -> None:
         super().__init__()
-        self._torch = target.torch
         self._leaves = {id(target.parameters[i]): i for i in chosen}
         self._cwd = cwd
         self._ran: set[int] = set()
@@ -342,7 +343,7 @@ class LeftOut(TorchFunctionMode):
         elif name != "__get__":
             self._read |= given
             for ident, t in every.items() if name not in _SHAPES else ():
-                if type(t) is self._torch.nn.Parameter and ident not in self._leaves and ident not in self._others:
+                if type(t) is Parameter and ident not in self._leaves and ident not in self._others:
                     self._others[ident] = stacks.stack_here(2)
         if given or ids & self._leaves:
             for made in tensors_in(result):
@@ -355,8 +356,7 @@ class LeftOut(TorchFunctionMode):
 
     def __enter__(self) -> LeftOut:
         super().__enter__()  # type: ignore[no-untyped-call]
-        hook = self._torch.nn.modules.module.register_module_forward_pre_hook
-        hook(lambda module, _args: self._ran.add(id(module)))
+        register_module_forward_pre_hook(lambda module, _args: self._ran.add(id(module)))
         return self
 
     def began(self, _outputs: Any) -> None:
@@ -366,7 +366,7 @@ class LeftOut(TorchFunctionMode):
         """Where a parameter of a module none of whose forwards runs is read, with the positions of those that lie in
         other parts of it: an adapter around a layer whose weight somebody takes by itself."""
         found = []
-        for module in instances_of(self._torch.nn.Module):
+        for module in instances_of(Module):
             parts = [{id(p) for p in m._parameters.values() if p is not None} for m in module.modules()]
             whole = set[int]().union(*parts)
             read = [i for i in whole if i in self._others]

@@ -109,14 +109,16 @@ def recognise(program: Program) -> Finding | None:
         (BYPASSED, lambda s: unregistered.bypassed(sources, optimizers, s)),
         ("suspect-ungiven", lambda s: _ungiven(sources, optimizers, parameters, s)),
         *((kind, lambda s: _unheld(sources, optimizers, parameters, s)) for kind in _UNHELD),
-        (READ_PAST, lambda s: _read_past(sources, optimizers, s)),
         ("ungiven", lambda s: ungiven.in_no_optimizer(sources, optimizers, parameters, s)),
     ) or _wrongly_given(program)
 
 
 def _wrongly_given(program: Program) -> Finding | None:
-    """An optimizer was given what another one has. Or it was made of nothing: its iterator was used up, or the module's
-    layers lie in plain containers."""
+    """An optimizer was given what another one has, or what is around a weight that is read by itself. Or it was made of
+    nothing: its iterator was used up, or the module's layers lie in plain containers."""
+    past = first_sign(program.signs, READ_PAST)
+    if past is not None:
+        return _read_past(program.sources, program.optimizers, past)
     sources, frame, sign = program.sources, program.raised_at, first_sign(program.signs, "passed-by")
     if sign is not None:
         return ungiven.given_another(sources, program.optimizers, program.parameters, sign)
