@@ -64,7 +64,8 @@ _MISSING_GRAPH = (
 )
 """Messages (ids) of a graph that ends where it should not."""
 _MEASURED = (
-    *("suspect-unreached", "suspect-zero", "suspect-function", "suspect-undone", "suspect-beside", "suspect-shared"),
+    *("suspect-unreached", "suspect-zero", "suspect-function", "suspect-undone", "suspect-beside"),
+    *("suspect-shared", "suspect-taken"),
 )
 """Kinds of signs that nothing but a measure tells from what is meant."""
 TOO_LONG = "longer than a second run may take"

@@ -16,6 +16,7 @@ from graphdoc.capture.whatif.measure import AGREES, ANOTHER, MISSING, NOISE, ZER
 from graphdoc.evidence import (
     BESIDE,
     GRADIENTS,
+    LAST_ALONE,
     LEFT_OUT,
     READ_PAST,
     RECOMPUTED,
@@ -195,6 +196,17 @@ class Answers:
         sign = self._told[UNDONE] = Sign(UNDONE, frames, self._probe.frames(step.raw), optimizer=target.number)
         sign.parameters = sorted(self._names(target, range(len(target.parameters))).values())
         sign.count = ENOUGH
+
+    def last_alone(self, target: Target, told: dict[str, Any] | None) -> None:
+        """A step uses the gradients of the last of several calls alone."""
+        if told is None or not self._again((target.number, LAST_ALONE)) or LAST_ALONE in self._told:
+            return
+        taken, call = ([Frame(**f) for f in told[key]] for key in ("taken", "call"))
+        sign = self._told[LAST_ALONE] = Sign(LAST_ALONE, taken, call, optimizer=target.number, count=ENOUGH)
+        sign.parameters = sorted(self._names(target, range(len(target.parameters))).values())
+        sign.facts = {"calls": told["calls"]}
+        step = self._probe.witness.journal.latest("step", target.number)
+        sign.facts["step"] = self._frames(step.raw) if step is not None else []
 
     def recomputed(self, target: Target, changed: set[int], none: set[int], calls: list[Any]) -> None:
         """These checkpoints, run once, give another gradient: what they run again is something else."""

@@ -19,6 +19,7 @@ from graphdoc.capture.second_run.births import tensors_in
 from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, storage_of
 from graphdoc.capture.trials.reference import Straight
 from graphdoc.capture.whatif.as_saved import AsSaved
+from graphdoc.capture.whatif.calls_used import unused
 from graphdoc.capture.whatif.cut_places import Dying, Held, added, locate
 from graphdoc.capture.whatif.functions import (
     FunctionCheck,
@@ -81,6 +82,7 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
     if result.why == WRITTEN and (before := probe.before(target.optimizer)):
         back = TakenBack(target, before, probe.witness.cwd)
         answers.taken_back(target, (yield Move(watch=back)))
+    yield from _calls(probe, target)
     if result.why or result.base is None:
         return
     wrong = yield from _functions(probe, target, look, result)
@@ -115,13 +117,24 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
         found = yield from added(target, result, probe.look, probe.witness.cwd)
         if found is not None:
             answers.added(*found)
-    audit = probe.witness.audit
-    if audit is not None and any(sign.optimizer == target.number for sign in audit.beside.signs()):
+    if _suspected(probe, target, "beside"):
         beside = yield Move(watch=BesideLoss(target, result.base["written"], probe.witness.cwd))
         answers.beside(target, [] if isinstance(beside, str) else beside["watch"])
     if with_backward(target.torch):
         uncalled = yield Move(watch=UncalledCheck(target.torch, probe.witness.cwd))
         answers.uncalled(target, [] if isinstance(uncalled, str) else uncalled["watch"])
+
+
+def _suspected(probe: WhatIf, target: Target, watch: str) -> bool:
+    """Whether this watch of the audit has a sign of this optimizer."""
+    audit = probe.witness.audit
+    return audit is not None and any(s.optimizer == target.number for s in getattr(audit, watch).signs())
+
+
+def _calls(probe: WhatIf, target: Target) -> Generator[Move, Any, None]:
+    """Whether a step uses each of the calls before it, where their gradients were taken away."""
+    if _suspected(probe, target, "taken"):
+        probe.answers.last_alone(target, (yield from unused(target, probe.witness.cwd)))
 
 
 def _functions(
