@@ -244,16 +244,13 @@ def _multiplied(at: Method, returns: list[Frame]) -> tuple[Remedy, ...]:
     values = [v if v == "None" else f"{v} * {taken[0].arg}" for v in written]
     if not simple or all(v == "None" for v in written):
         return ()
-    return tuple(
-        replace(r, open="whether what it returns is the derivative itself, is for you to say")
-        for r in remedy_at(
-            returns[0],
-            "return_values",
-            f"multiply what it returns by `{taken[0].arg}`",
-            "unsafe",
-            "A loss that is weighed or averaged then weighs this gradient too.",
-            values=values,
-        )
+    return remedy_at(
+        returns[0],
+        "return_values",
+        f"multiply what it returns by `{taken[0].arg}`",
+        "unsafe",
+        "A loss that is weighed or averaged then weighs this gradient too.",
+        values=values,
     )
 
 
