@@ -105,7 +105,7 @@ def _last_alone(program: Program, sign: Sign) -> Finding:
     return Finding(
         0.93,
         "likely",  # that the others are not used is measured; that they should be is not
-        f"{name} uses the gradients of the last of {calls} backward calls before each step alone",
+        f"{name} steps by the last of {calls} backward calls alone",
         "What the earlier calls have given is taken out of `.grad`, and is in no gradient that the step uses. Add each "
         "call's gradients to what is kept, and begin anew after the step only.",
         (

@@ -100,7 +100,7 @@ def _zeros(sources: SourceTexts, sign: Sign, name: str) -> Finding:
     return Finding(
         0.5,
         "likely",  # that a loss was to depend on them is not seen
-        f"{name} steps by gradients that are all zero, and no backward call has made them",
+        f"{name} steps by zeros: no backward call has made its gradients",
         "`torch.func.grad` gives zeros for what the function's result does not depend on, and no error. Compute the "
         "loss from the function's own argument.",
         (*(span("cause", f, "does not read its first argument", sources) for f in unread[:3]), *step),
