@@ -26,6 +26,8 @@ class Turned(TorchFunctionMode):
         self._hooks: list[Any] = []
         self._call: Any = None
         self._taken: Any = None
+        self._gave = False
+        """The call that is turned around gives a number that is not zero."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if self._places and func == self._target.torch.Tensor.grad.__set__ and args[1] is None:
@@ -41,13 +43,18 @@ class Turned(TorchFunctionMode):
         self._places.append(site_of(self._call))
         if len(self._places) == self._turned + 1:
             leaves = (getattr(node, "variable", None) for node, _ in nodes_behind(tensor_roots(outputs)))
-            self._hooks = [leaf.register_hook(lambda g: -g) for leaf in leaves if leaf is not None]
+            self._hooks = [leaf.register_hook(self._opposite) for leaf in leaves if leaf is not None]
+
+    def _opposite(self, gradient: Any) -> Any:
+        self._gave |= bool(gradient.any())
+        return -gradient
 
     def told(self) -> dict[str, Any]:
         """See above."""
         grads = (p.grad for p in self._target.parameters)
         return {
             "calls": len(self._places) if len({*self._places}) == 1 else 0,
+            "gave": self._gave,
             "used": [print_of(g) if g is not None else 0 for g in grads],
             "call": [dict(vars(f)) for f in frames_of(self._call, self._cwd)] if self._call is not None else [],
             "taken": [dict(vars(f)) for f in frames_of(self._taken, self._cwd)] if self._taken is not None else [],
@@ -62,7 +69,9 @@ def unused(target: Target, cwd: str) -> Generator[Move, Any, dict[str, Any] | No
         return None
     for turned in sorted({0, last - 1, last}):
         other = yield from _told(target, turned, cwd)
-        if not other or other["calls"] != last + 1 or (other["used"] == as_it_is["used"]) is (turned == last):
+        if not other or other["calls"] != last + 1 or not other["gave"]:
+            return None
+        if (other["used"] == as_it_is["used"]) is (turned == last):
             return None
     return as_it_is
 
