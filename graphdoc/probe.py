@@ -11,6 +11,7 @@ from graphdoc.evidence import (
     GRADIENTS,
     GRADIENTS_ASKED,
     LEFT_OUT,
+    READ_PAST,
     SECOND_LOOK,
     Evidence,
     EvidenceError,
@@ -62,7 +63,10 @@ _MISSING_GRAPH = (
     *INFERENCE,
 )
 """Messages (ids) of a graph that ends where it should not."""
-_MEASURED = ("suspect-unreached", "suspect-zero", "suspect-function", "suspect-undone", "suspect-beside")
+_MEASURED = (
+    *("suspect-unreached", "suspect-zero", "suspect-function", "suspect-undone", "suspect-beside"),
+    *("suspect-shared", "suspect-taken"),
+)
 """Kinds of signs that nothing but a measure tells from what is meant."""
 TOO_LONG = "longer than a second run may take"
 UNCOMPILED = ":uncompiled"
@@ -276,7 +280,9 @@ def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop, 
             return evidence
         second = read_processes(kept, _of_the_same_rank(ended.evidence, evidence.process)).first
     if second is not None:
-        second.signs = [s for s in second.signs if s.kind != LEFT_OUT or not _was_their_turn_later(evidence, s)]
+        second.signs = [
+            s for s in second.signs if s.kind not in (LEFT_OUT, READ_PAST) or not _was_their_turn_later(evidence, s)
+        ]
     if second is not None and _was_their_turn_later(evidence, second.as_if):
         evidence.signs += [s for s in second.signs if s.kind == GRADIENTS]
         evidence.optimizers, evidence.parameters = second.optimizers, second.parameters

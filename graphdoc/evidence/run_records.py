@@ -47,7 +47,21 @@ backward call, ``facts["none"]`` tells that they get none."""
 WRITTEN_OVER = "written-over"
 """Of parameters that get another gradient because a Function writes, at ``stack``, to what it is given: ``facts`` has
 the Function, its ``side`` being the method; ``other`` is a backward call."""
-SECOND_LOOK = frozenset({BESIDE, BYPASSED, ITSELF, GRADIENTS, LEFT_OUT, RECOMPUTED, UNDONE, UNREAD, WRITTEN_OVER})
+LAST_ALONE = "last-alone"
+"""A step uses the gradients of the last of ``facts["calls"]`` backward calls at ``other`` alone; ``stack`` takes those
+of each away."""
+READ_PAST = "read-past"
+"""As ``LEFT_OUT``, of parameters inside of a module none of whose forwards runs: ``stack`` is where another parameter
+of that module is read instead."""
+SAVED_OVER = "saved-over"
+"""With the values that the forward has saved these parameters have another gradient: ``stack`` is where that memory is
+written, ``other`` a backward call, ``facts["made"]`` the operation that has saved it."""
+SECOND_LOOK = frozenset(
+    {
+        *(BESIDE, BYPASSED, ITSELF, GRADIENTS, LAST_ALONE, LEFT_OUT, READ_PAST, RECOMPUTED, SAVED_OVER, UNDONE),
+        *(UNREAD, WRITTEN_OVER),
+    }
+)
 """Kinds of signs that only a second run gives."""
 AS_IF = frozenset({"covered-loss", "constant-term", "cut-off", "cut-term", "stale-parameter", "computed-once"})
 """Kinds of signs whose evidence is that of the failure which it would be if PyTorch raised an error for them."""

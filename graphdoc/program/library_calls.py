@@ -50,6 +50,23 @@ def _called(root: ast.Module) -> Iterator[ast.expr]:
             yield from (d for d in node.decorator_list if not isinstance(d, ast.Call))
 
 
+def unread_by_transforms(sources: SourceTexts) -> list[Frame]:
+    """The functions that ``torch.func.grad`` or ``grad_and_value`` differentiates by their first argument, and that
+    never read it."""
+    found: list[Frame] = []
+    for call in library_calls(sources, "grad", "grad_and_value"):
+        given = argument(call_at(sources, call), 0, "func")
+        root = tree(sources, call.file)
+        for node in walked(root):
+            named = isinstance(node, ast.FunctionDef) and isinstance(given, ast.Name) and node.name == given.id
+            if (not named and node is not given) or not isinstance(node, ast.FunctionDef | ast.Lambda):
+                continue
+            taken = [*node.args.posonlyargs, *node.args.args]
+            if taken and not any(isinstance(n, ast.Name) and n.id == taken[0].arg for n in walked(node)):
+                found.append(frame_of(sources, call.file, node))
+    return found
+
+
 # Activation checkpoints: where the program asks for them, of which kind they are, and what ran inside of one.
 
 

@@ -127,6 +127,8 @@ def _functions(look: Look) -> str:
 
 def times(function: dict[str, Any]) -> str:
     """What the backward of a Function gives, beside the derivative of its forward."""
+    if not function["slope"]:
+        return "the same gradient whatever it is given, not"
     ratio = function["gradient"] / function["slope"]
     return "the opposite of" if abs(ratio + 1.0) < 0.05 else "another gradient than"
 

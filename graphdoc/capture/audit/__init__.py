@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture.audit.clearing import Aliases, Clearing, Collecting, Wasted
+from graphdoc.capture.audit.clearing import Aliases, Clearing, Collecting, Taken, Wasted
 from graphdoc.capture.audit.constants import Baselines, Dropped, References
 from graphdoc.capture.audit.deadends import DeadEnds
-from graphdoc.capture.audit.flags import Flagged, Misspelled, Refrozen
+from graphdoc.capture.audit.flags import Flagged, Misspelled, Refrozen, Shared
 from graphdoc.capture.audit.flat import Flattened, ZeroLoss
 from graphdoc.capture.audit.growing import Growing
 from graphdoc.capture.audit.inner import Inner, Products
@@ -70,6 +70,7 @@ class Audit:
         self.inner, self.products, self.unreduced = Inner(self), Products(self), Unreduced(self)
         self.flattened, self.undone, self.made_anew = Flattened(self), Undone(self), MadeAnew(self)
         self.streams, self.restored, self.beside = Streams(self), Restored(self), BesideLoss(self)
+        self.taken = Taken(self)
         unused = Unused(self, self.losses.watch)
         self.watches: list[Watch] = [
             *(unused, self.losses, self.unstepped, Aliases(self), self.stale, self.followers, self.targets),
@@ -77,7 +78,7 @@ class Audit:
             *(Flagged(self), self.inner, self.products, References(self), Baselines(self), Collecting(self)),
             *(Misspelled(self), Starved(self), self.unreduced, Rounded(self), self.flattened, ZeroLoss(self)),
             *(self.undone, AtRest(self), self.made_anew, Dropped(self), self.streams, self.restored, Wasted(self)),
-            *(self.once, self.beside),
+            *(self.once, self.beside, Shared(self), self.taken),
         ]
         """In the order in which they are asked and tell."""
         self._calling = [w for w in self.watches if type(w).called is not Watch.called and w is not self.clearing]

@@ -596,6 +596,34 @@ def _without_ends(entries: list[Any]) -> list[Any]:
     return entries[calls[0] : calls[-1] + 1] if calls else []
 
 
+class Taken(Early):
+    """``suspect-taken``, weak: what a backward call had given was gone when the next one before the same step began,
+    and ``optimizer`` had not been cleared: somebody keeps the gradients elsewhere, or loses them."""
+
+    def __init__(self, audit: Audit) -> None:
+        super().__init__(audit)
+        self._reached: set[int] = set()
+        """Leaves of the calls since the latest step."""
+        self._latest = -1
+        self._gone = False
+
+    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any], inputs: Any = ()) -> None:
+        """A backward call that is looked at is about to run."""
+        again = next((p for i, p in leaves.items() if i in self._reached), None)
+        cleared = self._audit.journal.latest("zero_grad")
+        if again is not None and again.grad is None and (cleared is None or cleared.index < self._latest):
+            self._gone = True
+        self._latest = noted[0]
+        self._reached.update(leaves)
+
+    def stepped(self, optimizer: Any, seen: Seen) -> None:
+        """An optimizer has stepped."""
+        gone, self._gone = self._gone, False
+        self._reached.clear()
+        if gone and not self._found:
+            self._found = [Sign("suspect-taken", optimizer=seen.id, count=1, weak=True)]
+
+
 # Backward calls for one optimizer whose gradients are cleared each time before it steps, by those of another call.
 
 ROUNDS = 6

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
+from graphdoc.capture.audit.moved import memory_of
 from graphdoc.capture.audit.watch import Early, Watch
 from graphdoc.capture.process.quiet import forget_locals
 from graphdoc.capture.tensors.facts import parameters_of, user_frames, version_of
@@ -45,7 +46,8 @@ class Flagged(Watch):
         """An optimizer has stepped for the first time, or again while a module of it is followed."""
         if seen.steps == 1:
             held = {id(p) for p in parameters_of(optimizer)}
-            found = [(name, weakref.ref(m)) for name, m in self._modules() if self._contradicts(m, held)]
+            every = modules_at_hand(self._audit.torch.nn.Module)
+            found = [(name, weakref.ref(m)) for name, m in every if self._contradicts(m, held)]
             if found:
                 self.followed[seen.id] = found
         elif seen.steps >= JUDGED and seen.id in self.followed:
@@ -54,26 +56,6 @@ class Flagged(Watch):
             still = [(name, m) for name, m in alive if m is not None and self._contradicts(m, held)]
             if still:
                 self._tell(seen, still)
-
-    def _modules(self) -> list[tuple[str, Any]]:
-        """The modules with such an attribute that are held by a local name of the user's running functions, or by an
-        attribute of their ``self``, or lie inside of those."""
-        module = self._audit.torch.nn.Module
-        found: list[tuple[str, Any]] = []
-        seen: set[int] = set()
-        innermost = _getframe(2)
-        try:
-            for frame in user_frames(innermost):
-                for name, value in list(frame.f_locals.items()):
-                    around = [(name, value)]
-                    if not issubclass(type(value), module) and name == "self":
-                        around = list(getattr(value, "__dict__", {}).items())
-                    for own, root in around:
-                        if issubclass(type(root), module):
-                            found += [(n, m) for n, m in _inside(str(own), root, seen) if type(_flag(m)) is bool]
-        finally:
-            forget_locals(innermost)
-        return found
 
     def _contradicts(self, module: Any, held: set[int]) -> bool:
         """Whether every parameter of the module is in the optimizer and none does what the module's flag says."""
@@ -93,6 +75,42 @@ class Flagged(Watch):
             "stops": [] if value else sign.parameters,
         }
         self._report(sign)
+
+
+def modules_at_hand(module: type) -> list[tuple[str, Any]]:
+    """The modules that are held by a local name of the user's running functions, or by an attribute of their ``self``,
+    or lie inside of those."""
+    found: list[tuple[str, Any]] = []
+    seen: set[int] = set()
+    innermost = _getframe(2)
+    try:
+        for frame in user_frames(innermost):
+            for name, value in list(frame.f_locals.items()):
+                around = [(name, value)]
+                if not issubclass(type(value), module) and name == "self":
+                    around = list(getattr(value, "__dict__", {}).items())
+                for own, root in around:
+                    if issubclass(type(root), module):
+                        found += _inside(str(own), root, seen)
+    finally:
+        forget_locals(innermost)
+    return found
+
+
+class Shared(Early):
+    """``suspect-shared``, weak: parameters of modules lie in one place of the memory, so that what is written there for
+    one is what another is differentiated with. Asked once, behind an optimizer's second step."""
+
+    def stepped(self, optimizer: Any, seen: Seen) -> None:
+        """An optimizer has stepped."""
+        if seen.steps != 2 or self._found:
+            return
+        lying: dict[int, int] = {}
+        for _, module in modules_at_hand(self._audit.torch.nn.Module):
+            for p in (module.__dict__.get("_parameters") or {}).values():
+                if p is not None and (memory := memory_of(p)) and lying.setdefault(memory, id(p)) != id(p):
+                    self._found = [Sign("suspect-shared", optimizer=seen.id, count=1, weak=True)]
+                    return
 
 
 def _flag(module: Any) -> Any:
@@ -189,13 +207,15 @@ class Refrozen(Watch):
     """``frozen-again``: ``parameters`` take no part any more; ``stack`` is a step that leaves them out. Whether it is
     meant, the source has to tell. ``frozen-throughout``: they never took part; weak, for so is many a backbone.
     Not where no optimizer holds anything else, so that nothing learns: ``facts["reaches"]`` are the parameters that get
-    gradients, if any do."""
+    gradients, if any do. Nor where an optimizer holds nothing at all (no ``parameters``)."""
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
         self.followed: dict[int, _Followed] = {}
         """By optimizer; those that held nothing frozen at their first step are not in it."""
         self._kept: dict[int, tuple[_Followed, Sign]] = {}
+        self._empty: dict[int, tuple[Seen, Sign]] = {}
+        """Of optimizers that held nothing after a few steps; a group may be added later."""
 
     def wants(self, seen: Seen) -> bool:
         followed = self.followed.get(seen.id)
@@ -209,6 +229,11 @@ class Refrozen(Watch):
             if frozen is not None:
                 self.followed[seen.id] = _Followed(frozen, _version(every))
             return
+        if seen.steps == 1 + AGAIN and not parameters_of(optimizer):
+            self._audit.snapshot()
+            sign = Sign("frozen-throughout", self._latest_step(seen), optimizer=seen.id, count=AGAIN)
+            sign.weak, sign.facts["whole"] = True, True
+            self._empty[seen.id] = seen, sign
         followed = self.followed.get(seen.id)
         parameter = followed.ref() if followed is not None else None
         if followed is None or parameter is None or followed.changes > MOST_CHANGES:
@@ -243,6 +268,7 @@ class Refrozen(Watch):
         """Those that stayed so: who takes turns is heard of no more."""
         changes = {"frozen-again": 2, "frozen-throughout": 0}
         told = {i: sign for i, (followed, sign) in self._kept.items() if followed.changes == changes[sign.kind]}
+        told |= {i: sign for i, (seen, sign) in self._empty.items() if not any(map(parameters_of, seen.known()))}
         stepping = [seen.id for seen in self._audit.journal.optimizers.values() if seen.steps]
         reached = self._audit.named(self._audit.reached)
         called = self._audit.journal.latest("backward") is not None

@@ -42,7 +42,8 @@ class Flattened(Open):
     """``zero-derivative`` with ``facts["flat"]``, on which side of which bound every value lies, or ``ZEROS`` for a
     product with zeros alone (``facts["both"]``: of each other): ``stack`` is the operation, ``other`` the backward
     call, ``parameters`` those behind it, ``count`` the steps. Only of parameters whose gradient has never been another
-    number than zero; the first that is takes them out of the sign."""
+    number than zero; the first that is takes them out of the sign. ``starved`` with ``facts["zeros"]``: those of the
+    whole optimizer, and no backward call has reached one of them."""
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
@@ -101,8 +102,14 @@ class Flattened(Open):
             self._kept.pop(seen.id, None)
             return
         self._zeros[seen.id] = zeros
+        whole = len(zeros) == len(given)
         if steps >= ENOUGH and self._met is not None:
-            self._tell(zeros, len(zeros) == len(given), seen, *self._met)
+            self._tell(zeros, whole, seen, *self._met)
+        elif steps == ENOUGH and whole and zeros.isdisjoint(audit.reached):
+            sign = audit.of_step("starved", seen, parameters_of(optimizer))
+            if sign is not None:
+                sign.facts = {"zeros": True, "no_call": False}
+                self._kept[seen.id] = sign
 
     def _tell(self, zeros: set[int], whole: bool, seen: Seen, sign: Sign, behind: set[int], refs: list[Ref]) -> None:
         audit, told = self._audit, self._kept.pop(seen.id, None)

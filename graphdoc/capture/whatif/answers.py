@@ -13,7 +13,19 @@ from graphdoc.capture.places.code_places import OURS, shown_file
 from graphdoc.capture.tensors.facts import parameters_of
 from graphdoc.capture.whatif.cut_places import is_said
 from graphdoc.capture.whatif.measure import AGREES, ANOTHER, MISSING, NOISE, ZEROS, Result
-from graphdoc.evidence import BESIDE, GRADIENTS, LEFT_OUT, RECOMPUTED, UNDONE, WRITTEN_OVER, Frame, Sign
+from graphdoc.evidence import (
+    BESIDE,
+    GRADIENTS,
+    LAST_ALONE,
+    LEFT_OUT,
+    READ_PAST,
+    RECOMPUTED,
+    SAVED_OVER,
+    UNDONE,
+    WRITTEN_OVER,
+    Frame,
+    Sign,
+)
 
 if TYPE_CHECKING:
     from graphdoc.capture.events.cut_records import Record
@@ -150,7 +162,13 @@ class Answers:
 
     def left_out(self, target: Target, idle: set[int], told: Any) -> None:
         """No loss depends on these parameters, although results with a graph are made of them."""
-        results = told["watch"] if isinstance(told, dict) else []
+        past, results = told["watch"] if isinstance(told, dict) else ([], [])
+        for read, chosen in past:
+            if self._again((target.number, READ_PAST, str(read[-1:]))) and READ_PAST not in self._told:
+                sign = self._told[READ_PAST] = Sign(READ_PAST, [Frame(**f) for f in read], self._latest_call())
+                sign.parameters = sorted(self._names(target, chosen).values())
+                sign.optimizer, sign.count = target.number, ENOUGH
+                sign.facts = {"positions": self._positions(target, chosen)}
         users = [f for frames in results for f in frames if f["user"]][-1:]
         if not users or LEFT_OUT in self._told or not self._again((target.number, LEFT_OUT, str(users))):
             return
@@ -179,6 +197,17 @@ class Answers:
         sign.parameters = sorted(self._names(target, range(len(target.parameters))).values())
         sign.count = ENOUGH
 
+    def last_alone(self, target: Target, told: dict[str, Any] | None) -> None:
+        """A step uses the gradients of the last of several calls alone."""
+        if told is None or not self._again((target.number, LAST_ALONE)) or LAST_ALONE in self._told:
+            return
+        taken, call = ([Frame(**f) for f in told[key]] for key in ("taken", "call"))
+        sign = self._told[LAST_ALONE] = Sign(LAST_ALONE, taken, call, optimizer=target.number, count=ENOUGH)
+        sign.parameters = sorted(self._names(target, range(len(target.parameters))).values())
+        sign.facts = {"calls": told["calls"]}
+        step = self._probe.witness.journal.latest("step", target.number)
+        sign.facts["step"] = self._frames(step.raw) if step is not None else []
+
     def recomputed(self, target: Target, changed: set[int], none: set[int], calls: list[Any]) -> None:
         """These checkpoints, run once, give another gradient: what they run again is something else."""
         places = {str([f for f in frames if f["user"]][-1:]): frames for frames in calls}
@@ -205,6 +234,16 @@ class Answers:
             sign.other = self._latest_call()
             sign.facts, sign.count = {"functions": [function]}, ENOUGH
             sign.parameters, sign.optimizer = sorted(self._names(target, changed).values()), target.number
+
+    def saved_over(self, target: Target, changed: set[int], places: list[dict[str, Any]]) -> None:
+        """By what the forward has saved here, backward gives another gradient."""
+        if not changed or not places:
+            return
+        made, written = ([Frame(**f) for f in places[0][key]] for key in ("made", "written"))
+        if self._again((target.number, SAVED_OVER, str(written[-1:]))) and SAVED_OVER not in self._told:
+            sign = self._told[SAVED_OVER] = Sign(SAVED_OVER, written, self._latest_call(), optimizer=target.number)
+            sign.facts, sign.count = {"made": [vars(f) for f in made]}, ENOUGH
+            sign.parameters = sorted(self._names(target, changed).values())
 
     def ended(self, target: Target, look: dict[str, Any], missing: set[int], zero: set[int], told: Any) -> None:
         """A loss depends on these parameters, and what they are given is none or zero: it ends at these nodes."""

@@ -6,6 +6,8 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from torch.autograd.graph import GradientEdge
+from torch.nn import Module, Parameter
+from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
 
 from graphdoc.capture.audit.moved import print_of
@@ -16,6 +18,8 @@ from graphdoc.capture.places.frames import frames_of
 from graphdoc.capture.second_run.births import tensors_in
 from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, storage_of
 from graphdoc.capture.trials.reference import Straight
+from graphdoc.capture.whatif.as_saved import AsSaved
+from graphdoc.capture.whatif.calls_used import unused
 from graphdoc.capture.whatif.cut_places import Dying, Held, added, locate
 from graphdoc.capture.whatif.functions import (
     FunctionCheck,
@@ -76,8 +80,9 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
     answers = probe.answers
     look = answers.measured(target, steps, result)
     if result.why == WRITTEN and (before := probe.before(target.optimizer)):
-        watch = TakenBack(target, before, probe.witness.cwd)
-        answers.taken_back(target, (yield Move(watch=watch)))
+        back = TakenBack(target, before, probe.witness.cwd)
+        answers.taken_back(target, (yield Move(watch=back)))
+    yield from _calls(probe, target)
     if result.why or result.base is None:
         return
     wrong = yield from _functions(probe, target, look, result)
@@ -92,7 +97,11 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
     zero = {i for a in result.answers if a.answer == ZEROS for i in a.parameters}
     changed, calls = yield from recomputed(probe, target, result)
     answers.recomputed(target, changed, changed & (missing | zero), calls)
-    answers.written_over(target, *(yield from on_copies(probe, target, result, bool(changed or wrong))))
+    copied, writing = yield from on_copies(probe, target, result, bool(changed or wrong))
+    answers.written_over(target, copied, writing)
+    if any(a.answer == ANOTHER for a in result.answers) and not (changed or wrong or copied or probe.trial):
+        watch = AsSaved(target.torch, probe.witness.cwd)
+        answers.saved_over(target, *(yield from gradients_with(target, result, watch)))
     missing, zero = missing - changed, zero - changed
     ends = result.ends
     if missing or zero:
@@ -108,13 +117,24 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
         found = yield from added(target, result, probe.look, probe.witness.cwd)
         if found is not None:
             answers.added(*found)
-    audit = probe.witness.audit
-    if audit is not None and any(sign.optimizer == target.number for sign in audit.beside.signs()):
+    if _suspected(probe, target, "beside"):
         beside = yield Move(watch=BesideLoss(target, result.base["written"], probe.witness.cwd))
         answers.beside(target, [] if isinstance(beside, str) else beside["watch"])
     if with_backward(target.torch):
         uncalled = yield Move(watch=UncalledCheck(target.torch, probe.witness.cwd))
         answers.uncalled(target, [] if isinstance(uncalled, str) else uncalled["watch"])
+
+
+def _suspected(probe: WhatIf, target: Target, watch: str) -> bool:
+    """Whether this watch of the audit has a sign of this optimizer."""
+    audit = probe.witness.audit
+    return audit is not None and any(s.optimizer == target.number for s in getattr(audit, watch).signs())
+
+
+def _calls(probe: WhatIf, target: Target) -> Generator[Move, Any, None]:
+    """Whether a step uses each of the calls before it, where their gradients were taken away."""
+    if _suspected(probe, target, "taken"):
+        probe.answers.last_alone(target, (yield from unused(target, probe.witness.cwd)))
 
 
 def _functions(
@@ -313,8 +333,12 @@ class LeftOut(TorchFunctionMode):
 
     def __init__(self, target: Target, chosen: set[int], cwd: str) -> None:
         super().__init__()
-        self._leaves = {id(target.parameters[i]) for i in chosen}
+        self._leaves = {id(target.parameters[i]): i for i in chosen}
         self._cwd = cwd
+        self._ran: set[int] = set()
+        """Modules whose forward has run."""
+        self._others: dict[int, stacks.Stack] = {}
+        """Where other parameters were read first."""
         self._made: dict[int, Any] = {}
         """All such results; what is kept cannot give its id to another."""
         self._last: dict[int, stacks.Stack] = {}
@@ -323,13 +347,17 @@ class LeftOut(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        ids = {id(t) for t in tensors_in((args, kwargs or {}))}
+        every = {id(t): t for t in tensors_in((args, kwargs or {}))}
+        ids = every.keys()
         given = ids & self._made.keys()  # any other tensor may end, and give its id to a result that nothing reads
         name = getattr(func, "__name__", "")
         if name in ("backward", "grad"):
             self._used |= given
         elif name != "__get__":
             self._read |= given
+            for ident, t in every.items() if name not in _SHAPES else ():
+                if type(t) is Parameter and ident not in self._leaves and ident not in self._others:
+                    self._others[ident] = stacks.stack_here(2)
         if given or ids & self._leaves:
             for made in tensors_in(result):
                 if made.grad_fn is not None and id(made) not in self._made:
@@ -339,17 +367,38 @@ class LeftOut(TorchFunctionMode):
                     self._last[id(made)] = stacks.stack_here(2)
         return result
 
+    def __enter__(self) -> LeftOut:
+        super().__enter__()  # type: ignore[no-untyped-call]
+        register_module_forward_pre_hook(lambda module, _args: self._ran.add(id(module)))
+        return self
+
     def began(self, _outputs: Any) -> None:
         """A backward call begins."""
 
-    def told(self) -> list[list[dict[str, Any]]]:
-        """The stacks of those of which nothing was made, as frames."""
+    def _past(self) -> list[tuple[Any, list[int]]]:
+        """Where a parameter of a module none of whose forwards runs is read, with the positions of those that lie in
+        other parts of it: an adapter around a layer whose weight somebody takes by itself."""
+        found = []
+        for module in instances_of(Module):
+            parts = [{id(p) for p in m._parameters.values() if p is not None} for m in module.modules()]
+            whole = set[int]().union(*parts)
+            read = [i for i in whole if i in self._others]
+            idle = whole & self._leaves.keys()
+            if not read or not idle or any(id(m) in self._ran for m in module.modules()):
+                continue
+            if not any(part & idle and not part.isdisjoint(read) for part in parts):
+                at = [dict(vars(f)) for f in frames_of(self._others[read[0]], self._cwd)]
+                found.append((len(whole), at, sorted(self._leaves[i] for i in idle)))
+        return [(at, idle) for _, at, idle in sorted(found, key=lambda f: f[0])[:MOST]]
+
+    def told(self) -> tuple[list[tuple[Any, list[int]]], list[list[dict[str, Any]]]]:
+        """What is read past a forward; and the stacks of those of which nothing was made, as frames."""
         left = [
             raw
             for ident, raw in self._last.items()
             if ident not in self._used and (ident not in self._read or self._made[ident].numel() == 1)
         ]
-        return [[dict(vars(f)) for f in frames_of(raw, self._cwd)] for raw in left[:MOST]]
+        return self._past(), [[dict(vars(f)) for f in frames_of(raw, self._cwd)] for raw in left[:MOST]]
 
 
 # Who gives an optimizer's parameters their old numbers again between two steps, and whether anybody read the new.

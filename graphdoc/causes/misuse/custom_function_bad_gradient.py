@@ -18,6 +18,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import span, span_of
 from graphdoc.remedies.alongside import for_each_term
+from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.gradients import Returned, fitted_gradient, padded, returned_gradients
 from graphdoc.source.paths import only
 from graphdoc.source.scopes import own_nodes
@@ -55,8 +56,9 @@ A backward that returns nothing, or None for an input that is to learn (the step
 error: `.grad` stays None.
 
 PyTorch does not notice a wrong *value* of the right shape. graphdoc measures it in a second run, and
-`torch.autograd.gradcheck` in double precision finds it. A Function that reverses, scales or clips a gradient, or that
-passes it through steps, does so on purpose.""",
+`torch.autograd.gradcheck` in double precision finds it. A backward that ignores the gradient that it is given loses
+every factor on the loss: a weight, `1 / accumulation_steps`, a `GradScaler`'s scale. A Function that reverses, scales
+or clips a gradient, or that passes it through steps, does so on purpose.""",
     example="""\
 class Scale(torch.autograd.Function):
     @staticmethod
@@ -209,19 +211,46 @@ def _measured(program: Program) -> Finding | None:
     if seen is None:
         return None
     sign, function, at = seen
-    gives, whose = times(sign.facts["functions"][0]), folded(sign.parameters)
+    gives, whose = times(sign.facts["functions"][0]), folded(sign.parameters) or "what it was computed from"
     returns = _returns(program.sources, at, 0)
+    title = f"`{function.name}.backward` gives {gives} the derivative of its forward"
+    told = "its inputs were moved, and its outputs did not change as its backward says"
+    label = "returns another gradient"
+    if deaf := not sign.facts["functions"][0]["slope"]:
+        label = "returns the same for any gradient"
+        title = f"`{function.name}.backward` ignores the gradient that it is given"
+        told = "it was given a gradient that is not 1, and returned the same as for any: factors on the loss are lost"
     return Finding(
         0.85,
         "likely",  # that it is another gradient is measured; that it is none on purpose is not
-        f"`{function.name}.backward` gives {gives} the derivative of its forward",
-        f"At {sign.count} steps its inputs were moved, and its outputs did not change as its backward says. The "
-        f"gradient of {whose or 'what it was computed from'} is not that of the loss.",
+        title,
+        f"At {sign.count} steps {told}. The gradient of {whose} is not that of the loss.",
         (
-            *(span("cause", f, "returns another gradient", program.sources) for f in returns[:3]),
+            *(span("cause", f, label, program.sources) for f in returns[:3]),
             *((span("created", function.apply, "is applied here", program.sources),) if function.apply else ()),
             *span_of("related", sign.other, "takes it for the gradient of the loss", program.sources),
         ),
+        remedies=_multiplied(at, returns) if deaf else (),
+    )
+
+
+def _multiplied(at: Method, returns: list[Frame]) -> tuple[Remedy, ...]:
+    """Multiply what the only return gives by the one gradient that arrives, where that is a name."""
+    statements, taken = _return_statements(at[1]), at[1].args.args[1:]
+    if len(statements) != 1 or len(taken) != 1 or len(returns) != 1:
+        return ()
+    written = [bindings.text_of(v) for v in returned_values(statements[0])]
+    simple = all(isinstance(v, ast.Name | ast.Constant) for v in returned_values(statements[0]))
+    values = [v if v == "None" else f"{v} * {taken[0].arg}" for v in written]
+    if not simple or all(v == "None" for v in written):
+        return ()
+    return remedy_at(
+        returns[0],
+        "return_values",
+        f"multiply what it returns by `{taken[0].arg}`",
+        "unsafe",
+        "A loss that is weighed or averaged then weighs this gradient too.",
+        values=values,
     )
 
 

@@ -109,21 +109,30 @@ def _seen(program: Program) -> Finding | None:
     )
 
 
-def _nothing_learns(program: Program, sign: Sign) -> Finding:
+def _nothing_learns(program: Program, sign: Sign) -> Finding | None:
     """All that the optimizers hold is frozen, so that what gets gradients is never stepped."""
     name, reached = optimizer_of(program.optimizers, sign), folded(sign.facts["reaches"])
     whom = f"go to {reached}, which no optimizer holds" if reached else "go to no parameter"
-    statements = [f for _, f in _statements(program.sources, sign.parameters)]
-    marks = _freezing(program.sources, sign.parameters)
+    mine = sign.parameters or _frozen(program.parameters)
+    if sign.parameters:
+        title = f"{name} steps and all that it holds is frozen: {folded(mine)}"
+    elif mine and all(p.buffer or not p.requires_grad for p in program.parameters):
+        title = f"{name} steps and holds no parameter: all are frozen"
+    else:
+        return None
+    statements = [f for _, f in _statements(program.sources, mine)]
+    marks = _freezing(program.sources, mine)
     step = span_of("related" if marks else "cause", sign.stack, "finds no gradient", program.sources)
     return Finding(
         0.9,
         "likely",  # that no optimizer can change anything is seen; that one should is not
-        f"{name} steps and all that it holds is frozen: {folded(sign.parameters)}",
+        title,
         "No parameter that an optimizer holds requires gradients, so no step changes anything. The gradients of the "
         f"loss {whom}.",
         (*marks, *step),
-        because=f"in the first steps of {name} none of its parameters required gradients, had one, or was written to",
+        because=f"in the first steps of {name} none of its parameters required gradients, had one, or was written to"
+        if sign.parameters
+        else f"after {sign.count} steps all groups of {name} are empty, and no other optimizer steps",
         remedies=(*used_up(program.sources), *unfreeze(program, statements)),
     )
 

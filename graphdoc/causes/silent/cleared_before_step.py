@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Frame, Optimizer, Sign, SourceTexts
+from graphdoc.evidence import LAST_ALONE, Frame, Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.gradient_reads import gradients_are_read, gradients_between
@@ -24,7 +24,10 @@ parameter as it is. The loss is computed, printed and never falls.
 
 Where gradients are collected over several batches, and a step is made every fourth time, `zero_grad()` before each
 `backward()` does the same to all batches but the last one. Where one optimizer steps by two losses, it does the same to
-the first loss when it stands between their `backward()` calls.""",
+the first loss when it stands between their `backward()` calls.
+
+Or an engine takes the gradients of each call out of `.grad`, and begins anew at each instead of adding them up.
+""",
     why="""\
 An optimizer's step uses what `.grad` holds at that moment, and leaves out parameters whose `.grad` is None. PyTorch
 cannot know that there has been a gradient.""",
@@ -55,7 +58,11 @@ def recognise(program: Program) -> Finding | None:
         return _told(sources, optimizers, sign)
     collecting = signs(program.signs, "cleared-while-collecting")
     told = thrown_away(sources, optimizers, collecting) if collecting else None
-    return told or first_told(program.signs, ("thrown-away", lambda s: _one_of_several(program, s)))
+    return told or first_told(
+        program.signs,
+        ("thrown-away", lambda s: _one_of_several(program, s)),
+        (LAST_ALONE, lambda s: _last_alone(program, s)),
+    )
 
 
 def _one_of_several(program: Program, sign: Sign) -> Finding | None:
@@ -89,6 +96,25 @@ def _one_of_several(program: Program, sign: Sign) -> Finding | None:
         ),
         remedies=(remedy,),
         because=f"it was called {sign.count} times, and each time `zero_grad()` came before the next step",
+    )
+
+
+def _last_alone(program: Program, sign: Sign) -> Finding:
+    """Measured: somebody takes the gradients of each call away, and the step has those of the last one."""
+    name, calls, sources = optimizer_of(program.optimizers, sign), sign.facts["calls"], program.sources
+    return Finding(
+        0.93,
+        "likely",  # that the others are not used is measured; that they should be is not
+        f"{name} steps by the last of {calls} backward calls alone",
+        "What the earlier calls have given is taken out of `.grad`, and is in no gradient that the step uses. Add each "
+        "call's gradients to what is kept, and begin anew after the step only.",
+        (
+            *span_of("cause", sign.stack, "takes the gradients away after each call", sources),
+            *span_of("related", sign.other, f"runs {calls} times for each step", sources),
+            *span_of("related", [Frame(**f) for f in sign.facts["step"]], "uses those of the last call", sources),
+        ),
+        because=f"at {sign.count} steps the gradients of the other calls were given the opposite sign, and no gradient "
+        "that the step used was another",
     )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import itertools
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
-from graphdoc.evidence import BYPASSED, Frame, Optimizer, Parameter, Sign, SourceTexts
+from graphdoc.evidence import BYPASSED, READ_PAST, Frame, Optimizer, Parameter, Sign, SourceTexts
 from graphdoc.evidence.lookup import optimizer_with
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
@@ -15,7 +16,7 @@ from graphdoc.program.gradient_reads import gradient_is_read, gradients_are_read
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import binding_behind, made, returned
 from graphdoc.program.proof import first_sign, name_of
-from graphdoc.program.spans import place, span, span_of
+from graphdoc.program.spans import code_at, innermost_user, place, span, span_of
 from graphdoc.source.module import each, is_method_call
 from graphdoc.source.paths import is_constant, last_word, with_items
 from graphdoc.story import ungiven, unregistered
@@ -44,6 +45,8 @@ Or an optimizer is given the parts of a model one by one, and one that is not fr
 network that another optimizer has already, in the place of its own. Or a new layer between trained ones, or an
 `nn.Parameter` that no module has, is in no optimizer. Or somebody waits for what no step gives: the
 gradients of a network are clipped, or a target network is loaded from it, and no optimizer holds it.
+
+Or a layer has an adapter, `lm_head` with LoRA, and a fused loss reads `lm_head.weight` instead of calling it.
 
 Or a codebook is looked up, `q = codebook(z)`, and used only as `z + (q - z).detach()`: a loss on that sum trains `z`.
 """,
@@ -111,8 +114,11 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _wrongly_given(program: Program) -> Finding | None:
-    """An optimizer was given what another one has. Or it was made of nothing: its iterator was used up, or the module's
-    layers lie in plain containers."""
+    """An optimizer was given what another one has, or what is around a weight that is read by itself. Or it was made of
+    nothing: its iterator was used up, or the module's layers lie in plain containers."""
+    past = first_sign(program.signs, READ_PAST)
+    if past is not None:
+        return _read_past(program.sources, program.optimizers, past)
     sources, frame, sign = program.sources, program.raised_at, first_sign(program.signs, "passed-by")
     if sign is not None:
         return ungiven.given_another(sources, program.optimizers, program.parameters, sign)
@@ -256,6 +262,30 @@ def _wanted(
         ),
         remedies=remedies,
         because=f"{ungiven.unused_gradients(sign, whose)}; {said}",
+    )
+
+
+def _read_past(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
+    """Measured: no loss depends on these. They lie around what is read by itself, in a forward that never runs."""
+    parts = [name.split(".")[:-1] for name in sign.parameters]
+    whole = ".".join(p[0] for p in itertools.takewhile(lambda p: len({*p}) == 1, zip(*parts, strict=False)))
+    name, whose = optimizer_of(optimizers, sign), folded(sign.parameters)
+    what = f"`{whole}`" if whole else "what holds them"
+    inner = innermost_user(sign.stack)
+    around = (f for f in sign.stack if f.user and inner is not None and f.function != inner.function)
+    handed = [f for f in around if f".{whole.rpartition('.')[2]}." in code_at(sources, f)]
+    return Finding(
+        0.9,
+        "likely",  # that no loss depends on them is measured; that one should is not
+        f"{whose} {'get' if len(sign.parameters) > 1 else 'gets'} no gradient: the forward of {what} never runs",
+        f"{opening(name)} holds them. A weight inside of {what} is read by itself, so what its forward would add to it "
+        "is in no loss. Call the module, or make the weight that is read of all of its parts.",
+        (
+            *span_of("cause", sign.stack, f"reads a weight inside of {what}, past its forward", sources),
+            *(span("cause", f, "hands it over", sources) for f in handed[-1:]),
+            *span_of("related", sign.other, "reaches none of them", sources),
+        ),
+        because=f"at {sign.count} steps they were moved and no loss moved; no module inside of {what} was called",
     )
 
 

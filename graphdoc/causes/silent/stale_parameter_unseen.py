@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Sign
+from graphdoc.evidence import SAVED_OVER, Frame, Sign
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Fault, Overwrite, Saved
-from graphdoc.program.proof import Proof
+from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.spans import innermost_user, span, span_of
 from graphdoc.program.update_function import scene
 from graphdoc.remedies.in_place_write import move_behind
@@ -68,7 +68,8 @@ def recognise(program: Program) -> Finding | None:
     """The evidence is that of the error which another optimizer would have caused; so are the remedies."""
     sign, found = program.evidence.as_if, program.overwrite
     if sign is None:
-        return None
+        over = first_sign(program.signs, SAVED_OVER)
+        return _measured(program, over) if over is not None else None
     if sign.facts.get("hidden"):
         return _hidden(program, sign)
     if sign.kind != "stale-parameter" or found is None or found.fault not in (Fault.STEPPED, Fault.COVERED_UP):
@@ -128,6 +129,27 @@ def _hidden(program: Program, sign: Sign) -> Finding | None:
         covers="GD2",
         because="in a second run the values that the forward had saved were others when backward began, but not their "
         "version",
+    )
+
+
+def _measured(program: Program, sign: Sign) -> Finding:
+    """What the forward has saved is overwritten, whoever holds that memory: a slot that layers take turns in."""
+    whose, sources = folded(sign.parameters), program.sources
+    made = [Frame(**f) for f in sign.facts["made"]]
+    return Finding(
+        0.96,
+        "likely",  # that it is another gradient is measured; that it is none on purpose is not
+        f"{whose} {'get' if len(sign.parameters) > 1 else 'gets'} a wrong gradient: saved values are overwritten",
+        "A forward has saved this memory for its backward, and it is written before backward reads it. The write does "
+        "not raise the version of what was saved, so PyTorch raises no error. Load the values again before backward "
+        "reads them, or give each layer memory of its own.",
+        (
+            *span_of("cause", sign.stack, "writes to memory that a forward has saved", sources),
+            *span_of("created", made, "saves it for backward", sources),
+            *span_of("failed", sign.other, "reads what was written since", sources),
+        ),
+        because=f"at {sign.count} steps backward was given the values that the forward had saved: the loss was the "
+        "same bit for bit, and the gradient another",
     )
 
 

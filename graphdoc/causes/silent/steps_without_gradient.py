@@ -6,9 +6,10 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Sign, SourceTexts
 from graphdoc.finding import Finding
+from graphdoc.program import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import first_sign
-from graphdoc.program.spans import innermost_user, span_of
+from graphdoc.program.spans import innermost_user, span, span_of
 from graphdoc.remedies.fix_places import to_finish
 from graphdoc.story.wording import folded, opening, optimizer_of
 
@@ -20,7 +21,8 @@ PAGE = Page(
 The loss is computed, the optimizer steps, and none of its parameters has a gradient: its steps change nothing.
 Either no `backward()` is called at all, or the loss is made of something else: of a copy
 (`copy.deepcopy(model)`, `model.weight.data`, `nn.Parameter(self.weight)` in a forward), or of another instance of the
-model than the one that the optimizer was given.""",
+model than the one that the optimizer was given. Or all gradients are zeros: `torch.func.grad` gives these where the
+function takes values that were computed before it, and not its own argument.""",
     why="""\
 `step()` leaves out every parameter whose `.grad` is None: in a network some layers may rightly have none in an
 iteration. That all of them have none at every step looks the same to it.""",
@@ -67,6 +69,8 @@ def _told(program: Program, sign: Sign) -> Finding:
     name = optimizer_of(program.optimizers, sign)
     if sign.facts.get("no_call"):
         return _never_called(program.sources, sign, name)
+    if sign.facts.get("zeros"):
+        return _zeros(program.sources, sign, name)
     reached = [str(n) for n in sign.facts.get("reaches") or ()]
     more = int(sign.facts.get("more", 0))
     others = f"{more} unnamed {'leaf' if more == 1 else 'leaves'}" if more else ""
@@ -86,6 +90,22 @@ def _told(program: Program, sign: Sign) -> Finding:
         tuple(spans),
         because=f"at each of {sign.count} steps of {who} every `.grad` was None; no backward call that was looked at "
         f"has reached one of {'their' if alike else 'its'} parameters",
+    )
+
+
+def _zeros(sources: SourceTexts, sign: Sign, name: str) -> Finding:
+    """Zeros were put into ``.grad`` by something else than a backward call."""
+    unread = library_calls.unread_by_transforms(sources)
+    step = span_of("related" if unread else "cause", sign.stack, "finds zeros", sources)
+    return Finding(
+        0.5,
+        "likely",  # that a loss was to depend on them is not seen
+        f"{name} steps by zeros: no backward call has made its gradients",
+        "`torch.func.grad` gives zeros for what the function's result does not depend on, and no error. Compute the "
+        "loss from the function's own argument.",
+        (*(span("cause", f, "does not read its first argument", sources) for f in unread[:3]), *step),
+        because=f"at each of the first {sign.count} steps of {name} every number in every `.grad` was zero; no "
+        "backward call that was looked at has reached one of its parameters",
     )
 
 

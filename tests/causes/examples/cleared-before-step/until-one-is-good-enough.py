@@ -2,6 +2,7 @@
 
 import torch
 from torch import nn
+
 torch.manual_seed(0)
 net = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 1))
 opt = torch.optim.SGD(net.parameters(), 0.05)

@@ -30,4 +30,3 @@ for _ in range(8):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-

@@ -28,4 +28,3 @@ for _ in range(10):
     loss.backward()
     optimizer.step()
     agent.follow(0.01)
-

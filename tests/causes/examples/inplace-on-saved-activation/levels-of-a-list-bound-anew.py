@@ -24,4 +24,3 @@ for _ in range(3):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-

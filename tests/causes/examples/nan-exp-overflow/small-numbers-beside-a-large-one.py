@@ -1,4 +1,5 @@
 """The exponent has numbers far below zero, which do no harm, and one that is too large."""
+
 import torch
 from torch import nn
 

@@ -28,6 +28,3 @@ swarm = Swarm()
 for _ in range(2):
     returns = swarm.collect()
     swarm.learn(returns)
-
-
-

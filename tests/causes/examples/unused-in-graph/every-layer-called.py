@@ -23,4 +23,3 @@ for _ in range(3):
     for p, gradient in zip(rater.parameters(), gradients, strict=True):
         p.grad = gradient.clamp(-1, 1)
     optimizer.step()
-

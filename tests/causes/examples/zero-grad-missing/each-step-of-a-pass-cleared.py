@@ -1,4 +1,5 @@
 """Two steps in each pass, each by its own loss."""
+
 import torch
 from torch import nn
 

@@ -1,4 +1,5 @@
 """The encoder learns from both losses of a round, and the first round has no frame before it."""
+
 import torch
 from torch import nn
 

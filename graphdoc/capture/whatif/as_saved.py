@@ -1,0 +1,66 @@
+"""What a forward has saved for its backward, beside what stands in that memory when backward reads it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from graphdoc.capture.places import stacks
+from graphdoc.capture.places.frames import frames_of
+from graphdoc.capture.second_run.births import home_of, tensors_in, writes_over, written_by
+
+MOST = 2
+"""Places that are told."""
+
+
+class AsSaved(TorchDispatchMode):
+    """A watch of one fork in which backward reads what the forward has saved, whatever was written there since. It
+    tells where that was: ``made`` is the operation that has saved it, ``written`` the latest write to that memory."""
+
+    def __init__(self, torch: Any, cwd: str) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._torch, self._cwd = torch, cwd
+        self._writes: dict[int, stacks.Stack] = {}
+        """By memory."""
+        self._found: dict[int, tuple[stacks.Stack, stacks.Stack]] = {}
+
+    def __enter__(self) -> AsSaved:
+        super().__enter__()  # type: ignore[no-untyped-call]
+        self._torch.autograd.graph.saved_tensors_hooks(self._pack, self._unpack).__enter__()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        pass  # the fork ends with it
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if hasattr(func, "_schema") and writes_over(func):
+            here = stacks.stack_here(2)
+            self._writes.update((home_of(t), here) for t in tensors_in(written_by(func, args, kwargs or {})))
+        return result
+
+    def _pack(self, tensor: Any) -> Any:
+        live = tensor.detach()
+        return live, live.clone(), stacks.stack_here(2)
+
+    def _unpack(self, kept: Any) -> Any:
+        live, copy, made = kept
+        written = self._writes.get(home_of(live))
+        if written is not None and home_of(live) not in self._found and not self._torch.equal(live, copy):
+            self._found[home_of(live)] = made, written
+        return copy
+
+    def began(self, _outputs: Any) -> None:
+        """A backward call begins."""
+
+    def told(self) -> list[dict[str, Any]]:
+        """The places."""
+        found = list(self._found.values())[:MOST]
+        return [
+            {
+                key: [dict(vars(f)) for f in frames_of(raw, self._cwd)]
+                for key, raw in zip(("made", "written"), pair, strict=True)
+            }
+            for pair in found
+        ]
