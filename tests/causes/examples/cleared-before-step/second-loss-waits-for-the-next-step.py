@@ -1,5 +1,4 @@
 """The gradients are cleared right behind the step, so the next step uses the second loss as well."""
-
 import torch
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits as bce

@@ -1,5 +1,4 @@
 """The segmenter steps before its adversarial loss is differentiated, and the next pass clears what that has left."""
-
 import torch
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits as bce

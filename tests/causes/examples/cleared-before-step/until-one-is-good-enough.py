@@ -2,7 +2,6 @@
 
 import torch
 from torch import nn
-
 torch.manual_seed(0)
 net = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 1))
 opt = torch.optim.SGD(net.parameters(), 0.05)

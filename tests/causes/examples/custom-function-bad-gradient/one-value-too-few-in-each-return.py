@@ -1,5 +1,4 @@
 """forward got another argument, a number, and neither of backward's two returns has a value for it."""
-
 import torch
 from torch import nn
 

@@ -15,7 +15,7 @@ class Scale(torch.autograd.Function):
 
 torch.manual_seed(0)
 w = torch.nn.Parameter(torch.randn(5, 4))
-opt = torch.optim.SGD([w], lr=0.01)
+opt = torch.optim.SGD([w], lr=.01)
 for _ in range(10):
     loss = Scale.apply(w).mean()
     opt.zero_grad()

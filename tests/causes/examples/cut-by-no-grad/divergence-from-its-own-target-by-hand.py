@@ -9,9 +9,7 @@ for _ in range(12):
     with torch.no_grad():
         wanted = net(x).softmax(1)
     guess = net(x + 0.1 * torch.randn_like(x)).log_softmax(1)
-    loss = (
-        nn.functional.cross_entropy(net(x), y) + (wanted * wanted.log()).sum(1).mean() - (wanted * guess).sum(1).mean()
-    )
+    loss = nn.functional.cross_entropy(net(x), y) + (wanted * wanted.log()).sum(1).mean() - (wanted * guess).sum(1).mean()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

@@ -15,7 +15,6 @@ class Net(nn.Module):
         f = self.body(x).relu()
         return self.head(f), self.weights(f)
 
-
 torch.manual_seed(0)
 model = Net()
 model.gate.load_state_dict({"weight": torch.full((1, 16), 0.1), "bias": torch.zeros(1)})

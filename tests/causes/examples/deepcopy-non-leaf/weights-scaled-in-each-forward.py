@@ -10,6 +10,7 @@ class Scaled(nn.Module):
         self.direction = nn.Parameter(torch.randn(size, size))
         self.length = nn.Parameter(torch.ones(size, 1))
 
+
     def forward(self, x):
         return x @ (self.direction / self.direction.norm(dim=1, keepdim=True) * self.length)
 

@@ -30,3 +30,4 @@ for _ in range(8):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
+

@@ -12,9 +12,7 @@ class EWC:
         self.fisher = {n: torch.zeros_like(p) for n, p in self.means.items()}
 
     def penalty(self):
-        return self.weight * sum(
-            (self.fisher[n] * (p - self.means[n]) ** 2).sum() for n, p in self.net.named_parameters()
-        )
+        return self.weight * sum((self.fisher[n] * (p - self.means[n]) ** 2).sum() for n, p in self.net.named_parameters())
 
     def consolidate(self, batches):
         self.means = {n: p.detach().clone() for n, p in self.net.named_parameters()}

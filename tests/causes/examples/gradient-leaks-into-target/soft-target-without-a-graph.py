@@ -28,3 +28,4 @@ for _ in range(10):
     loss.backward()
     optimizer.step()
     agent.follow(0.01)
+

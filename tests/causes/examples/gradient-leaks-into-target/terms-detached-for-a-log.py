@@ -1,5 +1,4 @@
 """What is left of a log detaches two terms of the loss, which are to train the network."""
-
 import torch
 from torch import nn
 from torch.nn import functional as F

@@ -9,6 +9,8 @@ from torch.distributed.fsdp import fully_shard
 from torch.nn.functional import mse_loss
 
 
+
+
 def work(rank, store):
     dist.init_process_group("gloo", init_method=store, rank=rank, world_size=2)
     torch.manual_seed(0)
@@ -31,3 +33,4 @@ def work(rank, store):
 if __name__ == "__main__":
     store = f"file://{tempfile.mkdtemp()}/store"
     mp.start_processes(work, (store,), nprocs=2, start_method="fork")
+

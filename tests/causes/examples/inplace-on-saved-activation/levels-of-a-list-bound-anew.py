@@ -24,3 +24,4 @@ for _ in range(3):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
+

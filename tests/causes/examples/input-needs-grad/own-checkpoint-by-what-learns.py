@@ -34,3 +34,4 @@ for step in range(3):
     held = Again.apply(middle, entry(torch.randn(6, 4)), *middle.parameters())
     head(held).square().mean().backward()
     optimizer.step()
+

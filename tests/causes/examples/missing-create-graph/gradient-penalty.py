@@ -11,7 +11,7 @@ class Trainer:
 
     def penalty(self, real, fake):
         mixed = torch.lerp(real, fake, 0.5).requires_grad_()
-        (slope,) = torch.autograd.grad(self.critic(mixed).sum(), mixed)
+        slope, = torch.autograd.grad(self.critic(mixed).sum(), mixed)
         return (slope.norm(dim=1) - 1).square().mean()
 
     def step(self, real, fake):

@@ -1,5 +1,4 @@
 """A Gaussian density whose spread has underflowed: its logarithm and the error over its square are both infinite."""
-
 import torch
 from torch import nn
 from torch.nn import functional as F

@@ -1,5 +1,4 @@
 """The exponent has numbers far below zero, which do no harm, and one that is too large."""
-
 import torch
 from torch import nn
 

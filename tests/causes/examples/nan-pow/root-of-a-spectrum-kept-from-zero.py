@@ -2,9 +2,7 @@ import torch
 from torch import nn
 
 torch.manual_seed(0)
-denoiser = nn.Sequential(
-    nn.Conv1d(1, 8, 9, padding=4, bias=False), nn.ReLU(), nn.Conv1d(8, 1, 9, padding=4, bias=False)
-)
+denoiser = nn.Sequential(nn.Conv1d(1, 8, 9, padding=4, bias=False), nn.ReLU(), nn.Conv1d(8, 1, 9, padding=4, bias=False))
 optimizer = torch.optim.Adam(denoiser.parameters(), lr=1e-3)
 window = torch.hann_window(32)
 bands = torch.eye(17)[:8] + torch.eye(17)[8:16]

@@ -1,5 +1,4 @@
 """An estimate of a divergence is clamped where its exponential has no value any more: zero times infinity behind it."""
-
 import torch
 from torch import nn
 

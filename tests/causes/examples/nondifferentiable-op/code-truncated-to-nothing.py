@@ -1,5 +1,4 @@
 """Between -1 and 1 every code is truncated to 0: no small move of the encoder gives another one."""
-
 import torch
 from torch import nn
 

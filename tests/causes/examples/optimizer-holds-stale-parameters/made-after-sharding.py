@@ -29,3 +29,4 @@ def work(rank, store):
 if __name__ == "__main__":
     store = f"file://{tempfile.mkdtemp()}/store"
     mp.start_processes(work, (store,), nprocs=2, start_method="fork")
+

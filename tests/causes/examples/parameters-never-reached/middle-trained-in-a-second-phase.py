@@ -1,31 +1,15 @@
 import torch, torch.nn as nn
-
 torch.manual_seed(0)
-
-
 class Net(nn.Module):
     def __init__(self):
-        super().__init__()
-        self.a = nn.Linear(16, 32)
-        self.mid = nn.Linear(32, 8)
-        self.b = nn.Linear(8, 4)
-
-    def forward(self, x):
-        return self.b(self.mid(self.a(x)).relu())
-
-
+        super().__init__(); self.a = nn.Linear(16, 32); self.mid = nn.Linear(32, 8); self.b = nn.Linear(8, 4)
+    def forward(self, x): return self.b(self.mid(self.a(x)).relu())
 net = Net()
-
-
 def train(params, n):
     opt = torch.optim.Adam(params, lr=1e-3)
     for it in range(n):
         loss = nn.functional.cross_entropy(net(torch.randn(32, 16)), torch.randint(0, 4, (32,)))
-        opt.zero_grad()
-        loss.backward()
-        opt.step()
+        opt.zero_grad(); loss.backward(); opt.step()
     print(loss.item())
-
-
 train([*net.a.parameters(), *net.b.parameters()], 12)
 train(net.mid.parameters(), 12)

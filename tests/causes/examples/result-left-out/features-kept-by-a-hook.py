@@ -1,5 +1,4 @@
 """The loss takes what a hook keeps of an inner layer; what the network gives is not needed."""
-
 import torch
 from torch import nn
 

@@ -1,5 +1,4 @@
 """The classifier's loss is computed first, and its name is bound to the other loss before backward."""
-
 import torch
 import torch.nn.functional as F
 from torch import nn

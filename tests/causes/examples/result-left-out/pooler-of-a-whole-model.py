@@ -1,5 +1,4 @@
 """The optimizer is given all of the model; its pooler runs, and this task does not use it."""
-
 import torch
 from torch import nn
 

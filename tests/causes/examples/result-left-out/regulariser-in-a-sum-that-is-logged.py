@@ -3,8 +3,6 @@ from torch import nn
 from torch.nn import functional as F
 
 torch.manual_seed(0)
-
-
 class Model(nn.Module):
     def __init__(self):
         super().__init__()

@@ -1,5 +1,4 @@
 """Both heads run and are logged; the sum that is differentiated leaves the second one out."""
-
 import torch
 from torch import nn
 
@@ -9,9 +8,7 @@ torch.manual_seed(0)
 class Grader:
     def __init__(self):
         self.body, self.price, self.risk = nn.Linear(5, 8), nn.Linear(8, 1), nn.Linear(8, 1)
-        groups = [
-            {"params": m.parameters(), "lr": r} for m, r in ((self.body, 1e-3), (self.price, 1e-2), (self.risk, 1e-2))
-        ]
+        groups = [{"params": m.parameters(), "lr": r} for m, r in ((self.body, 1e-3), (self.price, 1e-2), (self.risk, 1e-2))]
         self.optimizer = torch.optim.Adam(groups)
 
     def losses(self, x):

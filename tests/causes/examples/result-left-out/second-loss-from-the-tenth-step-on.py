@@ -1,5 +1,4 @@
 """The second network is only measured at first; from the tenth step on it is trained as well."""
-
 import torch
 from torch import nn
 

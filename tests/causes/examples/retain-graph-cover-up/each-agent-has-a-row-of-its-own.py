@@ -28,3 +28,6 @@ swarm = Swarm()
 for _ in range(2):
     returns = swarm.collect()
     swarm.learn(returns)
+
+
+

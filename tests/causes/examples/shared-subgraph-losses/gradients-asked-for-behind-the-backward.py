@@ -12,9 +12,7 @@ w_opt = torch.optim.Adam([weights], 1e-2)
 def gradnorm(losses):
     """Balances two tasks by the size of their gradients."""
     last = net[2].weight
-    norms = torch.stack(
-        [torch.autograd.grad(w * l, last, create_graph=True)[0].norm() for w, l in zip(weights, losses)]
-    )
+    norms = torch.stack([torch.autograd.grad(w * l, last, create_graph=True)[0].norm() for w, l in zip(weights, losses)])
     return (norms - norms.mean().detach()).abs().sum()
 
 

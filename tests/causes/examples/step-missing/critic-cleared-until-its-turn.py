@@ -1,14 +1,10 @@
 """The actor is trained first; what its loss leaves in the critic is cleared, and a helper steps it from step 50 on."""
-
 import torch
 from torch import nn
 
 torch.manual_seed(0)
 actor, critic = nn.Linear(4, 2), nn.Linear(2, 1)
-opts = {
-    "actor": torch.optim.Adam(actor.parameters(), lr=1e-2),
-    "critic": torch.optim.Adam(critic.parameters(), lr=1e-2),
-}
+opts = {"actor": torch.optim.Adam(actor.parameters(), lr=1e-2), "critic": torch.optim.Adam(critic.parameters(), lr=1e-2)}
 
 
 def update(name, loss):

@@ -1,5 +1,4 @@
 """Actor and critic learn from one sum; the critic's optimizer is cleared with the other's and never steps."""
-
 import torch
 from torch import nn
 

@@ -1,5 +1,4 @@
 """One optimizer is handed over for both: the judge's own never steps, and the modules clear the gradients."""
-
 import torch
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits as bce

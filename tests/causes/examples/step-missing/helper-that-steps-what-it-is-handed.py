@@ -1,5 +1,4 @@
 """A helper steps whatever it is handed: the judge in each pass, and the artist, into which its loss leaks, later on."""
-
 import torch
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits as bce

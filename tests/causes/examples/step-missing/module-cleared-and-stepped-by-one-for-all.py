@@ -1,5 +1,4 @@
 """The judge has an optimizer of its own for later; now one optimizer steps all, and the modules clear the gradients."""
-
 import torch
 from torch import nn
 

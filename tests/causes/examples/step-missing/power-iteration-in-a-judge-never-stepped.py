@@ -1,5 +1,4 @@
 """The judge keeps its power iteration in parameters that do not learn; its optimizer is cleared and never steps."""
-
 import torch
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits as bce

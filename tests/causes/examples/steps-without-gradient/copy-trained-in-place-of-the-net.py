@@ -1,5 +1,4 @@
 """The copy that is to follow is trained and the net follows it; the judge puts a new parameter in place of one of its own."""
-
 import copy
 
 import torch

@@ -23,3 +23,4 @@ for _ in range(3):
     for p, gradient in zip(rater.parameters(), gradients, strict=True):
         p.grad = gradient.clamp(-1, 1)
     optimizer.step()
+

@@ -1,5 +1,4 @@
 """Two steps in each pass, each by its own loss."""
-
 import torch
 from torch import nn
 

@@ -1,5 +1,4 @@
 """The decoder steps by its reconstruction and then by the judge's loss, and is cleared before the first alone."""
-
 import torch
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits as bce

@@ -1,5 +1,4 @@
 """The second step of each pass is made of its own loss and of a trace of the first, which the program damps."""
-
 import torch
 from torch import nn
 

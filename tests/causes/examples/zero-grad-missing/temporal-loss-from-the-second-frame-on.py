@@ -1,5 +1,4 @@
 """The encoder learns from both losses of a round, and the first round has no frame before it."""
-
 import torch
 from torch import nn
 
