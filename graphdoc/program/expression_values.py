@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from graphdoc.evidence import Event, Evidence, Frame, Holder, Node, OlderEdge, SourceTexts
+from graphdoc.evidence import Event, Evidence, Frame, Holder, Node, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.program.container_entries import kept_name, statements, statements_at, user_frames
+from graphdoc.program.carried_names import Carried
+from graphdoc.program.container_entries import kept_name, statements, statements_at
 from graphdoc.program.in_place_writes import target_of
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
@@ -297,12 +298,12 @@ class Reset:
     node: Node | None = None
 
 
-def resets_of(run: Evidence, carries: list[OlderEdge], failing: Event | None) -> list[Reset]:
+def resets_of(run: Evidence, carries: list[Carried], failing: Event | None) -> list[Reset]:
     """The resets by which all of the older values come into the failing graph; empty where one comes another way."""
-    found = [_recorded(run.sources, run.node(c.consumer)) for c in carries]
+    found = [_recorded(run.sources, c.taken) for c in carries]
     unrecorded = _unrecorded(run.sources, failing) if None in found else []
     for i, carry in enumerate(carries):
-        names = {kept_name(h) for h in carry.tensor.holders} - {""}
+        names = {kept_name(h) for h in carry.holders} - {""}
         found[i] = found[i] or only([reset for name, reset in unrecorded if name in names])
     resets = [r for r in found if r is not None]
     every = {(r.frame.start, r.path): r for r in resets}
@@ -456,12 +457,11 @@ def written_into_given(program: Program, reuse: Reuse) -> list[Frame]:
     was made otherwise, or where a caller drops what its function gives back: it wants the write alone."""
     found: dict[tuple[str, int, int], Frame] = {}
     for carry in reuse.carries:
-        producer = program.node(carry.producer)
-        frame = user_line(producer)
-        if producer is None or frame is None:
+        frame = user_line(carry.made)
+        if frame is None:
             return []
         target = target_of(program.evidence, frame)
-        callers = [f for f in user_frames(producer.stack) if in_function([f], frame) is None]
+        callers = [f for f in carry.making if not f.in_function_of(frame)]
         if not target.parameter or target.local or target.sliced or not target.whole or not callers:
             return []
         if isinstance(bindings.statement_at(program.sources, callers[0]), ast.Expr | None):

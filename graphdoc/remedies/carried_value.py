@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from graphdoc.evidence import Evidence, Frame, Holder, Node, OlderEdge, Parameter, SourceTexts
+from graphdoc.evidence import Frame, Holder, Parameter, SourceTexts
 from graphdoc.finding import Remedy, together
 from graphdoc.program import carried_names, expression_values
 from graphdoc.program.bindings import everywhere, frame_of, function_at, is_one_container, scope_at, tree
-from graphdoc.program.container_entries import element_of, kept_at, kept_name, statements, user_frames
+from graphdoc.program.carried_names import Carried
+from graphdoc.program.container_entries import element_of, kept_name, statements, user_frames
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program, of_one_step
 from graphdoc.program.reuse import Reuse, Role
@@ -43,7 +44,7 @@ from graphdoc.remedies.sum_of_rounds import (
 from graphdoc.source.module import each
 from graphdoc.source.paths import covers, is_attribute, last_word, pairs, targets_of, with_items
 from graphdoc.source.scopes import parameters
-from graphdoc.story.older_graph import aliases, distinct_carries, is_entry
+from graphdoc.story.older_graph import aliases, is_entry
 from graphdoc.story.wording import gathered, listing
 
 # A value that each round was to begin with, and that goes on from the one before: its start belongs into the loop.
@@ -194,12 +195,12 @@ def _start(sources: SourceTexts, loop: Frame, name: str) -> Frame | None:
 _KEPT = "whether the data are to keep what a pass writes into them, no run tells"
 
 
-def copy_of_entry(run: Evidence, reuse: Reuse) -> list[Remedy]:
+def copy_of_entry(reuse: Reuse) -> list[Remedy]:
     """Work on a copy of an entry instead of writing this pass's results, graph and all, into the data itself."""
     note = "The data keep their values; each pass writes its results, graph and all, into a copy of its own."
     out: list[Remedy] = []
-    for frame in aliases(run, reuse)[:1]:
-        what, left = ("entry", "") if is_entry(run.sources, frame) else ("data", _KEPT)
+    for frame in aliases(reuse)[:1]:
+        what, left = ("entry", "") if is_entry(reuse.sources, frame) else ("data", _KEPT)
         title = f"take a copy of the {what}, at {where(frame)}"
         out.append(Remedy("clone_expression", title, "unsafe", note, {"place": place(frame), "caller": True}, left))
     return out
@@ -208,15 +209,13 @@ def copy_of_entry(run: Evidence, reuse: Reuse) -> list[Remedy]:
 # A state that one statement reads from an attribute and binds anew, cut where the statement takes it up again.
 
 
-def detach_fed_back(program: Program, reuse: Reuse) -> list[Remedy]:
+def detach_fed_back(reuse: Reuse) -> list[Remedy]:
     """For a value that nobody holds any more, made and taken up by one line that was reached from several places."""
     edits: list[dict[str, Any]] = []
-    for c in distinct_carries(program.nodes, reuse.carries):
-        producer, consumer = program.node(c.producer), program.node(c.consumer)
-        used = user_line(consumer)
-        made = user_line(producer)
-        kept = carried_names.fed_back(program.sources, used) if used is not None else []
-        if used is None or made is None or c.tensor.holders or used.start != made.start or not kept:
+    for c in reuse.values:
+        made, used = user_line(c.made), user_line(c.taken)
+        kept = carried_names.fed_back(reuse.sources, used) if used is not None else []
+        if used is None or made is None or c.holders or used.start != made.start or not kept:
             return []
         operands = [[name, "tensor"] for name in kept]
         edits.append({"kind": "detach_expression", "args": {"place": place(used), "operands": operands}})
@@ -237,12 +236,11 @@ def detach_behind_yield(program: Program, reuse: Reuse) -> list[Remedy]:
     paths: list[list[object]] = []
     behind: Frame | None = None
     for c in reuse.carries:
-        found, producer = reuse.carrying(c), program.node(c.producer)
-        if found is None or producer is None:
+        if c.carried_on is None:
             return []
+        found = c.carried_on
         at = _yield_of(program.sources, found[0])
-        made = next((f for f in user_frames(producer.stack) if f.function == found[0].function), None)
-        structure = expression_values.value_at(program, producer.stack, made) if made is not None else None
+        structure = _value_made(program, c, found[0])
         if at is None or not isinstance(structure, str) or (behind is not None and at != behind):
             return []
         behind = at
@@ -284,7 +282,7 @@ def detach_in_modules(program: Program, reuse: Reuse, call: Frame, anchor: Frame
     models: dict[str, None] = {}
     kept: dict[tuple[str, str], None] = {}
     for c in reuse.carries:
-        here = [h for h in c.tensor.holders if program.reaches_in(h, call)]
+        here = [h for h in c.holders if program.reaches_in(h, call)]
         found = next((f for h in here if (f := _of_module(program.parameters, h)) is not None), None)
         if found is None:
             return []
@@ -311,7 +309,7 @@ def detach_in_entries(program: Program, reuse: Reuse, call: Frame, anchor: Frame
     lists: set[str] = set()
     kept: dict[str, set[int]] = {}
     for c in reuse.carries:
-        found = [f for h in c.tensor.holders if program.reaches_in(h, call) and (f := _of_entry(h)) is not None]
+        found = [f for h in c.holders if program.reaches_in(h, call) and (f := _of_entry(h)) is not None]
         if not found:
             return []
         for entries, index, attribute in found:
@@ -405,11 +403,11 @@ def from_carrying(program: Program, reuse: Reuse, constant: str) -> list[Remedy]
         *(merge(reuse) if of_one_step(program, reuse) else []),
         *sum_started_anew(program, reuse),
         *sum_of_rounds(program, reuse),
-        *copy_of_entry(program.evidence, reuse),
+        *copy_of_entry(reuse),
         *by_method,
         *detach_behind_step(program, reuse),
         *with_none,
-        *detach_fed_back(program, reuse),
+        *detach_fed_back(reuse),
         *detach_behind_yield(program, reuse),
         *([*at_use, *kept] if read else [*kept, *at_use]),
     ]
@@ -435,7 +433,7 @@ def detach_behind_step(program: Program, reuse: Reuse) -> list[Remedy]:
         if line is not None and is_at(call, line):
             # Behind this line all batches are done: what is called for each of them is the place.
             return [*out, *_detach_in_batch(program, reuse)]
-        if renewed_outside(program.nodes, reuse, call):
+        if renewed_outside(reuse, call):
             between = True
             continue
         paths = _paths_in(program, reuse, call)
@@ -448,10 +446,10 @@ def detach_behind_step(program: Program, reuse: Reuse) -> list[Remedy]:
         paths += [p for p in _held_in(program, call, paths) if p not in paths]
         if any(expression_values.started_again(program.sources, call, anchor, p) for p, _ in paths):
             continue
-        made = [program.node(c.producer) for c in reuse.carries if c.consumer < 0]
-        if any(n is not None and ((at := in_function(n.stack, call)) is None or at.line > anchor.line) for n in made):
+        made = [in_function(c.made.stack, call) for c in reuse.carries if c.consumer < 0]
+        if any(at is None or at.line > anchor.line for at in made):
             continue  # made behind the step: it is cut where it is kept
-        holders = [h for c in reuse.carries for h in c.tensor.holders]
+        holders = [h for c in reuse.carries for h in c.holders]
         if all(_carrier(program.sources, call, h) == h.base for h in holders):
             out += begun_anew(program, reuse, call, [p for p, _ in paths])
         shown = ", ".join(f"`{p}`" for p, _ in paths[:4])
@@ -485,10 +483,9 @@ def _detach_in_batch(program: Program, reuse: Reuse) -> list[Remedy]:
     """
     paths: list[list[Any]] = []
     anchor: Frame | None = None
-    for c in distinct_carries(program.nodes, reuse.carries):
-        producer, consumer = program.node(c.producer), program.node(c.consumer)
-        frames = inside(program.driver, consumer.stack) if consumer is not None else []
-        if producer is None or not frames or len(frames) < 2:
+    for c in reuse.values:
+        frames = inside(program.driver, c.taken.stack) if c.taken is not None else []
+        if len(frames) < 2:
             return []  # computed in the batch's function itself: it is cut where it is kept
         scope = function_at(program.sources, frames[0])
         owner = next((s for s in scope.body if covers(s, frames[0].line)), None) if scope is not None else None
@@ -497,8 +494,8 @@ def _detach_in_batch(program: Program, reuse: Reuse) -> list[Remedy]:
         found = next(
             (
                 edit["args"]["targets"][0]
-                for holder in c.tensor.holders
-                for frame in kept_at(program.evidence, [holder], producer)[:1]
+                for holder in c.holders
+                for frame in c.kept_at([holder])[:1]
                 if frame.function.rpartition(".")[0] == frames[0].function.rpartition(".")[0]
                 and (edit := _assignment(program.sources, frame, holder)) is not None
             ),
@@ -535,10 +532,10 @@ def _verb(sources: SourceTexts, anchor: Frame, call: Frame) -> str:
 def _paths_in(program: Program, reuse: Reuse, call: Frame) -> list[tuple[str, Any]]:
     paths: list[tuple[str, Any]] = []
     for c in reuse.carries:
-        holders = carried_names.could_carry(program.evidence, c)  # what merely looks on would be cut in vain
+        holders = c.could_carry  # what merely looks on would be cut in vain
         here = [h for h in holders if program.reaches_in(h, call) and h.structure is not None]
         if not here:
-            found = _carried_in(program, reuse.carrying(c), call)
+            found = _carried_in(program, c.carried_on, call)
             if found is None:
                 return []
             paths += [found] if found not in paths else []
@@ -599,17 +596,14 @@ def detach_where_kept(program: Program, reuse: Reuse) -> list[Remedy]:
     """Cut where the value is assigned or stored."""
     edits: list[dict[str, Any]] = []
     whole: list[Frame] = []
-    for c in distinct_carries(program.nodes, reuse.carries):
-        producer = program.node(c.producer)
-        if producer is None:
-            continue
+    for c in reuse.values:
         found = (
             (edit, frame)
-            for holder in c.tensor.holders
-            for frame in kept_at(program.evidence, [holder], producer)[:1]
+            for holder in c.holders
+            for frame in c.kept_at([holder])[:1]
             if (edit := _assignment(program.sources, frame, holder)) is not None
         )
-        edit, frame = next(found, None) or _where_stored(program, c, producer)
+        edit, frame = next(found, None) or _where_stored(program, c)
         if edit is not None and edit not in edits:
             edits.append(edit)
             whole += [frame] if _binds_no_more(program.sources, edit, frame) else []
@@ -633,15 +627,20 @@ def _binds_no_more(sources: SourceTexts, edit: dict[str, Any], at: Frame) -> boo
     return {name for name, *_ in edit["args"]["targets"]} == {*carried_names.bound_names(sources, at)}
 
 
-def _where_stored(program: Program, carry: OlderEdge, producer: Node) -> tuple[dict[str, Any] | None, Frame]:
+def _where_stored(program: Program, carry: Carried) -> tuple[dict[str, Any] | None, Frame]:
     """For a value that nothing holds any more: the statement that stored it under the name by which it was taken up."""
-    stored = carried_names.stored_on(program.evidence, carry)
-    made = next((f for f in user_frames(producer.stack) if stored and f.function == stored[0].function), None)
-    structure = expression_values.value_at(program, producer.stack, made) if made is not None else None
+    stored = carry.stored_on
+    structure = _value_made(program, carry, stored[0]) if stored is not None else None
     if stored is None or structure is None:
         return None, Frame("", 0)
     edit = {"kind": "detach_assigned", "args": {"place": place(stored[0]), "targets": [[stored[1], structure]]}}
     return edit, stored[0]
+
+
+def _value_made(program: Program, carry: Carried, at: Frame) -> Any:
+    """The structure of what the function of a place has made it as."""
+    made = next((f for f in carry.making if f.function == at.function), None)
+    return expression_values.value_at(program, carry.made.stack, made) if made is not None else None
 
 
 def _assignment(sources: SourceTexts, frame: Frame, holder: Holder) -> dict[str, Any] | None:

@@ -7,9 +7,10 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from graphdoc.evidence import Frame, OlderEdge, SourceTexts
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import bound_late, dotted, scope_at, tree
+from graphdoc.program.carried_names import Carried
 from graphdoc.program.container_entries import (
     Entry,
     entry_of,
@@ -28,7 +29,6 @@ from graphdoc.source.effects import DRAWS, TAKES
 from graphdoc.source.module import each, is_method_call, is_within, walked
 from graphdoc.source.paths import bare_call, blocks_of, is_name, is_read, last_word, pairs, plain_names, targets_of
 from graphdoc.source.scopes import parameters
-from graphdoc.story.older_graph import distinct_carries
 
 _TAKING = frozenset({"clear", "pop", "popleft", "remove", "popitem"})
 """Methods that take something out of a list."""
@@ -55,9 +55,9 @@ def _grown(program: Program, reuse: Reuse) -> Iterator[tuple[Frame, list[str]]]:
     """The functions of the failing call that read such lists, and their paths there."""
     if not any(c.remade or c.recurrent for c in reuse.carries):
         return
-    names = [{e.container for h in c.tensor.holders if (e := entry_of(h)) is not None} for c in reuse.carries]
+    names = [{e.container for h in c.holders if (e := entry_of(h)) is not None} for c in reuse.carries]
     common = set.intersection(*names) if names else set()
-    taken = {h.path for c in reuse.carries for h in c.tensor.holders}
+    taken = {h.path for c in reuse.carries for h in c.holders}
     held = [h for t in program.evidence.held_tensors for h in t.holders]
     if any(h.path not in taken for h in held if (e := entry_of(h)) is not None and e.container in common):
         return
@@ -342,7 +342,7 @@ def _fields(sources: SourceTexts, statement: ast.stmt, entry: Entry) -> list[_Ke
 # Entries of a store that something learns through: computed again from what is stored beside them.
 
 
-def entries_computed_again(program: Program, reuse: Reuse) -> list[Remedy]:
+def entries_computed_again(reuse: Reuse) -> list[Remedy]:
     """Compute what is read from the store from its neighbours in the store, with the weights of now.
 
     Told where every value of the older graph that comes into the loss was put into one store by one statement, and the
@@ -351,13 +351,12 @@ def entries_computed_again(program: Program, reuse: Reuse) -> list[Remedy]:
     recipes: list[tuple[Recipe, Frame]] = []
     containers: dict[str, None] = {}
     reads: list[Frame] = []
-    for c in distinct_carries(program.nodes, reuse.carries):
-        found = _recipe(program, c)
-        frame = user_line(program.node(c.consumer))
+    for c in reuse.values:
+        found, frame = _recipe(c), user_line(c.taken)
         if found is None or frame is None:
             return []
         recipes += [found] if found not in recipes else []
-        containers |= dict.fromkeys(e.container for h in c.tensor.holders if (e := entry_of(h)) is not None)
+        containers |= dict.fromkeys(e.container for h in c.holders if (e := entry_of(h)) is not None)
         reads += [frame] if frame not in reads else []
     if len(recipes) != 1 or not reads:
         return []
@@ -376,20 +375,18 @@ def entries_computed_again(program: Program, reuse: Reuse) -> list[Remedy]:
     return [Remedy("recompute_entries", title, "unsafe", note, args)]
 
 
-def _recipe(program: Program, carry: OlderEdge) -> tuple[Recipe, Frame] | None:
-    producer = program.node(carry.producer)
-    if producer is None:
-        return None
-    for holder in carry.tensor.holders:
+def _recipe(carry: Carried) -> tuple[Recipe, Frame] | None:
+    sources = carry.run.sources
+    for holder in carry.holders:
         entry = entry_of(holder)
         if entry is None or entry.rest:
             continue
-        puts = putting(program.sources, user_frames(producer.stack), entry)
+        puts = putting(sources, carry.making, entry)
         if len(puts) == 1:
             frame, statement = puts[0]
-            recipe = recipe_of(program.sources, frame, statement, entry)
+            recipe = recipe_of(sources, frame, statement, entry)
             return (recipe, frame) if recipe is not None else None
-        recipe_and_place = _handed_over(program.sources, user_frames(producer.stack), entry)
+        recipe_and_place = _handed_over(sources, carry.making, entry)
         if recipe_and_place is not None:
             return recipe_and_place
     return None

@@ -19,8 +19,8 @@ from graphdoc.program.bindings import (
     tree,
 )
 from graphdoc.program.calls_in_order import asks_for_some
-from graphdoc.program.carried_names import bound_names, meeting
-from graphdoc.program.container_entries import kept_at, statements, user_frames
+from graphdoc.program.carried_names import bound_names
+from graphdoc.program.container_entries import statements, user_frames
 from graphdoc.program.gathered_parameters import makes_parameter
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse, with_graph
@@ -40,7 +40,7 @@ from graphdoc.remedies.fix_places import applies, titled, unique, written
 from graphdoc.remedies.sum_of_rounds import sum_of_rounds
 from graphdoc.source.module import each, is_method_call, is_within, receiver_of, walked
 from graphdoc.source.paths import bare_call, blocks_of, key, pairs, plain_names, same, targets_of
-from graphdoc.story.older_graph import MOST_PLACES, adding, distinct_carries
+from graphdoc.story.older_graph import MOST_PLACES, adding
 from graphdoc.story.wording import listing
 
 # Two backward calls on one result: remove one of them.
@@ -103,22 +103,17 @@ def compute_again(program: Program, reuse: Reuse) -> list[Remedy]:
     Only what can be written is proposed: each way is tried on the source here.
     """
     out: list[Remedy] = [*in_methods(program, reuse)]
-    for c in distinct_carries(program.nodes, reuse.carries)[:MOST_PLACES]:
-        producer, consumer = program.node(c.producer), program.node(c.consumer)
-        if producer is None or consumer is None:
-            continue
-        cached = [f for f in user_frames(producer.stack) if _caches(program.sources, f)]
-        kept = kept_at(program.evidence, c.tensor.holders, producer)
-        for frame in [*cached, *kept][:1]:
+    for c in reuse.values[:MOST_PLACES]:
+        cached = [f for f in c.making if _caches(program.sources, f)]
+        for frame in [*cached, *c.kept_at()][:1] if c.taken is not None else ():
             title = f"compute it each time instead of keeping it, at {where(frame)}"
             out.append(Remedy("uncache", title, "unsafe", _AGAIN, {"place": place(frame)}))
-        pair = meeting(producer, consumer)
-        if pair is None:
+        if c.meeting is None:
             continue
-        made, used = pair
-        if not _constructs(producer, made):
+        made, used = c.meeting
+        if not _constructs(c.made, made):
             out.append(titled(program.sources, _in_round(program, reuse, made, used), made, "in the loop"))
-        reader = _inner_reader(program.sources, made, user_frames(consumer.stack))
+        reader = _inner_reader(program.sources, made, c.using)
         if reader is not None:
             name = reader.function.rsplit(".", 1)[-1]
             args = {"places": [place(made)], "into": place(reader)}
@@ -131,15 +126,13 @@ def with_what_it_is_made_of(program: Program, reuse: Reuse) -> list[Remedy]:
     """Evaluate in each round of the loop what was evaluated once, together with the values that it is made of, where
     these have graphs of their own."""
     out: list[Remedy] = []
-    for c in distinct_carries(program.nodes, reuse.carries)[:MOST_PLACES]:
-        producer = program.node(c.producer)
-        pair = meeting(producer, program.node(c.consumer))
-        if producer is None or pair is None or _constructs(producer, pair[0]):
+    for c in reuse.values[:MOST_PLACES]:
+        if c.meeting is None or _constructs(c.made, c.meeting[0]):
             continue
-        alone = _in_round(program, reuse, *pair)
+        alone = _in_round(program, reuse, *c.meeting)
         whole = replace(alone, args={**alone.args, "whole": True})
         if written(program.sources, whole) not in (None, written(program.sources, alone)):
-            out.append(titled(program.sources, whole, pair[0], "in the loop, with what it is made of"))
+            out.append(titled(program.sources, whole, c.meeting[0], "in the loop, with what it is made of"))
     return unique(out)
 
 
@@ -190,18 +183,11 @@ def _failing_place(reuse: Reuse) -> Frame | None:
 def in_methods(program: Program, reuse: Reuse) -> list[Remedy]:
     """Attributes that one method (mostly ``__init__``) computes and others read: compute them where they are read."""
     places: dict[tuple[str, str], list[Frame]] = {}
-    for c in distinct_carries(program.nodes, reuse.carries):
-        producer = program.node(c.producer)
-        if producer is None:
-            continue
-        frames = kept_at(
-            program.evidence,
-            [h for h in c.tensor.holders if h.steps and h.steps[-1].kind == "attribute"],
-            producer,
-        )
-        for frame in frames[:2]:
-            ran = in_function(user_frames(producer.stack), frame) is not None
-            on_line = any(f.on_lines_of(frame) for f in producer.stack)
+    for c in reuse.values:
+        attributes = [h for h in c.holders if h.steps and h.steps[-1].kind == "attribute"]
+        for frame in c.kept_at(attributes)[:2]:
+            ran = in_function(c.making, frame) is not None
+            on_line = any(f.on_lines_of(frame) for f in c.made.stack)
             if ran and on_line and frame not in (group := places.setdefault((frame.file, frame.function), [])):
                 group.append(frame)
     out: list[Remedy] = []
@@ -209,7 +195,7 @@ def in_methods(program: Program, reuse: Reuse) -> list[Remedy]:
         group.sort(key=lambda f: f.line)
         names = list(dict.fromkeys(n for f in group for n in bound_names(program.sources, f)))
         at = ", ".join(where(f) for f in group[:3])
-        leaf = makes_parameter(program.evidence, reuse.carries)
+        leaf = makes_parameter(reuse.carries)
         out.append(
             Remedy(
                 "compute_in_method",

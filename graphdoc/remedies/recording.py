@@ -7,17 +7,17 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from graphdoc.evidence import Cut, Folded, Frame, Node, OlderEdge, Raised, SourceTexts
-from graphdoc.evidence.lookup import node_with
+from graphdoc.evidence import Cut, Folded, Frame, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings, name_usage
 from graphdoc.program.asked_gradients import Beside, FlaggedLate, Reason, TakenOut, step_between
+from graphdoc.program.carried_names import Carried
 from graphdoc.program.container_entries import statements
 from graphdoc.program.custom_functions import Idle, runs_backward
 from graphdoc.program.cuts import drawn_within, is_whole_term, left_cut, mode_under_way, uses_of_cut
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import frames, innermost, innermost_user, place, span, where
+from graphdoc.program.spans import frames, innermost, place, span, where
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source import paths
 from graphdoc.source.module import each, is_method_call, walked
@@ -123,10 +123,9 @@ def open_at_terms(folded: Folded | None, frames: list[Frame]) -> str:
     return f"what {listing(terms)} adds to the loss then {verb} nothing: what {it} to train, no run tells"
 
 
-def taking(nodes: list[Node], carries: list[OlderEdge]) -> list[Frame]:
+def taking(carries: list[Carried]) -> list[Frame]:
     """The places at which the failing graph takes up what these edges lead to."""
-    found = (node_with(nodes, c.consumer) for c in carries)
-    return [f for node in found if node is not None and (f := innermost_user(node.stack)) is not None]
+    return [f for c in carries for f in c.using[:1]]
 
 
 # What connects an output with the input whose gradient is asked for, or answers that there is no connection.

@@ -10,7 +10,7 @@ from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.finding import Remedy, together
 from graphdoc.program.bindings import assignments, decided_at, names_in, statement_at
 from graphdoc.program.calls_in_order import Coupling
-from graphdoc.program.carried_names import bound_names, meeting
+from graphdoc.program.carried_names import bound_names
 from graphdoc.program.container_entries import user_frames
 from graphdoc.program.expression_values import written_into_given
 from graphdoc.program.inner_gradient import Entered, entered, is_inner_step
@@ -134,10 +134,10 @@ def _shared(program: Program, reuse: Reuse, step: Frame) -> list[Frame]:
     todo: list[str] = []
     seeds: dict[int, Frame] = {}
     for c in reuse.carries:
-        pair = meeting(program.node(c.producer), program.node(c.consumer))
+        pair = c.meeting
         if pair is None or not pair[0].in_function_of(step):
             return []
-        held = [h.path for h in c.tensor.holders if h.exact]
+        held = [h.path for h in c.holders if h.exact]
         if not held and bound_names(program.sources, pair[0]):
             # Its names are bound anew by now, as by ``loss = loss.mean()``: the statement is known all the same.
             seeds.setdefault(pair[0].line, pair[0])
@@ -258,7 +258,7 @@ def _data_of_another_pass(program: Program, reuse: Reuse, note: str) -> list[Rem
     left = "whether this loss is to learn through what the other pass has left as well, no run tells"
     both = kept_for_second(program.sources, reuse, program.evidence.root)
     return [
-        *stored(program.evidence, reuse),
+        *stored(reuse),
         *detach_where_kept(program, reuse),
         *used,
         *(replace(r, safety="unsafe", open=left) for r in both),
@@ -288,9 +288,7 @@ def as_constant(program: Program, reuse: Reuse, note: str) -> list[Remedy]:
         return [*detach_targets(reuse.coupling, note), *merge_coupled(reuse)]
     both = _with_both_losses(reuse) if reuse.weighed_by is not None else []
     if reuse.in_earlier_loss:
-        ways = constant_at_use(program, program.evidence.earlier_edges, note, use_only=True) or in_earlier_loss(
-            program.evidence, reuse, note
-        )
+        ways = constant_at_use(program, reuse.earlier, note, use_only=True) or in_earlier_loss(reuse, note)
         if reuse.may_be_for_both:
             names = listing(all_told(program.optimizers, reuse.owners & reuse.gathering_since))
             left = f"{names} had been set to zero before both losses: whether it is to step with both, no run tells"
@@ -323,7 +321,7 @@ def held_by_second(program: Program, reuse: Reuse, note: str) -> list[Remedy]:
     """Take what only the later loss has in its optimizer as data for the earlier one: both may be meant."""
     if not reuse.held_by_second:
         return []
-    ways = constant_at_use(program, program.evidence.earlier_edges, note, use_only=True)
+    ways = constant_at_use(program, reuse.earlier, note, use_only=True)
     left = f"whether {folded(reuse.behind)} {_learn(reuse)} from both losses, no run tells"
     return [replace(r, open=left) for r in ways[:1]]
 

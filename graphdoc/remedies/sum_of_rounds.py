@@ -6,13 +6,11 @@ import ast
 from dataclasses import replace
 from typing import Any
 
-from graphdoc.evidence import Frame, Node, SourceTexts
-from graphdoc.evidence.lookup import node_with
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Remedy, together
 from graphdoc.program import bindings
 from graphdoc.program.bindings import function_around, source_at, tree
 from graphdoc.program.carried_names import bound_names, grows_at
-from graphdoc.program.container_entries import user_frames
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import in_function, loop_of, place, user_line, where
@@ -20,7 +18,6 @@ from graphdoc.source.module import Loop, Source, each
 from graphdoc.source.paths import covers, is_read, key, plain_names, targets_of
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import imported_as, scope_of
-from graphdoc.story.older_graph import distinct_carries
 from graphdoc.story.wording import folded
 
 
@@ -62,8 +59,7 @@ def sum_of_rounds(program: Program, reuse: Reuse) -> list[Remedy]:
 
 def _summed(program: Program, reuse: Reuse, call: Frame, loop: Loop) -> list[str]:
     """The plain names by which the loop adds to an older value."""
-    nodes = [program.node(n) for c in distinct_carries(program.nodes, reuse.carries) for n in (c.producer, c.consumer)]
-    frames = [f for node in nodes if node is not None for f in node.stack if f.user]
+    frames = [f for c in reuse.values for f in (*c.making[::-1], *c.using[::-1])]
     here = [f for f in frames if f.in_function_of(call) and covers(loop, f.line)]
     grown = [n for f in here if grows_at(program.sources, f) for n in bound_names(program.sources, f)]
     return [n for n in dict.fromkeys(grown) if n.isidentifier()]
@@ -139,24 +135,18 @@ def stops_there(fresh_reaches: list[str], reuse: Reuse, which: str = "", unit: s
 _RENEWED = " (also those through other passes between two updates)"
 
 
-def renewed_outside(nodes: list[Node], reuse: Reuse, call: Frame) -> bool:
+def renewed_outside(reuse: Reuse, call: Frame) -> bool:
     """Whether a pass that this function does not run (an evaluation in between) has renewed the value since the update
     that this function did run: behind its step it has no graph yet, and at the next update it has one again."""
-
-    def runs(number: int) -> bool:
-        node = node_with(nodes, number)
-        return node is not None and in_function(node.stack, call) is not None
-
-    return any(runs(c.producer) and not runs(c.consumer) for c in reuse.carries)
+    return any(in_function(c.making, call) and not in_function(c.using, call) for c in reuse.carries)
 
 
 def renewed_by_others(program: Program, reuse: Reuse, call: Frame) -> bool:
     """Whether other functions, too, make the call that renews the value, in grad mode: an evaluation that the run has
     not come to yet leaves a graph in it."""
-    for node in (program.node(c.consumer) for c in reuse.carries):
-        frames = user_frames(node.stack) if node is not None else []
-        here = in_function(frames, call)
-        made = bindings.call_at(program.sources, here) if here is not None and here is not frames[0] else None
+    for c in reuse.carries:
+        here = in_function(c.using, call)
+        made = bindings.call_at(program.sources, here) if here is not None and here is not c.using[0] else None
         name = bindings.text_of(made.func).rpartition(".")[2] if made is not None else ""
         for other in bindings.calls_named(program.sources, name) if name else ():
             scope = bindings.function_at(program.sources, other)
@@ -174,8 +164,8 @@ def detach_before_use(program: Program, reuse: Reuse, call: Frame, paths: list[t
         return []
     chain = [backward, *(n for n in source.node_ancestors(backward) if isinstance(n, ast.stmt))]
     first: ast.stmt | None = None
-    for node in (program.node(c.consumer) for c in reuse.carries):
-        frame = in_function(node.stack if node else (), call)
+    for c in reuse.carries:
+        frame = in_function(c.using[::-1], call)
         taken = source.node_statement(Place.of(frame)) if frame is not None else None
         while taken is not None and not _beside(source, taken, chain):
             taken = next((n for n in source.node_ancestors(taken) if isinstance(n, ast.stmt)), None)
@@ -210,8 +200,8 @@ def detach_behind_renewal(
     source = source_at(program.sources, call)
     update = source.node_statement(Place.of(anchor))
     behind: list[Frame] = []
-    for node in (program.node(c.consumer) for c in reuse.carries):
-        frame = in_function(node.stack if node else (), call)
+    for c in reuse.carries:
+        frame = in_function(c.using[::-1], call)
         if frame is not None and frame.line not in (call.line, *(f.line for f in behind)):
             behind.append(frame)
     if not behind or update is None:
@@ -235,8 +225,8 @@ def sum_started_anew(program: Program, reuse: Reuse) -> list[Remedy]:
 
     What the next round of the loop computes from it is a state, and goes on.
     """
-    for c in distinct_carries(program.nodes, reuse.carries):
-        frame = user_line(program.node(c.producer))
+    for c in reuse.values:
+        frame = user_line(c.made)
         loop = loop_of(program.sources, frame) if frame is not None else None
         path = _summed_at(program.sources, frame, loop) if frame is not None and loop is not None else ""
         call = reuse.failing.stack if reuse.failing is not None else []
