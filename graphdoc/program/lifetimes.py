@@ -223,6 +223,8 @@ class EarlierTerms(TwoCalls):
         self._evidence = evidence
         self._crossing = carries
         self._all_behind = {name for c in carries for name in c.behind}
+        self.fresh = set(evidence.fresh_reaches)
+        """The parameters that the failing loss reaches by what was made since."""
         super().__init__(journal, failing, freeing, self._all_behind, evidence.reaches, evidence.sources)
 
     @cached_property
@@ -283,7 +285,7 @@ class EarlierTerms(TwoCalls):
     @cached_property
     def adds_nothing(self) -> bool:
         """Whether it is a sum of such terms and of nothing else."""
-        return self.counts_again and not self._evidence.fresh_reaches
+        return self.counts_again and not self.fresh
 
     @cached_property
     def only_scaled(self) -> bool:
@@ -542,7 +544,7 @@ class OlderValues(EarlierTerms):
     def _only_the_root_is_fresh(self) -> bool:
         """All that is new stands in the statement of the backward call: ``(-score).backward()`` on one old score."""
         call = user_line(self.failing)
-        if call is None or self._evidence.fresh_reaches:
+        if call is None or self.fresh:
             return False
         taking = [user_line(c.taken) for c in self._crossing]
         return all(f is not None and f.in_function_of(call) and f.on_lines_of(call) for f in taking)

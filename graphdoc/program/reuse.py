@@ -284,7 +284,7 @@ class Reuse(OlderValues):
         if self._meant is None or not self._all_behind:
             return Role.UNKNOWN
         trained = self._all_behind & self._meant
-        anew = bool(trained) and trained <= set(self._evidence.fresh_reaches)
+        anew = bool(trained) and trained <= self.fresh
         compared = anew and is_reference(self._crossing)
         return Role.REFERENCE if compared else Role.TRAINED
 
@@ -345,7 +345,7 @@ class Reuse(OlderValues):
     def left_by_another_pass(self) -> bool:
         """Whether the pass of the failing loss, made behind the earlier call, computes anew with all of the parameters
         behind, and takes besides what the earlier one's pass has left on an object: a teacher's output, a target."""
-        anew = bool(self._all_behind) and self._all_behind <= set(self._evidence.fresh_reaches)
+        anew = bool(self._all_behind) and self._all_behind <= self.fresh
         if self.lifetime is not Lifetime.SAME_PASS or self.in_one_pass or self.within_one_call or self.asks_for_it:
             return False
         return anew and all(c.holders and all(h.exact and len(h.steps) > 1 for h in c.holders) for c in self._crossing)
@@ -361,7 +361,7 @@ class Reuse(OlderValues):
         """Whether the loss only weighs or compares what it computes anew by what was made once, and reaches all that is
         to learn behind that anew, too: the old values may be meant as constants."""
         meant = self._all_behind & self._meant if self._meant is not None else self._all_behind
-        if self.lifetime is not Lifetime.MADE_ONCE or not meant or not meant <= set(self._evidence.fresh_reaches):
+        if self.lifetime is not Lifetime.MADE_ONCE or not meant or not meant <= self.fresh:
             return False
         kinds = {c.compared or c.factor for c in self._crossing}
         return "" not in kinds and bool(kinds - {"alone"})  # an advantage is no more than a weight of others' terms
@@ -379,7 +379,7 @@ class Reuse(OlderValues):
         values with what it computes anew, through which it trains all that it is for."""
         theirs, mine = self.works_for
         own = self._all_behind & self.journal.owners.parameters(mine)
-        anew = bool(own and theirs) and not theirs & mine and self.stepped and own <= set(self._evidence.fresh_reaches)
+        anew = bool(own and theirs) and not theirs & mine and self.stepped and own <= self.fresh
         return anew and all(c.is_compared for c in self._crossing)
 
     @cached_property
@@ -480,7 +480,7 @@ class Reuse(OlderValues):
     def adds_up(self) -> bool:
         """Whether each iteration adds to the value what trained parameters give, and takes it into nothing else: the
         graph has no other way from the newer value to the older one."""
-        fresh = self.behind & set(self._evidence.fresh_reaches)
+        fresh = self.behind & self.fresh
         return self.lifetime is Lifetime.RECURS and bool(fresh) and all(map(self._adds, self.carries))
 
     def _adds(self, carry: Carried) -> bool:
@@ -542,6 +542,18 @@ class Reuse(OlderValues):
     def own(self) -> set[str]:
         """What lies behind and is meant to be trained by the failing loss."""
         return self.behind & self.meant
+
+    @property
+    def lost(self) -> set[str]:
+        """The parameters that this loss is meant to train and reaches through the old graph alone, and to which no
+        other loss of the same step sends gradient; without those that are frozen and have never had any."""
+        return self.own - self.fresh - self.reached_beside - self.never_trained
+
+    @property
+    def learns_by_it_alone(self) -> bool:
+        """Whether the loss reaches nothing of what it is to train but through its older part: cut off, it trains
+        nobody."""
+        return bool(self.own) and self.own >= self.meant and not self.meant & self.fresh
 
     @cached_property
     def owned_by_others(self) -> bool:

@@ -25,6 +25,7 @@ from graphdoc.program.expression_values import (
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import code_at, once_a_batch, place, where, within_a_loop
+from graphdoc.remedies.fix_places import edit_at, frame_at
 from graphdoc.remedies.recording import open_at_loop
 from graphdoc.source.module import Source, each, is_method_call, walked
 from graphdoc.source.paths import bare_call, covers, is_name, is_read, key, pairs
@@ -83,7 +84,7 @@ def constant_at_use(
         if edit not in at_making:
             at_making.append(edit)
             again += within_a_loop(program.sources, _below_the_call(program.failing, c.making), frame)
-        edit = {"kind": "no_grad_block", "args": {"place": place(frame)}}
+        edit = edit_at("no_grad_block", frame)
         if edit not in blocks and not trains_below(program.sources, program.evidence.events, frame):
             blocks.append(edit)
     out: list[Remedy] = []
@@ -118,8 +119,7 @@ def _edit_at_use(program: Program, c: Carried, made: Frame, used: Frame) -> tupl
     """The cut where the loss takes up the value, and what it takes up in words."""
     use = _use(program, c, made, _inwards(c.using, used))
     if use is not None:
-        args = {"place": place(use[0]), "operands": [[use[1], use[2]]]}
-        return {"kind": "detach_expression", "args": args}, use[1]
+        return edit_at("detach_expression", use[0], operands=[[use[1], use[2]]]), use[1]
     whole = _whole_use(program, c, used)
     return whole, code_at(program.sources, used) if whole is not None else ""
 
@@ -160,8 +160,8 @@ def _where_made(program: Program, c: Carried, frame: Frame, structure: Any) -> d
     bound = carried_names.bound_names(program.sources, frame)
     taken = [n for n in c.names_taken_up if n in bound]
     if isinstance(structure, dict) and "tuple" in structure and 0 < len(taken) < len(bound):
-        return {"kind": "detach_assigned", "args": {"place": place(frame), "targets": [[n, "tensor"] for n in taken]}}
-    return {"kind": "detach_expression", "args": {"place": place(frame), "structure": structure}}
+        return edit_at("detach_assigned", frame, targets=[[n, "tensor"] for n in taken])
+    return edit_at("detach_expression", frame, structure=structure)
 
 
 def _values(edits: list[dict[str, Any]]) -> str:
@@ -170,7 +170,7 @@ def _values(edits: list[dict[str, Any]]) -> str:
 
 def _places(edits: list[dict[str, Any]]) -> str:
     """``train.py:94 and train.py:97``."""
-    frames = [frame_at(edit["args"]["place"]) for edit in edits]
+    frames = map(frame_at, edits)
     return listing(where(f) for f in sorted(frames, key=lambda f: f.start))
 
 
@@ -224,7 +224,7 @@ def _whole_use(program: Program, c: Carried, used: Frame) -> dict[str, Any] | No
         return None
     if value_at(program, c.taken.stack, used) != "tensor":
         return None
-    return {"kind": "detach_expression", "args": {"place": place(used)}}
+    return edit_at("detach_expression", used)
 
 
 def _begins_with_call(failing: Event | None, made: list[Frame]) -> bool:
@@ -281,7 +281,7 @@ def _whole_expressions(
         read = {o.text for o in source.operands(at)} if source is not None else set()
         if len(names) > 1 and found is not None and found.kind == "BinOp" and read <= names:
             out.append({"kind": "detach_expression", "args": {"place": at}})
-            bound = carried_names.bound_names(sources, frame_at(at))
+            bound = carried_names.bound_names(sources, frame_at(group[0]))
             shown = bound[0] if bound else found.text
         else:
             out += group
@@ -291,15 +291,8 @@ def _whole_expressions(
 def in_earlier_loss(reuse: Reuse, note: str) -> list[Remedy]:
     """The same where only the source shows how the earlier loss used the value."""
     uses = earlier_uses(reuse)
-    edits: list[dict[str, Any]] = [
-        {"kind": "detach_expression", "args": {"place": place(frame), "operands": [[name, "tensor"]]}}
-        for frame, name in uses
-    ]
+    edits = [edit_at("detach_expression", frame, operands=[[name, "tensor"]]) for frame, name in uses]
     return together(edits, f"detach `{uses[0][1]}` where the earlier loss uses it", "unsafe", note) if edits else []
-
-
-def frame_at(at: dict[str, Any]) -> Frame:
-    return Frame(str(at["file"]), int(at["line"]), int(at.get("column") or 0))
 
 
 # A loss that takes the older one of two values that bear one name: ``self.score`` of the other update, with ``score``
@@ -319,7 +312,7 @@ def value_computed_anew(sources: SourceTexts, cut: Remedy) -> list[Remedy]:
         if not operands or len(operands) != 1:
             return []
         at, path = edit["args"]["place"], str(operands[0][0])
-        name = _twin(sources, frame_at(at), path)
+        name = _twin(sources, frame_at(edit), path)
         if not name:
             return []
         new = {"kind": "use_instead", "args": {"place": at, "operand": path, "name": name}}
@@ -341,7 +334,7 @@ def value_with_its_graph(program: Program, reuse: Reuse, cut: Remedy) -> list[Re
     operands = cut.args.get("operands") if cut.kind == "detach_expression" else None
     if not operands or len(operands) != 1 or not reuse.carries or not all(c.term for c in reuse.carries):
         return []
-    at, name = frame_at(cut.args["place"]), str(operands[0][0])
+    at, name = frame_at(cut.parts[0]), str(operands[0][0])
     made = assignments(program.sources, at, name)
     value = made[0][1] if made and name.isidentifier() else None
     freed = [p for n in walked(value) if (p := _detached(n))] if isinstance(value, ast.Call) else []
@@ -424,7 +417,7 @@ def statement_around(scope: ast.AST, frame: Frame) -> ast.stmt | None:
 
 def _same_statement(sources: SourceTexts, changed: list[dict[str, Any]], new: dict[str, Any]) -> bool:
     """Whether one of the changes is made in the same statement, where it replaces every such operand."""
-    frames = [frame_at(e["args"]["place"]) for e in (*changed, new)]
+    frames = [frame_at(e) for e in (*changed, new)]
     scope = function_at(sources, frames[-1])
     if scope is None:
         return False
@@ -463,13 +456,14 @@ def stored(reuse: Reuse) -> list[Remedy]:
                 if value is None or isinstance(value, ast.Constant):
                     continue
                 at = frame_of(sources, frame.file, value, frame.function)
-                edit = {"kind": "detach_expression", "args": {"place": place(at), "structure": structure}}
-                if edit not in edits:
-                    edits.append(edit)
-    if not edits:
-        return []
-    line = where(frame_at(edits[0]["args"]["place"]))
-    return together(edits, f"store it detached, at {line}", "unsafe", DATA)
+                edits.append(edit_at("detach_expression", at, structure=structure))
+    return stored_detached(edits)
+
+
+def stored_detached(cuts: list[dict[str, Any]]) -> list[Remedy]:
+    """These cuts of what goes into a store, told by the first of them."""
+    line = ", ".join(where(frame_at(cut)) for cut in cuts[:1])
+    return together(cuts, f"store it detached, at {line}", "unsafe", DATA)
 
 
 def _elsewhere(c: Carried, holder: Holder) -> list[tuple[Frame, ast.stmt]]:

@@ -25,6 +25,17 @@ def remedy_at(
     return (Remedy(kind, title, safety, note, {"place": place(frame), **args}),)
 
 
+def edit_at(kind: str, frame: Frame, **args: Any) -> dict[str, Any]:
+    """One edit of a fix that makes several: its kind and arguments, of which ``place`` is the frame's."""
+    return {"kind": kind, "args": {"place": place(frame), **args}}
+
+
+def frame_at(edit: Mapping[str, Any]) -> Frame:
+    """The place of such an edit; the function around it is not told."""
+    at = edit["args"]["place"]
+    return Frame(str(at["file"]), int(at["line"]), int(at.get("column") or 0))
+
+
 def to_finish(
     frame: Frame | None, kind: str, title: str, note: str, placeholders: Mapping[str, str], **args: Any
 ) -> tuple[Remedy, ...]:

@@ -18,6 +18,7 @@ from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import node_loop_of, place, user_line, where
 from graphdoc.program.writers import By
+from graphdoc.remedies.fix_places import edit_at
 from graphdoc.source.module import each, is_method_call
 from graphdoc.source.paths import is_set, last_word
 
@@ -36,10 +37,7 @@ def without_cache(reuse: Reuse) -> list[Remedy]:
     if not found:
         return []
     first = next(iter(found.values()))
-    edits = [
-        {"kind": "set_keyword", "args": {"place": place(s.call), "name": s.name, "value": "False"}}
-        for s in found.values()
-    ]
+    edits = [edit_at("set_keyword", s.call, name=s.name, value="False") for s in found.values()]
     shown = " and ".join(dict.fromkeys(where(s.frame) for s in found.values()))
     return [
         Remedy(

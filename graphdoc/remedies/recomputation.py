@@ -36,7 +36,7 @@ from graphdoc.program.spans import (
     where,
 )
 from graphdoc.remedies.carried_value import detach_behind_step
-from graphdoc.remedies.fix_places import applies, titled, unique, written
+from graphdoc.remedies.fix_places import applies, edit_at, titled, unique, written
 from graphdoc.remedies.sum_of_rounds import sum_of_rounds
 from graphdoc.source.module import each, is_method_call, is_within, receiver_of, walked
 from graphdoc.source.paths import bare_call, blocks_of, key, pairs, plain_names, same, targets_of
@@ -83,7 +83,7 @@ def without_calls_on_terms(reuse: Reuse) -> tuple[Remedy, ...]:
             f"remove the backward call{several} on the term{several}, at {listing([where(f) for f in calls])}",
             "unsafe",
             f"Each term counts once, by the call on the whole loss at {where(call)}.",
-            {"edits": [{"kind": "delete_statement", "args": {"place": place(f)}} for f in calls]},
+            {"edits": [edit_at("delete_statement", f) for f in calls]},
         ),
     )
 

@@ -18,7 +18,7 @@ from graphdoc.program.cuts import drawn_within, is_whole_term, left_cut, mode_un
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import frames, innermost, place, span, where
-from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.remedies.fix_places import edit_at, remedy_at
 from graphdoc.source import paths
 from graphdoc.source.module import each, is_method_call, walked
 from graphdoc.source.scopes import imported, own_nodes
@@ -472,13 +472,10 @@ def scoped(program: Program, cut: Cut, switch: Frame) -> tuple[Remedy, ...]:
     statement, following = found
     work = [w for w in (_own(program.sources, stack) for stack in _unrecorded(program.evidence.extras)) if w]
     trained = _trained_paths(program, cut)
-    drop = {
-        "kind": "delete_statement",
-        "args": {"place": place(bindings.frame_of(program.sources, switch.file, statement))},
-    }
+    drop = edit_at("delete_statement", bindings.frame_of(program.sources, switch.file, statement))
     if following and _computes(work, switch.file, following) and not _computes(trained, switch.file, following):
         first, last = (bindings.frame_of(program.sources, switch.file, s) for s in (following[0], following[-1]))
-        block = {"kind": "no_grad_block", "args": {"place": place(first), "last": place(last)}}
+        block = edit_at("no_grad_block", first, last=place(last))
         return remedy_at(
             switch,
             "several",
@@ -492,13 +489,8 @@ def scoped(program: Program, cut: Cut, switch: Frame) -> tuple[Remedy, ...]:
     if not entered:
         return ()
     shown = ", ".join(f"`{f.name}`" for f in entered[:3])
-    decorate = [
-        {
-            "kind": "no_grad_decorator",
-            "args": {"place": place(bindings.frame_of(program.sources, switch.file, f.body[0]))},
-        }
-        for f in entered
-    ]
+    bodies = [bindings.frame_of(program.sources, switch.file, f.body[0]) for f in entered]
+    decorate = [edit_at("no_grad_decorator", body) for body in bodies]
     return remedy_at(
         switch,
         "several",

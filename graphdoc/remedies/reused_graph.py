@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
-from typing import Any
 
 from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.finding import Remedy, together
@@ -28,7 +27,7 @@ from graphdoc.remedies.constant_value import (
     value_with_its_graph,
 )
 from graphdoc.remedies.emptied_store import emptied_behind_step, only_grows
-from graphdoc.remedies.fix_places import applies, left_open
+from graphdoc.remedies.fix_places import applies, edit_at, left_open
 from graphdoc.remedies.forward_copies import behind_call
 from graphdoc.remedies.installed_packages import cleared_by_call
 from graphdoc.remedies.merged_backward import can_merge, merge
@@ -78,7 +77,7 @@ def keep_inner_graph(sources: SourceTexts, failing: Event, freeing: Event) -> tu
 def result_of_its_own(program: Program, reuse: Reuse) -> list[Remedy]:
     """A tensor of its own for what is given back: the caller's keeps its numbers, and gets no graph."""
     frames = written_into_given(program, reuse)
-    edits = [{"kind": "out_of_place", "args": {"place": place(f), "caller": True}} for f in frames]
+    edits = [edit_at("out_of_place", f, caller=True) for f in frames]
     lines = ", ".join(where(f) for f in frames[:3])
     note = "What the function was given keeps its numbers, which the write changed, and has no graph."
     return together(edits, f"compute out of place, at {lines}", "unsafe", note)
@@ -220,7 +219,7 @@ def _with_emptied(program: Program, reuse: Reuse, ways: list[Remedy]) -> list[Re
 def _ways(program: Program, reuse: Reuse) -> list[Remedy]:
     if reuse.slices is not None:
         return own_rows(reuse.slices)
-    note = constant_note(reuse, program.evidence.fresh_reaches)
+    note = constant_note(reuse)
     if reuse.lifetime is Lifetime.SUMMED:
         return start_anew(program, reuse)
     if reuse.lifetime is Lifetime.RESULT:
@@ -265,9 +264,9 @@ def _data_of_another_pass(program: Program, reuse: Reuse, note: str) -> list[Rem
     ]
 
 
-def constant_note(reuse: Reuse, fresh: list[str]) -> str:
-    """What a detach takes from whom; ``fresh`` is what the loss reaches without the older graph."""
-    whose = folded(reuse.behind, beside=fresh)
+def constant_note(reuse: Reuse) -> str:
+    """What a detach takes from whom."""
+    whose = folded(reuse.behind, beside=reuse.fresh)
     if reuse.role is Role.DATA:
         owners = reuse.journal.owners
         idle = not any(o.steps for o in owners.optimizers if o.id in owners.holding(reuse.behind))
@@ -389,11 +388,7 @@ def kept_for_outer(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
 
 def detach_targets(coupling: Coupling, note: str) -> list[Remedy]:
     """Make constants of what the losses only aim at, at every place where they do."""
-    edits: list[dict[str, Any]] = []
-    for frame, _ in coupling.places:
-        edit = {"kind": "detach_expression", "args": {"place": place(frame)}}
-        if edit not in edits:
-            edits.append(edit)
+    edits = [edit_at("detach_expression", frame) for frame, _ in coupling.places]
     frame, loss = coupling.places[0]
     return together(edits, f"detach the target of {loss} at {where(frame)}", "unsafe", note)
 

@@ -19,18 +19,16 @@ from graphdoc.program.rounds import made_outside_loops
 from graphdoc.program.spans import loop_of, place, user_line, where
 from graphdoc.remedies.carried_value import detach_behind_step, detach_where_kept
 from graphdoc.remedies.constant_value import (
-    DATA,
     constant_at_use,
-    frame_at,
     no_grad_over_maker,
     statement_around,
     stored,
+    stored_detached,
 )
 from graphdoc.remedies.emptied_store import emptied_behind_step, entries_computed_again
-from graphdoc.remedies.fix_places import applies, unique
+from graphdoc.remedies.fix_places import applies, edit_at, unique
 from graphdoc.remedies.installed_packages import without_cache
 from graphdoc.remedies.recomputation import compute_again, with_what_it_is_made_of
-from graphdoc.remedies.sum_of_rounds import lost
 from graphdoc.source.module import each, is_method_call
 from graphdoc.source.paths import covers, is_read, is_set, last_word
 from graphdoc.story.older_graph import cached_with, called
@@ -51,13 +49,10 @@ def stored_records(sources: SourceTexts, reuse: Reuse) -> list[Remedy]:
         if record is None:
             continue
         name, structure = record
-        cuts: list[dict[str, Any]] = [
-            {"kind": "detach_expression", "args": {"place": place(frame), "structure": inner}}
-            for frame, inner in _puts(sources, name, structure)
-        ]
+        puts = _puts(sources, name, structure)
+        cuts = [edit_at("detach_expression", frame, structure=inner) for frame, inner in puts]
         if 0 < len(cuts) <= MOST_PUTS:
-            line = where(frame_at(cuts[0]["args"]["place"]))
-            return together(cuts, f"store it detached, at {line}", "unsafe", DATA)
+            return stored_detached(cuts)
     return []
 
 
@@ -114,10 +109,8 @@ def unread_value(program: Program, reuse: Reuse) -> list[Remedy]:
         return []
     ((file, line, name, twin),) = found
     scope = bindings.function_around(bindings.tree(program.sources, file), line)
-    edits: list[dict[str, Any]] = [
-        {"kind": "use_instead", "args": {"place": place(at), "operand": name, "name": twin}}
-        for at in (_reads(program.sources, file, scope, name) if scope is not None else ())
-    ]
+    reads = _reads(program.sources, file, scope, name) if scope is not None else ()
+    edits = [edit_at("use_instead", at, operand=name, name=twin) for at in reads]
     note = f"The loss then uses what its own pass has computed; so far nothing reads `{twin}`."
     return together(edits, f"use `{twin}`, computed for this loss, in place of `{name}`", "unsafe", note)
 
@@ -196,7 +189,7 @@ MOST = 4
 
 def from_storing(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:
     """For tensors in a store. Where they are all that trains something, computing again comes first, in words."""
-    missing = lost(program.evidence.fresh_reaches, reuse)
+    missing = reuse.lost
     storing = stored(reuse)
     cuts = [*storing, *detach_where_kept(program, reuse), *stored_records(program.sources, reuse)]
     if not reuse.behind & reuse.reached_beside:
@@ -212,8 +205,7 @@ def from_storing(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:
         return [replace(r, open=moves) for r in (*cuts, *later)]
     if not missing:
         return [*cuts, *later]
-    untouched = program.evidence.fresh_reaches
-    behind = folded(missing, beside=untouched)
+    behind = folded(missing, beside=reuse.fresh)
     note = f"It ends the training of {behind} as well: nothing else leads there."
     if len(reuse.values) > 1:  # a cut elsewhere need not meet every value
         partly = (
@@ -223,7 +215,7 @@ def from_storing(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:
         partly = note
     later_note = f"Only what is stored between two of these lines trains {behind}; the rest is numbers then."
     beside = [r for r in entries_computed_again(reuse) if applies(program.sources, r)]
-    again = beside or _made_together(program, reuse) or _in_words(program, reuse, missing)
+    again = beside or _made_together(program, reuse) or _in_words(reuse, missing)
     return [
         *(r for r in emptied_behind_step(program, reuse) if applies(program.sources, r)),
         *again,
@@ -246,7 +238,7 @@ def _made_together(program: Program, reuse: Reuse) -> list[Remedy]:
 
 def from_building_once(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:
     """For a value that was computed once. A cut is offered only where it leaves everyone a gradient."""
-    missing = lost(program.evidence.fresh_reaches, reuse)
+    missing = reuse.lost
     meant = unread_value(program, reuse)
     if meant:
         return meant  # as a constant the value would go on in the place of the one that was computed for this loss
@@ -260,15 +252,15 @@ def from_building_once(program: Program, reuse: Reuse, constant: str) -> list[Re
     if reuse.kept_by_package:  # a cut where the pass calls the package would cut this pass as well
         out = [*ways, *more] or ([_cleared(reuse)] if context is None else [])
     elif missing:
-        out = [*ways, *more] or (_in_words(program, reuse, missing) if context is None else [])
+        out = [*ways, *more] or (_in_words(reuse, missing) if context is None else [])
     else:
         cuts = constant_at_use(program, reuse.carries, constant) if not is_left_out(reuse) else []
         learns = reuse.own or not reuse.meant_known or makes_parameter(reuse.carries)
         if reuse.own and more and not ways:
-            cuts = [replace(r, open=_open(program, reuse)) for r in cuts]
+            cuts = [replace(r, open=_open(reuse)) for r in cuts]
         out = [*ways, *cuts, *more] if learns else [*cuts, *ways, *more]
         if is_left_out(reuse) and not out and context is None:
-            out = _in_words(program, reuse, reuse.own or reuse.behind)
+            out = _in_words(reuse, reuse.own or reuse.behind)
     if context is not None:
         note = "Each pass computes its matrices from the current parameters."
         args = {"place": place(context), "name": "cached"}
@@ -276,10 +268,10 @@ def from_building_once(program: Program, reuse: Reuse, constant: str) -> list[Re
     return out
 
 
-def _open(program: Program, reuse: Reuse) -> str:
+def _open(reuse: Reuse) -> str:
     """That the first call has trained something through the value, which a constant ends and a new one would not."""
     name = next((n for c in reuse.carries if (n := called(c))), "the value")
-    whose = folded(reuse.own, beside=program.evidence.fresh_reaches)
+    whose = folded(reuse.own, beside=reuse.fresh)
     return f"the first call has trained {whose} through {name}, too: whether every call is to do so, no run tells"
 
 
@@ -293,7 +285,7 @@ def kept_places(reuse: Reuse) -> set[tuple[str, int]]:
     return {(f.file, f.line) for c in reuse.carries for f in c.kept_at()}
 
 
-def _in_words(program: Program, reuse: Reuse, missing: set[str]) -> list[Remedy]:
+def _in_words(reuse: Reuse, missing: set[str]) -> list[Remedy]:
     """What no patch can do: the inputs are to be kept instead of the result, and the result computed in the update."""
     made: list[Frame] = []
     kept: list[Frame] = []
@@ -308,8 +300,8 @@ def _in_words(program: Program, reuse: Reuse, missing: set[str]) -> list[Remedy]
         return []
     name = next((n for c in reuse.carries if (n := called(c))), "the value")
     where_made = " and ".join(where(f) for f in made[:2])
-    whose = folded(missing, beside=program.evidence.fresh_reaches)
-    term = is_left_out(reuse) and not lost(program.evidence.fresh_reaches, reuse)
+    whose = folded(missing, beside=reuse.fresh)
+    term = is_left_out(reuse) and not reuse.lost
     why = (
         "It is a term of this loss, which as a constant would add nothing to any gradient: only"
         if term

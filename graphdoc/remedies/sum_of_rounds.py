@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -106,28 +107,26 @@ def _reads(node: ast.AST, name: str) -> list[ast.Name]:
 # Whom a cut leaves without gradient: what a loss reaches through its older part alone.
 
 
-def lost(fresh_reaches: list[str], reuse: Reuse) -> set[str]:
-    """The parameters that this loss is meant to train and reaches through the old graph alone, and to which no other
-    loss of the same step sends gradient; without those that are frozen and have never had any."""
-    return reuse.own - set(fresh_reaches) - reuse.reached_beside - reuse.never_trained
-
-
-def through_it_alone(fresh_reaches: list[str], reuse: Reuse) -> bool:
-    """Whether the loss reaches nothing of what it is to train but through its older part: cut off, it trains nobody."""
-    return bool(reuse.own) and reuse.own >= reuse.meant and not reuse.meant & set(fresh_reaches)
-
-
-def stops_there(fresh_reaches: list[str], reuse: Reuse, which: str = "", unit: str = "iteration") -> str:
+def stops_there(reuse: Reuse, which: str = "", unit: str = "iteration") -> str:
     """The effect of a cut between two iterations on those that are trained, as far as the graph of the loss tells."""
     text = f"The values are carried into the next {unit}, gradients are not{which}"
-    missing = lost(fresh_reaches, reuse)
+    missing = reuse.lost
     # Where this pass has made its own anew, they may well learn through that: its use is not told apart from the old's.
     anew = any(c.remade or c.recurrent for c in reuse.carries)
     if missing and not anew:
         return f"{text}: {folded(missing, 2)} {'gets' if len(missing) == 1 else 'get'} none through anything else."
-    if reuse.own - set(fresh_reaches) or not reuse.meant_known:
+    if reuse.own - reuse.fresh or not reuse.meant_known:
         return f"{text}."
     return f"{text}; what this loss trains still gets its gradient from the current {unit}."
+
+
+def detach_carried(
+    reuse: Reuse, paths: Sequence[Sequence[Any]], at: Sequence[Frame], when: str, side: str = "after", **effect: str
+) -> list[Remedy]:
+    """Give each of the paths its detached value after (or before) these statements; ``when`` ends the title."""
+    shown = ", ".join(f"`{path}`" for path, *_ in paths[:4])
+    edits = [{"kind": "detach_after", "args": {side: place(f), "paths": [list(p) for p in paths]}} for f in at]
+    return together(edits, f"detach {shown} {when}", "unsafe", stops_there(reuse, **effect))
 
 
 # A state that another pass renews between an update's step and the next update: cut behind that pass.
@@ -174,17 +173,8 @@ def detach_before_use(program: Program, reuse: Reuse, call: Frame, paths: list[t
         first = taken if first is None or taken.lineno < first.lineno else first
     if first is None:
         return []
-    shown = ", ".join(f"`{p}`" for p, _ in paths[:4])
     at = bindings.frame_of(program.sources, call.file, first, call.function)
-    return [
-        Remedy(
-            "detach_after",
-            f"detach {shown} before each update, at {where(at)}",
-            "unsafe",
-            stops_there(program.evidence.fresh_reaches, reuse, _RENEWED),
-            {"before": place(at), "paths": [list(p) for p in paths]},
-        )
-    ]
+    return detach_carried(reuse, paths, [at], f"before each update, at {where(at)}", "before", which=_RENEWED)
 
 
 def _beside(source: Source, statement: ast.stmt, chain: list[ast.stmt]) -> bool:
@@ -210,11 +200,8 @@ def detach_behind_renewal(
     renewals = [source.node_statement(Place.of(f)) for f in behind]
     always = block is not None and all(any(s is r for s in block[0]) for r in renewals)
     places = behind if always else [anchor, *behind]
-    shown = ", ".join(f"`{p}`" for p, _ in paths[:4])
-    edits = [{"kind": "detach_after", "args": {"after": place(f), "paths": [list(p) for p in paths]}} for f in places]
-    title = f"detach {shown} after the call at {' and '.join(where(f) for f in places)}"
-    note = stops_there(program.evidence.fresh_reaches, reuse, " (also those through the pass between two updates)")
-    return together(edits, title, "unsafe", note)
+    when = f"after the call at {' and '.join(where(f) for f in places)}"
+    return detach_carried(reuse, paths, places, when, which=" (also those through the pass between two updates)")
 
 
 # A sum that a loop of one pass makes, and that an attribute keeps for the next pass: start it anew in each.

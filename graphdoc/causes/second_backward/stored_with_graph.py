@@ -11,7 +11,6 @@ from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse, Role
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.stored_graph import kept_places
-from graphdoc.remedies.sum_of_rounds import lost
 from graphdoc.story import older_graph
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.wording import folded
@@ -101,7 +100,7 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _stored(program: Program, reuse: Reuse) -> Finding:
-    missing = lost(program.evidence.fresh_reaches, reuse)
+    missing = reuse.lost
     named = older_graph.names_of(reuse.carries, 2)
     their, them, were = (
         ("their", "them", "were") if older_graph.several(named) or "…" in named else ("its", "it", "was")

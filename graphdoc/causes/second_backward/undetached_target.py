@@ -17,7 +17,7 @@ from graphdoc.program.overwrites import Fault, Overwrite
 from graphdoc.program.proof import Proof
 from graphdoc.program.reuse import CONSTANT, Reuse, Role
 from graphdoc.program.spans import code_at, span, span_of
-from graphdoc.remedies.constant_value import frame_at
+from graphdoc.remedies.fix_places import frame_at
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.update_order import overwritten_remedies
 from graphdoc.story import older_graph
@@ -130,9 +130,9 @@ def _of_another(program: Program, reuse: Reuse) -> Finding:
 def _taken_for_another(sources: SourceTexts, remedies: tuple[Remedy, ...]) -> tuple[Span, ...]:
     """Where the failing loss takes the older of two values, the newer of which nothing reads."""
     out: list[Span] = []
-    for args in (r.args for r in remedies[:1] if r.kind == "use_instead" and str(r.args["name"]).isidentifier()):
-        at, path = frame_at(args["place"]), str(args["operand"])
-        label = f"reads the value of an earlier update; nothing reads `{args['name']}`, computed for this loss"
+    for r in (r for r in remedies[:1] if r.kind == "use_instead" and str(r.args["name"]).isidentifier()):
+        at, path = frame_at(r.parts[0]), str(r.args["operand"])
+        label = f"reads the value of an earlier update; nothing reads `{r.args['name']}`, computed for this loss"
         whole = replace(at, end_line=at.line, end_column=at.column + len(path)) if at.column > 0 else at
         exact = code_at(sources, whole) == path
         out.append(span("cause", whole if exact else at, label, sources))
