@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from functools import cached_property
 from typing import TypeVar
@@ -516,12 +516,8 @@ class OlderValues(EarlierTerms):
         """Held in a list beside others that the same expression made: entries of a rollout, of which it reads one."""
         for c in self._crossing:
             mine = site(c.made.stack)
-            held: dict[str, set[str]] = {}
-            for tensor in self._evidence.held_tensors:
-                if mine and site(tensor.made) == mine:
-                    for h in tensor.holders:
-                        held.setdefault(f"{h.function}:{kept_list(h)}", set()).add(h.path)
-            if any(len(paths) > 1 for name, paths in held.items() if not name.endswith(":")):
+            alike = [t for t in self._evidence.held_tensors if mine and site(t.made) == mine]
+            if _in_several_places(h for t in alike for h in t.holders if kept_list(h)):
                 return True
         return False
 
@@ -529,10 +525,7 @@ class OlderValues(EarlierTerms):
     def _left_a_list(self) -> bool:
         """Held by nobody any more: where it was in a list, and in other places of it, lie later ones of its making."""
         holders = [h for c in self._crossing for h in c.holders]
-        paths: dict[str, set[str]] = {}
-        for h in holders:
-            paths.setdefault(f"{h.function}:{kept_list(h)}", set()).add(h.path)
-        return not any(h.exact or not kept_list(h) for h in holders) and any(len(p) > 1 for p in paths.values())
+        return not any(h.exact or not kept_list(h) for h in holders) and _in_several_places(holders)
 
     @cached_property
     def _drawn_from_a_store(self) -> bool:
@@ -548,6 +541,14 @@ class OlderValues(EarlierTerms):
             return False
         taking = [user_line(c.taken) for c in self._crossing]
         return all(f is not None and f.in_function_of(call) and f.on_lines_of(call) for f in taking)
+
+
+def _in_several_places(holders: Iterable[Holder]) -> bool:
+    """Whether several places of one list are among these."""
+    paths: dict[tuple[str, str], set[str]] = {}
+    for h in holders:
+        paths.setdefault((h.function, kept_list(h)), set()).add(h.path)
+    return any(len(found) > 1 for found in paths.values())
 
 
 def kept_list(holder: Holder) -> str:

@@ -118,12 +118,20 @@ def ways_to(folded: Folded | None, nodes: Iterable[int], level: Frame) -> list[t
     found = above(folded, ends)
     if not ends or folded.root not in found | ends:
         return None
+    return _lines_of(folded, found, level)
+
+
+def _lines_of(
+    folded: Folded, numbers: Iterable[int], level: Frame, every: bool = False
+) -> list[tuple[int, int]] | None:
+    """The lines (first, last) of a function at or below which these parts were made; None where the level that would
+    tell is not among the frames that were kept. ``every``: also where one was made elsewhere."""
     lines: list[tuple[int, int]] = []
-    for number in found:
+    for number in numbers:
         part = folded.parts[number]
         at = [f for f in part.stack if f.in_function_of(level)]
-        if part.lines or (not at and len(part.stack) in (0, PART_FRAMES)):
-            return None  # the level that would tell is not among the frames that were kept
+        if part.lines or (not at and (every or len(part.stack) in (0, PART_FRAMES))):
+            return None
         lines += [(f.line, f.end_line or f.line) for f in at]
     return sorted(set(lines))
 
@@ -152,14 +160,7 @@ def lines_with(folded: Folded | None, names: set[str], level: Frame) -> list[tup
     leaves = {i for i, part in enumerate(folded.parts) if names & set(part.parameters)}
     if not leaves or not names <= {n for i in leaves for n in folded.parts[i].parameters}:
         return None
-    lines: list[tuple[int, int]] = []
-    for number in _taking(folded, leaves):
-        part = folded.parts[number]
-        at = [f for f in part.stack if f.in_function_of(level)]
-        if part.lines or not at:
-            return None
-        lines += [(f.line, f.end_line or f.line) for f in at]
-    return sorted(set(lines))
+    return _lines_of(folded, _taking(folded, leaves), level, every=True)
 
 
 def takes_up_anew(folded: Folded | None, names: set[str]) -> bool | None:

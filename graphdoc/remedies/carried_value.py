@@ -28,7 +28,7 @@ from graphdoc.program.spans import (
     user_line,
     where,
 )
-from graphdoc.remedies.constant_value import constant_at_use, leaves_nothing, tuple_of
+from graphdoc.remedies.constant_value import constant_at_use, constant_note, leaves_nothing, tuple_of
 from graphdoc.remedies.fix_places import edit_at, frame_at, left_open, remedy_at
 from graphdoc.remedies.merged_backward import merge
 from graphdoc.remedies.sum_of_rounds import (
@@ -37,12 +37,13 @@ from graphdoc.remedies.sum_of_rounds import (
     detach_carried,
     renewed_by_others,
     renewed_outside,
+    start_before,
     stops_there,
     sum_of_rounds,
     sum_started_anew,
 )
 from graphdoc.source.module import each
-from graphdoc.source.paths import covers, is_attribute, last_word, pairs, targets_of, with_items
+from graphdoc.source.paths import covers, is_attribute, pairs, targets_of, with_items
 from graphdoc.source.scopes import parameters
 from graphdoc.story.older_graph import aliases, is_entry
 from graphdoc.story.wording import gathered, listing
@@ -63,20 +64,16 @@ def begun_anew(program: Program, reuse: Reuse, call: Frame, paths: list[str]) ->
     loop = loop_of(program.sources, call)
     if loop is None or reuse.lifetime is not Lifetime.RECURS or not (reuse.adds_up or reuse.learns_by_it_alone):
         return []
-    starts = [s for path in paths if path.isidentifier() and (s := _start(program.sources, loop, path)) is not None]
+    found = [start_before(program.sources, loop, path) if path.isidentifier() else None for path in paths]
+    starts = [frame_of(program.sources, loop.file, s, loop.function) for s in found if s is not None]
     if len(starts) < len(paths):
         return []
     shown = ", ".join(f"`{p}`" for p in paths[:4])
     lines = " and ".join(dict.fromkeys(where(s) for s in starts))
-    return [
-        Remedy(
-            "move_into_loop",
-            f"start {shown} again in each round: move {lines} into the loop",
-            "unsafe",
-            "Each round starts from what that line makes, and no longer from the result of the round before.",
-            {"places": [place(s) for s in starts], "anew": True, "loop": place(call)},
-        )
-    ]
+    title = f"start {shown} again in each round: move {lines} into the loop"
+    note = "Each round starts from what that line makes, and no longer from the result of the round before."
+    args = {"places": [place(s) for s in starts], "anew": True, "loop": place(call)}
+    return [Remedy("move_into_loop", title, "unsafe", note, args)]
 
 
 def begun_by_method(program: Program, reuse: Reuse) -> list[Remedy]:
@@ -142,8 +139,9 @@ def _reset_of(sources: SourceTexts, frames: list[Frame], path: str) -> str:
     if len(found) != 1:
         return ""
     method = found.pop()
-    through = {f.name for _, f in everywhere(sources, ast.FunctionDef) if _calls(f, {method})}
-    return "" if any(_calls(scope_at(sources, f), {method, *through}) for f in frames) else method
+    through = {f.name for _, f in everywhere(sources, ast.FunctionDef) if expression_values.calls(f, {method})}
+    within = (scope_at(sources, f) for f in frames)
+    return "" if any(expression_values.calls(scope, {method, *through}) for scope in within) else method
 
 
 def _only(method: ast.FunctionDef, begins: set[tuple[str, str]], name: str) -> bool:
@@ -155,10 +153,6 @@ def _only(method: ast.FunctionDef, begins: set[tuple[str, str]], name: str) -> b
 
 def _given(method: ast.FunctionDef) -> list[tuple[str, str]]:
     return [(ast.unparse(t), ast.unparse(v)) for s in statements(method) for t, v in pairs(s)]
-
-
-def _calls(scope: ast.AST, names: set[str]) -> bool:
-    return any(last_word(c.func) in names for s in statements(scope) for c in each(s, ast.Call))
 
 
 def _is_none_but_once(sources: SourceTexts, path: str) -> bool:
@@ -180,13 +174,6 @@ def _is_none_but_once(sources: SourceTexts, path: str) -> bool:
                 else:
                     others += any(is_attribute(t, name) for t in targets_of(s))
     return begins and others == 1
-
-
-def _start(sources: SourceTexts, loop: Frame, name: str) -> Frame | None:
-    """The last statement before a loop, in its function, that gives the name its value."""
-    before = [s for s in statements(scope_at(sources, loop)) if s.lineno < loop.line]
-    found = [s for s in before if isinstance(s, ast.Assign) and name in {ast.unparse(t) for t in targets_of(s)}]
-    return frame_of(sources, loop.file, found[-1], loop.function) if found else None
 
 
 # Working on a copy of data that outlive the pass, where a pass writes its results, graph and all, into them.
@@ -354,13 +341,13 @@ def detach_at_reset(resets: list[expression_values.Reset], behind_step: list[Rem
 # Ways to keep the numbers of a carried or stored value without its graph.
 
 
-def from_carrying(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:
+def from_carrying(program: Program, reuse: Reuse) -> list[Remedy]:
     """For a value that goes from one iteration to the next: cut once in each, behind the step where that can be."""
     if resets := expression_values.resets_of(program.evidence, reuse.carries, reuse.failing):
         return detach_at_reset(resets, detach_behind_step(program, reuse))
     kept = detach_where_kept(program, reuse)
     read = any(_read_on(program.sources, edit) for r in kept for edit in r.args["edits"])
-    at_use = constant_at_use(program, reuse.carries, constant)
+    at_use = constant_at_use(program, reuse.carries, constant_note(reuse))
     by_method = begun_by_method(program, reuse)
     with_none = [] if by_method else begun_with_none(program, reuse)
     # What the pass itself reads on under the name that keeps it loses its gradient where it is kept.

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from graphdoc.evidence import Event, Folded, Frame, Holder, SourceTexts
-from graphdoc.finding import Remedy, together
+from graphdoc.finding import Remedy, each_once, together
 from graphdoc.program import carried_names, overwrites
 from graphdoc.program.bindings import assignments, expression_at, frame_of, function_at, names_in, statement_at, tree
 from graphdoc.program.carried_names import Carried, by_places
@@ -23,17 +23,34 @@ from graphdoc.program.expression_values import (
     value_at,
 )
 from graphdoc.program.observed import Program
-from graphdoc.program.reuse import Reuse
+from graphdoc.program.reuse import Reuse, Role
 from graphdoc.program.spans import code_at, once_a_batch, place, where, within_a_loop
-from graphdoc.remedies.fix_places import edit_at, frame_at
+from graphdoc.remedies.fix_places import edit_at, frame_at, one_a_statement, remedy_at
 from graphdoc.remedies.recording import open_at_loop
 from graphdoc.source.module import Source, each, is_method_call, walked
-from graphdoc.source.paths import bare_call, covers, is_name, is_read, key, pairs
+from graphdoc.source.paths import bare_call, is_name, is_read, key, pairs
 from graphdoc.story.older_graph import earlier_uses
 from graphdoc.story.wording import folded, listing
 
 OF_THIS_LOSS = "a constant for this loss"
 """In a note on what becomes of a value that one loss takes as it is: others go on to train what lies behind."""
+
+
+def constant_note(reuse: Reuse) -> str:
+    """What a detach takes from whom."""
+    whose = folded(reuse.behind, beside=reuse.fresh)
+    if reuse.role is Role.DATA:
+        owners = reuse.journal.owners
+        idle = not any(o.steps for o in owners.optimizers if o.id in owners.holding(reuse.behind))
+        unstepped = ", and no optimizer steps them here" if idle else " through it"
+        return f"It becomes a constant: {whose} get no gradient{unstepped}."
+    if not whose:
+        return f"It becomes {OF_THIS_LOSS}; nothing that it was computed from gets gradient."
+    one = len(reuse.behind) == 1
+    kept = f", and keep{'s' if one else ''} what {'its' if one else 'their'} own loss gives {'it' if one else 'them'}"
+    # Only where another loss trains them: in their own one they may well get gradient through this value alone.
+    beside = kept if reuse.role is Role.TARGET or reuse.coupling is not None else ""
+    return f"It becomes {OF_THIS_LOSS}: {whose} get{'s' if one else ''} no gradient from it{beside}."
 
 
 def constant_at_use(
@@ -55,60 +72,41 @@ def constant_at_use(
     carries = list(carries)
     if _ends_learning(program, carries, otherwise, alone):
         return []
-    at_use: list[dict[str, Any]] = []
-    at_making: list[dict[str, Any]] = []
-    each: list[Frame] = []
-    again: list[Frame] = []
-    blocks: list[dict[str, Any]] = []
-    computed: list[Frame] = []
-    shown = ""
-    for c in by_places(carries):
-        if c.handing_on is None:
-            continue
-        made, used = c.handing_on
-        edit, name = _edit_at_use(program, c, made, used)
-        if edit is not None and not alone and overwrites.is_the_loss_itself(program.evidence.folded, [c]):
-            return []
-        if edit is not None and edit not in at_use:
-            at_use.append(edit)
-            if c.beside_the_new(made, used):
-                each += within_a_loop(program.sources, _below_the_call(program.failing, c.using), used)
-        shown = shown or name
-        own = not use_only and _begins_with_call(program.failing, c.making)
-        source = _source(program, c, made) if own else None
-        if source is None:
-            continue
-        frame, structure = source
-        computed.append(frame)
-        edit = _where_made(program, c, frame, structure)
-        if edit not in at_making:
-            at_making.append(edit)
-            again += within_a_loop(program.sources, _below_the_call(program.failing, c.making), frame)
-        edit = edit_at("no_grad_block", frame)
-        if edit not in blocks and not trains_below(program.sources, program.evidence.events, frame):
-            blocks.append(edit)
+    sources, failing = program.sources, program.failing
+    values = [(c, *c.handing_on) for c in by_places(carries) if c.handing_on is not None]
+    uses = [(c, made, used, *_edit_at_use(program, c, made, used)) for c, made, used in values]
+    cut = [(c, made, used, edit) for c, made, used, edit, _ in uses if edit is not None]
+    if not alone and any(overwrites.is_the_loss_itself(program.evidence.folded, [c]) for c, *_ in cut):
+        return []
     out: list[Remedy] = []
-    if at_use:
-        at_use, shown = _whole_expressions(program.sources, at_use, shown)
+    if cut:
+        shown = next((name for *_, name in uses if name), "")
+        at_use, shown = _whole_expressions(sources, each_once([edit for *_, edit in cut]), shown)
+        beside = [(_below_the_call(failing, c.using), used) for c, made, used, _ in cut if c.beside_the_new(made, used)]
+        loops = [loop for chain, used in beside for loop in within_a_loop(sources, chain, used)]
         loss = "the earlier loss" if use_only else "this loss"
         title = f"detach `{shown}` where {loss} uses it"
-        out += [replace(r, open=open_at_loop(each)) for r in together(at_use, title, "unsafe", note)]
-    if alone or not leaves_nothing(program, computed):
-        whole = _made_constant(program.evidence.fresh_reaches, carries, note)
-        out += _where_computed(at_making, blocks, whole, open_at_loop(again))
+        out += [replace(r, open=open_at_loop(loops)) for r in together(at_use, title, "unsafe", note)]
+    own = [(c, made) for c, made, _ in values if not use_only and _begins_with_call(failing, c.making)]
+    computed = [(c, *source) for c, made in own if (source := _source(program, c, made)) is not None]
+    if alone or not leaves_nothing(program, [frame for _, frame, _ in computed]):
+        out += _where_computed(program, computed, _made_constant(program.evidence.fresh_reaches, carries, note))
     return out
 
 
-def _where_computed(
-    at_making: list[dict[str, Any]], blocks: list[dict[str, Any]], whole: str, left: str
-) -> list[Remedy]:
+def _where_computed(program: Program, computed: list[tuple[Carried, Frame, Any]], whole: str) -> list[Remedy]:
     """A detach of the values where they are computed, or no recording there at all."""
     out: list[Remedy] = []
-    if at_making:
+    sources, events = program.sources, program.evidence.events
+    if at_making := each_once([_where_made(program, *one) for one in computed]):
+        chains = [(_below_the_call(program.failing, c.making), frame) for c, frame, _ in computed]
+        left = open_at_loop([loop for chain, frame in chains for loop in within_a_loop(sources, chain, frame)])
         are = "it is" if len(at_making) == 1 else "they are"
         title = f"detach {_values(at_making)} where {are} computed, at {_places(at_making)}"
         out += [replace(r, open=left) for r in together(at_making, title, "unsafe", whole)]
-    if blocks:
+    if blocks := each_once(
+        [edit_at("no_grad_block", f) for _, f, _ in computed if not trains_below(sources, events, f)]
+    ):
         whole = f"{whole} The operations that compute it are not recorded at all."
         title = f"compute {_values(blocks)} under torch.no_grad(), at {_places(blocks)}"
         out += together(blocks, title, "unsafe", whole)
@@ -305,19 +303,18 @@ def value_computed_anew(sources: SourceTexts, cut: Remedy) -> list[Remedy]:
     Told where every value that is cut is an attribute, a statement above the loss binds its last name by a call of the
     same function on the same arguments but for their ``detach()``, and nothing that runs with it reads that name.
     """
-    edits = cut.parts
-    changed: list[dict[str, Any]] = []
-    for edit in edits:
+    places: list[Frame] = []
+    names: dict[str, str] = {}
+    for edit in cut.parts:
         operands = edit["args"].get("operands") if edit["kind"] == "detach_expression" else None
         if not operands or len(operands) != 1:
             return []
-        at, path = edit["args"]["place"], str(operands[0][0])
+        path = str(operands[0][0])
         name = _twin(sources, frame_at(edit), path)
         if not name:
             return []
-        new = {"kind": "use_instead", "args": {"place": at, "operand": path, "name": name}}
-        changed += [new] if new not in changed and not _same_statement(sources, changed, new) else []
-    names = {edit["args"]["name"]: edit["args"]["operand"] for edit in changed}
+        places.append(frame_at(edit))
+        names[name] = path
     if len(names) != 1:
         return []
     ((name, path),) = names.items()
@@ -325,7 +322,8 @@ def value_computed_anew(sources: SourceTexts, cut: Remedy) -> list[Remedy]:
         f"The loss then uses the value of this update, with its own graph; so far nothing reads `{name}`. `{path}` is "
         "that of the earlier update."
     )
-    return together(changed, f"use `{name}`, computed again for this loss, in place of `{path}`", "unsafe", note)
+    edits = [edit_at("use_instead", at, operand=path, name=name) for at in one_a_statement(sources, places)]
+    return together(edits, f"use `{name}`, computed again for this loss, in place of `{path}`", "unsafe", note)
 
 
 def value_with_its_graph(program: Program, reuse: Reuse, cut: Remedy) -> list[Remedy]:
@@ -353,12 +351,8 @@ def value_with_its_graph(program: Program, reuse: Reuse, cut: Remedy) -> list[Re
         f"Computed again it trains what {paths} came from; {whose} get gradient from it as well, which their own "
         "update has to clear."
     )
-    args = {"place": cut.args["place"], "operand": name, "name": text}
-    return [
-        Remedy(
-            "use_instead", f"compute `{name}` again for this loss, from {paths} with its graph", "unsafe", note, args
-        )
-    ]
+    title = f"compute `{name}` again for this loss, from {paths} with its graph"
+    return [*remedy_at(at, "use_instead", title, "unsafe", note, operand=name, name=text)]
 
 
 def _detached(node: ast.AST) -> str:
@@ -372,7 +366,7 @@ def _twin(sources: SourceTexts, frame: Frame, path: str) -> str:
     """The name that is assigned again above a loss; empty where there is none."""
     scope = function_at(sources, frame)
     holder, _, name = path.rpartition(".")
-    used = statement_around(scope, frame) if scope is not None else None
+    used = statement_at(sources, frame)
     if scope is None or used is None or not holder or not name.isidentifier():
         return ""
     reads = [n for n in each(scope, ast.Name) if n.id == name and is_read(n)]
@@ -407,22 +401,6 @@ def _same_call(new: ast.expr, old: ast.expr) -> bool:
         return False
     written = ast.unparse(old)
     return written != ast.unparse(new) and written.replace(".detach()", "") == ast.unparse(new)
-
-
-def statement_around(scope: ast.AST, frame: Frame) -> ast.stmt | None:
-    """The innermost statement around a place."""
-    found = [s for s in statements(scope) if covers(s, frame.line)]
-    return max(found, key=lambda s: (s.lineno, -(s.end_lineno or s.lineno)), default=None)
-
-
-def _same_statement(sources: SourceTexts, changed: list[dict[str, Any]], new: dict[str, Any]) -> bool:
-    """Whether one of the changes is made in the same statement, where it replaces every such operand."""
-    frames = [frame_at(e) for e in (*changed, new)]
-    scope = function_at(sources, frames[-1])
-    if scope is None:
-        return False
-    last = statement_around(scope, frames[-1])
-    return any(f.file == frames[-1].file and statement_around(scope, f) is last for f in frames[:-1])
 
 
 # A store that a function fills: each entry without its graph as it is stored, or the function without gradients.
@@ -495,16 +473,9 @@ def no_grad_over_maker(program: Program, reuse: Reuse) -> list[Remedy]:
                 program.evidence.folded, updating, frame
             ):
                 continue
-            return [
-                Remedy(
-                    "no_grad_decorator",
-                    f"fill the store without gradients: @torch.no_grad() on {frame.function}",
-                    "unsafe",
-                    f"What {frame.function} gives has no graph then; what the updates compute themselves is trained as "
-                    "before.",
-                    {"place": place(frame)},
-                )
-            ]
+            title = f"fill the store without gradients: @torch.no_grad() on {frame.function}"
+            note = f"What {frame.function} gives has no graph then; what the updates compute themselves is trained as "
+            return [*remedy_at(frame, "no_grad_decorator", title, "unsafe", f"{note}before.")]
     return []
 
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Remedy
-from graphdoc.program.bindings import bound_late, dotted, scope_at, tree
+from graphdoc.program.bindings import bound_late, dotted, names_it, scope_at, tree
 from graphdoc.program.carried_names import Carried
 from graphdoc.program.container_entries import (
     Entry,
     entry_of,
-    fields_of,
     given,
     handed_over,
+    parts_beside,
     putting,
     statements,
     user_frames,
@@ -27,7 +27,17 @@ from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import place, user_line, where
 from graphdoc.source.effects import DRAWS, TAKES
 from graphdoc.source.module import each, is_method_call, is_within, walked
-from graphdoc.source.paths import bare_call, blocks_of, is_name, is_read, last_word, pairs, plain_names, targets_of
+from graphdoc.source.paths import (
+    bare_call,
+    blocks_of,
+    is_name,
+    is_read,
+    last_word,
+    pairs,
+    plain_names,
+    targets_of,
+    without_subscripts,
+)
 from graphdoc.source.scopes import parameters
 
 _TAKING = frozenset({"clear", "pop", "popleft", "remove", "popitem"})
@@ -100,23 +110,15 @@ def _only_grows(sources: SourceTexts, path: str) -> bool:
     for file in sources:
         root = tree(sources, file)
         for n in walked(root):
-            if isinstance(n, ast.Attribute) and _is(n.value, name, owner):
+            if isinstance(n, ast.Attribute) and names_it(n.value, name, owner):
                 grows = grows or n.attr == "append"
                 if n.attr in _TAKING:
                     return False
-            if isinstance(n, ast.Delete) and any(_is(_base(t), name, owner) for t in n.targets):
+            if isinstance(n, ast.Delete) and any(names_it(without_subscripts(t), name, owner) for t in n.targets):
                 return False
-        if any(_is(_base(t), name, owner) for t in bound_late(root, names=False)):
+        if any(names_it(without_subscripts(t), name, owner) for t in bound_late(root, names=False)):
             return False
     return grows
-
-
-def _is(node: ast.expr, name: str, owner: str) -> bool:
-    return node.attr == name if isinstance(node, ast.Attribute) else not owner and getattr(node, "id", "") == name
-
-
-def _base(node: ast.expr) -> ast.expr:
-    return node.value if isinstance(node, ast.Subscript) else node
 
 
 # How an entry of a store was computed, as one expression of what is stored beside it.
@@ -148,7 +150,9 @@ def recipe_of(sources: SourceTexts, frame: Frame, statement: ast.stmt, entry: En
     value = given(sources, statement, entry)
     if value is None:
         return None
-    kept = _fields(sources, statement, entry) if entry.field is not None else filled_beside(scope, statement)
+    beside = parts_beside(sources, statement, entry).items()
+    parts = [_Kept(ast.unparse(v), at, statement.lineno) for at, v in beside]
+    kept = parts if entry.field is not None else filled_beside(scope, statement)
     return computed_from(scope, statement, value, kept, entry, frame)
 
 
@@ -320,23 +324,6 @@ def appended_by(statement: ast.stmt) -> tuple[str, ast.expr] | None:
         return None
     path = dotted(call.func.value)
     return (path, call.args[0]) if path and len(call.args) == 1 and not call.keywords else None
-
-
-def _fields(sources: SourceTexts, statement: ast.stmt, entry: Entry) -> list[_Kept]:
-    """The other fields of the entry that a statement puts together."""
-    value: ast.expr | None = getattr(statement, "value", None)
-    if isinstance(statement, ast.Expr) and isinstance(value, ast.Call):
-        value = value.args[-1] if value.args else None
-    parts: Mapping[str, ast.expr] = {}
-    if isinstance(value, ast.Tuple | ast.List):
-        parts = {str(i): e for i, e in enumerate(value.elts)}
-    elif isinstance(value, ast.Dict):
-        parts = {ast.unparse(k): v for k, v in zip(value.keys, value.values, strict=True) if k is not None}
-    elif isinstance(value, ast.Call):
-        parts = {k.arg: k.value for k in value.keywords if k.arg}
-        parts = {**dict(zip(fields_of(sources, entry.type), value.args, strict=False)), **parts}
-    own = entry.field.key if entry.field is not None else ""
-    return [_Kept(ast.unparse(v), at, statement.lineno) for at, v in parts.items() if at != own]
 
 
 # Entries of a store that something learns through: computed again from what is stored beside them.

@@ -14,7 +14,7 @@ from graphdoc.program.gathered_parameters import ITERATORS
 from graphdoc.program.learning import Learner, takes_the_flag
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made
-from graphdoc.program.spans import place, where
+from graphdoc.program.spans import where
 from graphdoc.remedies.fix_places import edit_at, remedy_at
 from graphdoc.source.module import each
 from graphdoc.source.paths import is_attribute, last_word
@@ -147,16 +147,9 @@ def used_up(sources: SourceTexts) -> tuple[Remedy, ...]:
         scopes = [root, *(n for n in each(root, ast.FunctionDef, ast.AsyncFunctionDef))]
         for scope in scopes:
             found += [bindings.frame_of(sources, file, value) for value in _generators(scope)]
-    return tuple(
-        Remedy(
-            "wrap_in_list",
-            f"make a list of the parameters at {where(frame)}: the first loop uses the generator up",
-            "unsafe",
-            "The second loop then runs over the parameters too.",
-            {"place": place(frame)},
-        )
-        for frame in found
-    )
+    why, note = "the first loop uses the generator up", "The second loop then runs over the parameters too."
+    titles = ((f, f"make a list of the parameters at {where(f)}: {why}") for f in found)
+    return tuple(r for f, title in titles for r in remedy_at(f, "wrap_in_list", title, "unsafe", note))
 
 
 def _generators(scope: ast.AST) -> list[ast.Call]:

@@ -36,7 +36,7 @@ from graphdoc.program.spans import (
     where,
 )
 from graphdoc.remedies.carried_value import detach_behind_step
-from graphdoc.remedies.fix_places import applies, edit_at, titled, unique, written
+from graphdoc.remedies.fix_places import applies, edit_at, remedy_at, titled, unique, written
 from graphdoc.remedies.sum_of_rounds import sum_of_rounds
 from graphdoc.source.module import each, is_method_call, is_within, receiver_of, walked
 from graphdoc.source.paths import bare_call, blocks_of, key, pairs, plain_names, same, targets_of
@@ -252,24 +252,14 @@ def start_anew(program: Program, reuse: Reuse) -> list[Remedy]:
         # A sum that a loop makes for one call behind it is meant as a sum.
         alone = loop is None or inside
         if alone and call is not None and call.in_function_of(frame):
-            out.append(
-                Remedy(
-                    "accumulate_number",
-                    f"call backward() on this iteration's loss, and add up a number at {where(frame)}",
-                    "unsafe",
-                    "Each loss is differentiated once, in its own iteration.",
-                    {"place": place(frame), "backward": place(call)},
-                )
-            )
+            title = f"call backward() on this iteration's loss, and add up a number at {where(frame)}"
+            note = "Each loss is differentiated once, in its own iteration."
+            out += remedy_at(frame, "accumulate_number", title, "unsafe", note, backward=place(call))
         if loop is not None and names and not _starts_before(program.sources, loop, names[0]):
-            reset = Remedy(
-                "reset_accumulator",
-                f"start `{names[0]}` again before the loop at {where(loop)}",
-                "unsafe",
-                "The sum holds the terms of this pass only, each with a graph that is still there.",
-                {"place": place(loop), "name": names[0]},
-            )
-            out.insert(len(out) if inside else 0, reset)
+            title = f"start `{names[0]}` again before the loop at {where(loop)}"
+            note = "The sum holds the terms of this pass only, each with a graph that is still there."
+            reset = remedy_at(loop, "reset_accumulator", title, "unsafe", note, name=names[0])
+            out = [*out, *reset] if inside else [*reset, *out]
     if not reuse.same_line and call is not None:
         note = "Terms of it were differentiated by themselves before; this call would add their gradients once more."
         title = f"remove the backward call on the sum, at {where(call)}"
@@ -304,14 +294,10 @@ def repeated(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
         frame = freeing
     if reuse.failing.kind == "grad":
         alike = reuse.same_line and asks_the_same(program.sources, frame)
+        title = f"ask for all gradients in one autograd.grad call, at {where(frame)}"
+        note = "One pass through the graph gives the same gradients."
         return (
-            Remedy(
-                "grad_of_all",
-                f"ask for all gradients in one autograd.grad call, at {where(frame)}",
-                "safe",
-                "One pass through the graph gives the same gradients.",
-                {"place": place(frame)},
-            ),
+            *remedy_at(frame, "grad_of_all", title, "safe", note),
             *(replace(r, open=_SAME) if alike else r for r in _kept(program.sources, reuse, frame)),
         )
     if reuse.counts_again and not reuse.adds_nothing:
@@ -322,7 +308,7 @@ def repeated(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
     if reuse.same_line:
         # One statement in each round: without it there would be no backward call at all.
         if newer := _put_beside(program.sources, frame):
-            return (newer,)
+            return newer
         some = asks_for_some(program.sources, reuse.failing)
         kept = _kept(program.sources, reuse, frame) if some else ()
         return tuple(replace(r, safety="unsafe", open=_ADDED) for r in kept)
@@ -330,24 +316,20 @@ def repeated(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
     return without_one(program.sources, reuse, innermost_user(first), innermost_user(second) or frame)
 
 
-def _put_beside(sources: SourceTexts, call: Frame) -> Remedy | None:
+def _put_beside(sources: SourceTexts, call: Frame) -> tuple[Remedy, ...]:
     """For a backward call on an entry of a list, into which the same round has put a newer one: differentiate that."""
     backward, loop = call_at(sources, call), node_loop_of(sources, call)
     entry = receiver_of(backward) if backward is not None else None
     if not isinstance(entry, ast.Subscript) or loop is None:
-        return None
+        return ()
     added = [b for s in statements(loop) if s.lineno < call.line and is_method_call(b := bare_call(s), "append")]
     added = [b for b in added if same(b.func.value, entry.value)]
     if not added:
-        return None
+        return ()
     put = frame_of(sources, call.file, added[-1], call.function)
-    return Remedy(
-        "accumulate_number",
-        f"call backward() on what {where(put)} has put into `{ast.unparse(entry.value)}` in this round",
-        "unsafe",
-        f"`{ast.unparse(entry)}` was put there in an earlier round. The list keeps the numbers.",
-        {"place": place(put), "backward": place(call)},
-    )
+    title = f"call backward() on what {where(put)} has put into `{ast.unparse(entry.value)}` in this round"
+    note = f"`{ast.unparse(entry)}` was put there in an earlier round. The list keeps the numbers."
+    return remedy_at(put, "accumulate_number", title, "unsafe", note, backward=place(call))
 
 
 def _kept(sources: SourceTexts, reuse: Reuse, frame: Frame) -> tuple[Remedy, ...]:

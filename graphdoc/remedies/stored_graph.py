@@ -20,17 +20,17 @@ from graphdoc.program.spans import loop_of, place, user_line, where
 from graphdoc.remedies.carried_value import detach_behind_step, detach_where_kept
 from graphdoc.remedies.constant_value import (
     constant_at_use,
+    constant_note,
     no_grad_over_maker,
-    statement_around,
     stored,
     stored_detached,
 )
 from graphdoc.remedies.emptied_store import emptied_behind_step, entries_computed_again
-from graphdoc.remedies.fix_places import applies, edit_at, unique
+from graphdoc.remedies.fix_places import applies, edit_at, one_a_statement, remedy_at, unique
 from graphdoc.remedies.installed_packages import without_cache
 from graphdoc.remedies.recomputation import compute_again, with_what_it_is_made_of
 from graphdoc.source.module import each, is_method_call
-from graphdoc.source.paths import covers, is_read, is_set, last_word
+from graphdoc.source.paths import is_read, is_set, last_word
 from graphdoc.story.older_graph import cached_with, called
 from graphdoc.story.wording import folded
 
@@ -109,8 +109,9 @@ def unread_value(program: Program, reuse: Reuse) -> list[Remedy]:
         return []
     ((file, line, name, twin),) = found
     scope = bindings.function_around(bindings.tree(program.sources, file), line)
-    reads = _reads(program.sources, file, scope, name) if scope is not None else ()
-    edits = [edit_at("use_instead", at, operand=name, name=twin) for at in reads]
+    reads = sorted((n.lineno, n.col_offset, n) for n in each(scope, ast.Name) if n.id == name and is_read(n))
+    places = [bindings.frame_of(program.sources, file, n) for *_, n in reads]
+    edits = [edit_at("use_instead", at, operand=name, name=twin) for at in one_a_statement(program.sources, places)]
     note = f"The loss then uses what its own pass has computed; so far nothing reads `{twin}`."
     return together(edits, f"use `{twin}`, computed for this loss, in place of `{name}`", "unsafe", note)
 
@@ -121,8 +122,8 @@ def _found(carry: Carried) -> tuple[str, int, str, str] | None:
     scope = bindings.function_at(sources, read)
     if read is None or scope is None:
         return None
-    here = {n.id for n in _names(scope) if is_read(n) and n.lineno == read.line}
-    bound = {n.id for n in _names(scope) if is_set(n)}
+    here = {n.id for n in each(scope, ast.Name) if is_read(n) and n.lineno == read.line}
+    bound = {n.id for n in each(scope, ast.Name) if is_set(n)}
     for name in sorted(here - bound):
         for at, value in bindings.assignments(sources, read, name)[:1]:
             if any(f.on_lines_of(at) for f in carry.made.stack):
@@ -139,7 +140,7 @@ def _twin(sources: SourceTexts, scope: ast.AST, read: Frame, name: str, at: Fram
     position = next((p for n, p in _targets(outer) if n == name), None) if outer is not None else None
     if not isinstance(value, ast.Call) or position is None:
         return ""
-    loads = {n.id for n in _names(scope) if is_read(n)}
+    loads = {n.id for n in each(scope, ast.Name) if is_read(n)}
     twins = [
         n
         for s in statements(scope)
@@ -162,39 +163,20 @@ def _targets(statement: ast.stmt) -> Iterator[tuple[str, tuple[int, ...]]]:
                     yield element.id, (i,)
 
 
-def _names(scope: ast.AST) -> list[ast.Name]:
-    return list(each(scope, ast.Name))
-
-
-def _reads(sources: SourceTexts, file: str, scope: ast.AST, name: str) -> list[Frame]:
-    """Where this name is read, once for each statement: an edit of a statement changes all that it holds."""
-    out: list[Frame] = []
-    done: list[ast.stmt] = []
-    for node in sorted(_names(scope), key=lambda n: (n.lineno, n.col_offset)):
-        if node.id != name or not is_read(node) or any(covers(s, node.lineno) for s in done):
-            continue
-        at = bindings.frame_of(sources, file, node)
-        around = statement_around(scope, at)
-        if around is not None:
-            done.append(around)
-            out.append(at)
-    return out
-
-
 # The ways to part from a graph that was stored or built once, best first, and what they would take from whom.
 
 MOST = 4
 """Ways that one finding offers: a reader has to choose between them."""
 
 
-def from_storing(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:
+def from_storing(program: Program, reuse: Reuse) -> list[Remedy]:
     """For tensors in a store. Where they are all that trains something, computing again comes first, in words."""
     missing = reuse.lost
     storing = stored(reuse)
     cuts = [*storing, *detach_where_kept(program, reuse), *stored_records(program.sources, reuse)]
     if not reuse.behind & reuse.reached_beside:
         # Else other losses of this step learn through what the same lines make: no cut where it is made.
-        cuts += [*no_grad_over_maker(program, reuse), *constant_at_use(program, reuse.carries, constant)]
+        cuts += [*no_grad_over_maker(program, reuse), *constant_at_use(program, reuse.carries, constant_note(reuse))]
     # Of what was stored once, before all calls, nothing more would come through behind the first step.
     once = reuse.failing is not None and all(
         made_outside_loops(program.sources, c.made, reuse.failing) for c in reuse.carries
@@ -236,7 +218,7 @@ def _made_together(program: Program, reuse: Reuse) -> list[Remedy]:
     return [r for r in compute_again(program, reuse) if r.kind == "move_into_loop"]
 
 
-def from_building_once(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:
+def from_building_once(program: Program, reuse: Reuse) -> list[Remedy]:
     """For a value that was computed once. A cut is offered only where it leaves everyone a gradient."""
     missing = reuse.lost
     meant = unread_value(program, reuse)
@@ -254,7 +236,7 @@ def from_building_once(program: Program, reuse: Reuse, constant: str) -> list[Re
     elif missing:
         out = [*ways, *more] or (_in_words(reuse, missing) if context is None else [])
     else:
-        cuts = constant_at_use(program, reuse.carries, constant) if not is_left_out(reuse) else []
+        cuts = constant_at_use(program, reuse.carries, constant_note(reuse)) if not is_left_out(reuse) else []
         learns = reuse.own or not reuse.meant_known or makes_parameter(reuse.carries)
         if reuse.own and more and not ways:
             cuts = [replace(r, open=_open(reuse)) for r in cuts]
@@ -307,16 +289,10 @@ def _in_words(reuse: Reuse, missing: set[str]) -> list[Remedy]:
         if term
         else f"{whose} {'gets' if len(missing) == 1 else 'get'} gradient through nothing else, and only"
     )
-    return [
-        Remedy(
-            "compute_in_update",
-            f"keep what {where_made} make{'s' if len(made) == 1 else ''} {name} from, and compute it again in each "
-            "update",
-            "display",
-            f"{why} a computation with the current weights can train {whose if term else 'them'}.",
-            {"place": place((kept or made)[0])},
-        )
-    ]
+    make = "makes" if len(made) == 1 else "make"
+    title = f"keep what {where_made} {make} {name} from, and compute it again in each update"
+    note = f"{why} a computation with the current weights can train {whose if term else 'them'}."
+    return [*remedy_at((kept or made)[0], "compute_in_update", title, "display", note)]
 
 
 def _cleared(reuse: Reuse) -> Remedy:

@@ -12,9 +12,11 @@ from graphdoc.finding import Remedy, together
 from graphdoc.program import bindings
 from graphdoc.program.bindings import function_around, source_at, tree
 from graphdoc.program.carried_names import bound_names, grows_at
+from graphdoc.program.container_entries import statements
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import in_function, loop_of, place, user_line, where
+from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.module import Loop, Source, each
 from graphdoc.source.paths import covers, is_read, key, plain_names, targets_of
 from graphdoc.source.places import Place
@@ -38,8 +40,10 @@ def sum_of_rounds(program: Program, reuse: Reuse) -> list[Remedy]:
         return []
     branch = next((s for s in loop.body if isinstance(s, ast.If) and any(covers(b, call.line) for b in s.body)), None)
     for name in _summed(program, reuse, call, loop):
-        start = _start(source, loop, name)
-        if branch is None or not start or not _only_added(source, loop, branch, name):
+        start = start_before(program.sources, replace(call, line=loop.lineno), name)
+        value = start.value if start is not None else None
+        begins = isinstance(value, ast.Constant) and isinstance(value.value, int | float)
+        if branch is None or value is None or not begins or not _only_added(source, loop, branch, name):
             continue
         steps = [n.lineno for n in each(branch, ast.Attribute) if n.attr == "step"]
         last = max([call.line, *steps, *(n.lineno for n in _reads(branch, name))])
@@ -52,7 +56,7 @@ def sum_of_rounds(program: Program, reuse: Reuse) -> list[Remedy]:
                 f"start `{name}` again after each update, after {where(replace(call, line=last))}",
                 "unsafe",
                 "The sum then holds the terms of one update only, without those of earlier updates.",
-                {"after": vars(source.place(behind[0])), "name": name, "value": start},
+                {"after": vars(source.place(behind[0])), "name": name, "value": key(value)},
             )
         ]
     return []
@@ -66,12 +70,11 @@ def _summed(program: Program, reuse: Reuse, call: Frame, loop: Loop) -> list[str
     return [n for n in dict.fromkeys(grown) if n.isidentifier()]
 
 
-def _start(source: Source, loop: Loop, name: str) -> str:
-    """The number that the name is bound to before the loop; empty where it is something else."""
-    before = [s for s in source.node_assignments(name, source.node_function(loop)) if s.lineno < loop.lineno]
-    value = getattr(before[-1], "value", None) if before else None
-    is_number = isinstance(value, ast.Constant) and isinstance(value.value, int | float)
-    return ast.unparse(value) if is_number and value is not None else ""
+def start_before(sources: SourceTexts, loop: Frame, name: str) -> ast.Assign | None:
+    """The last assignment before a loop, in its function, that gives the name its value."""
+    before = [s for s in statements(bindings.scope_at(sources, loop)) if s.lineno < loop.line]
+    found = [s for s in before if isinstance(s, ast.Assign) and name in map(key, targets_of(s))]
+    return found[-1] if found else None
 
 
 def _only_added(source: Source, loop: Loop, branch: ast.If, name: str) -> bool:
@@ -162,25 +165,15 @@ def detach_before_use(program: Program, reuse: Reuse, call: Frame, paths: list[t
     if backward is None or not paths or not all("." in path for path, _ in paths):
         return []
     chain = [backward, *(n for n in source.node_ancestors(backward) if isinstance(n, ast.stmt))]
-    first: ast.stmt | None = None
-    for c in reuse.carries:
-        frame = in_function(c.using[::-1], call)
-        taken = source.node_statement(Place.of(frame)) if frame is not None else None
-        while taken is not None and not _beside(source, taken, chain):
-            taken = next((n for n in source.node_ancestors(taken) if isinstance(n, ast.stmt)), None)
-        if taken is None or taken in chain:
-            return []
-        first = taken if first is None or taken.lineno < first.lineno else first
-    if first is None:
+    level = [s for n in chain for s in (source.node_block(n) or ([], 0))[0] if s not in chain]
+    uses = [in_function(c.using[::-1], call) for c in reuse.carries]
+    taken = [source.node_in(Place.of(f), level) for f in uses if f is not None]
+    found = [s for s in taken if s is not None]
+    if not found or len(found) < len(uses):
         return []
+    first = min(found, key=lambda s: s.lineno)
     at = bindings.frame_of(program.sources, call.file, first, call.function)
     return detach_carried(reuse, paths, [at], f"before each update, at {where(at)}", "before", which=_RENEWED)
-
-
-def _beside(source: Source, statement: ast.stmt, chain: list[ast.stmt]) -> bool:
-    """Whether a statement stands in one block with one of these."""
-    block = source.node_block(statement)
-    return block is not None and any(any(s is c for c in chain) for s in block[0])
 
 
 def detach_behind_renewal(
@@ -219,15 +212,10 @@ def sum_started_anew(program: Program, reuse: Reuse) -> list[Remedy]:
         call = reuse.failing.stack if reuse.failing is not None else []
         if not path or loop is None or any(f.in_function_of(loop) and f.on_lines_of(loop) for f in call):
             continue
-        return [
-            Remedy(
-                "reset_accumulator",
-                f"start `{path}` again in each pass, before the loop at {where(loop)}",
-                "unsafe",
-                "The sum then holds the terms of one pass only, without those of earlier passes.",
-                {"place": place(loop), "name": path, "value": _zero_of(program.sources, loop, path)},
-            )
-        ]
+        title = f"start `{path}` again in each pass, before the loop at {where(loop)}"
+        note = "The sum then holds the terms of one pass only, without those of earlier passes."
+        zero = _zero_of(program.sources, loop, path)
+        return [*remedy_at(loop, "reset_accumulator", title, "unsafe", note, name=path, value=zero)]
     return []
 
 
