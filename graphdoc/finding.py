@@ -37,9 +37,14 @@ class Remedy:
         return list(self.args["edits"]) if self.kind == "several" else [{"kind": self.kind, "args": dict(self.args)}]
 
 
+def each_once(edits: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The edits without those that came before."""
+    return [e for i, e in enumerate(edits) if e not in edits[:i]]
+
+
 def together(edits: Sequence[dict[str, Any]], title: str, safety: Safety, note: str) -> list[Remedy]:
     """One remedy for all edits; none where there are none."""
-    distinct = [e for i, e in enumerate(edits) if e not in edits[:i]]
+    distinct = each_once(edits)
     if not distinct:
         return []
     if len(distinct) == 1:

@@ -533,8 +533,8 @@ def is_one_container(sources: SourceTexts, file: str, path: str) -> bool:
     is one of its ``file`` alone."""
     name = path.rpartition(".")[2]
     roots = [tree(sources, f) for f in (sources if "." in path else [file])]
-    late = any(_is(t, name) for root in roots for t in bound_late(root))
-    return not late and any(_is(v, name) for root in roots for v in _handed_on(root))
+    late = any(names_it(t, name) for root in roots for t in bound_late(root))
+    return not late and any(names_it(v, name) for root in roots for v in _handed_on(root))
 
 
 def _handed_on(root: ast.AST) -> Iterator[ast.expr]:
@@ -555,5 +555,6 @@ def bound_late(root: ast.AST, names: bool = True) -> Iterator[ast.expr]:
             yield from (t for t in every if loop or names or not isinstance(t, ast.Name))
 
 
-def _is(node: ast.expr, name: str) -> bool:
-    return node.attr == name if isinstance(node, ast.Attribute) else is_name(node, name)
+def names_it(node: ast.expr, name: str, owner: str = "") -> bool:
+    """Whether an expression is an attribute of this name, whatever it belongs to; the name itself without an owner."""
+    return node.attr == name if isinstance(node, ast.Attribute) else not owner and is_name(node, name)

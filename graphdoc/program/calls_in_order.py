@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from graphdoc.evidence import Event, Evidence, Frame, OlderEdge, SourceTexts
+from graphdoc.evidence import Event, Evidence, Frame, SourceTexts
 from graphdoc.program.bindings import (
     Flow,
     argument,
@@ -18,6 +18,7 @@ from graphdoc.program.bindings import (
     scope_at,
     text_of,
 )
+from graphdoc.program.carried_names import Carried, carried
 from graphdoc.program.optimizer_places import Owners
 from graphdoc.program.spans import innermost_user, user_line
 from graphdoc.source.module import Source, each, is_method_call
@@ -208,13 +209,15 @@ class Coupling:
     failing loss reaches otherwise.
     """
 
-    late: list[OlderEdge]
-    early: list[OlderEdge]
+    late: list[Carried]
+    early: list[Carried]
     places: list[Target]
     own: set[int]
 
 
-def one_way(evidence: Evidence, owners: Owners, failing: Event | None, freeing: Event | None) -> Coupling | None:
+def one_way(
+    evidence: Evidence, earlier: list[Carried], owners: Owners, failing: Event | None, freeing: Event | None
+) -> Coupling | None:
     """The coupling of two losses that is meant to go one way; None where nothing says so.
 
     Only where each loss has an optimizer of its own: what one takes in of the other belongs to an optimizer that holds
@@ -222,13 +225,12 @@ def one_way(evidence: Evidence, owners: Owners, failing: Event | None, freeing: 
     """
     if failing is None or freeing is None or {failing.kind, freeing.kind} != {"backward"}:
         return None
-    dead = [c for c in evidence.older_edges if c.dead]
-    late, own = _as_target(evidence, owners, dead, set(evidence.fresh_reaches))
-    early: list[tuple[OlderEdge, Target]] = []
+    dead = [c for c in carried(evidence, evidence.older_edges) if c.dead]
+    late, own = _as_target(owners, dead, set(evidence.fresh_reaches))
+    early: list[tuple[Carried, Target]] = []
     its: set[int] = set()
-    if evidence.earlier_edges:  # the earlier loss still lives
-        rest = set(freeing.reaches) - {n for c in evidence.earlier_edges for n in c.behind}
-        early, its = _as_target(evidence, owners, evidence.earlier_edges, rest)
+    if earlier:  # the earlier loss still lives
+        early, its = _as_target(owners, earlier, set(freeing.reaches) - {n for c in earlier for n in c.behind})
     if own & its or not (late or early):
         return None
     meant = [c for c, _ in late]
@@ -237,16 +239,16 @@ def one_way(evidence: Evidence, owners: Owners, failing: Event | None, freeing: 
 
 
 def _as_target(
-    run: Evidence, owners: Owners, carries: Iterable[OlderEdge], rest: set[str]
-) -> tuple[list[tuple[OlderEdge, Target]], set[int]]:
+    owners: Owners, carries: Iterable[Carried], rest: set[str]
+) -> tuple[list[tuple[Carried, Target]], set[int]]:
     """The edges that are targets and lead to another optimizer than all others do; and the optimizers of the others.
 
     ``rest`` are the parameters that the loss reaches beside these edges.
     """
-    targets: list[tuple[OlderEdge, Target]] = []
+    targets: list[tuple[Carried, Target]] = []
     others: set[str] = set(rest)
     for c in carries:
-        found = _target_of(run, c)
+        found = _target_of(c)
         if found is not None:
             targets.append((c, found))
         else:
@@ -258,50 +260,49 @@ def _as_target(
     return targets, own
 
 
-def is_aim(run: Evidence, carry: OlderEdge) -> bool:
+def is_aim(carry: Carried) -> bool:
     """Whether a loss takes a value in as its target."""
-    return _target_of(run, carry) is not None
+    return _target_of(carry) is not None
 
 
-def is_fitted(run: Evidence, carry: OlderEdge) -> bool:
+def is_fitted(carry: Carried) -> bool:
     """Whether a loss takes a value in as what is to become its target."""
-    found = _argument_of(run, carry)
+    found = _argument_of(carry)
     return found is not None and not found[2]
 
 
-def _target_of(run: Evidence, carry: OlderEdge) -> Target | None:
+def _target_of(carry: Carried) -> Target | None:
     """The expression given as the target of a loss through which the value is taken in, and the name of that loss."""
-    found = _argument_of(run, carry)
+    found = _argument_of(carry)
     return found[:2] if found is not None and found[2] else None
 
 
-def _argument_of(run: Evidence, carry: OlderEdge) -> tuple[Frame, str, bool] | None:
+def _argument_of(carry: Carried) -> tuple[Frame, str, bool] | None:
     """The expression given to a loss through which the value is taken in, the name of that loss, and whether it is the
     target's.
 
     Looked for outwards from the operation that takes the value in, through assignments of each function.
     """
-    node = run.node(carry.consumer)
-    names = {h.path for h in carry.tensor.holders} | {h.base for h in carry.tensor.holders}
-    for frame in reversed(node.stack if node is not None else []):
-        scope = scope_at(run.sources, frame)
-        for call in _losses(run.sources, scope) if frame.user else ():
+    names, sources = set(carry.paths), carry.run.sources
+    for frame in carry.using:
+        scope = scope_at(sources, frame)
+        for call in _losses(sources, scope):
             target = argument(call, 1, "target")
             given = argument(call, 0, "input")
             if target is None or given is None:
                 continue
             name = text_of(call.func)
-            place, first = (frame_of(run.sources, frame.file, e, frame.function) for e in (target, given))
+            place, first = (frame_of(sources, frame.file, e, frame.function) for e in (target, given))
             if frame.column and frame.lies_in(place):
                 return place, name, True
-            if _spot(frame) == _spot(frame_of(run.sources, frame.file, call)):
+            if _spot(frame) == _spot(frame_of(sources, frame.file, call)):
                 # The loss itself takes the value in: its name tells as which of the two.
                 if text_of(target) in names - {text_of(given)}:
                     return place, name, True
                 return (first, name, False) if text_of(given) in names - {text_of(target)} else None
-            if _comes_from(run.sources, scope, target, frame):
-                return None if _comes_from(run.sources, scope, given, frame) else (place, name, True)
-            if (frame.column and frame.lies_in(first)) or _comes_from(run.sources, scope, given, frame):
+            if _comes_from(sources, scope, target, frame):
+                return None if _comes_from(sources, scope, given, frame) else (place, name, True)
+            if (frame.column and frame.lies_in(first)) or _comes_from(sources, scope, given, frame):
                 return first, name, False
     return None
 

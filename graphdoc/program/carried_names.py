@@ -3,103 +3,283 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import takewhile
+from typing import Any
 
 from graphdoc.evidence import Evidence, Folded, Frame, Holder, Node, OlderEdge, SourceTexts
-from graphdoc.evidence.lookup import node_with
 from graphdoc.program import bindings
 from graphdoc.program.container_entries import kept_at, statements, statements_at, user_frames
 from graphdoc.program.spans import innermost_user, node_loop_of
 from graphdoc.source.module import Loop, each, has, is_method_call, walked
 from graphdoc.source.paths import covers, key, last_word, pairs, parse_expression, plain_names, spelled, targets_of
 
-# Where a value that was made is taken up and read on: where two passes meet, its names, the losses that use it.
+# A value that comes into a later graph: where it was made and taken up, what holds it, under which name it goes on.
+
+Places = tuple[Frame, Frame]
+"""Where a value was made, and where it was taken up."""
 
 
-def meeting(producer: Node | None, consumer: Node | None) -> tuple[Frame, Frame] | None:
-    """The innermost function in which both a value's making and its use are under way: (where made, where used).
+@dataclass(eq=False, kw_only=True)
+class Carried(OlderEdge):
+    """An edge into an older graph with the nodes that made its value and took it up.
 
-    Where that is one and the same call, which led to different functions at different times (``self.value(batch)`` of
-    several classes), nothing is handed on there: the places are those in the functions that it led to.
+    ``taken`` is None where no later pass has taken it up: the round of the earlier call made it, behind that call.
     """
-    making = user_frames(producer.stack) if producer is not None else []
-    using = user_frames(consumer.stack) if consumer is not None else []
-    for i, made in enumerate(making):
-        for j, used in enumerate(using):
-            if made.file == used.file and made.function == used.function:
-                one = (made.line, made.column) == (used.line, used.column)
-                return (making[i - 1], using[j - 1]) if one and i and j else (made, used)
-    return None
 
+    run: Evidence = field(repr=False)
+    made: Node
+    taken: Node | None
 
-def handing_on(producer: Node, consumer: Node, holders: Iterable[Holder]) -> tuple[Frame, Frame] | None:
-    """Where a value is made and used, in the very call of a function that handed it on.
+    @property
+    def holders(self) -> list[Holder]:
+        """What holds the value; of one that nothing holds any more, what holds a later one of its making."""
+        return self.tensor.holders
 
-    A value that only variables and containers hold goes from call to call by arguments and results: of two calls of one
-    function from different places, neither has it in its hands while it is made and while it is used. One that an
-    attribute holds is stored and read inside of them (``meeting``).
-    """
-    if any(s.kind == "attribute" for h in holders for s in h.steps):
-        return meeting(producer, consumer)
-    return parting(producer, consumer) or meeting(producer, consumer)
+    @property
+    def paths(self) -> list[str]:
+        """How it may be spelled: what a statement can assign, then the whole path of each holder."""
+        return [h.base for h in self.holders] + [h.path for h in self.holders]
 
+    @property
+    def is_of_earlier_loss(self) -> bool:
+        """Whether it is an earlier loss, and not the failing one, that takes it in."""
+        return any((c.consumer, c.producer) == (self.consumer, self.producer) for c in self.run.earlier_edges)
 
-def parting(producer: Node, consumer: Node) -> tuple[Frame, Frame] | None:
-    """The first places, from the outermost function on, at which the two stacks part within one function."""
-    for made, used in zip(user_frames(producer.stack)[::-1], user_frames(consumer.stack)[::-1], strict=False):
-        if not made.in_function_of(used):
+    @cached_property
+    def making(self) -> list[Frame]:
+        """The user's frames of its making, innermost first."""
+        return user_frames(self.made.stack)
+
+    @cached_property
+    def using(self) -> list[Frame]:
+        """The user's frames of its use, innermost first."""
+        return user_frames(self.taken.stack) if self.taken is not None else []
+
+    def kept_at(self, holders: Sequence[Holder] | None = None) -> list[Frame]:
+        """The statements that keep it under the names of these of its holders, or of all."""
+        return kept_at(self.run, self.holders if holders is None else holders, self.made)
+
+    @cached_property
+    def meeting(self) -> Places | None:
+        """The innermost function in which both its making and its use are under way: (where made, where used).
+
+        Where that is one and the same call, which led to different functions at different times
+        (``self.value(batch)`` of several classes), nothing is handed on there: the places are those in the functions
+        that it led to.
+        """
+        for i, made in enumerate(self.making):
+            for j, used in enumerate(self.using):
+                if made.in_function_of(used):
+                    apart = made.start != used.start or not (i and j)
+                    return (made, used) if apart else (self.making[i - 1], self.using[j - 1])
+        return None
+
+    @cached_property
+    def _shared(self) -> list[Frame]:
+        """The calls below which it was both made and used, outermost first."""
+        pairs = zip(self.making[::-1], self.using[::-1], strict=False)
+        return [used for _, used in takewhile(lambda p: p[0].in_function_of(p[1]) and p[0].start == p[1].start, pairs)]
+
+    @cached_property
+    def parting(self) -> Places | None:
+        """The first places, from the outermost function on, at which making and use part within one function."""
+        level = len(self._shared) + 1
+        if level > min(len(self.making), len(self.using)):
             return None
-        if (made.line, made.column) != (used.line, used.column):
-            return made, used
-    return None
+        made, used = self.making[-level], self.using[-level]
+        return (made, used) if made.in_function_of(used) else None
+
+    @property
+    def handing_on(self) -> Places | None:
+        """Where it is made and used, in the very call of a function that handed it on.
+
+        A value that only variables and containers hold goes from call to call by arguments and results: of two calls
+        of one function from different places, neither has it in its hands while it is made and while it is used. One
+        that an attribute holds is stored and read inside of them (``meeting``).
+        """
+        on_object = any(s.kind == "attribute" for h in self.holders for s in h.steps)
+        return self.meeting if on_object else self.parting or self.meeting
+
+    @cached_property
+    def ends(self) -> Places | None:
+        """Where it gets its graph and where it is taken up, in the function that has both in its hands.
+
+        A value that goes from one function to another in an attribute passes no caller of both: then it is where it is
+        stored and where it is read.
+        """
+        pair, sources = self.meeting, self.run.sources
+        on_objects = self.holders and all(any(s.kind == "attribute" for s in h.steps) for h in self.holders)
+        if pair is None or not on_objects:
+            return pair
+        made, used = pair
+        within = made == self.making[0] or used == self.using[0] or operands_in(sources, used, self.paths)
+        if within or set(self.paths) & set(bound_names(sources, made)):
+            return pair
+        files = {f.file for f in self.making}
+        stored = [f for f in self.kept_at() if f.file in files]
+        return (stored[0] if stored else self.making[0]), self.using[0]
+
+    def beside_the_new(self, made: Frame, used: Frame) -> str:
+        """The one attribute, or entry of one, that an expression takes beside what its own call of the function has
+        made anew of the same kind: ``self.cache[0]`` of ``torch.cat([self.cache[0], k])``, where the older value is a
+        ``k`` too. It is what has brought the older one. Empty where that is not so.
+        """
+        if not self.remade or not made.in_function_of(used) or not used.column or made.line >= used.line:
+            return ""
+        found = [o.text for o in bindings.source_at(self.run.sources, used).operands(used)]
+        new = {*bound_names(self.run.sources, made)}
+        kept = [n for n in dict.fromkeys(found) if n not in new and not n.isidentifier()]
+        return kept[0] if len(kept) == 1 and new & {*found} else ""
+
+    @cached_property
+    def carried_on(self) -> tuple[Frame, str] | None:
+        """The statement ``state = cell(x, state)`` that carries it on, and the name; None where none does.
+
+        The statement around the use has to bind a name under which the value was made, in the same function, at another
+        place, and the name has to hold that value still when it is taken up: a plain name does so only where that
+        statement reads it, or another name that was bound to it (``loss = f(kept(x))`` carries no ``loss`` on).
+        """
+        pair, sources = self.meeting, self.run.sources
+        if pair is None or self._renewed(*pair):
+            return None
+        one = pair[0].start == pair[1].start
+        if one and (kept := fed_back(sources, pair[1])):
+            return pair[1], kept[0]
+        # Where the function that made it takes it up itself, the places from which it was called tell as well.
+        for made, used in filter(None, (None if one else pair, self.parting)):
+            before, after = self._names_given(made), bound_names(sources, used)
+            name = next((n for n in after if n in before and (not n.isidentifier() or _reads(sources, used, n))), "")
+            if name:
+                return used, name
+        return self.handed_round
+
+    def _renewed(self, made: Frame, used: Frame) -> bool:
+        """Whether the statement that made it ran again before the one that takes it up: it stands above it, and has
+        given this pass a value of its own, which owes nothing to the old one."""
+        return self.remade and not self.recurrent and made.line < used.line
+
+    def _names_given(self, made: Frame) -> list[str]:
+        """The names that the statement which makes it binds; of several those that hold this very value still."""
+        names = bound_names(self.run.sources, made)
+        still = {h.base for h in self.holders if h.exact and is_local(h, made)}
+        return [n for n in names if n in still] or names
+
+    @cached_property
+    def handed_round(self) -> tuple[Frame, str] | None:
+        """The call ``out, state = model(x, state)`` that has made it below itself and been given it again.
+
+        Of two runs of one call, what the first has made and nobody holds any more can have come to the second through a
+        name alone that the statement binds and reads. Where something holds what the second run has made in its place,
+        it was that name, or what is kept under it: ``state[0].v``.
+        """
+        sources = self.run.sources
+        for frame in reversed(self._shared) if not any(h.exact for h in self.holders) else ():
+            names = [n for n in bound_names(sources, frame) if n.isidentifier() and _reads(sources, frame, n)]
+            held = [n for n in names if all(h.base == n and is_local(h, frame) for h in self.holders)]
+            name = next((n for n in held if _outlives(sources, frame, n)), "")
+            if name:
+                return frame, name
+        return None
+
+    @cached_property
+    def stored_on(self) -> tuple[Frame, str] | None:
+        """The statement ``self.memory = h`` under whose name a later pass takes up the value ``h``, and that name.
+
+        Told where the name under which it was made holds a newer value by then: the old one comes in under another.
+        None where no statement of the same function stores it so.
+        """
+        pair, sources = self.meeting, self.run.sources
+        if pair is None or not self._renewed(*pair):
+            return None
+        made, used = pair
+        names = bound_names(sources, made)
+        for s in reversed(statements(bindings.scope_at(sources, made))):
+            for target, value in pairs(s):
+                path = ast.unparse(target)
+                if ast.unparse(value) in names and path not in names and self._takes_up(used, path):
+                    return bindings.frame_of(sources, made.file, s, made.function), path
+        return None
+
+    def _takes_up(self, used: Frame, path: str) -> bool:
+        """Whether a path is read where it is taken up: in the function that made it, or in a method that this calls on
+        its own object, where an attribute goes by the same path."""
+        if operands_in(self.run.sources, used, [path]):
+            return True
+        owner = used.function.rpartition(".")[0]
+        own = [f for f in self.using if owner and f.file == used.file and f.function.rpartition(".")[0] == owner]
+        return path.startswith("self.") and any(operands_in(self.run.sources, f, [path]) for f in own)
+
+    @cached_property
+    def names_taken_up(self) -> list[str]:
+        """The names by which the function that makes it and takes it up again may read it there."""
+        if self.stored_on is not None:
+            return [self.stored_on[1]]
+        pair, sources = self.meeting, self.run.sources
+        if pair is None or self._renewed(*pair):
+            return []
+        made, used = pair
+        names = self._names_given(made)
+        # One statement that makes the value and takes it up binds what it makes of it, which is another value.
+        known = [n for n in names if not n.isidentifier() or made.line != used.line or _reads(sources, used, n)]
+        if len(known) < 2:
+            return known
+        # Of several that one statement binds, those that the expression which takes it up reads, or its line does.
+        return operands_in(sources, used, known) or [n for n in known if _reads(sources, used, n)] or known
+
+    @cached_property
+    def could_carry(self) -> list[Holder]:
+        """What holds it and may have brought it into the later pass: a local name may only where the statement below
+        which it is taken up reads that name. All holders where none of them may.
+
+        ``out = net(x)`` looks on where the network has kept its output on an attribute, and so does what ``out`` holds.
+        """
+        sources, out = self.run.sources, []
+        for holder in self.holders:
+            frames = [f for f in self.using if is_local(holder, f)]
+            looks_on = frames and not any(_reads(sources, f, holder.steps[0].key) for f in frames)
+            if len(holder.steps) > 1:  # an object may be read by another name; one that is bound anew by then is not
+                looks_on = looks_on and all(_is_new_by(sources, f, holder.steps[0].key) for f in frames)
+            out += [] if looks_on else [holder]
+        return out or list(self.holders)
+
+    @property
+    def carrying_holders(self) -> list[Holder]:
+        """Of what could have carried it what did, without the names that were only looking on.
+
+        Where it is taken up under the very name that the statement which made it gave to it, another local name
+        (``old = state``) has carried nothing, and may have been bound long after.
+        """
+        holders, pair, sources = self.holders, self.ends, self.run.sources
+        if pair is not None and operands_in(sources, pair[1], bound_names(sources, pair[0])):
+            read = set(operands_in(sources, pair[1], [h.base for h in holders]))
+            holders = [h for h in holders if len(h.steps) > 1 or h.base in read]
+        return [h for h in holders if h in self.could_carry] or holders
 
 
-def ends(run: Evidence, carry: OlderEdge) -> tuple[Frame, Frame] | None:
-    """Where a carried value gets its graph and where it is taken up, in the function that has both in its hands.
+def carried(run: Evidence, edges: Iterable[OlderEdge]) -> list[Carried]:
+    """The values of these edges; without those of which it is not known what made them."""
+    ends = ((c, run.node(c.producer), run.node(c.consumer)) for c in edges)
+    return [Carried(**vars(c), run=run, made=made, taken=taken) for c, made, taken in ends if made is not None]
 
-    A value that goes from one function to another in an attribute passes no caller of both: then it is where it is
-    stored and where it is read.
-    """
-    producer, consumer = run.node(carry.producer), run.node(carry.consumer)
-    pair = meeting(producer, consumer)
-    holders = carry.tensor.holders
-    if pair is None or producer is None or consumer is None or not holders:
-        return pair
-    made, used = pair
-    if not all(any(s.kind == "attribute" for s in h.steps) for h in holders):
-        return pair
-    inner = user_frames(producer.stack)[0], user_frames(consumer.stack)[0]
-    paths = [p for h in holders for p in (h.base, h.path)]
-    within = made == inner[0] or used == inner[1]
-    if within or operands_in(run.sources, used, paths) or set(paths) & set(bound_names(run.sources, made)):
-        return pair
-    files = {f.file for f in user_frames(producer.stack)}
-    stored = [f for f in kept_at(run, holders, producer) if f.file in files]
-    return (stored[0] if stored else inner[0]), inner[1]
+
+def by_places(carries: Iterable[Carried]) -> list[Carried]:
+    """One value for each pair of places at which values were made and taken up, newest first."""
+    out: dict[tuple[Any, ...], Carried] = {}
+    for c in carries:
+        out.setdefault(tuple(tuple(f.start for f in frames) for frames in (c.using, c.making)), c)
+    return list(out.values())
+
+
+# Names at a place: what a statement binds, reads and adds to, and the losses that use a value.
 
 
 def bound_names(sources: SourceTexts, frame: Frame) -> list[str]:
     """The names that the statement around this place assigns."""
 
     return list(bindings.source_at(sources, frame).names_bound_by(frame.line, frame.column or 1))
-
-
-def beside_the_new(sources: SourceTexts, carry: OlderEdge, made: Frame, used: Frame) -> str:
-    """The one attribute, or entry of one, that an expression takes beside what its own call of the function has made
-    anew of the same kind: ``self.cache[0]`` of ``torch.cat([self.cache[0], k])``, where the older value is a ``k`` too.
-    It is what has brought the older one. Empty where that is not so.
-    """
-
-    if not carry.remade or not made.in_function_of(used):
-        return ""
-    found = (
-        [o.text for o in bindings.source_at(sources, used).operands(used)]
-        if used.column and made.line < used.line
-        else []
-    )
-    new = {*bound_names(sources, made)}
-    kept = [n for n in dict.fromkeys(found) if n not in new and not n.isidentifier()]
-    return kept[0] if len(kept) == 1 and new & {*found} else ""
 
 
 def name_bound(sources: SourceTexts, frame: Frame) -> list[str]:
@@ -218,34 +398,10 @@ def read_behind(sources: SourceTexts, frame: Frame, path: str) -> bool:
 
 # The names under which a carried value goes on: one that is taken up and bound anew, or one that it is stored as.
 
-Places = tuple[Frame, Frame]
-"""Where a value was made, and where it was taken up."""
 _DEEPEST = 4
 """Calls within calls that are followed."""
 _CUT = frozenset({"detach", "data", "item", "numpy", "tolist"})
 """What is read through these has come without a graph."""
-
-
-def carried_on(run: Evidence, carry: OlderEdge) -> tuple[Frame, str] | None:
-    """The statement ``state = cell(x, state)`` that carries a value on, and the name; None where none does.
-
-    The statement around the use has to bind a name under which the value was made, in the same function, at another
-    place, and the name has to hold that value still when it is taken up: a plain name does so only where that
-    statement reads it, or another name that was bound to it (``loss = f(kept(x))`` carries no ``loss`` on).
-    """
-    pair = _ends(run.nodes, carry)
-    if pair is None or _renewed(carry, *pair):
-        return None
-    one = (pair[0].line, pair[0].column) == (pair[1].line, pair[1].column)
-    if one and (kept := fed_back(run.sources, pair[1])):
-        return pair[1], kept[0]
-    # Where the function that made it takes it up itself, the places from which it was called tell as well.
-    for made, used in filter(None, (None if one else pair, _at(run.nodes, carry, parting))):
-        before, after = _names_given(run.sources, carry, made), bound_names(run.sources, used)
-        name = next((n for n in after if n in before and (not n.isidentifier() or _reads(run.sources, used, n))), "")
-        if name:
-            return used, name
-    return handed_round(run, carry)
 
 
 def fed_back(sources: SourceTexts, frame: Frame) -> list[str]:
@@ -255,37 +411,6 @@ def fed_back(sources: SourceTexts, frame: Frame) -> list[str]:
     nodes = (n for s in statements_at(sources, frame) for n in walked(s))
     cut = {ast.unparse(n.value) for n in nodes if isinstance(n, ast.Attribute) and n.attr in _CUT}
     return [name for name in kept if name not in cut]
-
-
-def _names_given(sources: SourceTexts, carry: OlderEdge, made: Frame) -> list[str]:
-    """The names that the statement which makes a value binds; of several those that hold this very value still."""
-    names = bound_names(sources, made)
-    still = {h.base for h in carry.tensor.holders if h.exact and is_local(h, made)}
-    return [n for n in names if n in still] or names
-
-
-def handed_round(run: Evidence, carry: OlderEdge) -> tuple[Frame, str] | None:
-    """The call ``out, state = model(x, state)`` that has made a value below itself and been given it again.
-
-    Of two runs of one call, what the first has made and nobody holds any more can have come to the second through a
-    name alone that the statement binds and reads. Where something holds what the second run has made in its place,
-    it was that name, or what is kept under it: ``state[0].v``.
-    """
-    producer, consumer = run.node(carry.producer), run.node(carry.consumer)
-    if producer is None or consumer is None or any(h.exact for h in carry.tensor.holders):
-        return None
-    runs = []
-    for made, used in zip(user_frames(producer.stack)[::-1], user_frames(consumer.stack)[::-1], strict=False):
-        if (made.file, made.function, made.line, made.column) != (used.file, used.function, used.line, used.column):
-            break
-        runs.append(used)
-    for frame in reversed(runs):
-        names = [n for n in bound_names(run.sources, frame) if n.isidentifier() and _reads(run.sources, frame, n)]
-        held = [n for n in names if all(h.base == n and is_local(h, frame) for h in carry.tensor.holders)]
-        name = next((n for n in held if _outlives(run.sources, frame, n)), "")
-        if name:
-            return frame, name
-    return None
 
 
 def is_local(holder: Holder, frame: Frame) -> bool:
@@ -346,74 +471,6 @@ def carrier_of(sources: SourceTexts, call: Frame, name: str) -> str:
     return name
 
 
-def stored_on(run: Evidence, carry: OlderEdge) -> tuple[Frame, str] | None:
-    """The statement ``self.memory = h`` under whose name a later pass takes up the value ``h``, and that name.
-
-    Told where the name under which it was made holds a newer value by then: the old one comes in under another. None
-    where no statement of the same function stores it so.
-    """
-    pair = _ends(run.nodes, carry)
-    if pair is None or not _renewed(carry, *pair):
-        return None
-    made, used = pair
-    consumer = run.node(carry.consumer)
-    consumers = user_frames(consumer.stack) if consumer is not None else []
-    scope = bindings.scope_at(run.sources, made)
-    names = bound_names(run.sources, made)
-    for s in reversed(list(statements(scope))):
-        for target, value in pairs(s):
-            path = ast.unparse(target)
-            if ast.unparse(value) in names and path not in names and _takes_up(run.sources, consumers, used, path):
-                return bindings.frame_of(run.sources, made.file, s, made.function), path
-    return None
-
-
-def _takes_up(sources: SourceTexts, frames: list[Frame], used: Frame, path: str) -> bool:
-    """Whether a path is read where a value is taken up: in the function that made it, or in a method that this calls on
-    its own object, where an attribute goes by the same path."""
-    if operands_in(sources, used, [path]):
-        return True
-    owner = used.function.rpartition(".")[0]
-    own = [f for f in frames if owner and f.file == used.file and f.function.rpartition(".")[0] == owner]
-    return path.startswith("self.") and any(operands_in(sources, f, [path]) for f in own)
-
-
-def names_taken_up(run: Evidence, carry: OlderEdge) -> list[str]:
-    """The names by which the function that makes a value and takes it up again may read it there."""
-    stored = stored_on(run, carry)
-    if stored is not None:
-        return [stored[1]]
-    pair = _ends(run.nodes, carry)
-    if pair is None or _renewed(carry, *pair):
-        return []
-    made, used = pair
-    names = _names_given(run.sources, carry, made)
-    # One statement that makes the value and takes it up binds what it makes of it, which is another value.
-    known = [n for n in names if not n.isidentifier() or made.line != used.line or _reads(run.sources, used, n)]
-    if len(known) < 2:
-        return known
-    # Of several that one statement binds, those that the expression which takes it up reads, or its line does.
-    return operands_in(run.sources, used, known) or [n for n in known if _reads(run.sources, used, n)] or known
-
-
-def could_carry(run: Evidence, carry: OlderEdge) -> list[Holder]:
-    """What holds a value and may have brought it into the later pass: a local name may only where the statement below
-    which it is taken up reads that name. All holders where none of them may.
-
-    ``out = net(x)`` looks on where the network has kept its output on an attribute, and so does what ``out`` holds.
-    """
-    holders, consumer = list(carry.tensor.holders), run.node(carry.consumer)
-    using = user_frames(consumer.stack) if consumer is not None else []
-    out = []
-    for holder in holders:
-        frames = [f for f in using if is_local(holder, f)]
-        looks_on = frames and not any(_reads(run.sources, f, holder.steps[0].key) for f in frames)
-        if len(holder.steps) > 1:  # an object may be read by another name; one that is bound anew by then is not
-            looks_on = looks_on and all(_is_new_by(run.sources, f, holder.steps[0].key) for f in frames)
-        out += [] if looks_on else [holder]
-    return out or holders
-
-
 def _is_new_by(sources: SourceTexts, frame: Frame, name: str) -> bool:
     """Whether a name holds another object at a place than in the round before: the statement there binds it, or one
     above it in a loop around both gives it an empty container."""
@@ -427,20 +484,6 @@ def _is_new_by(sources: SourceTexts, frame: Frame, name: str) -> bool:
 
 
 _EMPTY = {"[]", "{}", "list()", "dict()", "set()", "deque()", "collections.deque()", "defaultdict(list)"}
-
-
-def carrying_holders(run: Evidence, carry: OlderEdge) -> list[Holder]:
-    """Of what could have carried a value what did, without the names that were only looking on.
-
-    Where the value is taken up under the very name that the statement which made it gave to it, another local name
-    (``old = state``) has carried nothing, and may have been bound long after.
-    """
-    could, holders = could_carry(run, carry), list(carry.tensor.holders)
-    pair = ends(run, carry)
-    if pair is not None and operands_in(run.sources, pair[1], bound_names(run.sources, pair[0])):
-        read = set(operands_in(run.sources, pair[1], [h.base for h in holders]))
-        holders = [h for h in holders if len(h.steps) > 1 or h.base in read]
-    return [h for h in holders if h in could] or holders
 
 
 def local_names_of(sources: SourceTexts, frame: Frame, paths: list[str]) -> list[str]:
@@ -460,17 +503,6 @@ def _holds_one(value: ast.expr, paths: list[str]) -> bool:
     sides = (value.body, value.orelse)
     none = any(isinstance(s, ast.Constant) and s.value is None for s in sides)
     return not none and any(ast.unparse(s) in paths for s in sides)
-
-
-def _ends(nodes: list[Node], carry: OlderEdge) -> tuple[Frame, Frame] | None:
-    """Where the value was made and where it was taken up, in the innermost function that does both."""
-    return _at(nodes, carry, meeting)
-
-
-def _at(nodes: list[Node], carry: OlderEdge, places: Callable[[Node, Node], Places | None]) -> Places | None:
-    """The places of the two nodes of an edge, as one of the questions about a pair of nodes tells them."""
-    producer, consumer = node_with(nodes, carry.producer), node_with(nodes, carry.consumer)
-    return places(producer, consumer) if producer is not None and consumer is not None else None
 
 
 def _reads(sources: SourceTexts, frame: Frame, name: str) -> bool:
@@ -497,12 +529,6 @@ def _loaded(node: ast.AST) -> set[str]:
     return {n.id for n in each(node, ast.Name) if isinstance(n.ctx, ast.Load)} | set(added)
 
 
-def _renewed(carry: OlderEdge, made: Frame, used: Frame) -> bool:
-    """Whether the statement that made the value ran again before the one that takes it up: it stands above it, and has
-    given this pass a value of its own, which owes nothing to the old one."""
-    return carry.remade and not carry.recurrent and made.line < used.line
-
-
 # Sums of losses: what takes a term into one, and whether backward is called on nothing but a sum that goes on.
 
 _ADDING = ("Add", "Stack", "Cat")
@@ -527,16 +553,14 @@ def grows(sources: SourceTexts, node: Node) -> bool:
     return frame is not None and grows_at(sources, frame)
 
 
-def is_sum_that_goes_on(sources: SourceTexts, folded: Folded | None, carry: OlderEdge, consumer: Node | None) -> bool:
+def is_sum_that_goes_on(carry: Carried) -> bool:
     """Whether the failing loss is a sum, up to a factor, and the older value is what that sum came to before.
-
-    ``consumer`` is the node that takes the older value in.
 
     A state of one number that each round adds to is no such sum: the loss makes more of it than a mean.
     """
-    if consumer is None or not carry.recurrent or not consumer.op.startswith("Add"):
+    if carry.taken is None or not carry.recurrent or not carry.taken.op.startswith("Add"):
         return False
-    return grows(sources, consumer) and is_scaled(folded, carry.consumer)
+    return grows(carry.run.sources, carry.taken) and is_scaled(carry.run.folded, carry.consumer)
 
 
 def is_scaled(folded: Folded | None, node: int) -> bool:

@@ -174,32 +174,38 @@ def _built(scope: ast.AST, statement: ast.stmt, entry: Entry) -> ast.stmt | None
 def given(sources: SourceTexts, statement: ast.stmt, entry: Entry) -> ast.expr | None:
     """The expression in such a statement that becomes the tensor's field of the entry; None where it is not written
     there."""
-    value: ast.expr | None = getattr(statement, "value", None)
-    if isinstance(statement, ast.Expr) and isinstance(value, ast.Call):
-        value = value.args[-1] if value.args and not value.keywords else None
-    if value is None or isinstance(value, ast.Starred) or entry.field is None:
-        return value if entry.field is None and not isinstance(value, ast.Starred) else None
-    wanted = entry.field
-    if isinstance(value, ast.Dict) and wanted.kind == "key":
-        return next(
-            (
-                v
-                for k, v in zip(value.keys, value.values, strict=True)
-                if k is not None and ast.unparse(k) == wanted.key
-            ),
-            None,
-        )
-    if isinstance(value, ast.Tuple | ast.List) and wanted.kind == "index":
-        plain = not any(isinstance(e, ast.Starred) for e in value.elts)
-        return value.elts[int(wanted.key)] if plain and int(wanted.key) < len(value.elts) else None
-    if isinstance(value, ast.Call) and last_word(value.func) == entry.type and wanted.kind in ("attribute", "field"):
-        named = next((k.value for k in value.keywords if k.arg == wanted.key), None)
-        if named is not None or any(isinstance(a, ast.Starred) for a in value.args):
-            return named
-        fields = fields_of(sources, entry.type)
-        position = fields.index(wanted.key) if wanted.key in fields else len(value.args)
-        return value.args[position] if position < len(value.args) else None
-    return None
+    call = bare_call(statement)
+    value = _put_together(statement) if call is None or not call.keywords else None
+    if entry.field is None:
+        return value if not isinstance(value, ast.Starred) else None
+    kinds = {ast.Dict: ("key",), ast.Tuple: ("index",), ast.List: ("index",), ast.Call: ("attribute", "field")}
+    of_its_class = not isinstance(value, ast.Call) or last_word(value.func) == entry.type
+    fits = of_its_class and entry.field.kind in kinds.get(type(value), ())
+    return parts_of(sources, value, entry).get(entry.field.key) if fits and value is not None else None
+
+
+def _put_together(statement: ast.stmt) -> ast.expr | None:
+    """What a statement binds, or puts into a container as the last argument of a call."""
+    call = bare_call(statement)
+    return getattr(statement, "value", None) if call is None else call.args[-1] if call.args else None
+
+
+def parts_beside(sources: SourceTexts, statement: ast.stmt, entry: Entry) -> dict[str, ast.expr]:
+    """The other fields of the entry that a statement puts together."""
+    parts = parts_of(sources, _put_together(statement), entry)
+    return {at: v for at, v in parts.items() if entry.field is None or at != entry.field.key}
+
+
+def parts_of(sources: SourceTexts, value: ast.expr | None, entry: Entry) -> dict[str, ast.expr]:
+    """The fields of an entry that an expression puts together, by their key (as Python text), position or name."""
+    if isinstance(value, ast.Dict):
+        return {ast.unparse(k): v for k, v in zip(value.keys, value.values, strict=True) if k is not None}
+    given = value.elts if isinstance(value, ast.Tuple | ast.List) else value.args if isinstance(value, ast.Call) else []
+    plain = [] if any(isinstance(a, ast.Starred) for a in given) else given
+    if not isinstance(value, ast.Call):
+        return {str(i): e for i, e in enumerate(plain)}
+    named = {k.arg: k.value for k in value.keywords if k.arg}
+    return {**dict(zip(fields_of(sources, entry.type), plain, strict=False)), **named}
 
 
 def fields_of(sources: SourceTexts, name: str) -> list[str]:

@@ -7,20 +7,22 @@ function that was called. Where both are silent the answer is None: nothing is d
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
-from graphdoc.evidence import Event, Evidence, Frame, Holder, Node, OlderEdge, SourceTexts
+from graphdoc.evidence import Event, Evidence, Frame, Holder, Node, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.program.container_entries import kept_name, statements, statements_at, user_frames
+from graphdoc.program.carried_names import Carried
+from graphdoc.program.container_entries import kept_name, statements, statements_at
 from graphdoc.program.in_place_writes import target_of
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
-from graphdoc.program.spans import in_function, node_loop_of, user_line
+from graphdoc.program.spans import node_loop_of, user_line
 from graphdoc.source.effects import calls_method
-from graphdoc.source.module import each, is_method_call, receiver_of, walked
-from graphdoc.source.paths import bare_call, blocks_of, covers, is_name, is_path, key, last_word, only, pairs, spelled
+from graphdoc.source.module import each, is_method_call, receiver_of
+from graphdoc.source.paths import bare_call, covers, is_name, is_path, key, last_word, only, pairs, spelled
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import own_nodes
 
@@ -256,26 +258,30 @@ def builds_object(sources: SourceTexts, value: ast.expr) -> bool:
 
 def in_training(events: list[Event], frame: Frame) -> bool:
     """Whether a backward call or an optimizer step ran inside the function of this frame."""
-    stacks = [e.stack for e in events if e.kind in ("backward", "grad", "step")]
-    return any(in_function(stack, frame) is not None for stack in stacks)
+    return any(f.in_function_of(frame) for f in _training(events))
+
+
+def _training(events: list[Event]) -> Iterator[Frame]:
+    """The frames below which a backward call or an optimizer step was made."""
+    return (f for e in events if e.kind in ("backward", "grad", "step") for f in e.stack)
 
 
 def trains_below(sources: SourceTexts, events: list[Event], frame: Frame) -> bool:
     """Whether a backward call or an optimizer step ran below the statement of this frame."""
     owner = bindings.statement_at(sources, frame)
     first, last = (owner.lineno, owner.end_lineno or owner.lineno) if owner is not None else (frame.line, frame.line)
-    stacks = [e.stack for e in events if e.kind in ("backward", "grad", "step")]
-    return any(f.in_function_of(frame) and first <= f.line <= last for stack in stacks for f in stack)
+    return any(f.in_function_of(frame) and first <= f.line <= last for f in _training(events))
 
 
 def calls_into(sources: SourceTexts, frames: Sequence[Frame], function: str) -> bool:
     """Whether the functions of these frames call, by name, the function with this (qualified) name."""
-    name = function.rpartition(".")[2]
-    for f in frames:
-        for n in each(bindings.function_at(sources, f), ast.Call):
-            if name in (getattr(n.func, "attr", ""), getattr(n.func, "id", "")):
-                return True
-    return False
+    return any(calls(bindings.function_at(sources, f), {function.rpartition(".")[2]}) for f in frames)
+
+
+def calls(scope: ast.AST | None, names: Collection[str]) -> bool:
+    """Whether a function, or the file outside of functions, calls anything by one of these last names."""
+    own = statements(scope) if scope is not None else ()
+    return any(last_word(n.func) in names for s in own for n in each(s, ast.Call))
 
 
 # Statements that give a whole tensor new numbers in place: the graph behind what it held before stays with it.
@@ -297,12 +303,12 @@ class Reset:
     node: Node | None = None
 
 
-def resets_of(run: Evidence, carries: list[OlderEdge], failing: Event | None) -> list[Reset]:
+def resets_of(run: Evidence, carries: list[Carried], failing: Event | None) -> list[Reset]:
     """The resets by which all of the older values come into the failing graph; empty where one comes another way."""
-    found = [_recorded(run.sources, run.node(c.consumer)) for c in carries]
+    found = [_recorded(run.sources, c.taken) for c in carries]
     unrecorded = _unrecorded(run.sources, failing) if None in found else []
     for i, carry in enumerate(carries):
-        names = {kept_name(h) for h in carry.tensor.holders} - {""}
+        names = {kept_name(h) for h in carry.holders} - {""}
         found[i] = found[i] or only([reset for name, reset in unrecorded if name in names])
     resets = [r for r in found if r is not None]
     every = {(r.frame.start, r.path): r for r in resets}
@@ -399,7 +405,12 @@ def behind_the_step(sources: SourceTexts, events: list[Event], frame: Frame) -> 
     journal tells where steps were made; where none was seen yet, the source does. The two differ where the step stands
     inside a branch.
     """
-    scope = bindings.scope_at(sources, frame)
+    source = bindings.source_at(sources, frame)
+    own = source.node_statement(Place.of(frame))
+    above = source.node_ancestors(own) if own is not None else ()
+    branches = takewhile(lambda n: isinstance(n, ast.With | ast.If | ast.Try), above)
+    outer = [n for n in (own, *branches) if isinstance(n, ast.stmt)][-1:]
+    block, at = (source.node_block(outer[0]) if outer else None) or ([], 0)
     lines = {
         f.line
         for e in events
@@ -407,11 +418,9 @@ def behind_the_step(sources: SourceTexts, events: list[Event], frame: Frame) -> 
         for f in e.stack
         if f.user and f.file == frame.file and f.function == frame.function
     }
-    block = _block_with(scope, frame.line)
-    later = [s for s in block if s.lineno > frame.line]
-    chosen = [s for s in later if any(covers(s, line) for line in lines)]
+    chosen = [s for s in block[at + 1 :] if any(covers(s, line) for line in lines)]
     if not chosen:
-        chosen = [s for s in later if calls_method(s, "step")]
+        chosen = [s for s in block[at + 1 :] if calls_method(s, "step")]
     if not chosen:
         return frame, frame
     anchor = bindings.frame_of(sources, frame.file, chosen[-1], frame.function)
@@ -436,18 +445,6 @@ def started_again(sources: SourceTexts, frame: Frame, anchor: Frame, path: str) 
     return False
 
 
-def _block_with(scope: ast.AST, line: int) -> list[ast.stmt]:
-    """The innermost list of statements with one that covers the line; a ``with`` around it is looked out of."""
-    best: list[ast.stmt] = []
-    for node in walked(scope):
-        for block in blocks_of(node):
-            if any(covers(s, line) for s in block):
-                if isinstance(node, ast.With | ast.If | ast.Try) and best:
-                    continue
-                best = block
-    return best
-
-
 # A function that writes what has a graph into a tensor that it was given, and gives it back: its caller keeps both.
 
 
@@ -456,12 +453,11 @@ def written_into_given(program: Program, reuse: Reuse) -> list[Frame]:
     was made otherwise, or where a caller drops what its function gives back: it wants the write alone."""
     found: dict[tuple[str, int, int], Frame] = {}
     for carry in reuse.carries:
-        producer = program.node(carry.producer)
-        frame = user_line(producer)
-        if producer is None or frame is None:
+        frame = user_line(carry.made)
+        if frame is None:
             return []
         target = target_of(program.evidence, frame)
-        callers = [f for f in user_frames(producer.stack) if in_function([f], frame) is None]
+        callers = [f for f in carry.making if not f.in_function_of(frame)]
         if not target.parameter or target.local or target.sliced or not target.whole or not callers:
             return []
         if isinstance(bindings.statement_at(program.sources, callers[0]), ast.Expr | None):

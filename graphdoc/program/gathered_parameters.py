@@ -6,10 +6,11 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from graphdoc.evidence import Evidence, Frame, OlderEdge, Optimizer, Parameter, SourceTexts
+from graphdoc.evidence import Evidence, Frame, Optimizer, Parameter, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.bindings import call_at, expression_at
-from graphdoc.program.spans import innermost_user
+from graphdoc.program.carried_names import Carried
+from graphdoc.program.spans import user_line
 from graphdoc.source.effects import method_of
 from graphdoc.source.module import each, is_method_call, receiver_of, walked
 from graphdoc.source.paths import (
@@ -416,13 +417,12 @@ def _learning(parameters: list[Parameter], module: str) -> list[str]:
 # Values that are computed from a leaf made in the same expression: ``torch.exp(nn.Parameter(...))``.
 
 
-def makes_parameter(run: Evidence, carries: list[OlderEdge]) -> bool:
+def makes_parameter(carries: list[Carried]) -> bool:
     """Whether any of the values comes straight from an operation around ``Parameter(...)``.
 
     Such a parameter has no name and is in no optimizer, and yet it was written to be trained.
     """
-    producers = (run.node(c.producer) for c in carries)
-    values = (_expression(run.sources, innermost_user(p.stack)) for p in producers if p is not None)
+    values = (_expression(c.run.sources, user_line(c.made)) for c in carries)
     inner = (call for value in values if value is not None for call in _calls_inside(value))
     return any(last_word(call.func) == "Parameter" for call in inner)
 

@@ -17,7 +17,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made
 from graphdoc.program.spans import innermost_user
 from graphdoc.source import paths
-from graphdoc.source.module import each, is_method_call, values_of, walked
+from graphdoc.source.module import Function, each, is_method_call, receiver_of, values_of, walked
 from graphdoc.source.scopes import own_nodes
 
 # What a program treats as something that learns: an optimizer holds it, or its gradient is read.
@@ -186,17 +186,21 @@ def unfreezing(sources: SourceTexts) -> list[Frame]:
     ]
 
 
+def flag_set(node: ast.AST) -> tuple[str, bool | None]:
+    """What a simple statement, or a call, sets ``requires_grad`` of, and to what; None for what is no plain value."""
+    target = node.targets[0] if isinstance(node, ast.Assign) else None
+    if isinstance(node, ast.Assign) and paths.is_attribute(target, "requires_grad"):
+        return bindings.text_of(target.value), bool(node.value.value) if isinstance(node.value, ast.Constant) else None
+    call = node.value if isinstance(node, ast.Expr) else node
+    if not is_method_call(call, "requires_grad_"):
+        return "", None
+    given = bindings.argument(call, 0, "requires_grad") or ast.Constant(True)
+    return bindings.text_of(call.func.value), bool(given.value) if isinstance(given, ast.Constant) else None
+
+
 def switches(node: ast.AST) -> bool | None:
     """What a simple statement, or a call, sets ``requires_grad`` to; None where it does not, or to no plain value."""
-    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute):
-        if node.targets[0].attr == "requires_grad" and isinstance(node.value, ast.Constant):
-            return bool(node.value.value)
-        return None
-    call = node.value if isinstance(node, ast.Expr) else node
-    if is_method_call(call, "requires_grad_"):
-        given = bindings.argument(call, 0, "requires_grad")
-        return True if given is None else bool(given.value) if isinstance(given, ast.Constant) else None
-    return None
+    return flag_set(node)[1]
 
 
 def switched(statement: ast.stmt, to: bool) -> str:
@@ -207,17 +211,10 @@ def switched(statement: ast.stmt, to: bool) -> str:
         if not paths.is_attribute(source, "parameters", "named_parameters"):
             return ""
         names = paths.plain_names(statement.target)
-        each = any(switches(s) is to and _flagged(s) in names for s in statement.body)
+        each = any(name in names and value is to for name, value in map(flag_set, statement.body))
         return bindings.text_of(source.value) if each else ""
-    return _flagged(statement) if switches(statement) is to else ""
-
-
-def _flagged(statement: ast.stmt) -> str:
-    """What a simple statement sets ``requires_grad`` of."""
-    if isinstance(statement, ast.Assign):
-        return bindings.text_of(getattr(statement.targets[0], "value", None))
-    call = paths.bare_call(statement)
-    return bindings.text_of(getattr(call.func, "value", None)) if call is not None else ""
+    name, value = flag_set(statement)
+    return name if value is to else ""
 
 
 def frozen_behind(sources: SourceTexts, at: Frame, name: str) -> bool:
@@ -276,13 +273,10 @@ def _writes_into(statement: ast.stmt, name: str) -> bool:
 
 def _frozen(node: ast.stmt) -> str:
     """``x`` of ``x.requires_grad = False``, ``x.requires_grad_(False)`` and ``x.detach_()``; empty for the rest."""
-    if isinstance(node, ast.Assign) and switches(node) is False:
-        return bindings.text_of(getattr(node.targets[0], "value", None))
+    name, value = flag_set(node)
     call = paths.bare_call(node)
-    if not is_method_call(call):
-        return ""
-    ends = switches(node) is False or (call.func.attr == "detach_" and not call.args)
-    return bindings.text_of(call.func.value) if ends else ""
+    cut = is_method_call(call, "detach_") and not call.args
+    return name if value is False else bindings.text_of(receiver_of(call)) if cut and call is not None else ""
 
 
 def _in_file(sources: SourceTexts, file: str) -> Iterator[TrainOverride]:
@@ -314,8 +308,6 @@ def _own_method(statement: ast.stmt) -> str:
 
 
 # Parameters that the failing loss trained before, frozen since for another loss and not let go: by which statement.
-
-_Def = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True)
@@ -367,7 +359,7 @@ def kept_frozen(program: Program) -> KeptFrozen | None:
 def freezing_of(sources: SourceTexts, names: Sequence[str]) -> Iterator[Freezing]:
     """The statements that freeze what has these names, themselves or by a function of the program that is told to."""
     owners = {part for name in names for part in name.split(".")[:-1]}
-    setters = {n.name for _, n in bindings.everywhere(sources) if isinstance(n, _Def) and _flag_of(n)}
+    setters = {n.name for _, n in bindings.everywhere(sources) if isinstance(n, Function) and _flag_of(n)}
     for file, node in bindings.everywhere(sources, ast.stmt):
         what, opposite = _undone(node, setters)
         if owners & {part for name in what for part in name.split(".")} - {"self"}:
@@ -390,7 +382,7 @@ def _undone(statement: ast.stmt, setters: Collection[str]) -> tuple[list[str], s
     return [n for a in call.args for n in bindings.names_in(a)] if flags else [], ast.unparse(other)
 
 
-def _flag_of(function: _Def) -> bool:
+def _flag_of(function: Function) -> bool:
     """Whether a function sets ``requires_grad`` to what it is given."""
     given = {a.arg for a in (*function.args.args, *function.args.kwonlyargs)}
     values = [
@@ -544,13 +536,8 @@ def taken_by_flag(sources: SourceTexts, making: Made) -> str:
 
 def _is_of_parameters(scope: ast.AST, node: ast.stmt, parameters: list[str]) -> bool:
     """Whether a loop over ``parameters()`` switches each of them on, or a call a whole module."""
-    switched = node.targets[0] if isinstance(node, ast.Assign) else getattr(getattr(node, "value", None), "func", None)
-    if not isinstance(switched, ast.Attribute):
-        return False
-    whose = bindings.text_of(switched.value)
-    if any(name.startswith(whose + ".") for name in parameters):
-        return True
-    return any(
+    whose, _ = flag_set(node)
+    return any(name.startswith(whose + ".") for name in parameters) or any(
         node in n.body and whose in bindings.names_in(n.target) and _lists_parameters(n.iter)
         for n in each(scope, ast.For)
     )

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from functools import cached_property
 from typing import TypeVar
 
-from graphdoc.evidence import Event, Evidence, Frame, Holder, Node, OlderEdge, SourceTexts
+from graphdoc.evidence import Event, Evidence, Holder, Node, SourceTexts
 from graphdoc.program import rounds
 from graphdoc.program.calls_in_order import Journal, Site, only_heads_stepped, site
-from graphdoc.program.carried_names import carried_on, grows, is_divided, is_scaled, is_sum_that_goes_on, takes_term
+from graphdoc.program.carried_names import Carried, grows, is_divided, is_scaled, is_sum_that_goes_on, takes_term
 from graphdoc.program.container_entries import entry_of
 from graphdoc.program.custom_functions import runs_backward
 from graphdoc.program.spans import innermost_user, user_line
@@ -44,7 +44,7 @@ class TwoCalls:
     ) -> None:
         self.journal = journal
         self.failing, self.freeing = failing, freeing
-        self._shared, self._reaches, self._sources = shared, reaches, sources
+        self._shared, self._reaches, self.sources = shared, reaches, sources
 
     @cached_property
     def calls(self) -> tuple[Event, Event] | None:
@@ -218,18 +218,20 @@ class EarlierTerms(TwoCalls):
         journal: Journal,
         failing: Event | None,
         freeing: Event | None,
-        carries: list[OlderEdge],
+        carries: list[Carried],
     ) -> None:
         self._evidence = evidence
         self._crossing = carries
         self._all_behind = {name for c in carries for name in c.behind}
+        self.fresh = set(evidence.fresh_reaches)
+        """The parameters that the failing loss reaches by what was made since."""
         super().__init__(journal, failing, freeing, self._all_behind, evidence.reaches, evidence.sources)
 
     @cached_property
-    def earlier_roots(self) -> list[OlderEdge]:
+    def earlier_roots(self) -> list[Carried]:
         """Edges into results that an earlier backward call started from."""
         roots = rounds.roots_of(self._evidence.events, self._evidence.packages)
-        return [c for c in self._crossing if rounds.leads_to(c, self._evidence.node(c.producer), roots)]
+        return [c for c in self._crossing if rounds.leads_to(c, roots)]
 
     @property
     def kept_behind(self) -> bool:
@@ -241,30 +243,25 @@ class EarlierTerms(TwoCalls):
         """The node through which ``DistributedDataParallel`` gives out all that one forward call returns, where the
         two losses meet in it: each backward call then walks what lies behind every one of them."""
         edges = self._crossing[:1]
-        heads = [self._evidence.node(c.consumer if self.of_one_node else c.producer) for c in edges]
+        heads = [c.taken if self.of_one_node else c.made for c in edges]
         return next((n for n in heads if n is not None and n.op.startswith("_DDPSink")), None)
 
     @cached_property
     def _takers(self) -> list[Node | None]:
         """The nodes that take up what an earlier call started from."""
-        return [self._evidence.node(c.consumer) for c in self.earlier_roots]
+        return [c.taken for c in self.earlier_roots]
 
     @cached_property
     def _sums_up(self) -> bool:
         """Whether the failing loss adds to what an earlier call started from, round after round: several earlier
         results are in it, the same line differentiates what grows, or a statement adds to it under its own name. One
         result of another line and name is a loss of its own that this one is computed from."""
-        if self.same_line and self._crossing and all(self.goes_on(c) for c in self._crossing):
+        if self.same_line and self._crossing and all(map(is_sum_that_goes_on, self._crossing)):
             return True
         adds = all(n is None or takes_term(self._evidence.sources, n) for n in self._takers)
         several = len({c.producer for c in self.earlier_roots}) > 1
-        on = self.same_line or several or any(map(self.carrying, self.earlier_roots))
+        on = self.same_line or several or any(c.carried_on for c in self.earlier_roots)
         return bool(self._takers) and adds and on
-
-    def goes_on(self, carry: OlderEdge) -> bool:
-        """Whether the failing loss is a sum that goes on, and this value is what the sum came to before."""
-        seen = self._evidence
-        return is_sum_that_goes_on(seen.sources, seen.folded, carry, seen.node(carry.consumer))
 
     @cached_property
     def counts_again(self) -> bool:
@@ -282,14 +279,13 @@ class EarlierTerms(TwoCalls):
     @cached_property
     def earlier_calls(self) -> list[Event]:
         """The calls that started from a part of the failing loss, in the order in which they were made."""
-        began = [(c, self._evidence.node(c.producer)) for c in self.earlier_roots]
         calls = [e for e in self._evidence.events if e.kind == "backward" and not e.failed]
-        return [e for e in calls if any(rounds.leads_to(c, made, e.roots) for c, made in began)]
+        return [e for e in calls if any(rounds.leads_to(c, e.roots) for c in self.earlier_roots)]
 
     @cached_property
     def adds_nothing(self) -> bool:
         """Whether it is a sum of such terms and of nothing else."""
-        return self.counts_again and not self._evidence.fresh_reaches
+        return self.counts_again and not self.fresh
 
     @cached_property
     def only_scaled(self) -> bool:
@@ -300,11 +296,7 @@ class EarlierTerms(TwoCalls):
         carry, taker = self.earlier_roots[0], self._takers[0]
         if taker is None or not taker.op.startswith("Div") or not is_scaled(self._evidence.folded, carry.consumer):
             return False
-        return is_divided(self._evidence.sources, taker.stack[-1] if taker.stack else None, carry.tensor.holders)
-
-    def carrying(self, carry: OlderEdge) -> tuple[Frame, str] | None:
-        """The statement that carries this value on under its name, and the name; None where none does."""
-        return carried_on(self._evidence, carry)
+        return is_divided(self._evidence.sources, taker.stack[-1] if taker.stack else None, carry.holders)
 
 
 # How values behind an older part of a graph come to be in a later one: kept, stored, carried on, or made once.
@@ -335,7 +327,7 @@ class OlderValues(EarlierTerms):
         journal: Journal,
         failing: Event | None,
         freeing: Event | None,
-        carries: list[OlderEdge],
+        carries: list[Carried],
         meant: frozenset[str] | None,
     ) -> None:
         super().__init__(evidence, journal, failing, freeing, carries)
@@ -400,7 +392,7 @@ class OlderValues(EarlierTerms):
             (lambda: self.one_step or not (self.same_line or self.went_round), Lifetime.SAME_PASS),
             (lambda: self._only_the_root_is_fresh, Lifetime.RESULT),
             # not made again by the failing pass, and differentiated by the same line before
-            (lambda: self.carried_on, Lifetime.RECURS),
+            (lambda: any(c.carried_on for c in self._crossing), Lifetime.RECURS),
             (lambda: self._foreign and stored and not self.owners, Lifetime.STORED),
             (
                 lambda: self._foreign and not (several or self.for_different_optimizers) and self.made_before_all,
@@ -415,43 +407,30 @@ class OlderValues(EarlierTerms):
     @cached_property
     def _kept_since_first_use(self) -> bool:
         """Whether the function that made each of the values has run again and taken it as it was."""
-        sources, node, freeing = self._evidence.sources, self._evidence.node, self.freeing
+        freeing = self.freeing
         if freeing is None or not self._crossing:
             return False
-        pairs = [(node(c.producer), node(c.consumer)) for c in self._crossing]
-        return all(rounds.kept_since_first_use(sources, made, taken, freeing) for made, taken in pairs)
+        return all(rounds.kept_since_first_use(c, freeing) for c in self._crossing)
 
     @cached_property
     def kept_by_package(self) -> bool:
         """Whether a package keeps all of the values to itself, and a later pass has taken them up again."""
-        node, sources = self._evidence.node, self._evidence.sources
-        kept = [(c.tensor.holders, node(c.producer), node(c.consumer), self.freeing) for c in self._crossing]
-        return bool(kept) and all(rounds.kept_by_package(sources, *k) for k in kept)
+        return bool(self._crossing) and all(rounds.kept_by_package(c, self.freeing) for c in self._crossing)
 
-    @cached_property
-    def carried_on(self) -> list[tuple[Frame, str]]:
-        """The statements that take up a value and bind its own name to what they make of it; with the name."""
-        out: list[tuple[Frame, str]] = []
-        for found in (self.carrying(c) for c in self._crossing):
-            if found is not None and found not in out:
-                out.append(found)
-        return out
-
-    def is_start(self, carry: OlderEdge) -> bool:
+    def is_start(self, carry: Carried) -> bool:
         """Whether a value of a recurrence was made before it: the state with which the first round begins."""
         if self.lifetime is not Lifetime.RECURS or carry.recurrent or carry.remade:
             return False
-        return self.carrying(carry) is not None or any(c.recurrent or c.remade for c in self._crossing)
+        return carry.carried_on is not None or any(c.recurrent or c.remade for c in self._crossing)
 
     @cached_property
     def _each_round_makes_one(self) -> bool:
         """Whether the failing round has made such values too, and what it took instead was kept from an earlier one,
         whose call has used it up."""
-        makers = [self._evidence.node(c.producer) for c in self._crossing]
         sources, failing = self._evidence.sources, self.failing
-        if self._evidence.stale:
-            return False  # written to since; nothing need have used it before
-        return bool(makers) and failing is not None and all(rounds.made_each_round(sources, n, failing) for n in makers)
+        if self._evidence.stale or failing is None or not self._crossing:
+            return False  # what is written to since, nothing need have used before
+        return all(rounds.made_each_round(sources, c.made, failing) for c in self._crossing)
 
     @cached_property
     def _stored_rounds_ago(self) -> bool:
@@ -462,8 +441,7 @@ class OlderValues(EarlierTerms):
         (freeing, failing), sources = self.calls, self._evidence.sources
         passed = any(site(e.stack) == site(freeing.stack) for e in self.journal.between(*self.calls))
         passed = passed and rounds.in_loop_of(sources, freeing, failing)
-        makers = [self._evidence.node(c.producer) for c in self._crossing]
-        return passed and any(rounds.made_each_round(sources, n, freeing) for n in makers)
+        return passed and any(rounds.made_each_round(sources, c.made, freeing) for c in self._crossing)
 
     @cached_property
     def asks_for_it(self) -> bool:
@@ -490,23 +468,23 @@ class OlderValues(EarlierTerms):
     def made_before_all(self) -> bool:
         """Whether the values were made before the first backward call of the run, or the first from the failing one's
         line: an earlier training has nothing to do with them."""
-        makers = [self._evidence.node(c.producer) for c in self._crossing]
+        makers = [c.made for c in self._crossing]
         here = innermost_user(self.failing.stack) if self.failing is not None else None
         calls = (e for e in self._evidence.events if e.kind in ("backward", "grad"))
         began = next((e.sequence for e in calls if here is not None and innermost_user(e.stack) == here), 0)
-        return bool(makers) and all(n is not None and (n.epoch == 0 or 0 <= n.sequence < began) for n in makers)
+        return bool(makers) and all(n.epoch == 0 or 0 <= n.sequence < began for n in makers)
 
     @cached_property
     def _is_term(self) -> bool:
         """Whether the very tensor that an ``autograd.grad`` started from is itself a part of the failing loss."""
         calls = (e for e in self.journal.events if e.kind == "grad" and e.root >= 0 and not e.failed)
         roots = {root for e in calls for root in e.roots}
-        return any(rounds.leads_to(c, self._evidence.node(c.producer), roots) for c in self._crossing)
+        return any(rounds.leads_to(c, roots) for c in self._crossing)
 
     @cached_property
     def _renewed(self) -> bool:
         """What is held under the tensor's names was made at the same place later: the expression ran again since."""
-        holders = [h for c in self._crossing for h in c.tensor.holders]
+        holders = [h for c in self._crossing for h in c.holders]
         return bool(holders) and not any(h.exact for h in holders)
 
     @cached_property
@@ -523,15 +501,13 @@ class OlderValues(EarlierTerms):
         # One call can give several outputs of equal standing (h and c): of those, each operation counts for itself.
         alike: dict[tuple[Site, int, str], set[int]] = {}
         for c in self._crossing:
-            node = self._evidence.node(c.producer)
-            if node is not None:
-                alike.setdefault((site(node.stack), node.epoch, node.op), set()).add(node.sequence)
+            alike.setdefault((site(c.made.stack), c.made.epoch, c.made.op), set()).add(c.made.sequence)
         return max((len(v) for v in alike.values()), default=0)
 
     @cached_property
     def _in_store(self) -> bool:
         """Held in something that was filled entry by entry."""
-        holders = [h for c in self._crossing for h in c.tensor.holders if h.exact]
+        holders = [h for c in self._crossing for h in c.holders if h.exact]
         entered = [h for h in holders if any(s.kind in ("index", "key") for s in h.steps)]
         return any({"list", "deque", "dict"} & {s.type for s in h.steps} for h in entered)
 
@@ -539,40 +515,40 @@ class OlderValues(EarlierTerms):
     def _one_of_a_list(self) -> bool:
         """Held in a list beside others that the same expression made: entries of a rollout, of which it reads one."""
         for c in self._crossing:
-            producer = self._evidence.node(c.producer)
-            mine = site(producer.stack) if producer is not None else ()
-            held: dict[str, set[str]] = {}
-            for tensor in self._evidence.held_tensors:
-                if mine and site(tensor.made) == mine:
-                    for h in tensor.holders:
-                        held.setdefault(f"{h.function}:{kept_list(h)}", set()).add(h.path)
-            if any(len(paths) > 1 for name, paths in held.items() if not name.endswith(":")):
+            mine = site(c.made.stack)
+            alike = [t for t in self._evidence.held_tensors if mine and site(t.made) == mine]
+            if _in_several_places(h for t in alike for h in t.holders if kept_list(h)):
                 return True
         return False
 
     @cached_property
     def _left_a_list(self) -> bool:
         """Held by nobody any more: where it was in a list, and in other places of it, lie later ones of its making."""
-        holders = [h for c in self._crossing for h in c.tensor.holders]
-        paths: dict[str, set[str]] = {}
-        for h in holders:
-            paths.setdefault(f"{h.function}:{kept_list(h)}", set()).add(h.path)
-        return not any(h.exact or not kept_list(h) for h in holders) and any(len(p) > 1 for p in paths.values())
+        holders = [h for c in self._crossing for h in c.holders]
+        return not any(h.exact or not kept_list(h) for h in holders) and _in_several_places(holders)
 
     @cached_property
     def _drawn_from_a_store(self) -> bool:
         """One entry of many comes back: nothing but lists of such entries holds it, so no variable carries it on."""
-        holders = [h for c in self._crossing for h in c.tensor.holders if h.exact]
+        holders = [h for c in self._crossing for h in c.holders if h.exact]
         return bool(holders) and all(entry_of(h) is not None for h in holders) and self._one_of_a_list
 
     @cached_property
     def _only_the_root_is_fresh(self) -> bool:
         """All that is new stands in the statement of the backward call: ``(-score).backward()`` on one old score."""
         call = user_line(self.failing)
-        if call is None or self._evidence.fresh_reaches:
+        if call is None or self.fresh:
             return False
-        taking = [self._evidence.node(c.consumer) for c in self._crossing]
-        return all((f := user_line(n)) is not None and f.in_function_of(call) and f.on_lines_of(call) for n in taking)
+        taking = [user_line(c.taken) for c in self._crossing]
+        return all(f is not None and f.in_function_of(call) and f.on_lines_of(call) for f in taking)
+
+
+def _in_several_places(holders: Iterable[Holder]) -> bool:
+    """Whether several places of one list are among these."""
+    paths: dict[tuple[str, str], set[str]] = {}
+    for h in holders:
+        paths.setdefault((h.function, kept_list(h)), set()).add(h.path)
+    return any(len(found) > 1 for found in paths.values())
 
 
 def kept_list(holder: Holder) -> str:

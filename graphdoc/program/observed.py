@@ -32,6 +32,7 @@ from graphdoc.program import bindings, exception
 from graphdoc.program.bad_values import Trouble, trouble_of
 from graphdoc.program.bindings import function_at, tree
 from graphdoc.program.calls_in_order import DIFFERENTIATING, Journal
+from graphdoc.program.carried_names import carried
 from graphdoc.program.container_entries import kept_name, statements_at, user_frames
 from graphdoc.program.exception import SECOND_TIME, VERSION, message_of
 from graphdoc.program.optimizer_places import Owners, idle_optimizers
@@ -152,12 +153,13 @@ def older_part(
     shared = evidence.extras.get("shared_with") or {}
     earlier = journal.earlier(failing) if failing is not None else None
     by_write = _is_value_written(evidence.failing_node, evidence.stale)
-    carries = [
+    edges = [
         kept_behind_call(evidence, c, failing)
         for c in evidence.older_edges
         if c.dead and not (by_write and _surely_unused(journal, failing, evidence.node(c.producer), c))
         if not this_round(c)
     ]
+    carries = carried(evidence, edges)
     if shared.get("same_root") or earlier is not None:
         freeing = evidence.event(shared["event"]) if shared else earlier
         return Reuse(evidence, journal, failing, freeing, carries, meant)
@@ -165,7 +167,7 @@ def older_part(
         # All of this loss is a part of an earlier one: nothing leads from it into an older part, but from that loss.
         inside = [c for c in evidence.earlier_edges if c.dead and c.producer == evidence.root]
         if inside:
-            return Reuse(evidence, journal, failing, evidence.event(shared["event"]), inside, meant)
+            return Reuse(evidence, journal, failing, evidence.event(shared["event"]), carried(evidence, inside), meant)
     if not carries or any(c.apart for c in carries):
         return None  # which part is the older one is not known between threads
     freed = next((c.freed_by for c in carries if c.freed_by >= 0), -1)

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from graphdoc.evidence import PART_FRAMES, Event, Evidence, Folded, Frame, Node, OlderEdge, Stale
 from graphdoc.program.calls_in_order import Journal
-from graphdoc.program.carried_names import statement_names
+from graphdoc.program.carried_names import Carried, statement_names
 from graphdoc.program.exception import VERSION, message_of
 from graphdoc.program.in_place_writes import Target, in_loop, is_statement, target_of
 from graphdoc.program.lifetimes import Lifetime
@@ -21,18 +21,13 @@ from graphdoc.source.paths import only
 # What edges into an older graph mean: whether a loss learns through them, whether a value is old as a whole.
 
 
-def is_needed(
-    fresh_reaches: list[str],
-    earlier_edges: list[OlderEdge],
-    carries: Sequence[OlderEdge],
-    trained: frozenset[str] | None,
-) -> bool:
+def is_needed(fresh_reaches: list[str], carries: Sequence[Carried], trained: frozenset[str] | None) -> bool:
     """Whether the failing loss reaches what it is meant to train by these edges alone: cutting them ends its learning.
 
     ``trained`` are the names of the parameters that it is to train. False also where they are not known, and for edges
     of an earlier loss.
     """
-    if not trained or not carries or any(c in earlier_edges for c in carries):
+    if not trained or not carries or any(c.is_of_earlier_loss for c in carries):
         return False
     behind = {name for c in carries for name in c.behind}
     return bool(trained & behind) and not trained & set(fresh_reaches)
@@ -452,7 +447,7 @@ class Overwrite(OverwrittenTensor):
             return False
         if self.reuse.lifetime is Lifetime.STORED and self.keeping_calls and not self.one_of_several:
             return False  # an earlier update has learned from these entries: no order of calls lets two do that
-        learns = is_needed(self._evidence.fresh_reaches, self._evidence.earlier_edges, self.reuse.carries, self.trained)
+        learns = is_needed(self._evidence.fresh_reaches, self.reuse.carries, self.trained)
         return learns or (bool(self.own) and self._of_one_update)
 
     @cached_property
@@ -465,11 +460,11 @@ class Overwrite(OverwrittenTensor):
         reuse = self.reuse
         if reuse is None or not self.trained or not reuse.carries or reuse.lifetime is not Lifetime.SAME_PASS:
             return False
-        if any(c in self._evidence.earlier_edges for c in reuse.carries):
+        if any(c.is_of_earlier_loss for c in reuse.carries):
             return False
         own = [self.trained & set(c.behind) for c in reuse.carries]
         anew = set().union(*own) <= set(self._evidence.fresh_reaches)
-        return all(own) and not (anew and is_reference(self._evidence, reuse.carries))
+        return all(own) and not (anew and is_reference(reuse.carries))
 
     @cached_property
     def _of_one_update(self) -> bool:
@@ -480,7 +475,7 @@ class Overwrite(OverwrittenTensor):
         reuse = self.reuse
         if reuse is None or reuse.lifetime is not Lifetime.SAME_PASS or reuse.role is not Role.TRAINED:
             return False
-        makers = [n.sequence for c in reuse.carries if (n := self._evidence.node(c.producer)) is not None]
+        makers = [c.made.sequence for c in reuse.carries]
         mine = reuse.works_for[1]
         if not makers or not mine:
             return False

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from typing import Any
 
-from graphdoc.evidence import PART_FRAMES, PART_NAMES, Event, Evidence, Folded, Frame, Node, OlderEdge, SourceTexts
-from graphdoc.evidence.lookup import node_with
+from graphdoc.evidence import PART_FRAMES, PART_NAMES, Event, Folded, Frame, SourceTexts
 from graphdoc.program.bindings import expression_at, made_of, scope_at, source_at
 from graphdoc.program.calls_in_order import Coupling, is_aim, is_fitted, one_way
-from graphdoc.program.carried_names import bound_names
+from graphdoc.program.carried_names import Carried, bound_names, by_places, carried
 from graphdoc.program.custom_functions import changes_the_gradient_alone
 from graphdoc.program.gradient_reads import gradients_are_read
 from graphdoc.program.lifetimes import Lifetime, OlderValues, first_row
-from graphdoc.program.spans import innermost_user, reached
+from graphdoc.program.spans import reached, user_line
 from graphdoc.source.expressions import counts, first_index
 from graphdoc.source.module import each
 from graphdoc.source.paths import key, last_word, sole_target, without_subscripts
@@ -42,44 +41,40 @@ _COMPARING = (
 )
 
 
-def is_reference(run: Evidence, carries: list[OlderEdge]) -> bool:
+def is_reference(carries: list[Carried]) -> bool:
     """Whether the failing pass only compares with each of these values: the operation that takes it up sets it against
     another one (a difference, a ratio, a distance) which the same function or method has computed anew.
 
     To be asked where everything that the loss is meant to train behind them gets gradient through the rest, too.
     """
-    set_against = [c.compared in ("ratio", "distance") or _compared(run, c) for c in carries]
+    set_against = [c.compared in ("ratio", "distance") or _compared(c) for c in carries]
     # What it weighs with is no more to be learned through than what it compares with.
     beside = [c.factor or c.compared for c in carries]
     return any(set_against) and all(s or b for s, b in zip(set_against, beside, strict=True))
 
 
-def is_distance(run: Evidence, carries: list[OlderEdge]) -> bool:
+def is_distance(carries: list[Carried]) -> bool:
     """Whether the graph alone shows a value as a reference, by a distance: what a pass is drawn to may be meant to move
     with it (the mean of a class), where the one side of a ratio or of a divergence is not."""
-    return any(c.compared == "distance" and not _compared(run, c) for c in carries)
+    return any(c.compared == "distance" and not _compared(c) for c in carries)
 
 
-def _compared(run: Evidence, carry: OlderEdge) -> bool:
-    producer, consumer = run.node(carry.producer), run.node(carry.consumer)
-    if producer is None or consumer is None or not consumer.op.startswith(_COMPARING):
+def _compared(carry: Carried) -> bool:
+    at, sources = user_line(carry.taken), carry.run.sources
+    if at is None or carry.taken is None or not carry.taken.op.startswith(_COMPARING):
         return False
-    at = innermost_user(consumer.stack)
-    if at is None:
-        return False
-    makers = _makers(run.sources, producer)
+    makers = _makers(sources, carry.making)
     # What this function itself has kept the old value as is the old value, and not the new one beside it.
-    here = [f for f in producer.stack if f.in_function_of(at)]
-    kept = {name for f in here for name in bound_names(run.sources, f)}
-    others = [n for n in _operands(run.sources, at) if ast.unparse(n) not in kept]
-    return any(_called_in(run.sources, at, n) & makers for n in others)
+    here = [f for f in carry.making if f.in_function_of(at)]
+    kept = {name for f in here for name in bound_names(sources, f)}
+    others = [n for n in _operands(sources, at) if ast.unparse(n) not in kept]
+    return any(_called_in(sources, at, n) & makers for n in others)
 
 
-def _makers(sources: SourceTexts, producer: Node) -> set[str]:
+def _makers(sources: SourceTexts, making: list[Frame]) -> set[str]:
     """The functions that computed the old value, by their last name, and the call of the user's own line."""
-    frames = [f for f in producer.stack if f.user]
-    found = {f.function.rpartition(".")[2] for f in frames}
-    for f in frames:
+    found = {f.function.rpartition(".")[2] for f in making}
+    for f in making:
         node = _node_at(sources, f)
         if isinstance(node, ast.Call):
             found |= {_callee(node)}
@@ -94,7 +89,6 @@ def _operands(sources: SourceTexts, at: Frame) -> list[ast.expr]:
 
 
 def _node_at(sources: SourceTexts, frame: Frame) -> ast.expr | None:
-
     return expression_at(sources, frame) if frame.column else None
 
 
@@ -124,12 +118,20 @@ def ways_to(folded: Folded | None, nodes: Iterable[int], level: Frame) -> list[t
     found = above(folded, ends)
     if not ends or folded.root not in found | ends:
         return None
+    return _lines_of(folded, found, level)
+
+
+def _lines_of(
+    folded: Folded, numbers: Iterable[int], level: Frame, every: bool = False
+) -> list[tuple[int, int]] | None:
+    """The lines (first, last) of a function at or below which these parts were made; None where the level that would
+    tell is not among the frames that were kept. ``every``: also where one was made elsewhere."""
     lines: list[tuple[int, int]] = []
-    for number in found:
+    for number in numbers:
         part = folded.parts[number]
         at = [f for f in part.stack if f.in_function_of(level)]
-        if part.lines or (not at and len(part.stack) in (0, PART_FRAMES)):
-            return None  # the level that would tell is not among the frames that were kept
+        if part.lines or (not at and (every or len(part.stack) in (0, PART_FRAMES))):
+            return None
         lines += [(f.line, f.end_line or f.line) for f in at]
     return sorted(set(lines))
 
@@ -158,14 +160,7 @@ def lines_with(folded: Folded | None, names: set[str], level: Frame) -> list[tup
     leaves = {i for i, part in enumerate(folded.parts) if names & set(part.parameters)}
     if not leaves or not names <= {n for i in leaves for n in folded.parts[i].parameters}:
         return None
-    lines: list[tuple[int, int]] = []
-    for number in _taking(folded, leaves):
-        part = folded.parts[number]
-        at = [f for f in part.stack if f.in_function_of(level)]
-        if part.lines or not at:
-            return None
-        lines += [(f.line, f.end_line or f.line) for f in at]
-    return sorted(set(lines))
+    return _lines_of(folded, _taking(folded, leaves), level, every=True)
 
 
 def takes_up_anew(folded: Folded | None, names: set[str]) -> bool | None:
@@ -224,28 +219,25 @@ class SlicedBuffer:
     write: Frame
 
 
-def sliced_buffer(run: Evidence, carries: Sequence[OlderEdge]) -> SlicedBuffer | None:
+def sliced_buffer(carries: Sequence[Carried]) -> SlicedBuffer | None:
     """The buffer through which all these edges go into the older part; None where they go through anything else.
 
     Each edge comes out of a slice assignment (``CopySlices``) and goes into a read of one slice, which a loop around
     the call that needs it picks by its own counter: the rounds of the loop take different slices.
     """
-    by_id = {n.id: n for n in run.nodes}
-    found = [_through(run.sources, by_id, c) for c in carries]
+    found = [_through(c) for c in carries]
     first = found[0] if found else None
     return first if first is not None and all(b is not None and b.path == first.path for b in found) else None
 
 
-def _through(sources: SourceTexts, nodes: Mapping[int, Node], carry: OlderEdge) -> SlicedBuffer | None:
-    made, taken = nodes.get(carry.producer), nodes.get(carry.consumer)
-    if made is None or taken is None or not made.op.endswith("CopySlices") or not taken.op.startswith("Select"):
+def _through(carry: Carried) -> SlicedBuffer | None:
+    write, read = user_line(carry.made), user_line(carry.taken)
+    sliced = carry.taken is not None and carry.taken.op.startswith("Select") and carry.made.op.endswith("CopySlices")
+    if write is None or read is None or not sliced:
         return None
-    write, read = innermost_user(made.stack), innermost_user(taken.stack)
-    if write is None or read is None:
-        return None
-    path = _read(sources, read)
-    held = {h.path for h in carry.tensor.holders if h.exact and h.function == read.function}
-    if path is None or path not in held or not _filled(sources, write, path):
+    path = _read(carry.run.sources, read)
+    held = {h.path for h in carry.holders if h.exact and h.function == read.function}
+    if path is None or path not in held or not _filled(carry.run.sources, write, path):
         return None
     return SlicedBuffer(path, read, write)
 
@@ -293,8 +285,8 @@ class Reuse(OlderValues):
         if self._meant is None or not self._all_behind:
             return Role.UNKNOWN
         trained = self._all_behind & self._meant
-        anew = bool(trained) and trained <= set(self._evidence.fresh_reaches)
-        compared = anew and is_reference(self._evidence, self._crossing)
+        anew = bool(trained) and trained <= self.fresh
+        compared = anew and is_reference(self._crossing)
         return Role.REFERENCE if compared else Role.TRAINED
 
     @cached_property
@@ -354,25 +346,23 @@ class Reuse(OlderValues):
     def left_by_another_pass(self) -> bool:
         """Whether the pass of the failing loss, made behind the earlier call, computes anew with all of the parameters
         behind, and takes besides what the earlier one's pass has left on an object: a teacher's output, a target."""
-        anew = bool(self._all_behind) and self._all_behind <= set(self._evidence.fresh_reaches)
+        anew = bool(self._all_behind) and self._all_behind <= self.fresh
         if self.lifetime is not Lifetime.SAME_PASS or self.in_one_pass or self.within_one_call or self.asks_for_it:
             return False
-        return anew and all(
-            c.tensor.holders and all(h.exact and len(h.steps) > 1 for h in c.tensor.holders) for c in self._crossing
-        )
+        return anew and all(c.holders and all(h.exact and len(h.steps) > 1 for h in c.holders) for c in self._crossing)
 
     @cached_property
     def may_move_along(self) -> bool:
         """Whether a reference that was made once may be meant to be computed anew with what is compared with it."""
         kept = self.role is Role.REFERENCE and self.lifetime is Lifetime.MADE_ONCE
-        return kept and is_distance(self._evidence, self._crossing)
+        return kept and is_distance(self._crossing)
 
     @cached_property
     def may_be_held(self) -> bool:
         """Whether the loss only weighs or compares what it computes anew by what was made once, and reaches all that is
         to learn behind that anew, too: the old values may be meant as constants."""
         meant = self._all_behind & self._meant if self._meant is not None else self._all_behind
-        if self.lifetime is not Lifetime.MADE_ONCE or not meant or not meant <= set(self._evidence.fresh_reaches):
+        if self.lifetime is not Lifetime.MADE_ONCE or not meant or not meant <= self.fresh:
             return False
         kinds = {c.compared or c.factor for c in self._crossing}
         return "" not in kinds and bool(kinds - {"alone"})  # an advantage is no more than a weight of others' terms
@@ -390,13 +380,13 @@ class Reuse(OlderValues):
         values with what it computes anew, through which it trains all that it is for."""
         theirs, mine = self.works_for
         own = self._all_behind & self.journal.owners.parameters(mine)
-        anew = bool(own and theirs) and not theirs & mine and self.stepped and own <= set(self._evidence.fresh_reaches)
+        anew = bool(own and theirs) and not theirs & mine and self.stepped and own <= self.fresh
         return anew and all(c.is_compared for c in self._crossing)
 
     @cached_property
     def fitted(self) -> bool:
         """Whether the failing loss takes one of the values in as what is to become its target."""
-        return any(is_fitted(self._evidence, c) for c in self._crossing)
+        return any(map(is_fitted, self._crossing))
 
     @cached_property
     def two_losses_of_one_pass(self) -> bool:
@@ -407,8 +397,7 @@ class Reuse(OlderValues):
     @cached_property
     def for_its_gradient(self) -> bool:
         """Whether a loss takes the values in through a Function that is there for what it makes of their gradient."""
-        taking = {c.consumer for c in (*self._crossing, *self._evidence.earlier_edges)}
-        ops = {n.op for n in self._evidence.nodes if n.id in taking}
+        ops = {c.taken.op for c in (*self._crossing, *self.earlier) if c.taken is not None}
         return any(changes_the_gradient_alone(self._evidence.sources, op) for op in ops)
 
     @cached_property
@@ -430,18 +419,18 @@ class Reuse(OlderValues):
         """Whether one of two losses of a pass reaches something that the other one fits by a weight alone, or by what
         it aims at: that may be meant as data, whoever steps for both."""
         larger, edges = self._larger
-        aside = [c for c in edges if c.factor or is_aim(self._evidence, c)] if larger is not None else []
+        aside = [c for c in edges if c.factor or is_aim(c)] if larger is not None else []
         others = {name for c in edges if c not in aside for name in c.behind}
         return bool({name for c in aside for name in c.behind} - others)
 
     @cached_property
-    def _larger(self) -> tuple[Event | None, list[OlderEdge]]:
+    def _larger(self) -> tuple[Event | None, list[Carried]]:
         """Of two losses, of which one fits what they share and nothing else, the other one, and its edges into that."""
         if not self.fitted_by_one or self.calls is None or {c.kind for c in self.calls} != {"backward"}:
             return None, []
         first, second = (set(self.journal.reaches(c)) for c in self.calls)
         if second < first:
-            return self.calls[0], self._evidence.earlier_edges
+            return self.calls[0], self.earlier
         return self.calls[1], self._crossing
 
     @cached_property
@@ -467,10 +456,20 @@ class Reuse(OlderValues):
             return None
         if self._of_one_side or self._of_neither_side:
             return None  # the owners alone decide
-        return one_way(self._evidence, self.journal.owners, self.failing, self.freeing)
+        return one_way(self._evidence, self.earlier, self.journal.owners, self.failing, self.freeing)
 
     @cached_property
-    def carries(self) -> list[OlderEdge]:
+    def earlier(self) -> list[Carried]:
+        """The values by which the earlier loss, where it still lives, enters what both share."""
+        return carried(self._evidence, self._evidence.earlier_edges)
+
+    @cached_property
+    def values(self) -> list[Carried]:
+        """Of the values that are the fault one for each pair of places, newest first."""
+        return by_places(self.carries)
+
+    @cached_property
+    def carries(self) -> list[Carried]:
         """The edges into the older part that are the fault, newest first."""
         if self.from_one_root:
             return []
@@ -482,15 +481,13 @@ class Reuse(OlderValues):
     def adds_up(self) -> bool:
         """Whether each iteration adds to the value what trained parameters give, and takes it into nothing else: the
         graph has no other way from the newer value to the older one."""
-        fresh = self.behind & set(self._evidence.fresh_reaches)
+        fresh = self.behind & self.fresh
         return self.lifetime is Lifetime.RECURS and bool(fresh) and all(map(self._adds, self.carries))
 
-    def _adds(self, carry: OlderEdge) -> bool:
-        made, taken = (node_with(self._evidence.nodes, n) for n in (carry.producer, carry.consumer))
-        if made is None or taken is None or taken.op not in _SUMS or made.op != taken.op:
+    def _adds(self, carry: Carried) -> bool:
+        if carry.taken is None or carry.taken.op not in _SUMS or carry.made.op != carry.taken.op:
             return False
-        places = {f.extent for n in (made, taken) if (f := innermost_user(n.stack)) is not None}
-        return len(places) == 1
+        return len({f.extent for f in (*carry.making[:1], *carry.using[:1])}) == 1
 
     @cached_property
     def ran_beside(self) -> int:
@@ -516,7 +513,7 @@ class Reuse(OlderValues):
     @cached_property
     def slices(self) -> SlicedBuffer | None:
         """The buffer of which each loss takes a slice of its own and nothing else connects the two."""
-        return sliced_buffer(self._evidence, self.carries) if self.same_line else None
+        return sliced_buffer(self.carries) if self.same_line else None
 
     @cached_property
     def behind(self) -> set[str]:
@@ -546,6 +543,18 @@ class Reuse(OlderValues):
     def own(self) -> set[str]:
         """What lies behind and is meant to be trained by the failing loss."""
         return self.behind & self.meant
+
+    @property
+    def lost(self) -> set[str]:
+        """The parameters that this loss is meant to train and reaches through the old graph alone, and to which no
+        other loss of the same step sends gradient; without those that are frozen and have never had any."""
+        return self.own - self.fresh - self.reached_beside - self.never_trained
+
+    @property
+    def learns_by_it_alone(self) -> bool:
+        """Whether the loss reaches nothing of what it is to train but through its older part: cut off, it trains
+        nobody."""
+        return bool(self.own) and self.own >= self.meant and not self.meant & self.fresh
 
     @cached_property
     def owned_by_others(self) -> bool:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from graphdoc.evidence import Event, Evidence, Frame, Holder, Node, OlderEdge, Package, SourceTexts
+from graphdoc.evidence import Event, Evidence, Frame, Holder, Node, Package, SourceTexts
 from graphdoc.evidence.lookup import package_of
 from graphdoc.program.bindings import frame_of, function_at, source_at, trees
-from graphdoc.program.spans import in_function, innermost_user, level_of, node_loop_of
+from graphdoc.program.carried_names import Carried
+from graphdoc.program.spans import in_function, level_of, node_loop_of
 from graphdoc.source.module import Loop, Source, each, has, walked
 from graphdoc.source.paths import covers
 from graphdoc.source.places import Place
@@ -96,11 +97,9 @@ def roots_of(events: list[Event], packages: list[Package]) -> set[tuple[int, int
     return out
 
 
-def leads_to(carry: OlderEdge, producer: Node | None, roots: set[tuple[int, int]]) -> bool:
+def leads_to(carry: Carried, roots: set[tuple[int, int]]) -> bool:
     """Whether an edge is into the very tensor that a call started from: the node, and the output of it."""
-    if producer is None:
-        return False
-    outputs = {number for sequence, number in roots if sequence == producer.sequence}
+    outputs = {number for sequence, number in roots if sequence == carry.made.sequence}
     return bool(outputs) and (not carry.outputs or -1 in outputs or bool(outputs & set(carry.outputs)))
 
 
@@ -116,7 +115,7 @@ def _by_package(packages: list[Package], event: Event) -> bool:
 # Values that a function makes at its first use and keeps: it has run again since, past the line that makes them.
 
 
-def kept_since_first_use(sources: SourceTexts, producer: Node | None, consumer: Node | None, freeing: Event) -> bool:
+def kept_since_first_use(carry: Carried, freeing: Event) -> bool:
     """Whether the older value was made in an arm of an ``if`` of a function, and a later run of that function went past
     this ``if`` without it and took the old value.
 
@@ -124,38 +123,31 @@ def kept_since_first_use(sources: SourceTexts, producer: Node | None, consumer: 
     condition before the ``freeing`` call, and is taken behind the whole ``if`` after it. A call from within the
     function proves nothing, since both may lie in one run of it.
     """
-    if producer is None or consumer is None or not producer.sequence < freeing.sequence <= consumer.sequence:
-        return False
     under_way = {(f.file, f.function) for f in freeing.stack}
-    for made in (f for f in producer.stack if f.user and (f.file, f.function) not in under_way):
-        taken = [f for f in consumer.stack if f.in_function_of(made)]
-        if any(_behind_the_arm(sources, made, f) for f in taken):
-            return True
-    return False
+    made = [f for f in carry.making if (f.file, f.function) not in under_way]
+    pairs = ((f, used) for f in made for used in carry.using if used.in_function_of(f))
+    return _before_and_behind(carry, freeing) and any(_behind_the_arm(carry.run.sources, *pair) for pair in pairs)
 
 
-def kept_by_package(
-    sources: SourceTexts,
-    holders: Sequence[Holder],
-    producer: Node | None,
-    consumer: Node | None,
-    freeing: Event | None,
-) -> bool:
+def _before_and_behind(carry: Carried, freeing: Event) -> bool:
+    """Whether a value was made before a call and taken up behind it."""
+    return carry.taken is not None and carry.made.sequence < freeing.sequence <= carry.taken.sequence
+
+
+def kept_by_package(carry: Carried, freeing: Event | None) -> bool:
     """Whether a package keeps the older value to itself, and what ran when the value was made has run again behind the
     ``freeing`` call and took the value as it was: a function of the package, or the program's own line.
 
     To itself: under a private attribute alone that no line of the program names.
     """
-    if producer is None or consumer is None or freeing is None or not holders:
-        return False
-    if not producer.sequence < freeing.sequence <= consumer.sequence:
+    if freeing is None or carry.taken is None or not carry.holders or not _before_and_behind(carry, freeing):
         return False
     under_way = {(f.file, f.function) for f in freeing.stack}
-    ran = {(f.file, f.function) for f in producer.stack if not f.user} - under_way
-    made, taken = innermost_user(producer.stack), innermost_user(consumer.stack)
-    one_line = made is not None and taken is not None and (made.file, made.line) == (taken.file, taken.line)
-    again = one_line or any((f.file, f.function) in ran for f in consumer.stack)
-    return again and all(_is_private(sources, holder) for holder in holders)
+    ran = {(f.file, f.function) for f in carry.made.stack if not f.user} - under_way
+    pairs = zip(carry.making[:1], carry.using, strict=False)
+    one_line = any((made.file, made.line) == (taken.file, taken.line) for made, taken in pairs)
+    again = one_line or any((f.file, f.function) in ran for f in carry.taken.stack)
+    return again and all(_is_private(carry.run.sources, holder) for holder in carry.holders)
 
 
 def _is_private(sources: SourceTexts, holder: Holder) -> bool:
@@ -180,14 +172,14 @@ def _behind_the_arm(sources: SourceTexts, made: Frame, taken: Frame) -> bool:
 _PLAIN = ("torch/nn/functional.py", "torch/functional.py", "torch/_tensor.py")
 
 
-def made_each_round(sources: SourceTexts, producer: Node | None, failing: Event) -> bool:
+def made_each_round(sources: SourceTexts, producer: Node, failing: Event) -> bool:
     """Whether the round that failed has surely made such a value as well, ahead of its call.
 
     The line that leads to its making stands in the body of the loop around the call, under no condition; so do the
     lines below it in their functions, none of which may end before or keep its result. What a package computes below
     them it may keep (``parametrize.cached``); of a layer's and a function's own code that is known not to be so.
     """
-    if producer is None or not _computes_anew(producer.stack):
+    if not _computes_anew(producer.stack):
         return False
     made = [f for f in producer.stack if f.user]
     for call in reversed([f for f in failing.stack if f.user]):
@@ -213,9 +205,9 @@ def in_loop_of(sources: SourceTexts, one: Event, other: Event) -> bool:
     return False
 
 
-def made_outside_loops(sources: SourceTexts, producer: Node | None, failing: Event) -> bool:
+def made_outside_loops(sources: SourceTexts, producer: Node, failing: Event) -> bool:
     """Whether a value was made by a line that stands in no loop of the user's around the failing call."""
-    made = [f for f in producer.stack if f.user] if producer is not None else []
+    made = [f for f in producer.stack if f.user]
     for call in (f for f in failing.stack if f.user):
         loop, at = node_loop_of(sources, call), in_function(made, call)
         if loop is not None and at is not None and covers(loop, at.line):

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any, Protocol
 
 from graphdoc.evidence import Cut, Event, Evidence, Frame, Node, Package, SourceTexts
@@ -193,6 +193,12 @@ def level_of(*stacks: Sequence[Frame]) -> tuple[Frame, ...] | None:
         if len({(f.line, f.column, f.end_line, f.end_column) for f in level}) > 1:
             break
     return found
+
+
+def alike(one: Sequence[Frame], other: Sequence[Frame]) -> list[Frame]:
+    """The calls that two stacks begin with in common, by their lines."""
+    pairs = zip(one, other, strict=False)
+    return [a for a, _ in takewhile(lambda p: p[0].in_function_of(p[1]) and p[0].line == p[1].line, pairs)]
 
 
 def depth(forward: Sequence[Frame], write: Sequence[Frame], backward: Sequence[Frame]) -> int:

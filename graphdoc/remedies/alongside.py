@@ -15,8 +15,7 @@ from graphdoc.program.observed import Leftover, Program, leftovers
 from graphdoc.program.optimizer_places import spelled
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import innermost_user, place, user_line, where
-from graphdoc.remedies.constant_value import frame_at
-from graphdoc.remedies.fix_places import applies
+from graphdoc.remedies.fix_places import applies, edit_at, frame_at
 from graphdoc.source.paths import words
 from graphdoc.story.wording import listing
 
@@ -71,9 +70,7 @@ def _cleared(remedy: Remedy, left: tuple[Leftover, ...], names: list[str], call:
     note = f"{told} then {'step' if plural else 'steps'} by this loss's gradient alone, without what the loss at "
     question = f"whether {told} {'are' if plural else 'is'} to learn from the loss at {losses} as well, no run tells"
     statements = [f"{n}.zero_grad()" for n in names]
-    added = [
-        {"kind": "add_statement", "args": {"place": place(call), "statement": s, "before": True}} for s in statements
-    ]
+    added = [edit_at("add_statement", call, statement=s, before=True) for s in statements]
     return Remedy(
         "several",
         f"{remedy.title}, and call {listing(f'`{s}`' for s in statements)} before {where(call)}",
@@ -199,7 +196,7 @@ def for_each_term(ways: Sequence[tuple[Remedy, ...]], told: str = "by each of it
         return ()
     best = [way[0] for way in ways]
     edits: list[dict[str, Any]] = [{"kind": r.kind, "args": dict(r.args)} for r in best]
-    lines = " and ".join(dict.fromkeys(where(frame_at(r.args["place"])) for r in best))
+    lines = " and ".join(dict.fromkeys(where(frame_at(r.parts[0])) for r in best))
     titles = list(dict.fromkeys(r.title for r in best))
     safety: Safety = "safe" if all(r.safety == "safe" for r in best) else "unsafe"
     note = f"{best[0].note.rstrip('.')}, {told}."

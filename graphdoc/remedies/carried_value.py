@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from graphdoc.evidence import Evidence, Frame, Holder, Node, OlderEdge, Parameter, SourceTexts
+from graphdoc.evidence import Frame, Holder, Parameter, SourceTexts
 from graphdoc.finding import Remedy, together
 from graphdoc.program import carried_names, expression_values
 from graphdoc.program.bindings import everywhere, frame_of, function_at, is_one_container, scope_at, tree
-from graphdoc.program.container_entries import element_of, kept_at, kept_name, statements, user_frames
+from graphdoc.program.carried_names import Carried
+from graphdoc.program.container_entries import element_of, kept_name, statements, user_frames
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program, of_one_step
 from graphdoc.program.reuse import Reuse, Role
@@ -27,23 +28,24 @@ from graphdoc.program.spans import (
     user_line,
     where,
 )
-from graphdoc.remedies.constant_value import constant_at_use, frame_at, leaves_nothing, tuple_of
-from graphdoc.remedies.fix_places import left_open
+from graphdoc.remedies.constant_value import constant_at_use, constant_note, leaves_nothing, tuple_of
+from graphdoc.remedies.fix_places import edit_at, frame_at, left_open, remedy_at
 from graphdoc.remedies.merged_backward import merge
 from graphdoc.remedies.sum_of_rounds import (
     detach_before_use,
     detach_behind_renewal,
+    detach_carried,
     renewed_by_others,
     renewed_outside,
+    start_before,
     stops_there,
     sum_of_rounds,
     sum_started_anew,
-    through_it_alone,
 )
 from graphdoc.source.module import each
-from graphdoc.source.paths import covers, is_attribute, last_word, pairs, targets_of, with_items
+from graphdoc.source.paths import covers, is_attribute, pairs, targets_of, with_items
 from graphdoc.source.scopes import parameters
-from graphdoc.story.older_graph import aliases, distinct_carries, is_entry
+from graphdoc.story.older_graph import aliases, is_entry
 from graphdoc.story.wording import gathered, listing
 
 # A value that each round was to begin with, and that goes on from the one before: its start belongs into the loop.
@@ -60,23 +62,18 @@ def begun_anew(program: Program, reuse: Reuse, call: Frame, paths: list[str]) ->
         paths: the names that carry the values on there.
     """
     loop = loop_of(program.sources, call)
-    recurs = reuse.lifetime is Lifetime.RECURS
-    if loop is None or not recurs or not (reuse.adds_up or through_it_alone(program.evidence.fresh_reaches, reuse)):
+    if loop is None or reuse.lifetime is not Lifetime.RECURS or not (reuse.adds_up or reuse.learns_by_it_alone):
         return []
-    starts = [s for path in paths if path.isidentifier() and (s := _start(program.sources, loop, path)) is not None]
+    found = [start_before(program.sources, loop, path) if path.isidentifier() else None for path in paths]
+    starts = [frame_of(program.sources, loop.file, s, loop.function) for s in found if s is not None]
     if len(starts) < len(paths):
         return []
     shown = ", ".join(f"`{p}`" for p in paths[:4])
     lines = " and ".join(dict.fromkeys(where(s) for s in starts))
-    return [
-        Remedy(
-            "move_into_loop",
-            f"start {shown} again in each round: move {lines} into the loop",
-            "unsafe",
-            "Each round starts from what that line makes, and no longer from the result of the round before.",
-            {"places": [place(s) for s in starts], "anew": True, "loop": place(call)},
-        )
-    ]
+    title = f"start {shown} again in each round: move {lines} into the loop"
+    note = "Each round starts from what that line makes, and no longer from the result of the round before."
+    args = {"places": [place(s) for s in starts], "anew": True, "loop": place(call)}
+    return [Remedy("move_into_loop", title, "unsafe", note, args)]
 
 
 def begun_by_method(program: Program, reuse: Reuse) -> list[Remedy]:
@@ -117,7 +114,7 @@ def _each_iteration(program: Program, call: Frame, title: str, texts: list[str])
     """These statements behind the step."""
     anchor, step = expression_values.behind_the_step(program.sources, program.evidence.events, call)
     return together(
-        [{"kind": "add_statement", "args": {"place": place(anchor), "statement": text}} for text in texts],
+        [edit_at("add_statement", anchor, statement=text) for text in texts],
         f"{title} each iteration, after {where(step)}",
         "unsafe",
         "Each iteration begins as the first one did; nothing is carried into the next.",
@@ -142,8 +139,9 @@ def _reset_of(sources: SourceTexts, frames: list[Frame], path: str) -> str:
     if len(found) != 1:
         return ""
     method = found.pop()
-    through = {f.name for _, f in everywhere(sources, ast.FunctionDef) if _calls(f, {method})}
-    return "" if any(_calls(scope_at(sources, f), {method, *through}) for f in frames) else method
+    through = {f.name for _, f in everywhere(sources, ast.FunctionDef) if expression_values.calls(f, {method})}
+    within = (scope_at(sources, f) for f in frames)
+    return "" if any(expression_values.calls(scope, {method, *through}) for scope in within) else method
 
 
 def _only(method: ast.FunctionDef, begins: set[tuple[str, str]], name: str) -> bool:
@@ -155,10 +153,6 @@ def _only(method: ast.FunctionDef, begins: set[tuple[str, str]], name: str) -> b
 
 def _given(method: ast.FunctionDef) -> list[tuple[str, str]]:
     return [(ast.unparse(t), ast.unparse(v)) for s in statements(method) for t, v in pairs(s)]
-
-
-def _calls(scope: ast.AST, names: set[str]) -> bool:
-    return any(last_word(c.func) in names for s in statements(scope) for c in each(s, ast.Call))
 
 
 def _is_none_but_once(sources: SourceTexts, path: str) -> bool:
@@ -182,48 +176,35 @@ def _is_none_but_once(sources: SourceTexts, path: str) -> bool:
     return begins and others == 1
 
 
-def _start(sources: SourceTexts, loop: Frame, name: str) -> Frame | None:
-    """The last statement before a loop, in its function, that gives the name its value."""
-    before = [s for s in statements(scope_at(sources, loop)) if s.lineno < loop.line]
-    found = [s for s in before if isinstance(s, ast.Assign) and name in {ast.unparse(t) for t in targets_of(s)}]
-    return frame_of(sources, loop.file, found[-1], loop.function) if found else None
-
-
 # Working on a copy of data that outlive the pass, where a pass writes its results, graph and all, into them.
 
 _KEPT = "whether the data are to keep what a pass writes into them, no run tells"
 
 
-def copy_of_entry(run: Evidence, reuse: Reuse) -> list[Remedy]:
+def copy_of_entry(reuse: Reuse) -> list[Remedy]:
     """Work on a copy of an entry instead of writing this pass's results, graph and all, into the data itself."""
+    found = next(iter(aliases(reuse)), None)
+    what, left = ("entry", "") if found is not None and is_entry(reuse.sources, found) else ("data", _KEPT)
     note = "The data keep their values; each pass writes its results, graph and all, into a copy of its own."
-    out: list[Remedy] = []
-    for frame in aliases(run, reuse)[:1]:
-        what, left = ("entry", "") if is_entry(run.sources, frame) else ("data", _KEPT)
-        title = f"take a copy of the {what}, at {where(frame)}"
-        out.append(Remedy("clone_expression", title, "unsafe", note, {"place": place(frame), "caller": True}, left))
-    return out
+    title = f"take a copy of the {what}, at {where(found)}"
+    return [replace(r, open=left) for r in remedy_at(found, "clone_expression", title, "unsafe", note, caller=True)]
 
 
 # A state that one statement reads from an attribute and binds anew, cut where the statement takes it up again.
 
 
-def detach_fed_back(program: Program, reuse: Reuse) -> list[Remedy]:
+def detach_fed_back(reuse: Reuse) -> list[Remedy]:
     """For a value that nobody holds any more, made and taken up by one line that was reached from several places."""
-    edits: list[dict[str, Any]] = []
-    for c in distinct_carries(program.nodes, reuse.carries):
-        producer, consumer = program.node(c.producer), program.node(c.consumer)
-        used = user_line(consumer)
-        made = user_line(producer)
-        kept = carried_names.fed_back(program.sources, used) if used is not None else []
-        if used is None or made is None or c.tensor.holders or used.start != made.start or not kept:
+    lines: list[tuple[Frame, list[str]]] = []
+    for c in reuse.values:
+        made, used = user_line(c.made), user_line(c.taken)
+        kept = carried_names.fed_back(reuse.sources, used) if used is not None else []
+        if used is None or made is None or c.holders or used.start != made.start or not kept:
             return []
-        operands = [[name, "tensor"] for name in kept]
-        edits.append({"kind": "detach_expression", "args": {"place": place(used), "operands": operands}})
-    if not edits:
-        return []
-    names = dict.fromkeys(name for edit in edits for name, _ in edit["args"]["operands"])
-    at, them = where(frame_at(edits[0]["args"]["place"])), "them" if len(names) > 1 else "it"
+        lines.append((used, kept))
+    edits = [edit_at("detach_expression", at, operands=[[name, "tensor"] for name in kept]) for at, kept in lines]
+    names = dict.fromkeys(name for _, kept in lines for name in kept)
+    at, them = ", ".join(where(f) for f, _ in lines[:1]), "them" if len(names) > 1 else "it"
     title = f"detach {listing(f'`{n}`' for n in names)} where {at} takes {them} up again"
     note = "The values go on into the next pass; gradients stop at each run of that line."
     return together(edits, title, "unsafe", note)
@@ -234,32 +215,18 @@ def detach_fed_back(program: Program, reuse: Reuse) -> list[Remedy]:
 
 def detach_behind_yield(program: Program, reuse: Reuse) -> list[Remedy]:
     """Detach the names that a generator binds anew in each round: its user has run backward when the round goes on."""
-    paths: list[list[object]] = []
-    behind: Frame | None = None
+    paths: list[tuple[str, str]] = []
+    at: list[Frame] = []
     for c in reuse.carries:
-        found, producer = reuse.carrying(c), program.node(c.producer)
-        if found is None or producer is None:
+        if c.carried_on is None:
             return []
-        at = _yield_of(program.sources, found[0])
-        made = next((f for f in user_frames(producer.stack) if f.function == found[0].function), None)
-        structure = expression_values.value_at(program, producer.stack, made) if made is not None else None
-        if at is None or not isinstance(structure, str) or (behind is not None and at != behind):
+        line, path = c.carried_on
+        behind, structure = _yield_of(program.sources, line), _value_made(program, c, line)
+        if behind is None or not isinstance(structure, str) or at not in ([], [behind]):
             return []
-        behind = at
-        if [found[1], structure] not in paths:
-            paths.append([found[1], structure])
-    if behind is None:
-        return []
-    shown = ", ".join(f"`{p}`" for p, _ in paths[:4])
-    return [
-        Remedy(
-            "detach_after",
-            f"detach {shown} once each round, after the yield at {where(behind)}",
-            "unsafe",
-            stops_there(program.evidence.fresh_reaches, reuse),
-            {"after": place(behind), "paths": paths},
-        )
-    ]
+        at = [behind]
+        paths += [(path, structure)] if (path, structure) not in paths else []
+    return detach_carried(reuse, paths, at, f"once each round, after the yield at {where(next(iter(at), None))}")
 
 
 def _yield_of(sources: SourceTexts, frame: Frame) -> Frame | None:
@@ -279,58 +246,47 @@ FEW = 4
 """States that are named one by one: more of them are one loop."""
 
 
-def detach_in_modules(program: Program, reuse: Reuse, call: Frame, anchor: Frame, step: Frame) -> list[Remedy]:
-    """One loop behind a statement; none where a carried value is not kept by a module that the function can name."""
-    models: dict[str, None] = {}
-    kept: dict[tuple[str, str], None] = {}
-    for c in reuse.carries:
-        here = [h for h in c.tensor.holders if program.reaches_in(h, call)]
-        found = next((f for h in here if (f := _of_module(program.parameters, h)) is not None), None)
-        if found is None:
-            return []
-        models[found[0]] = None
-        kept[found[1:]] = None
-    if len(models) != 1:
-        return []
-    model = next(iter(models))
-    names = ", ".join(f"`{name}`" for name, _ in kept)
+def detach_in_one_loop(program: Program, reuse: Reuse, call: Frame, anchor: Frame, step: Frame) -> list[Remedy]:
+    """One loop behind a statement, over the modules of a model or the entries of a list; none where a carried value is
+    kept by none that the function can name."""
+    held = [[h for h in c.holders if program.reaches_in(h, call)] for c in reuse.carries]
+    ways = (("detach_in_modules", _in_modules(program.parameters, held)), ("detach_in_entries", _in_entries(held)))
     return [
         Remedy(
-            "detach_in_modules",
-            f"detach {names} of the modules of `{model}` once each iteration, after {where(step)}",
+            kind,
+            f"detach {whose} once each iteration, after {where(step)}",
             "unsafe",
-            stops_there(program.evidence.fresh_reaches, reuse),
-            {"after": place(anchor), "model": model, "kept": [list(k) for k in kept]},
+            stops_there(reuse),
+            {"after": place(anchor), **args},
         )
+        for kind, (whose, args) in ways
+        if args
     ]
 
 
-def detach_in_entries(program: Program, reuse: Reuse, call: Frame, anchor: Frame, step: Frame) -> list[Remedy]:
-    """The same for the entries of a list that the function can name, such as the layers of a cache; none where a
-    carried value is kept elsewhere, or an entry of the list was not seen with one."""
-    lists: set[str] = set()
+def _in_modules(parameters: list[Parameter], held: list[list[Holder]]) -> tuple[str, dict[str, Any]]:
+    """What modules of one model keep, for a title, and as the edit is told."""
+    found = [next((f for h in here if (f := _of_module(parameters, h)) is not None), None) for here in held]
+    models = {f[0] if f is not None else "" for f in found}
+    if len(models) != 1 or "" in models:
+        return "", {}
+    kept = dict.fromkeys(f[1:] for f in found if f is not None)
+    names, model = ", ".join(f"`{name}`" for name, _ in kept), models.pop()
+    return f"{names} of the modules of `{model}`", {"model": model, "kept": [list(k) for k in kept]}
+
+
+def _in_entries(held: list[list[Holder]]) -> tuple[str, dict[str, Any]]:
+    """The same of the entries of one list, such as the layers of a cache, all of which were seen with each value."""
+    found = [[f for h in here if (f := _of_entry(h)) is not None] for here in held]
+    lists = {entries for here in found for entries, _, _ in here}
     kept: dict[str, set[int]] = {}
-    for c in reuse.carries:
-        found = [f for h in c.tensor.holders if program.reaches_in(h, call) and (f := _of_entry(h)) is not None]
-        if not found:
-            return []
-        for entries, index, attribute in found:
-            lists.add(entries)
-            kept.setdefault(attribute, set()).add(index)
+    for _, index, attribute in (f for here in found for f in here):
+        kept.setdefault(attribute, set()).add(index)
     every = set().union(*kept.values())
-    if len(lists) != 1 or any(found != every for found in kept.values()) or every != set(range(len(every))):
-        return []
-    entries = lists.pop()
-    names = " and ".join(f"`{name}`" for name in kept)
-    return [
-        Remedy(
-            "detach_in_entries",
-            f"detach {names} of each entry of `{entries}` once each iteration, after {where(step)}",
-            "unsafe",
-            stops_there(program.evidence.fresh_reaches, reuse),
-            {"after": place(anchor), "entries": entries, "kept": list(kept)},
-        )
-    ]
+    if len(lists) != 1 or not all(found) or any(seen != set(range(len(every))) for seen in kept.values()):
+        return "", {}
+    names, entries = " and ".join(f"`{name}`" for name in kept), lists.pop()
+    return f"{names} of each entry of `{entries}`", {"entries": entries, "kept": list(kept)}
 
 
 def _of_entry(holder: Holder) -> tuple[str, int, str] | None:
@@ -366,13 +322,7 @@ def _of_module(parameters: list[Parameter], holder: Holder) -> tuple[str, str, s
 
 def detach_at_reset(resets: list[expression_values.Reset], behind_step: list[Remedy]) -> list[Remedy]:
     """Detach in place in front of each reset; else once each iteration, behind the step."""
-    edits: list[dict[str, Any]] = [
-        {
-            "kind": "add_statement",
-            "args": {"place": place(r.frame), "statement": f"{r.path}.detach_()", "before": True},
-        }
-        for r in resets
-    ]
+    edits = [edit_at("add_statement", r.frame, statement=f"{r.path}.detach_()", before=True) for r in resets]
     shown = ", ".join(f"`{r.path}`" for r in resets[:4])
     recorded = all(r.node is not None for r in resets)
     note = (
@@ -391,13 +341,13 @@ def detach_at_reset(resets: list[expression_values.Reset], behind_step: list[Rem
 # Ways to keep the numbers of a carried or stored value without its graph.
 
 
-def from_carrying(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:
+def from_carrying(program: Program, reuse: Reuse) -> list[Remedy]:
     """For a value that goes from one iteration to the next: cut once in each, behind the step where that can be."""
     if resets := expression_values.resets_of(program.evidence, reuse.carries, reuse.failing):
         return detach_at_reset(resets, detach_behind_step(program, reuse))
     kept = detach_where_kept(program, reuse)
     read = any(_read_on(program.sources, edit) for r in kept for edit in r.args["edits"])
-    at_use = constant_at_use(program, reuse.carries, constant)
+    at_use = constant_at_use(program, reuse.carries, constant_note(reuse))
     by_method = begun_by_method(program, reuse)
     with_none = [] if by_method else begun_with_none(program, reuse)
     # What the pass itself reads on under the name that keeps it loses its gradient where it is kept.
@@ -405,11 +355,11 @@ def from_carrying(program: Program, reuse: Reuse, constant: str) -> list[Remedy]
         *(merge(reuse) if of_one_step(program, reuse) else []),
         *sum_started_anew(program, reuse),
         *sum_of_rounds(program, reuse),
-        *copy_of_entry(program.evidence, reuse),
+        *copy_of_entry(reuse),
         *by_method,
         *detach_behind_step(program, reuse),
         *with_none,
-        *detach_fed_back(program, reuse),
+        *detach_fed_back(reuse),
         *detach_behind_yield(program, reuse),
         *([*at_use, *kept] if read else [*kept, *at_use]),
     ]
@@ -422,7 +372,7 @@ def from_carrying(program: Program, reuse: Reuse, constant: str) -> list[Remedy]
 
 def _read_on(sources: SourceTexts, edit: dict[str, Any]) -> bool:
     """Whether the function that keeps a value goes on to compute with it under that name."""
-    at = frame_at(edit["args"]["place"])
+    at = frame_at(edit)
     return any(carried_names.read_behind(sources, at, path) for path, _ in edit["args"]["targets"])
 
 
@@ -435,40 +385,32 @@ def detach_behind_step(program: Program, reuse: Reuse) -> list[Remedy]:
         if line is not None and is_at(call, line):
             # Behind this line all batches are done: what is called for each of them is the place.
             return [*out, *_detach_in_batch(program, reuse)]
-        if renewed_outside(program.nodes, reuse, call):
+        if renewed_outside(reuse, call):
             between = True
             continue
         paths = _paths_in(program, reuse, call)
         anchor, step = expression_values.behind_the_step(program.sources, program.evidence.events, call)
-        if len(paths) > FEW or not paths:
-            for in_one_loop in (detach_in_modules, detach_in_entries) if not between else ():
-                out += in_one_loop(program, reuse, call, anchor, step)
+        if not between and (len(paths) > FEW or not paths):
+            out += detach_in_one_loop(program, reuse, call, anchor, step)
         if not paths:
             continue
         paths += [p for p in _held_in(program, call, paths) if p not in paths]
         if any(expression_values.started_again(program.sources, call, anchor, p) for p, _ in paths):
             continue
-        made = [program.node(c.producer) for c in reuse.carries if c.consumer < 0]
-        if any(n is not None and ((at := in_function(n.stack, call)) is None or at.line > anchor.line) for n in made):
+        made = [in_function(c.made.stack, call) for c in reuse.carries if c.consumer < 0]
+        if any(at is None or at.line > anchor.line for at in made):
             continue  # made behind the step: it is cut where it is kept
-        holders = [h for c in reuse.carries for h in c.tensor.holders]
+        holders = [h for c in reuse.carries for h in c.holders]
         if all(_carrier(program.sources, call, h) == h.base for h in holders):
             out += begun_anew(program, reuse, call, [p for p, _ in paths])
-        shown = ", ".join(f"`{p}`" for p, _ in paths[:4])
         if between:
             out += detach_behind_renewal(program, reuse, call, anchor, paths)
             continue
         if renewed_by_others(program, reuse, call):
             out += detach_before_use(program, reuse, call, paths)
-        out.append(
-            Remedy(
-                "detach_after",
-                f"detach {shown} once each iteration, after {_verb(program.sources, anchor, call)} at {where(step)}",
-                "unsafe",
-                stops_there(program.evidence.fresh_reaches, reuse),
-                {"after": place(anchor), "paths": [_in_its_container(program.sources, call.file, *p) for p in paths]},
-            )
-        )
+        kept = [_in_its_container(program.sources, call.file, *p) for p in paths]
+        when = f"once each iteration, after {_verb(program.sources, anchor, call)} at {where(step)}"
+        out += detach_carried(reuse, kept, [anchor], when)
     return out
 
 
@@ -485,43 +427,25 @@ def _detach_in_batch(program: Program, reuse: Reuse) -> list[Remedy]:
     """
     paths: list[list[Any]] = []
     anchor: Frame | None = None
-    for c in distinct_carries(program.nodes, reuse.carries):
-        producer, consumer = program.node(c.producer), program.node(c.consumer)
-        frames = inside(program.driver, consumer.stack) if consumer is not None else []
-        if producer is None or not frames or len(frames) < 2:
-            return []  # computed in the batch's function itself: it is cut where it is kept
-        scope = function_at(program.sources, frames[0])
+    for c in reuse.values:
+        frames = inside(program.driver, c.taken.stack) if c.taken is not None else []
+        # What is computed in the batch's function itself is cut where it is kept.
+        scope = function_at(program.sources, frames[0]) if len(frames) > 1 else None
         owner = next((s for s in scope.body if covers(s, frames[0].line)), None) if scope is not None else None
         if owner is None or scope is None or isinstance(owner, ast.Return) or owner is scope.body[-1]:
             return []
-        found = next(
-            (
-                edit["args"]["targets"][0]
-                for holder in c.tensor.holders
-                for frame in kept_at(program.evidence, [holder], producer)[:1]
-                if frame.function.rpartition(".")[0] == frames[0].function.rpartition(".")[0]
-                and (edit := _assignment(program.sources, frame, holder)) is not None
-            ),
-            None,
-        )
+        cls = frames[0].function.rpartition(".")[0]
+        own = (edit for edit, at in _assignments(c) if at.function.rpartition(".")[0] == cls)
+        found = next((edit["args"]["targets"][0] for edit in own), None)
         if found is None or not found[0].startswith("self."):
             return []
-        if found not in paths:
-            paths.append(found)
+        paths += [found] if found not in paths else []
         at = frame_of(program.sources, frames[0].file, owner, frames[0].function)
         anchor = at if anchor is None or at.line > anchor.line else anchor
     if anchor is None:
         return []
-    shown = ", ".join(f"`{p}`" for p, _ in paths[:4])
-    return [
-        Remedy(
-            "detach_after",
-            f"detach {shown} once each batch, in `{anchor.function}` after {where(anchor)}",
-            "unsafe",
-            stops_there(program.evidence.fresh_reaches, reuse, unit="batch"),
-            {"after": place(anchor), "paths": paths},
-        )
-    ]
+    when = f"once each batch, in `{anchor.function}` after {where(anchor)}"
+    return detach_carried(reuse, paths, [anchor], when, unit="batch")
 
 
 def _verb(sources: SourceTexts, anchor: Frame, call: Frame) -> str:
@@ -535,10 +459,10 @@ def _verb(sources: SourceTexts, anchor: Frame, call: Frame) -> str:
 def _paths_in(program: Program, reuse: Reuse, call: Frame) -> list[tuple[str, Any]]:
     paths: list[tuple[str, Any]] = []
     for c in reuse.carries:
-        holders = carried_names.could_carry(program.evidence, c)  # what merely looks on would be cut in vain
+        holders = c.could_carry  # what merely looks on would be cut in vain
         here = [h for h in holders if program.reaches_in(h, call) and h.structure is not None]
         if not here:
-            found = _carried_in(program, reuse.carrying(c), call)
+            found = _carried_in(program, c.carried_on, call)
             if found is None:
                 return []
             paths += [found] if found not in paths else []
@@ -599,23 +523,14 @@ def detach_where_kept(program: Program, reuse: Reuse) -> list[Remedy]:
     """Cut where the value is assigned or stored."""
     edits: list[dict[str, Any]] = []
     whole: list[Frame] = []
-    for c in distinct_carries(program.nodes, reuse.carries):
-        producer = program.node(c.producer)
-        if producer is None:
-            continue
-        found = (
-            (edit, frame)
-            for holder in c.tensor.holders
-            for frame in kept_at(program.evidence, [holder], producer)[:1]
-            if (edit := _assignment(program.sources, frame, holder)) is not None
-        )
-        edit, frame = next(found, None) or _where_stored(program, c, producer)
+    for c in reuse.values:
+        edit, frame = next(_assignments(c), None) or _where_stored(program, c)
         if edit is not None and edit not in edits:
             edits.append(edit)
             whole += [frame] if _binds_no_more(program.sources, edit, frame) else []
     if not edits or leaves_nothing(program, whole):
         return []
-    at = listing(gathered(where(frame_at(edit["args"]["place"])) for edit in edits))
+    at = listing(gathered(where(frame_at(edit)) for edit in edits))
     what = "detach the value where it is kept" if len(edits) == 1 else "detach the values where they are kept"
     return [
         Remedy(
@@ -633,25 +548,30 @@ def _binds_no_more(sources: SourceTexts, edit: dict[str, Any], at: Frame) -> boo
     return {name for name, *_ in edit["args"]["targets"]} == {*carried_names.bound_names(sources, at)}
 
 
-def _where_stored(program: Program, carry: OlderEdge, producer: Node) -> tuple[dict[str, Any] | None, Frame]:
+def _where_stored(program: Program, carry: Carried) -> tuple[dict[str, Any] | None, Frame]:
     """For a value that nothing holds any more: the statement that stored it under the name by which it was taken up."""
-    stored = carried_names.stored_on(program.evidence, carry)
-    made = next((f for f in user_frames(producer.stack) if stored and f.function == stored[0].function), None)
-    structure = expression_values.value_at(program, producer.stack, made) if made is not None else None
+    stored = carry.stored_on
+    structure = _value_made(program, carry, stored[0]) if stored is not None else None
     if stored is None or structure is None:
         return None, Frame("", 0)
-    edit = {"kind": "detach_assigned", "args": {"place": place(stored[0]), "targets": [[stored[1], structure]]}}
-    return edit, stored[0]
+    return edit_at("detach_assigned", stored[0], targets=[[stored[1], structure]]), stored[0]
 
 
-def _assignment(sources: SourceTexts, frame: Frame, holder: Holder) -> dict[str, Any] | None:
-    last = kept_name(holder)
-    names = carried_names.bound_names(sources, frame)
-    target = next((n for n in names if n.split("[")[0].rsplit(".", 1)[-1] == last), None)
-    structure = _structure_at(holder, target, last) if target is not None else None
-    if structure is None:
-        return None
-    return {"kind": "detach_assigned", "args": {"place": place(frame), "targets": [[target, structure]]}}
+def _value_made(program: Program, carry: Carried, at: Frame) -> Any:
+    """The structure of what the function of a place has made it as."""
+    made = next((f for f in carry.making if f.function == at.function), None)
+    return expression_values.value_at(program, carry.made.stack, made) if made is not None else None
+
+
+def _assignments(c: Carried) -> Iterator[tuple[dict[str, Any], Frame]]:
+    """A cut in each of the assignments that keep a value under the names of its holders, and where that stands."""
+    for holder in c.holders:
+        for frame in c.kept_at([holder])[:1]:
+            last, names = kept_name(holder), carried_names.bound_names(c.run.sources, frame)
+            target = next((n for n in names if n.split("[")[0].rsplit(".", 1)[-1] == last), None)
+            structure = _structure_at(holder, target, last) if target is not None else None
+            if structure is not None:
+                yield edit_at("detach_assigned", frame, targets=[[target, structure]]), frame
 
 
 def _structure_at(holder: Holder, target: str, last: str) -> Any:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from graphdoc.evidence import Frame, OlderEdge, SourceTexts
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Remedy
-from graphdoc.program.bindings import bound_late, dotted, scope_at, tree
+from graphdoc.program.bindings import bound_late, dotted, names_it, scope_at, tree
+from graphdoc.program.carried_names import Carried
 from graphdoc.program.container_entries import (
     Entry,
     entry_of,
-    fields_of,
     given,
     handed_over,
+    parts_beside,
     putting,
     statements,
     user_frames,
@@ -26,9 +27,18 @@ from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import place, user_line, where
 from graphdoc.source.effects import DRAWS, TAKES
 from graphdoc.source.module import each, is_method_call, is_within, walked
-from graphdoc.source.paths import bare_call, blocks_of, is_name, is_read, last_word, pairs, plain_names, targets_of
+from graphdoc.source.paths import (
+    bare_call,
+    blocks_of,
+    is_name,
+    is_read,
+    last_word,
+    pairs,
+    plain_names,
+    targets_of,
+    without_subscripts,
+)
 from graphdoc.source.scopes import parameters
-from graphdoc.story.older_graph import distinct_carries
 
 _TAKING = frozenset({"clear", "pop", "popleft", "remove", "popitem"})
 """Methods that take something out of a list."""
@@ -55,9 +65,9 @@ def _grown(program: Program, reuse: Reuse) -> Iterator[tuple[Frame, list[str]]]:
     """The functions of the failing call that read such lists, and their paths there."""
     if not any(c.remade or c.recurrent for c in reuse.carries):
         return
-    names = [{e.container for h in c.tensor.holders if (e := entry_of(h)) is not None} for c in reuse.carries]
+    names = [{e.container for h in c.holders if (e := entry_of(h)) is not None} for c in reuse.carries]
     common = set.intersection(*names) if names else set()
-    taken = {h.path for c in reuse.carries for h in c.tensor.holders}
+    taken = {h.path for c in reuse.carries for h in c.holders}
     held = [h for t in program.evidence.held_tensors for h in t.holders]
     if any(h.path not in taken for h in held if (e := entry_of(h)) is not None and e.container in common):
         return
@@ -100,23 +110,15 @@ def _only_grows(sources: SourceTexts, path: str) -> bool:
     for file in sources:
         root = tree(sources, file)
         for n in walked(root):
-            if isinstance(n, ast.Attribute) and _is(n.value, name, owner):
+            if isinstance(n, ast.Attribute) and names_it(n.value, name, owner):
                 grows = grows or n.attr == "append"
                 if n.attr in _TAKING:
                     return False
-            if isinstance(n, ast.Delete) and any(_is(_base(t), name, owner) for t in n.targets):
+            if isinstance(n, ast.Delete) and any(names_it(without_subscripts(t), name, owner) for t in n.targets):
                 return False
-        if any(_is(_base(t), name, owner) for t in bound_late(root, names=False)):
+        if any(names_it(without_subscripts(t), name, owner) for t in bound_late(root, names=False)):
             return False
     return grows
-
-
-def _is(node: ast.expr, name: str, owner: str) -> bool:
-    return node.attr == name if isinstance(node, ast.Attribute) else not owner and getattr(node, "id", "") == name
-
-
-def _base(node: ast.expr) -> ast.expr:
-    return node.value if isinstance(node, ast.Subscript) else node
 
 
 # How an entry of a store was computed, as one expression of what is stored beside it.
@@ -148,7 +150,9 @@ def recipe_of(sources: SourceTexts, frame: Frame, statement: ast.stmt, entry: En
     value = given(sources, statement, entry)
     if value is None:
         return None
-    kept = _fields(sources, statement, entry) if entry.field is not None else filled_beside(scope, statement)
+    beside = parts_beside(sources, statement, entry).items()
+    parts = [_Kept(ast.unparse(v), at, statement.lineno) for at, v in beside]
+    kept = parts if entry.field is not None else filled_beside(scope, statement)
     return computed_from(scope, statement, value, kept, entry, frame)
 
 
@@ -322,27 +326,10 @@ def appended_by(statement: ast.stmt) -> tuple[str, ast.expr] | None:
     return (path, call.args[0]) if path and len(call.args) == 1 and not call.keywords else None
 
 
-def _fields(sources: SourceTexts, statement: ast.stmt, entry: Entry) -> list[_Kept]:
-    """The other fields of the entry that a statement puts together."""
-    value: ast.expr | None = getattr(statement, "value", None)
-    if isinstance(statement, ast.Expr) and isinstance(value, ast.Call):
-        value = value.args[-1] if value.args else None
-    parts: Mapping[str, ast.expr] = {}
-    if isinstance(value, ast.Tuple | ast.List):
-        parts = {str(i): e for i, e in enumerate(value.elts)}
-    elif isinstance(value, ast.Dict):
-        parts = {ast.unparse(k): v for k, v in zip(value.keys, value.values, strict=True) if k is not None}
-    elif isinstance(value, ast.Call):
-        parts = {k.arg: k.value for k in value.keywords if k.arg}
-        parts = {**dict(zip(fields_of(sources, entry.type), value.args, strict=False)), **parts}
-    own = entry.field.key if entry.field is not None else ""
-    return [_Kept(ast.unparse(v), at, statement.lineno) for at, v in parts.items() if at != own]
-
-
 # Entries of a store that something learns through: computed again from what is stored beside them.
 
 
-def entries_computed_again(program: Program, reuse: Reuse) -> list[Remedy]:
+def entries_computed_again(reuse: Reuse) -> list[Remedy]:
     """Compute what is read from the store from its neighbours in the store, with the weights of now.
 
     Told where every value of the older graph that comes into the loss was put into one store by one statement, and the
@@ -351,13 +338,12 @@ def entries_computed_again(program: Program, reuse: Reuse) -> list[Remedy]:
     recipes: list[tuple[Recipe, Frame]] = []
     containers: dict[str, None] = {}
     reads: list[Frame] = []
-    for c in distinct_carries(program.nodes, reuse.carries):
-        found = _recipe(program, c)
-        frame = user_line(program.node(c.consumer))
+    for c in reuse.values:
+        found, frame = _recipe(c), user_line(c.taken)
         if found is None or frame is None:
             return []
         recipes += [found] if found not in recipes else []
-        containers |= dict.fromkeys(e.container for h in c.tensor.holders if (e := entry_of(h)) is not None)
+        containers |= dict.fromkeys(e.container for h in c.holders if (e := entry_of(h)) is not None)
         reads += [frame] if frame not in reads else []
     if len(recipes) != 1 or not reads:
         return []
@@ -376,20 +362,18 @@ def entries_computed_again(program: Program, reuse: Reuse) -> list[Remedy]:
     return [Remedy("recompute_entries", title, "unsafe", note, args)]
 
 
-def _recipe(program: Program, carry: OlderEdge) -> tuple[Recipe, Frame] | None:
-    producer = program.node(carry.producer)
-    if producer is None:
-        return None
-    for holder in carry.tensor.holders:
+def _recipe(carry: Carried) -> tuple[Recipe, Frame] | None:
+    sources = carry.run.sources
+    for holder in carry.holders:
         entry = entry_of(holder)
         if entry is None or entry.rest:
             continue
-        puts = putting(program.sources, user_frames(producer.stack), entry)
+        puts = putting(sources, carry.making, entry)
         if len(puts) == 1:
             frame, statement = puts[0]
-            recipe = recipe_of(program.sources, frame, statement, entry)
+            recipe = recipe_of(sources, frame, statement, entry)
             return (recipe, frame) if recipe is not None else None
-        recipe_and_place = _handed_over(program.sources, user_frames(producer.stack), entry)
+        recipe_and_place = _handed_over(sources, carry.making, entry)
         if recipe_and_place is not None:
             return recipe_and_place
     return None

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ast
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.model import Safety
-from graphdoc.program.bindings import source_at
+from graphdoc.program.bindings import source_at, statement_at
 from graphdoc.program.spans import place, where
 from graphdoc.source.edits import spot
 from graphdoc.source.module import Source
+from graphdoc.source.paths import covers
 from graphdoc.source.places import Edit, Instead, Place
 
 
@@ -23,6 +25,28 @@ def remedy_at(
     if frame is None:
         return ()
     return (Remedy(kind, title, safety, note, {"place": place(frame), **args}),)
+
+
+def edit_at(kind: str, frame: Frame, **args: Any) -> dict[str, Any]:
+    """One edit of a fix that makes several: its kind and arguments, of which ``place`` is the frame's."""
+    return {"kind": kind, "args": {"place": place(frame), **args}}
+
+
+def frame_at(edit: Mapping[str, Any]) -> Frame:
+    """The place of such an edit; the function around it is not told."""
+    return Frame(**edit["args"]["place"])
+
+
+def one_a_statement(sources: SourceTexts, places: Iterable[Frame]) -> list[Frame]:
+    """The first place in each statement: an edit of a statement changes all that it holds."""
+    out: list[Frame] = []
+    done: list[tuple[str, ast.stmt]] = []
+    for at in places:
+        around = statement_at(sources, at)
+        if around is not None and not any(file == at.file and covers(s, at.line) for file, s in done):
+            done.append((at.file, around))
+            out.append(at)
+    return out
 
 
 def to_finish(

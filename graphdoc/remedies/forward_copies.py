@@ -155,7 +155,7 @@ def behind_step(sources: SourceTexts, at: Scene | None) -> list[Remedy]:
 
 def behind_call(program: Program, reuse: Reuse) -> list[Remedy]:
     """For values of a graph that an earlier call has used up, which another call than the failing one made."""
-    makers = [program.node(c.producer) for c in reuse.carries]
+    makers = [c.made for c in reuse.carries]
     if reuse.calls is None or reuse.same_line or not makers or None in makers:
         return []
     freeing, failing = reuse.calls

@@ -356,15 +356,9 @@ def of_today(sources: SourceTexts, frame: Frame | None) -> tuple[Remedy, ...]:
     if not isinstance(call.func, ast.Call):
         return _of_kept_object(sources, frame, call)
     name = text_of(call.func.func)
-    return (
-        Remedy(
-            "static_function",
-            f"Make the methods of `{name}` static, and call `{name}.apply(...)`",
-            "safe",
-            "What the object kept is handed to `forward` and kept in `ctx`; it gets no gradient, as before.",
-            {"place": place(frame)},
-        ),
-    )
+    title = f"Make the methods of `{name}` static, and call `{name}.apply(...)`"
+    note = "What the object kept is handed to `forward` and kept in `ctx`; it gets no gradient, as before."
+    return remedy_at(frame, "static_function", title, "safe", note)
 
 
 def _of_kept_object(sources: SourceTexts, frame: Frame, call: ast.Call) -> tuple[Remedy, ...]:
@@ -372,15 +366,9 @@ def _of_kept_object(sources: SourceTexts, frame: Frame, call: ast.Call) -> tuple
     name = class_of_kept(sources, frame, text_of(call.func))
     if not name:
         return ()
-    return (
-        Remedy(
-            "static_function_kept",
-            f"Make the methods of `{name}` static, and call `{name}.apply`",
-            "safe",
-            "What the object keeps stays where it is kept, and is handed to `forward`; it gets no gradient, as before.",
-            {"place": place(frame), "name": name},
-        ),
-    )
+    title = f"Make the methods of `{name}` static, and call `{name}.apply`"
+    note = "What the object keeps stays where it is kept, and is handed to `forward`; it gets no gradient, as before."
+    return remedy_at(frame, "static_function_kept", title, "safe", note, name=name)
 
 
 # What can be done about a random draw on the loss's way: a draw that gradients pass, or its log-probability.
@@ -400,35 +388,30 @@ def draw_remedies(program: Program, cut: Cut) -> tuple[Remedy, ...]:
     inside = [f for f in cut.stack if not f.user and "/torch/distributions/" in f.file.replace("\\", "/")]
     if not inside:
         return ()
-    found: list[Remedy] = []
-    if _reparametrised(inside):
-        found.append(
-            Remedy(
-                "rsample",
-                "Draw with `rsample()`, which lets gradients through",
-                "unsafe",
-                "The draw is the same number, written as a function of the distribution's parameters: gradients flow "
-                "through it into them.",
-                {"place": place(frame)},
-            )
-        )
+    same = remedy_at(
+        frame if _reparametrised(inside) else None,
+        "rsample",
+        "Draw with `rsample()`, which lets gradients through",
+        "unsafe",
+        "The draw is the same number, written as a function of the distribution's parameters: gradients flow through "
+        "it into them.",
+    )
     loss = program.raised_at
-    if loss is not None:
-        found.append(
-            Remedy(
-                "log_prob_surrogate",
-                "Weigh the loss by the log-probability of the draw",
-                "unsafe",
-                "The gradient is then the policy gradient (score function) of the expected loss; the loss's own value "
-                "means nothing any more. Subtracting a baseline from the reward makes it less noisy.",
-                {
-                    "place": place(frame),
-                    "loss": place(loss),
-                    "summed": _summed(program.sources, program.evidence.extras, frame, loss, inside),
-                },
-            )
-        )
-    return tuple(found)
+    if loss is None:
+        return same
+    return (
+        *same,
+        *remedy_at(
+            frame,
+            "log_prob_surrogate",
+            "Weigh the loss by the log-probability of the draw",
+            "unsafe",
+            "The gradient is then the policy gradient (score function) of the expected loss; the loss's own value "
+            "means nothing any more. Subtracting a baseline from the reward makes it less noisy.",
+            loss=place(loss),
+            summed=_summed(program.sources, program.evidence.extras, frame, loss, inside),
+        ),
+    )
 
 
 def is_scored(sources: SourceTexts, cut: Cut) -> bool:
@@ -504,10 +487,8 @@ def remedies_for(program: Program, unset: Unset) -> tuple[Remedy, ...]:
         return ()
     if unset.why is Why.TAKEN and unset.last is unset.calls[-1]:
         return ()
-    words = {"read": f"{unset.name}.grad"}
-    args = {"place": place(unset.read)}
-    first = Remedy("grad_if_any", _TITLES[use].format(**words), "safe", _NOTES[use], args)
-    return (first, *_zeros(unset))
+    title = _TITLES[use].format(read=f"{unset.name}.grad")
+    return (*remedy_at(unset.read, "grad_if_any", title, "safe", _NOTES[use]), *_zeros(unset))
 
 
 def _cleared_to_zeros(unset: Unset) -> tuple[Remedy, ...]:
@@ -523,22 +504,18 @@ def _read_first(program: Program, unset: Unset) -> tuple[Remedy, ...]:
     if clear is None or reader is None:
         return ()
     at = _beside(program.sources, clear, reader)
-    if at is None:
-        return ()
-    args = {"place": place(clear), "after": vars(at)}
+    title = "clear the gradients after they have been read"
     note = "the gradients stay until they have been read; the next backward call finds them cleared, as before"
-    return (Remedy("move_statement", "clear the gradients after they have been read", "unsafe", note, args),)
+    return remedy_at(clear, "move_statement", title, "unsafe", note, after=vars(at)) if at is not None else ()
 
 
 def _beside(sources: SourceTexts, clear: Frame, reader: Frame) -> Place | None:
     """The statement around the reader that stands in the block of the clearing, behind it."""
     source = source_at(sources, clear)
-    own, at = source.node_statement(Place.of(clear)), source.node_statement(Place.of(reader))
-    found = source.node_block(own) if own is not None else None
-    if at is None or found is None:
-        return None
-    behind = found[0][found[1] + 1 :]
-    return next((source.place(s) for s in (at, *source.node_ancestors(at)) if s in behind), None)
+    own = source.node_statement(Place.of(clear))
+    block, index = (source.node_block(own) if own is not None else None) or ([], 0)
+    found = source.node_in(Place.of(reader), block[index + 1 :])
+    return source.place(found) if found is not None else None
 
 
 def _zeros(unset: Unset) -> tuple[Remedy, ...]:
@@ -553,8 +530,4 @@ def _zeros(unset: Unset) -> tuple[Remedy, ...]:
 
 def _filled(unset: Unset, title: str, note: str) -> tuple[Remedy, ...]:
     """The call that cleared the gradient fills it with zeros; none where no call of the user's did."""
-    clear = user_line(unset.clear)
-    if clear is None:
-        return ()
-    args = {"place": place(clear), "name": "set_to_none", "value": "False"}
-    return (Remedy("set_keyword", title, "unsafe", note, args),)
+    return remedy_at(user_line(unset.clear), "set_keyword", title, "unsafe", note, name="set_to_none", value="False")

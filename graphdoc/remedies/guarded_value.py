@@ -13,7 +13,7 @@ from graphdoc.program.bad_values import Birth, Trouble, divisor_of
 from graphdoc.program.bindings import scope_at
 from graphdoc.program.number_limits import POSITIVE, above_zero, largest_exponent, least_above_zero, singular_point
 from graphdoc.program.spans import place
-from graphdoc.remedies.fix_places import applies
+from graphdoc.remedies.fix_places import applies, edit_at
 from graphdoc.source.expressions import name_of, position_of
 from graphdoc.source.module import each
 from graphdoc.source.paths import is_read, parse_expression
@@ -32,7 +32,7 @@ def guarded(
         named: dict[str, Any] = {"function": one.operation} if position_of(one.operation) else {}
         if trouble.is_inside(one):
             named = {"argument": 0}
-        edit = {"kind": "guard_operand", "args": {"place": place(one.place), "guard": guard, **named, **args}}
+        edit = edit_at("guard_operand", one.place, guard=guard, **named, **args)
         if edit not in edits:
             edits.append(edit)
     if not edits:

@@ -6,10 +6,11 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from graphdoc.evidence import Event, OlderEdge, Package, SourceTexts
+from graphdoc.evidence import Event, Package, SourceTexts
 from graphdoc.evidence.lookup import package_of
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import call_at, everywhere, frame_of
+from graphdoc.program.carried_names import Carried
 from graphdoc.program.container_entries import kept_name
 from graphdoc.program.installed import Deed, Switch, deed_of, given, keepers_of, switch_of, switches_of
 from graphdoc.program.observed import Program
@@ -17,28 +18,26 @@ from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import node_loop_of, place, user_line, where
 from graphdoc.program.writers import By
+from graphdoc.remedies.fix_places import edit_at
 from graphdoc.source.module import each, is_method_call
 from graphdoc.source.paths import is_set, last_word
 
 # A cache of an installed package that keeps a graph: to be switched off where it was switched on, or cleared.
 
 
-def without_cache(program: Program, reuse: Reuse) -> list[Remedy]:
+def without_cache(reuse: Reuse) -> list[Remedy]:
     """The user's arguments by which a package keeps these values for later passes, given as off; none where a value is
     kept otherwise."""
     found: dict[tuple[int, int], Switch] = {}
     for c in reuse.carries:
-        switches = _switches(program, c)
+        switches = _switches(c)
         if not switches:
             return []
         found.update({s.frame.start[1:]: s for s in switches})
     if not found:
         return []
     first = next(iter(found.values()))
-    edits = [
-        {"kind": "set_keyword", "args": {"place": place(s.call), "name": s.name, "value": "False"}}
-        for s in found.values()
-    ]
+    edits = [edit_at("set_keyword", s.call, name=s.name, value="False") for s in found.values()]
     shown = " and ".join(dict.fromkeys(where(s.frame) for s in found.values()))
     return [
         Remedy(
@@ -58,7 +57,7 @@ def cleared_by_call(program: Program, reuse: Reuse) -> list[Remedy]:
     if not isinstance(found, dict):
         return []
     held = str(found.get("held") or "")
-    ways = [h.path for c in reuse.carries for h in c.tensor.holders if h.exact]
+    ways = [h.path for c in reuse.carries for h in c.holders if h.exact]
     alone = all(path == held or path.startswith(f"{held}.") for path in ways)  # else the program carries it on as well
     if not (alone and _is_bound_again(program.sources, reuse.failing, held) if held else reuse.kept_by_package):
         return []
@@ -100,14 +99,11 @@ def _is_own(sources: SourceTexts, value: ast.expr) -> bool:
     return any(set_somewhere) or any(n.name == word for _, n in everywhere(sources, ast.FunctionDef))
 
 
-def _switches(program: Program, carry: OlderEdge) -> list[Switch]:
+def _switches(carry: Carried) -> list[Switch]:
     """What the user gave to let a package keep this value."""
-    producer = program.node(carry.producer)
-    if producer is None:
-        return []
-    for holder in carry.tensor.holders:
-        for deed in keepers_of(program.packages, producer.stack, kept_name(holder)):
-            switches = switches_of(program.sources, deed)
+    for holder in carry.holders:
+        for deed in keepers_of(carry.run.packages, carry.made.stack, kept_name(holder)):
+            switches = switches_of(carry.run.sources, deed)
             if switches:
                 return switches
     return []

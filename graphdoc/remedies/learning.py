@@ -14,8 +14,8 @@ from graphdoc.program.gathered_parameters import ITERATORS
 from graphdoc.program.learning import Learner, takes_the_flag
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made
-from graphdoc.program.spans import place, where
-from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.program.spans import where
+from graphdoc.remedies.fix_places import edit_at, remedy_at
 from graphdoc.source.module import each
 from graphdoc.source.paths import is_attribute, last_word
 from graphdoc.source.scopes import own_nodes
@@ -30,12 +30,11 @@ def required(sources: SourceTexts, learners: list[Learner]) -> tuple[Remedy, ...
     edits: list[dict[str, Any]] = []
     for one in learners:
         if one.value is not None and takes_the_flag(sources, one):
-            args: dict[str, Any] = {"place": place(one.value), "name": "requires_grad", "value": "True"}
-            edits.append({"kind": "set_keyword", "args": args})
+            edits.append(edit_at("set_keyword", one.value, name="requires_grad", value="True"))
         elif one.value is not None:
-            edits.append({"kind": "require_input_grad", "args": {"place": place(one.value)}})
+            edits.append(edit_at("require_input_grad", one.value))
         else:
-            edits.append({"kind": "require_input_grad", "args": {"place": place(one.frame), "name": one.name}})
+            edits.append(edit_at("require_input_grad", one.frame, name=one.name))
     note = "Autograd then records what is computed from it; no number of the forward pass changes."
     return tuple(together(edits, f"Let {named(learners)} require gradients", "unsafe", note))
 
@@ -77,9 +76,8 @@ def _whole(sources: SourceTexts, making: Made, optimizer: Optimizer) -> tuple[Re
         return ()
     module = bindings.text_of(function.value)
     if heads := _made_anew(sources, making, module):
-        at = place(making.frame(sources))
-        statements = [f"{h}.requires_grad_(True)" for h in heads]
-        edits = [{"kind": "add_statement", "args": {"place": at, "statement": s, "before": True}} for s in statements]
+        statements, at = [f"{h}.requires_grad_(True)" for h in heads], making.frame(sources)
+        edits = [edit_at("add_statement", at, statement=s, before=True) for s in statements]
         shown = listing([f"`{h}`" for h in heads])
         note = f"This unfreezes what was replaced, and nothing else that lies in `{module}`."
         title = f"Let {shown} learn, which {'was' if len(heads) == 1 else 'were'} put into `{module}`"
@@ -149,16 +147,9 @@ def used_up(sources: SourceTexts) -> tuple[Remedy, ...]:
         scopes = [root, *(n for n in each(root, ast.FunctionDef, ast.AsyncFunctionDef))]
         for scope in scopes:
             found += [bindings.frame_of(sources, file, value) for value in _generators(scope)]
-    return tuple(
-        Remedy(
-            "wrap_in_list",
-            f"make a list of the parameters at {where(frame)}: the first loop uses the generator up",
-            "unsafe",
-            "The second loop then runs over the parameters too.",
-            {"place": place(frame)},
-        )
-        for frame in found
-    )
+    why, note = "the first loop uses the generator up", "The second loop then runs over the parameters too."
+    titles = ((f, f"make a list of the parameters at {where(f)}: {why}") for f in found)
+    return tuple(r for f, title in titles for r in remedy_at(f, "wrap_in_list", title, "unsafe", note))
 
 
 def _generators(scope: ast.AST) -> list[ast.Call]:

@@ -19,8 +19,8 @@ from graphdoc.program.bindings import (
     tree,
 )
 from graphdoc.program.calls_in_order import asks_for_some
-from graphdoc.program.carried_names import bound_names, meeting
-from graphdoc.program.container_entries import kept_at, statements, user_frames
+from graphdoc.program.carried_names import bound_names
+from graphdoc.program.container_entries import statements, user_frames
 from graphdoc.program.gathered_parameters import makes_parameter
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse, with_graph
@@ -36,11 +36,11 @@ from graphdoc.program.spans import (
     where,
 )
 from graphdoc.remedies.carried_value import detach_behind_step
-from graphdoc.remedies.fix_places import applies, titled, unique, written
+from graphdoc.remedies.fix_places import applies, edit_at, remedy_at, titled, unique, written
 from graphdoc.remedies.sum_of_rounds import sum_of_rounds
 from graphdoc.source.module import each, is_method_call, is_within, receiver_of, walked
 from graphdoc.source.paths import bare_call, blocks_of, key, pairs, plain_names, same, targets_of
-from graphdoc.story.older_graph import MOST_PLACES, adding, distinct_carries
+from graphdoc.story.older_graph import MOST_PLACES, adding
 from graphdoc.story.wording import listing
 
 # Two backward calls on one result: remove one of them.
@@ -83,7 +83,7 @@ def without_calls_on_terms(reuse: Reuse) -> tuple[Remedy, ...]:
             f"remove the backward call{several} on the term{several}, at {listing([where(f) for f in calls])}",
             "unsafe",
             f"Each term counts once, by the call on the whole loss at {where(call)}.",
-            {"edits": [{"kind": "delete_statement", "args": {"place": place(f)}} for f in calls]},
+            {"edits": [edit_at("delete_statement", f) for f in calls]},
         ),
     )
 
@@ -103,22 +103,17 @@ def compute_again(program: Program, reuse: Reuse) -> list[Remedy]:
     Only what can be written is proposed: each way is tried on the source here.
     """
     out: list[Remedy] = [*in_methods(program, reuse)]
-    for c in distinct_carries(program.nodes, reuse.carries)[:MOST_PLACES]:
-        producer, consumer = program.node(c.producer), program.node(c.consumer)
-        if producer is None or consumer is None:
-            continue
-        cached = [f for f in user_frames(producer.stack) if _caches(program.sources, f)]
-        kept = kept_at(program.evidence, c.tensor.holders, producer)
-        for frame in [*cached, *kept][:1]:
+    for c in reuse.values[:MOST_PLACES]:
+        cached = [f for f in c.making if _caches(program.sources, f)]
+        for frame in [*cached, *c.kept_at()][:1] if c.taken is not None else ():
             title = f"compute it each time instead of keeping it, at {where(frame)}"
             out.append(Remedy("uncache", title, "unsafe", _AGAIN, {"place": place(frame)}))
-        pair = meeting(producer, consumer)
-        if pair is None:
+        if c.meeting is None:
             continue
-        made, used = pair
-        if not _constructs(producer, made):
+        made, used = c.meeting
+        if not _constructs(c.made, made):
             out.append(titled(program.sources, _in_round(program, reuse, made, used), made, "in the loop"))
-        reader = _inner_reader(program.sources, made, user_frames(consumer.stack))
+        reader = _inner_reader(program.sources, made, c.using)
         if reader is not None:
             name = reader.function.rsplit(".", 1)[-1]
             args = {"places": [place(made)], "into": place(reader)}
@@ -131,15 +126,13 @@ def with_what_it_is_made_of(program: Program, reuse: Reuse) -> list[Remedy]:
     """Evaluate in each round of the loop what was evaluated once, together with the values that it is made of, where
     these have graphs of their own."""
     out: list[Remedy] = []
-    for c in distinct_carries(program.nodes, reuse.carries)[:MOST_PLACES]:
-        producer = program.node(c.producer)
-        pair = meeting(producer, program.node(c.consumer))
-        if producer is None or pair is None or _constructs(producer, pair[0]):
+    for c in reuse.values[:MOST_PLACES]:
+        if c.meeting is None or _constructs(c.made, c.meeting[0]):
             continue
-        alone = _in_round(program, reuse, *pair)
+        alone = _in_round(program, reuse, *c.meeting)
         whole = replace(alone, args={**alone.args, "whole": True})
         if written(program.sources, whole) not in (None, written(program.sources, alone)):
-            out.append(titled(program.sources, whole, pair[0], "in the loop, with what it is made of"))
+            out.append(titled(program.sources, whole, c.meeting[0], "in the loop, with what it is made of"))
     return unique(out)
 
 
@@ -190,18 +183,11 @@ def _failing_place(reuse: Reuse) -> Frame | None:
 def in_methods(program: Program, reuse: Reuse) -> list[Remedy]:
     """Attributes that one method (mostly ``__init__``) computes and others read: compute them where they are read."""
     places: dict[tuple[str, str], list[Frame]] = {}
-    for c in distinct_carries(program.nodes, reuse.carries):
-        producer = program.node(c.producer)
-        if producer is None:
-            continue
-        frames = kept_at(
-            program.evidence,
-            [h for h in c.tensor.holders if h.steps and h.steps[-1].kind == "attribute"],
-            producer,
-        )
-        for frame in frames[:2]:
-            ran = in_function(user_frames(producer.stack), frame) is not None
-            on_line = any(f.on_lines_of(frame) for f in producer.stack)
+    for c in reuse.values:
+        attributes = [h for h in c.holders if h.steps and h.steps[-1].kind == "attribute"]
+        for frame in c.kept_at(attributes)[:2]:
+            ran = in_function(c.making, frame) is not None
+            on_line = any(f.on_lines_of(frame) for f in c.made.stack)
             if ran and on_line and frame not in (group := places.setdefault((frame.file, frame.function), [])):
                 group.append(frame)
     out: list[Remedy] = []
@@ -209,7 +195,7 @@ def in_methods(program: Program, reuse: Reuse) -> list[Remedy]:
         group.sort(key=lambda f: f.line)
         names = list(dict.fromkeys(n for f in group for n in bound_names(program.sources, f)))
         at = ", ".join(where(f) for f in group[:3])
-        leaf = makes_parameter(program.evidence, reuse.carries)
+        leaf = makes_parameter(reuse.carries)
         out.append(
             Remedy(
                 "compute_in_method",
@@ -266,24 +252,14 @@ def start_anew(program: Program, reuse: Reuse) -> list[Remedy]:
         # A sum that a loop makes for one call behind it is meant as a sum.
         alone = loop is None or inside
         if alone and call is not None and call.in_function_of(frame):
-            out.append(
-                Remedy(
-                    "accumulate_number",
-                    f"call backward() on this iteration's loss, and add up a number at {where(frame)}",
-                    "unsafe",
-                    "Each loss is differentiated once, in its own iteration.",
-                    {"place": place(frame), "backward": place(call)},
-                )
-            )
+            title = f"call backward() on this iteration's loss, and add up a number at {where(frame)}"
+            note = "Each loss is differentiated once, in its own iteration."
+            out += remedy_at(frame, "accumulate_number", title, "unsafe", note, backward=place(call))
         if loop is not None and names and not _starts_before(program.sources, loop, names[0]):
-            reset = Remedy(
-                "reset_accumulator",
-                f"start `{names[0]}` again before the loop at {where(loop)}",
-                "unsafe",
-                "The sum holds the terms of this pass only, each with a graph that is still there.",
-                {"place": place(loop), "name": names[0]},
-            )
-            out.insert(len(out) if inside else 0, reset)
+            title = f"start `{names[0]}` again before the loop at {where(loop)}"
+            note = "The sum holds the terms of this pass only, each with a graph that is still there."
+            reset = remedy_at(loop, "reset_accumulator", title, "unsafe", note, name=names[0])
+            out = [*out, *reset] if inside else [*reset, *out]
     if not reuse.same_line and call is not None:
         note = "Terms of it were differentiated by themselves before; this call would add their gradients once more."
         title = f"remove the backward call on the sum, at {where(call)}"
@@ -318,14 +294,10 @@ def repeated(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
         frame = freeing
     if reuse.failing.kind == "grad":
         alike = reuse.same_line and asks_the_same(program.sources, frame)
+        title = f"ask for all gradients in one autograd.grad call, at {where(frame)}"
+        note = "One pass through the graph gives the same gradients."
         return (
-            Remedy(
-                "grad_of_all",
-                f"ask for all gradients in one autograd.grad call, at {where(frame)}",
-                "safe",
-                "One pass through the graph gives the same gradients.",
-                {"place": place(frame)},
-            ),
+            *remedy_at(frame, "grad_of_all", title, "safe", note),
             *(replace(r, open=_SAME) if alike else r for r in _kept(program.sources, reuse, frame)),
         )
     if reuse.counts_again and not reuse.adds_nothing:
@@ -336,7 +308,7 @@ def repeated(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
     if reuse.same_line:
         # One statement in each round: without it there would be no backward call at all.
         if newer := _put_beside(program.sources, frame):
-            return (newer,)
+            return newer
         some = asks_for_some(program.sources, reuse.failing)
         kept = _kept(program.sources, reuse, frame) if some else ()
         return tuple(replace(r, safety="unsafe", open=_ADDED) for r in kept)
@@ -344,24 +316,20 @@ def repeated(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
     return without_one(program.sources, reuse, innermost_user(first), innermost_user(second) or frame)
 
 
-def _put_beside(sources: SourceTexts, call: Frame) -> Remedy | None:
+def _put_beside(sources: SourceTexts, call: Frame) -> tuple[Remedy, ...]:
     """For a backward call on an entry of a list, into which the same round has put a newer one: differentiate that."""
     backward, loop = call_at(sources, call), node_loop_of(sources, call)
     entry = receiver_of(backward) if backward is not None else None
     if not isinstance(entry, ast.Subscript) or loop is None:
-        return None
+        return ()
     added = [b for s in statements(loop) if s.lineno < call.line and is_method_call(b := bare_call(s), "append")]
     added = [b for b in added if same(b.func.value, entry.value)]
     if not added:
-        return None
+        return ()
     put = frame_of(sources, call.file, added[-1], call.function)
-    return Remedy(
-        "accumulate_number",
-        f"call backward() on what {where(put)} has put into `{ast.unparse(entry.value)}` in this round",
-        "unsafe",
-        f"`{ast.unparse(entry)}` was put there in an earlier round. The list keeps the numbers.",
-        {"place": place(put), "backward": place(call)},
-    )
+    title = f"call backward() on what {where(put)} has put into `{ast.unparse(entry.value)}` in this round"
+    note = f"`{ast.unparse(entry)}` was put there in an earlier round. The list keeps the numbers."
+    return remedy_at(put, "accumulate_number", title, "unsafe", note, backward=place(call))
 
 
 def _kept(sources: SourceTexts, reuse: Reuse, frame: Frame) -> tuple[Remedy, ...]:

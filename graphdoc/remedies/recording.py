@@ -7,20 +7,20 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from graphdoc.evidence import Cut, Folded, Frame, Node, OlderEdge, Raised, SourceTexts
-from graphdoc.evidence.lookup import node_with
+from graphdoc.evidence import Cut, Folded, Frame, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings, name_usage
 from graphdoc.program.asked_gradients import Beside, FlaggedLate, Reason, TakenOut, step_between
+from graphdoc.program.carried_names import Carried
 from graphdoc.program.container_entries import statements
 from graphdoc.program.custom_functions import Idle, runs_backward
 from graphdoc.program.cuts import drawn_within, is_whole_term, left_cut, mode_under_way, uses_of_cut
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import frames, innermost, innermost_user, place, span, where
-from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.program.spans import alike, frames, innermost, innermost_user, place, span, where
+from graphdoc.remedies.fix_places import edit_at, remedy_at
 from graphdoc.source import paths
-from graphdoc.source.module import each, is_method_call, walked
+from graphdoc.source.module import Function, each, is_method_call, walked
 from graphdoc.source.scopes import imported, own_nodes
 from graphdoc.story.missing_graph import recording_was_on, without_graph
 from graphdoc.story.wording import as_called, folded, listing
@@ -123,10 +123,9 @@ def open_at_terms(folded: Folded | None, frames: list[Frame]) -> str:
     return f"what {listing(terms)} adds to the loss then {verb} nothing: what {it} to train, no run tells"
 
 
-def taking(nodes: list[Node], carries: list[OlderEdge]) -> list[Frame]:
+def taking(carries: list[Carried]) -> list[Frame]:
     """The places at which the failing graph takes up what these edges lead to."""
-    found = (node_with(nodes, c.consumer) for c in carries)
-    return [f for node in found if node is not None and (f := innermost_user(node.stack)) is not None]
+    return [f for c in carries for f in c.using[:1]]
 
 
 # What connects an output with the input whose gradient is asked for, or answers that there is no connection.
@@ -311,19 +310,15 @@ def recorded_derivative(cut: Cut, raised: Raised | None) -> tuple[Remedy, ...]:
     Where the package calls the very function that differentiates (a solver its right-hand side), its lines from the
     one that was not recorded to the derivative.
     """
-    switch = cut.switch[-1] if cut.switch else None
-    if cut.grad_mode or cut.switch_kind == "inference_mode":
+    if cut.grad_mode or cut.switch_kind == "inference_mode" or not cut.switch or raised is None:
         return ()
-    found: Frame | None = None
-    below = False
-    for one, other in zip(cut.stack, raised.stack if raised is not None else (), strict=False):
-        if (one.file, one.function, one.line) != (other.file, other.function, other.line):
-            return _recorded_at(found) if found is not None else _recorded_lines(one, other) if below else ()
-        if switch is not None and one.in_function_of(switch):
-            below = one.line > switch.line
-        elif below and one.user:
-            found = one
-    return _recorded_at(found) if found is not None else ()
+    way, switch = alike(cut.stack, raised.stack), cut.switch[-1]
+    below = [i for i, f in enumerate(way) if f.in_function_of(switch) and f.line > switch.line]
+    found = innermost_user(way[below[-1] + 1 :]) if below else None
+    if found is not None:
+        return _recorded_at(found)
+    parted = next(zip(cut.stack[len(way) :], raised.stack[len(way) :], strict=False), None)
+    return _recorded_lines(*parted) if below and parted is not None else ()
 
 
 def _recorded_at(call: Frame) -> tuple[Remedy, ...]:
@@ -333,9 +328,7 @@ def _recorded_at(call: Frame) -> tuple[Remedy, ...]:
 
 def _recorded_lines(cut: Frame, derivative: Frame) -> tuple[Remedy, ...]:
     """From the statement that was not recorded to the one that differentiates, of one function."""
-    if not cut.user or not cut.in_function_of(derivative):
-        return ()
-    if not cut.line < derivative.line:
+    if not cut.user or not cut.in_function_of(derivative) or cut.line >= derivative.line:
         return ()
     lines = f"from {where(cut)} to {where(derivative)}"
     title = f"Record what is computed {lines}: `with torch.enable_grad():` around it"
@@ -348,14 +341,9 @@ def _common_call(sources: SourceTexts, cut: Cut, raised: Raised | None, switch: 
     lines = _function_of(sources, switch) if switch is not None else None
     if raised is None or switch is None or lines is None:
         return None
-    found: Frame | None = None
-    below = False
-    for one, other in zip(cut.stack, raised.stack, strict=False):
-        if (one.file, one.function, one.line) != (other.file, other.function, other.line):
-            break
-        below = below or (one.file == switch.file and lines[0] <= one.line <= lines[1] and one.line > switch.line)
-        if below and one.user:
-            found = one
+    way, first = alike(cut.stack, raised.stack), max(lines[0], switch.line + 1)
+    below = [i for i, f in enumerate(way) if f.file == switch.file and first <= f.line <= lines[1]]
+    found = innermost_user(way[below[0] :]) if below else None
     return found if found is None or not _all_of_the_block(sources, switch, found) else None
 
 
@@ -385,7 +373,6 @@ def _function_of(sources: SourceTexts, switch: Frame) -> tuple[int, int] | None:
 # What else stands under a switch that keeps a loss from being recorded: it may be what the switch was meant for.
 
 _FILLING = frozenset({"append", "appendleft", "extend", "insert", "add"})
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def meant_for_one(
@@ -414,7 +401,7 @@ def meant_for_one(
                 return f"which of {listing(values)} the block is meant for, no run tells"
             around = bindings.function_around(root, node.lineno)
             return open_at_calls(sources, cut, switch.file, around) if around is not None else ""
-        if isinstance(node, _Function) and any(paths.covers(d, switch.line) for d in node.decorator_list):
+        if isinstance(node, Function) and any(paths.covers(d, switch.line) for d in node.decorator_list):
             return open_at_calls(sources, cut, switch.file, node)
     return ""
 
@@ -457,7 +444,6 @@ def _modules_of(block: ast.With | ast.AsyncWith, parameters: Collection[str]) ->
 # in the code around the statement is what its author had in mind; what leads to the failing backward is not.
 
 _NOTE = "Recording is off there alone, and what the switch turned off besides is recorded again."
-_Def = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def scoped(program: Program, cut: Cut, switch: Frame) -> tuple[Remedy, ...]:
@@ -473,13 +459,10 @@ def scoped(program: Program, cut: Cut, switch: Frame) -> tuple[Remedy, ...]:
     statement, following = found
     work = [w for w in (_own(program.sources, stack) for stack in _unrecorded(program.evidence.extras)) if w]
     trained = _trained_paths(program, cut)
-    drop = {
-        "kind": "delete_statement",
-        "args": {"place": place(bindings.frame_of(program.sources, switch.file, statement))},
-    }
+    drop = edit_at("delete_statement", bindings.frame_of(program.sources, switch.file, statement))
     if following and _computes(work, switch.file, following) and not _computes(trained, switch.file, following):
         first, last = (bindings.frame_of(program.sources, switch.file, s) for s in (following[0], following[-1]))
-        block = {"kind": "no_grad_block", "args": {"place": place(first), "last": place(last)}}
+        block = edit_at("no_grad_block", first, last=place(last))
         return remedy_at(
             switch,
             "several",
@@ -493,13 +476,8 @@ def scoped(program: Program, cut: Cut, switch: Frame) -> tuple[Remedy, ...]:
     if not entered:
         return ()
     shown = ", ".join(f"`{f.name}`" for f in entered[:3])
-    decorate = [
-        {
-            "kind": "no_grad_decorator",
-            "args": {"place": place(bindings.frame_of(program.sources, switch.file, f.body[0]))},
-        }
-        for f in entered
-    ]
+    bodies = [bindings.frame_of(program.sources, switch.file, f.body[0]) for f in entered]
+    decorate = [edit_at("no_grad_decorator", body) for body in bodies]
     return remedy_at(
         switch,
         "several",
@@ -512,18 +490,15 @@ def scoped(program: Program, cut: Cut, switch: Frame) -> tuple[Remedy, ...]:
 
 def _statement(root: ast.Module, switch: Frame) -> tuple[ast.stmt, list[ast.stmt]] | None:
     """The statement at the switch, if it is nothing but the call, and those behind it in its block."""
-    for node in walked(root):
-        for block in paths.blocks_of(node):
-            for index, s in enumerate(block):
-                if paths.bare_call(s) is not None and s.lineno == switch.line:
-                    return s, block[index + 1 :]
-    return None
+    blocks = (block for node in walked(root) for block in paths.blocks_of(node))
+    found = ((s, block[i + 1 :]) for block in blocks for i, s in enumerate(block) if s.lineno == switch.line)
+    return next(((s, behind) for s, behind in found if paths.bare_call(s) is not None), None)
 
 
-def _beside(root: ast.Module, statement: ast.stmt) -> list[_Def]:
+def _beside(root: ast.Module, statement: ast.stmt) -> list[Function]:
     """The methods of the class that the statement lies in; outside of classes, the functions of the file."""
     scope: ast.AST = bindings.class_around(root, statement.lineno) or root
-    return [n for n in own_nodes(scope) if isinstance(n, _Def)]
+    return [n for n in own_nodes(scope) if isinstance(n, Function)]
 
 
 def _unrecorded(extras: dict[str, Any]) -> list[list[Frame]]:
@@ -547,9 +522,9 @@ def _computes(stacks: Iterable[Sequence[Frame]], file: str, parts: Sequence[ast.
     return any(f.file == file and paths.covers(p, f.line) for stack in stacks for f in stack for p in parts)
 
 
-def _entered(work: list[list[Frame]], file: str, functions: Sequence[_Def]) -> list[_Def]:
+def _entered(work: list[list[Frame]], file: str, functions: Sequence[Function]) -> list[Function]:
     """By which of these functions the work was entered: the outermost ones."""
-    found: dict[int, _Def] = {}
+    found: dict[int, Function] = {}
     for stack in work:
         outermost = next(
             (f for frame in stack if frame.file == file for f in functions if paths.covers(f, frame.line)), None

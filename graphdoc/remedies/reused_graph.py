@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.finding import Remedy, together
 from graphdoc.program.bindings import assignments, decided_at, names_in, statement_at
 from graphdoc.program.calls_in_order import Coupling
-from graphdoc.program.carried_names import bound_names, meeting
+from graphdoc.program.carried_names import bound_names
 from graphdoc.program.container_entries import user_frames
 from graphdoc.program.expression_values import written_into_given
 from graphdoc.program.inner_gradient import Entered, entered, is_inner_step
@@ -20,15 +20,15 @@ from graphdoc.program.reuse import CONSTANT, Reuse, Role, SlicedBuffer
 from graphdoc.program.spans import in_function, innermost_user, place, user_line, where
 from graphdoc.remedies.carried_value import detach_where_kept, from_carrying
 from graphdoc.remedies.constant_value import (
-    OF_THIS_LOSS,
     constant_at_use,
+    constant_note,
     in_earlier_loss,
     stored,
     value_computed_anew,
     value_with_its_graph,
 )
 from graphdoc.remedies.emptied_store import emptied_behind_step, only_grows
-from graphdoc.remedies.fix_places import applies, left_open
+from graphdoc.remedies.fix_places import applies, edit_at, left_open
 from graphdoc.remedies.forward_copies import behind_call
 from graphdoc.remedies.installed_packages import cleared_by_call
 from graphdoc.remedies.merged_backward import can_merge, merge
@@ -78,7 +78,7 @@ def keep_inner_graph(sources: SourceTexts, failing: Event, freeing: Event) -> tu
 def result_of_its_own(program: Program, reuse: Reuse) -> list[Remedy]:
     """A tensor of its own for what is given back: the caller's keeps its numbers, and gets no graph."""
     frames = written_into_given(program, reuse)
-    edits = [{"kind": "out_of_place", "args": {"place": place(f), "caller": True}} for f in frames]
+    edits = [edit_at("out_of_place", f, caller=True) for f in frames]
     lines = ", ".join(where(f) for f in frames[:3])
     note = "What the function was given keeps its numbers, which the write changed, and has no graph."
     return together(edits, f"compute out of place, at {lines}", "unsafe", note)
@@ -134,10 +134,10 @@ def _shared(program: Program, reuse: Reuse, step: Frame) -> list[Frame]:
     todo: list[str] = []
     seeds: dict[int, Frame] = {}
     for c in reuse.carries:
-        pair = meeting(program.node(c.producer), program.node(c.consumer))
+        pair = c.meeting
         if pair is None or not pair[0].in_function_of(step):
             return []
-        held = [h.path for h in c.tensor.holders if h.exact]
+        held = [h.path for h in c.holders if h.exact]
         if not held and bound_names(program.sources, pair[0]):
             # Its names are bound anew by now, as by ``loss = loss.mean()``: the statement is known all the same.
             seeds.setdefault(pair[0].line, pair[0])
@@ -164,23 +164,17 @@ def _value(sources: SourceTexts, frame: Frame) -> ast.expr | None:
 # A tensor of its own for every slice of a buffer that several losses share.
 
 
-def own_rows(buffer: SlicedBuffer) -> list[Remedy]:
+def own_rows(buffer: SlicedBuffer | None) -> list[Remedy]:
     """Make a list of rows of the buffer."""
-    return [
-        Remedy(
-            "rows_of_buffer",
-            f"keep each row of {buffer.path} in a tensor of its own, for {where(buffer.read)}",
-            "safe",
-            "The numbers stay as they are. Each loss has the graph of its own row; the other rows' part of the graph "
-            "got nothing but zeros from it.",
-            {"read": place(buffer.read)},
-        )
-    ]
+    note = "The numbers stay as they are. Each loss has the graph of its own row; the other rows' part of the graph "
+    note += "got nothing but zeros from it."
+    if buffer is None:
+        return []
+    title = f"keep each row of {buffer.path} in a tensor of its own, for {where(buffer.read)}"
+    return [Remedy("rows_of_buffer", title, "safe", note, {"read": place(buffer.read)})]
 
 
 # The ways to part from an older graph, best first, for each kind of reuse.
-
-_HELD = "whether it is to be computed again with what it meets, or to stay as it was, no run tells"
 
 
 def remedies_for(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
@@ -190,7 +184,7 @@ def remedies_for(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
     """
     if reuse.inner and reuse.lifetime in (Lifetime.RESULT, Lifetime.SAME_PASS) and reuse.role not in CONSTANT:
         return kept_for_outer(program, reuse)
-    ways = _with_emptied(program, reuse, _ways(program, reuse))
+    ways = _with_emptied(program, reuse, next(ways for holds, ways in _WAYS if holds(reuse))(program, reuse))
     if reuse.adds_up:
         ways = [left_open(r, "whether each iteration is to add to what the last one left, no run tells") for r in ways]
     return sensible(program.sources, _with_cleared(program, reuse, ways))
@@ -217,80 +211,48 @@ def _with_emptied(program: Program, reuse: Reuse, ways: list[Remedy]) -> list[Re
     return [left_open(r, stays) for r in (*emptied, *ways)]
 
 
-def _ways(program: Program, reuse: Reuse) -> list[Remedy]:
-    if reuse.slices is not None:
-        return own_rows(reuse.slices)
-    note = constant_note(reuse, program.evidence.fresh_reaches)
-    if reuse.lifetime is Lifetime.SUMMED:
-        return start_anew(program, reuse)
-    if reuse.lifetime is Lifetime.RESULT:
-        out = list(repeated(program, reuse))
-        if reuse.stepped:
-            # The graph is of older values: to keep it would be no way to the gradient that is wanted.
-            out = [r for r in out if r.args.get("name") != "retain_graph"] + result_anew(program, reuse)
-        return out
-    if reuse.lifetime is Lifetime.RECURS:
-        return [*result_of_its_own(program, reuse), *from_carrying(program, reuse, note)]
-    if reuse.lifetime is Lifetime.STORED or reuse.role is Role.REFERENCE:
-        if reuse.left_by_another_pass:
-            return _data_of_another_pass(program, reuse, note)
-        return [*from_storing(program, reuse, note), *(compute_again(program, reuse) if reuse.may_move_along else [])]
-    if reuse.lifetime is Lifetime.MADE_ONCE:
-        ways = from_building_once(program, reuse, note)
-        return [replace(r, open=_HELD) for r in ways] if reuse.may_be_held else ways
-    if reuse.role in CONSTANT:
-        # What ran again and is read by nobody was most likely to be taken in its place.
-        return [*(behind_call(program, reuse) if reuse.may_have_run_again else []), *as_constant(program, reuse, note)]
-    if reuse.lifetime is Lifetime.SAME_PASS and reuse.calls is not None:
-        if reuse.ran_beside:
-            return behind_call(program, reuse)
-        apart = reuse.cleared_between or reuse.within_one_call
-        first = kept_for_each(program.sources, reuse) if apart else _sum(reuse)
-        kept = kept_for_second(program.sources, reuse, program.evidence.root)
-        ways = [*first, *kept, *second_forward(program, reuse), *compute_again(program, reuse)]
-        return [*ways, *as_fitted(program, reuse, note), *held_by_second(program, reuse, note)]
-    return []
+def _of_one_result(program: Program, reuse: Reuse) -> list[Remedy]:
+    out = list(repeated(program, reuse))
+    if reuse.stepped:
+        # The graph is of older values: to keep it would be no way to the gradient that is wanted.
+        out = [r for r in out if r.args.get("name") != "retain_graph"] + result_anew(program, reuse)
+    return out
 
 
-def _data_of_another_pass(program: Program, reuse: Reuse, note: str) -> list[Remedy]:
+def _held(ways: list[Remedy]) -> list[Remedy]:
+    held = "whether it is to be computed again with what it meets, or to stay as it was, no run tells"
+    return [replace(r, open=held) for r in ways]
+
+
+def _of_both_losses(program: Program, reuse: Reuse) -> list[Remedy]:
+    apart = reuse.cleared_between or reuse.within_one_call
+    first = kept_for_each(program.sources, reuse) if apart else _sum(reuse)
+    kept = kept_for_second(program.sources, reuse, program.evidence.root)
+    ways = [*first, *kept, *second_forward(program, reuse), *compute_again(program, reuse)]
+    return [*ways, *as_fitted(program, reuse), *held_by_second(program, reuse)]
+
+
+def _data_of_another_pass(program: Program, reuse: Reuse) -> list[Remedy]:
     """Keep the numbers of what another loss's pass has left, within the step; last, let this loss learn through it."""
-    used = [r for r in constant_at_use(program, reuse.carries, note) if "uses it" in r.title]
+    used = [r for r in constant_at_use(program, reuse.carries, constant_note(reuse)) if "uses it" in r.title]
     left = "whether this loss is to learn through what the other pass has left as well, no run tells"
     both = kept_for_second(program.sources, reuse, program.evidence.root)
     return [
-        *stored(program.evidence, reuse),
+        *stored(reuse),
         *detach_where_kept(program, reuse),
         *used,
         *(replace(r, safety="unsafe", open=left) for r in both),
     ]
 
 
-def constant_note(reuse: Reuse, fresh: list[str]) -> str:
-    """What a detach takes from whom; ``fresh`` is what the loss reaches without the older graph."""
-    whose = folded(reuse.behind, beside=fresh)
-    if reuse.role is Role.DATA:
-        owners = reuse.journal.owners
-        idle = not any(o.steps for o in owners.optimizers if o.id in owners.holding(reuse.behind))
-        unstepped = ", and no optimizer steps them here" if idle else " through it"
-        return f"It becomes a constant: {whose} get no gradient{unstepped}."
-    if not whose:
-        return f"It becomes {OF_THIS_LOSS}; nothing that it was computed from gets gradient."
-    one = len(reuse.behind) == 1
-    kept = f", and keep{'s' if one else ''} what {'its' if one else 'their'} own loss gives {'it' if one else 'them'}"
-    # Only where another loss trains them: in their own one they may well get gradient through this value alone.
-    beside = kept if reuse.role is Role.TARGET or reuse.coupling is not None else ""
-    return f"It becomes {OF_THIS_LOSS}: {whose} get{'s' if one else ''} no gradient from it{beside}."
-
-
-def as_constant(program: Program, reuse: Reuse, note: str) -> list[Remedy]:
+def as_constant(program: Program, reuse: Reuse) -> list[Remedy]:
     """Take the values as constants in the loss that is not to train them; for both losses where they are made."""
+    note = constant_note(reuse)
     if reuse.coupling is not None:
         return [*detach_targets(reuse.coupling, note), *merge_coupled(reuse)]
     both = _with_both_losses(reuse) if reuse.weighed_by is not None else []
     if reuse.in_earlier_loss:
-        ways = constant_at_use(program, program.evidence.earlier_edges, note, use_only=True) or in_earlier_loss(
-            program.evidence, reuse, note
-        )
+        ways = constant_at_use(program, reuse.earlier, note, use_only=True) or in_earlier_loss(reuse, note)
         if reuse.may_be_for_both:
             names = listing(all_told(program.optimizers, reuse.owners & reuse.gathering_since))
             left = f"{names} had been set to zero before both losses: whether it is to step with both, no run tells"
@@ -310,20 +272,20 @@ def as_constant(program: Program, reuse: Reuse, note: str) -> list[Remedy]:
     return [*anew, *ways]
 
 
-def as_fitted(program: Program, reuse: Reuse, note: str) -> list[Remedy]:
+def as_fitted(program: Program, reuse: Reuse) -> list[Remedy]:
     """Take what the earlier loss alone fits as data for this one, where no step lies between: both may be meant."""
     if not reuse.fitted_by_one or reuse.calls is None or not reuse.calm:
         return []
     beyond = set(reuse.journal.reaches(reuse.calls[1])) - reuse.behind
-    ways = constant_at_use(program, reuse.carries, note, otherwise=beyond) if beyond else []
+    ways = constant_at_use(program, reuse.carries, constant_note(reuse), otherwise=beyond) if beyond else []
     return [r for r in ways[:1] if "uses it" in r.title]
 
 
-def held_by_second(program: Program, reuse: Reuse, note: str) -> list[Remedy]:
+def held_by_second(program: Program, reuse: Reuse) -> list[Remedy]:
     """Take what only the later loss has in its optimizer as data for the earlier one: both may be meant."""
     if not reuse.held_by_second:
         return []
-    ways = constant_at_use(program, program.evidence.earlier_edges, note, use_only=True)
+    ways = constant_at_use(program, reuse.earlier, constant_note(reuse), use_only=True)
     left = f"whether {folded(reuse.behind)} {_learn(reuse)} from both losses, no run tells"
     return [replace(r, open=left) for r in ways[:1]]
 
@@ -391,11 +353,7 @@ def kept_for_outer(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
 
 def detach_targets(coupling: Coupling, note: str) -> list[Remedy]:
     """Make constants of what the losses only aim at, at every place where they do."""
-    edits: list[dict[str, Any]] = []
-    for frame, _ in coupling.places:
-        edit = {"kind": "detach_expression", "args": {"place": place(frame)}}
-        if edit not in edits:
-            edits.append(edit)
+    edits = [edit_at("detach_expression", frame) for frame, _ in coupling.places]
     frame, loss = coupling.places[0]
     return together(edits, f"detach the target of {loss} at {where(frame)}", "unsafe", note)
 
@@ -423,3 +381,27 @@ def _sum(reuse: Reuse) -> list[Remedy]:
 
 def _merged(reuse: Reuse, note: str) -> list[Remedy]:
     return [replace(r, safety="unsafe", note=note) for r in merge(reuse)]
+
+
+_WAYS: tuple[tuple[Callable[[Reuse], object], Callable[[Program, Reuse], list[Remedy]]], ...] = (
+    (lambda r: r.slices, lambda _, r: own_rows(r.slices)),
+    (lambda r: r.lifetime is Lifetime.SUMMED, start_anew),
+    (lambda r: r.lifetime is Lifetime.RESULT, _of_one_result),
+    (lambda r: r.lifetime is Lifetime.RECURS, lambda p, r: [*result_of_its_own(p, r), *from_carrying(p, r)]),
+    (lambda r: r.role is Role.REFERENCE and r.left_by_another_pass, _data_of_another_pass),
+    (
+        lambda r: r.lifetime is Lifetime.STORED or r.role is Role.REFERENCE,
+        lambda p, r: [*from_storing(p, r), *(compute_again(p, r) if r.may_move_along else [])],
+    ),
+    (lambda r: r.lifetime is Lifetime.MADE_ONCE and r.may_be_held, lambda p, r: _held(from_building_once(p, r))),
+    (lambda r: r.lifetime is Lifetime.MADE_ONCE, from_building_once),
+    # What ran again and is read by nobody was most likely to be taken in its place.
+    (
+        lambda r: r.role in CONSTANT,
+        lambda p, r: [*(behind_call(p, r) if r.may_have_run_again else []), *as_constant(p, r)],
+    ),
+    (lambda r: r.lifetime is not Lifetime.SAME_PASS or r.calls is None, lambda *_: []),
+    (lambda r: r.ran_beside, behind_call),
+    (lambda _: True, _of_both_losses),
+)
+"""When an older graph is parted from in which way: the first row that holds decides."""

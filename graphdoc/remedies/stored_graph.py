@@ -10,30 +10,28 @@ from typing import Any
 from graphdoc.evidence import Frame, Holder, SourceTexts
 from graphdoc.finding import Remedy, together
 from graphdoc.program import bindings
-from graphdoc.program.carried_names import meeting
-from graphdoc.program.container_entries import MOST_PUTS, kept_at, statements
+from graphdoc.program.carried_names import Carried
+from graphdoc.program.container_entries import MOST_PUTS, statements
 from graphdoc.program.gathered_parameters import makes_parameter
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.rounds import made_outside_loops
-from graphdoc.program.spans import innermost_user, loop_of, place, user_line, where
+from graphdoc.program.spans import loop_of, place, user_line, where
 from graphdoc.remedies.carried_value import detach_behind_step, detach_where_kept
 from graphdoc.remedies.constant_value import (
-    DATA,
     constant_at_use,
-    frame_at,
+    constant_note,
     no_grad_over_maker,
-    statement_around,
     stored,
+    stored_detached,
 )
 from graphdoc.remedies.emptied_store import emptied_behind_step, entries_computed_again
-from graphdoc.remedies.fix_places import applies, unique
+from graphdoc.remedies.fix_places import applies, edit_at, one_a_statement, remedy_at, unique
 from graphdoc.remedies.installed_packages import without_cache
 from graphdoc.remedies.recomputation import compute_again, with_what_it_is_made_of
-from graphdoc.remedies.sum_of_rounds import lost
 from graphdoc.source.module import each, is_method_call
-from graphdoc.source.paths import covers, is_read, is_set, last_word
-from graphdoc.story.older_graph import cached_with, called, distinct_carries
+from graphdoc.source.paths import is_read, is_set, last_word
+from graphdoc.story.older_graph import cached_with, called
 from graphdoc.story.wording import folded
 
 # A list whose entries are themselves lists or tuples of tensors: each cut in the method that puts it in.
@@ -46,18 +44,15 @@ def stored_records(sources: SourceTexts, reuse: Reuse) -> list[Remedy]:
 
     The structure of the entries is what was seen in the list itself.
     """
-    for holder in (h for c in reuse.carries for h in c.tensor.holders):
+    for holder in (h for c in reuse.carries for h in c.holders):
         record = _record(holder)
         if record is None:
             continue
         name, structure = record
-        cuts: list[dict[str, Any]] = [
-            {"kind": "detach_expression", "args": {"place": place(frame), "structure": inner}}
-            for frame, inner in _puts(sources, name, structure)
-        ]
+        puts = _puts(sources, name, structure)
+        cuts = [edit_at("detach_expression", frame, structure=inner) for frame, inner in puts]
         if 0 < len(cuts) <= MOST_PUTS:
-            line = where(frame_at(cuts[0]["args"]["place"]))
-            return together(cuts, f"store it detached, at {line}", "unsafe", DATA)
+            return stored_detached(cuts)
     return []
 
 
@@ -109,32 +104,30 @@ def _put(statement: ast.stmt, name: str, structure: Any) -> tuple[ast.expr, Any]
 
 def unread_value(program: Program, reuse: Reuse) -> list[Remedy]:
     """Read the local value instead, wherever the function reads the other one."""
-    found = {n for c in reuse.carries if (n := _found(program, c.consumer, c.producer)) is not None}
+    found = {n for c in reuse.carries if (n := _found(c)) is not None}
     if len(found) != 1:
         return []
     ((file, line, name, twin),) = found
     scope = bindings.function_around(bindings.tree(program.sources, file), line)
-    edits: list[dict[str, Any]] = [
-        {"kind": "use_instead", "args": {"place": place(at), "operand": name, "name": twin}}
-        for at in (_reads(program.sources, file, scope, name) if scope is not None else ())
-    ]
+    reads = sorted((n.lineno, n.col_offset, n) for n in each(scope, ast.Name) if n.id == name and is_read(n))
+    places = [bindings.frame_of(program.sources, file, n) for *_, n in reads]
+    edits = [edit_at("use_instead", at, operand=name, name=twin) for at in one_a_statement(program.sources, places)]
     note = f"The loss then uses what its own pass has computed; so far nothing reads `{twin}`."
     return together(edits, f"use `{twin}`, computed for this loss, in place of `{name}`", "unsafe", note)
 
 
-def _found(program: Program, consumer: int, producer: int) -> tuple[str, int, str, str] | None:
+def _found(carry: Carried) -> tuple[str, int, str, str] | None:
     """File and line of a read, the name that is read there, and the local one that nothing reads."""
-    taken, made = program.node(consumer), program.node(producer)
-    read = user_line(taken)
-    scope = bindings.function_at(program.sources, read)
-    if read is None or made is None or scope is None:
+    read, sources = user_line(carry.taken), carry.run.sources
+    scope = bindings.function_at(sources, read)
+    if read is None or scope is None:
         return None
-    here = {n.id for n in _names(scope) if is_read(n) and n.lineno == read.line}
-    bound = {n.id for n in _names(scope) if is_set(n)}
+    here = {n.id for n in each(scope, ast.Name) if is_read(n) and n.lineno == read.line}
+    bound = {n.id for n in each(scope, ast.Name) if is_set(n)}
     for name in sorted(here - bound):
-        for at, value in bindings.assignments(program.sources, read, name)[:1]:
-            if any(f.on_lines_of(at) for f in made.stack):
-                twin = _twin(program.sources, scope, read, name, at, value)
+        for at, value in bindings.assignments(sources, read, name)[:1]:
+            if any(f.on_lines_of(at) for f in carry.made.stack):
+                twin = _twin(sources, scope, read, name, at, value)
                 if twin:
                     return read.file, read.line, name, twin
     return None
@@ -147,7 +140,7 @@ def _twin(sources: SourceTexts, scope: ast.AST, read: Frame, name: str, at: Fram
     position = next((p for n, p in _targets(outer) if n == name), None) if outer is not None else None
     if not isinstance(value, ast.Call) or position is None:
         return ""
-    loads = {n.id for n in _names(scope) if is_read(n)}
+    loads = {n.id for n in each(scope, ast.Name) if is_read(n)}
     twins = [
         n
         for s in statements(scope)
@@ -170,60 +163,41 @@ def _targets(statement: ast.stmt) -> Iterator[tuple[str, tuple[int, ...]]]:
                     yield element.id, (i,)
 
 
-def _names(scope: ast.AST) -> list[ast.Name]:
-    return list(each(scope, ast.Name))
-
-
-def _reads(sources: SourceTexts, file: str, scope: ast.AST, name: str) -> list[Frame]:
-    """Where this name is read, once for each statement: an edit of a statement changes all that it holds."""
-    out: list[Frame] = []
-    done: list[ast.stmt] = []
-    for node in sorted(_names(scope), key=lambda n: (n.lineno, n.col_offset)):
-        if node.id != name or not is_read(node) or any(covers(s, node.lineno) for s in done):
-            continue
-        at = bindings.frame_of(sources, file, node)
-        around = statement_around(scope, at)
-        if around is not None:
-            done.append(around)
-            out.append(at)
-    return out
-
-
 # The ways to part from a graph that was stored or built once, best first, and what they would take from whom.
 
 MOST = 4
 """Ways that one finding offers: a reader has to choose between them."""
 
 
-def from_storing(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:
+def from_storing(program: Program, reuse: Reuse) -> list[Remedy]:
     """For tensors in a store. Where they are all that trains something, computing again comes first, in words."""
-    missing = lost(program.evidence.fresh_reaches, reuse)
-    storing = stored(program.evidence, reuse)
+    missing = reuse.lost
+    storing = stored(reuse)
     cuts = [*storing, *detach_where_kept(program, reuse), *stored_records(program.sources, reuse)]
     if not reuse.behind & reuse.reached_beside:
         # Else other losses of this step learn through what the same lines make: no cut where it is made.
-        cuts += [*no_grad_over_maker(program, reuse), *constant_at_use(program, reuse.carries, constant)]
-    makers = [program.node(c.producer) for c in reuse.carries]
+        cuts += [*no_grad_over_maker(program, reuse), *constant_at_use(program, reuse.carries, constant_note(reuse))]
     # Of what was stored once, before all calls, nothing more would come through behind the first step.
-    once = reuse.failing is not None and all(made_outside_loops(program.sources, m, reuse.failing) for m in makers)
+    once = reuse.failing is not None and all(
+        made_outside_loops(program.sources, c.made, reuse.failing) for c in reuse.carries
+    )
     later = detach_behind_step(program, reuse)[:1] if not once else []
     if reuse.may_move_along:
         moves = "whether it is to be a constant or to be computed again for each loss, no run tells"
         return [replace(r, open=moves) for r in (*cuts, *later)]
     if not missing:
         return [*cuts, *later]
-    untouched = program.evidence.fresh_reaches
-    behind = folded(missing, beside=untouched)
+    behind = folded(missing, beside=reuse.fresh)
     note = f"It ends the training of {behind} as well: nothing else leads there."
-    if len(distinct_carries(program.nodes, reuse.carries)) > 1:  # a cut elsewhere need not meet every value
+    if len(reuse.values) > 1:  # a cut elsewhere need not meet every value
         partly = (
             f"As far as it cuts what is stored, it ends the training of {behind} as well: nothing else leads there."
         )
     else:
         partly = note
     later_note = f"Only what is stored between two of these lines trains {behind}; the rest is numbers then."
-    beside = [r for r in entries_computed_again(program, reuse) if applies(program.sources, r)]
-    again = beside or _made_together(program, reuse) or _in_words(program, reuse, missing)
+    beside = [r for r in entries_computed_again(reuse) if applies(program.sources, r)]
+    again = beside or _made_together(program, reuse) or _in_words(reuse, missing)
     return [
         *(r for r in emptied_behind_step(program, reuse) if applies(program.sources, r)),
         *again,
@@ -235,19 +209,18 @@ def from_storing(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:
 def _made_together(program: Program, reuse: Reuse) -> list[Remedy]:
     """Several values that one statement has made, once, before the loop in which they are used: made there instead."""
     made: list[Frame] = []
-    for c in distinct_carries(program.nodes, reuse.carries):
-        pair = meeting(program.node(c.producer), program.node(c.consumer))
-        if pair is None:
+    for c in reuse.values:
+        if c.meeting is None:
             return []
-        made += [pair[0]] if all((f.file, f.line) != (pair[0].file, pair[0].line) for f in made) else []
+        made += [c.meeting[0]] if all(f.start[:2] != c.meeting[0].start[:2] for f in made) else []
     if len(made) != 1 or loop_of(program.sources, made[0]) is not None:
         return []  # a loop makes others in each round: what it made last is not all of them
     return [r for r in compute_again(program, reuse) if r.kind == "move_into_loop"]
 
 
-def from_building_once(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:
+def from_building_once(program: Program, reuse: Reuse) -> list[Remedy]:
     """For a value that was computed once. A cut is offered only where it leaves everyone a gradient."""
-    missing = lost(program.evidence.fresh_reaches, reuse)
+    missing = reuse.lost
     meant = unread_value(program, reuse)
     if meant:
         return meant  # as a constant the value would go on in the place of the one that was computed for this loss
@@ -256,20 +229,20 @@ def from_building_once(program: Program, reuse: Reuse, constant: str) -> list[Re
     # constant comes before.
     alone = {str(r.args["places"]) for r in more}
     again = [r for r in again if r.kind != "move_into_loop" or "into" in r.args or str(r.args["places"]) not in alone]
-    ways = [*without_cache(program, reuse), *again]
-    context = cached_with(program.evidence, reuse)
+    ways = [*without_cache(reuse), *again]
+    context = cached_with(reuse)
     if reuse.kept_by_package:  # a cut where the pass calls the package would cut this pass as well
-        out = [*ways, *more] or ([_cleared(program, reuse)] if context is None else [])
+        out = [*ways, *more] or ([_cleared(reuse)] if context is None else [])
     elif missing:
-        out = [*ways, *more] or (_in_words(program, reuse, missing) if context is None else [])
+        out = [*ways, *more] or (_in_words(reuse, missing) if context is None else [])
     else:
-        cuts = constant_at_use(program, reuse.carries, constant) if not is_left_out(reuse) else []
-        learns = reuse.own or not reuse.meant_known or makes_parameter(program.evidence, reuse.carries)
+        cuts = constant_at_use(program, reuse.carries, constant_note(reuse)) if not is_left_out(reuse) else []
+        learns = reuse.own or not reuse.meant_known or makes_parameter(reuse.carries)
         if reuse.own and more and not ways:
-            cuts = [replace(r, open=_open(program, reuse)) for r in cuts]
+            cuts = [replace(r, open=_open(reuse)) for r in cuts]
         out = [*ways, *cuts, *more] if learns else [*cuts, *ways, *more]
         if is_left_out(reuse) and not out and context is None:
-            out = _in_words(program, reuse, reuse.own or reuse.behind)
+            out = _in_words(reuse, reuse.own or reuse.behind)
     if context is not None:
         note = "Each pass computes its matrices from the current parameters."
         args = {"place": place(context), "name": "cached"}
@@ -277,10 +250,10 @@ def from_building_once(program: Program, reuse: Reuse, constant: str) -> list[Re
     return out
 
 
-def _open(program: Program, reuse: Reuse) -> str:
+def _open(reuse: Reuse) -> str:
     """That the first call has trained something through the value, which a constant ends and a new one would not."""
-    name = next((n for c in reuse.carries if (n := called(program.evidence, c))), "the value")
-    whose = folded(reuse.own, beside=program.evidence.fresh_reaches)
+    name = next((n for c in reuse.carries if (n := called(c))), "the value")
+    whose = folded(reuse.own, beside=reuse.fresh)
     return f"the first call has trained {whose} through {name}, too: whether every call is to do so, no run tells"
 
 
@@ -289,57 +262,43 @@ def is_left_out(reuse: Reuse) -> bool:
     return bool(reuse.own or not reuse.meant_known) and any(c.term and c.behind for c in reuse.carries)
 
 
-def kept_places(program: Program, reuse: Reuse) -> set[tuple[str, int]]:
+def kept_places(reuse: Reuse) -> set[tuple[str, int]]:
     """File and line of the statements that keep the values under their names."""
-    out: set[tuple[str, int]] = set()
-    for c in reuse.carries:
-        producer = program.node(c.producer)
-        if producer is not None:
-            out |= {(f.file, f.line) for f in kept_at(program.evidence, c.tensor.holders, producer)}
-    return out
+    return {(f.file, f.line) for c in reuse.carries for f in c.kept_at()}
 
 
-def _in_words(program: Program, reuse: Reuse, missing: set[str]) -> list[Remedy]:
+def _in_words(reuse: Reuse, missing: set[str]) -> list[Remedy]:
     """What no patch can do: the inputs are to be kept instead of the result, and the result computed in the update."""
     made: list[Frame] = []
     kept: list[Frame] = []
-    for c in distinct_carries(program.nodes, reuse.carries):
-        producer = program.node(c.producer)
-        frame = user_line(producer)
-        if producer is None or frame is None:
+    for c in reuse.values:
+        frame = user_line(c.made)
+        if frame is None:
             continue
-        if all((f.file, f.line) != (frame.file, frame.line) for f in made):
+        if all(f.start[:2] != frame.start[:2] for f in made):
             made.append(frame)
-        kept += [f for f in kept_at(program.evidence, c.tensor.holders, producer)[:1] if f not in kept]
+        kept += [f for f in c.kept_at()[:1] if f not in kept]
     if not made:
         return []
-    name = next((n for c in reuse.carries if (n := called(program.evidence, c))), "the value")
+    name = next((n for c in reuse.carries if (n := called(c))), "the value")
     where_made = " and ".join(where(f) for f in made[:2])
-    whose = folded(missing, beside=program.evidence.fresh_reaches)
-    term = is_left_out(reuse) and not lost(program.evidence.fresh_reaches, reuse)
+    whose = folded(missing, beside=reuse.fresh)
+    term = is_left_out(reuse) and not reuse.lost
     why = (
         "It is a term of this loss, which as a constant would add nothing to any gradient: only"
         if term
         else f"{whose} {'gets' if len(missing) == 1 else 'get'} gradient through nothing else, and only"
     )
-    return [
-        Remedy(
-            "compute_in_update",
-            f"keep what {where_made} make{'s' if len(made) == 1 else ''} {name} from, and compute it again in each "
-            "update",
-            "display",
-            f"{why} a computation with the current weights can train {whose if term else 'them'}.",
-            {"place": place((kept or made)[0])},
-        )
-    ]
+    make = "makes" if len(made) == 1 else "make"
+    title = f"keep what {where_made} {make} {name} from, and compute it again in each update"
+    note = f"{why} a computation with the current weights can train {whose if term else 'them'}."
+    return [*remedy_at((kept or made)[0], "compute_in_update", title, "display", note)]
 
 
-def _cleared(program: Program, reuse: Reuse) -> Remedy:
+def _cleared(reuse: Reuse) -> Remedy:
     """What no patch can do where a package keeps the values: it has to let go of them before the pass."""
-    name = next((n for c in reuse.carries if (n := called(program.evidence, c))), "what it keeps")
-    takers = [program.node(c.consumer) for c in reuse.carries]
-    uses = [innermost_user(t.stack) for t in takers if t is not None]
-    taken = next((f for f in uses if f is not None), None)
+    name = next((n for c in reuse.carries if (n := called(c))), "what it keeps")
+    taken = next((f for c in reuse.carries for f in c.using[:1]), None)
     at = f"{where(taken)} " if taken is not None else "the pass "
     return Remedy(
         "clear_what_is_kept",

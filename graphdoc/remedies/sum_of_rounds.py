@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from graphdoc.evidence import Frame, Node, SourceTexts
-from graphdoc.evidence.lookup import node_with
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Remedy, together
 from graphdoc.program import bindings
 from graphdoc.program.bindings import function_around, source_at, tree
 from graphdoc.program.carried_names import bound_names, grows_at
-from graphdoc.program.container_entries import user_frames
+from graphdoc.program.container_entries import statements
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import in_function, loop_of, place, user_line, where
+from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.module import Loop, Source, each
 from graphdoc.source.paths import covers, is_read, key, plain_names, targets_of
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import imported_as, scope_of
-from graphdoc.story.older_graph import distinct_carries
 from graphdoc.story.wording import folded
 
 
@@ -40,8 +40,10 @@ def sum_of_rounds(program: Program, reuse: Reuse) -> list[Remedy]:
         return []
     branch = next((s for s in loop.body if isinstance(s, ast.If) and any(covers(b, call.line) for b in s.body)), None)
     for name in _summed(program, reuse, call, loop):
-        start = _start(source, loop, name)
-        if branch is None or not start or not _only_added(source, loop, branch, name):
+        start = start_before(program.sources, replace(call, line=loop.lineno), name)
+        value = start.value if start is not None else None
+        begins = isinstance(value, ast.Constant) and isinstance(value.value, int | float)
+        if branch is None or value is None or not begins or not _only_added(source, loop, branch, name):
             continue
         steps = [n.lineno for n in each(branch, ast.Attribute) if n.attr == "step"]
         last = max([call.line, *steps, *(n.lineno for n in _reads(branch, name))])
@@ -54,7 +56,7 @@ def sum_of_rounds(program: Program, reuse: Reuse) -> list[Remedy]:
                 f"start `{name}` again after each update, after {where(replace(call, line=last))}",
                 "unsafe",
                 "The sum then holds the terms of one update only, without those of earlier updates.",
-                {"after": vars(source.place(behind[0])), "name": name, "value": start},
+                {"after": vars(source.place(behind[0])), "name": name, "value": key(value)},
             )
         ]
     return []
@@ -62,19 +64,17 @@ def sum_of_rounds(program: Program, reuse: Reuse) -> list[Remedy]:
 
 def _summed(program: Program, reuse: Reuse, call: Frame, loop: Loop) -> list[str]:
     """The plain names by which the loop adds to an older value."""
-    nodes = [program.node(n) for c in distinct_carries(program.nodes, reuse.carries) for n in (c.producer, c.consumer)]
-    frames = [f for node in nodes if node is not None for f in node.stack if f.user]
+    frames = [f for c in reuse.values for f in (*c.making[::-1], *c.using[::-1])]
     here = [f for f in frames if f.in_function_of(call) and covers(loop, f.line)]
     grown = [n for f in here if grows_at(program.sources, f) for n in bound_names(program.sources, f)]
     return [n for n in dict.fromkeys(grown) if n.isidentifier()]
 
 
-def _start(source: Source, loop: Loop, name: str) -> str:
-    """The number that the name is bound to before the loop; empty where it is something else."""
-    before = [s for s in source.node_assignments(name, source.node_function(loop)) if s.lineno < loop.lineno]
-    value = getattr(before[-1], "value", None) if before else None
-    is_number = isinstance(value, ast.Constant) and isinstance(value.value, int | float)
-    return ast.unparse(value) if is_number and value is not None else ""
+def start_before(sources: SourceTexts, loop: Frame, name: str) -> ast.Assign | None:
+    """The last assignment before a loop, in its function, that gives the name its value."""
+    before = [s for s in statements(bindings.scope_at(sources, loop)) if s.lineno < loop.line]
+    found = [s for s in before if isinstance(s, ast.Assign) and name in map(key, targets_of(s))]
+    return found[-1] if found else None
 
 
 def _only_added(source: Source, loop: Loop, branch: ast.If, name: str) -> bool:
@@ -110,28 +110,26 @@ def _reads(node: ast.AST, name: str) -> list[ast.Name]:
 # Whom a cut leaves without gradient: what a loss reaches through its older part alone.
 
 
-def lost(fresh_reaches: list[str], reuse: Reuse) -> set[str]:
-    """The parameters that this loss is meant to train and reaches through the old graph alone, and to which no other
-    loss of the same step sends gradient; without those that are frozen and have never had any."""
-    return reuse.own - set(fresh_reaches) - reuse.reached_beside - reuse.never_trained
-
-
-def through_it_alone(fresh_reaches: list[str], reuse: Reuse) -> bool:
-    """Whether the loss reaches nothing of what it is to train but through its older part: cut off, it trains nobody."""
-    return bool(reuse.own) and reuse.own >= reuse.meant and not reuse.meant & set(fresh_reaches)
-
-
-def stops_there(fresh_reaches: list[str], reuse: Reuse, which: str = "", unit: str = "iteration") -> str:
+def stops_there(reuse: Reuse, which: str = "", unit: str = "iteration") -> str:
     """The effect of a cut between two iterations on those that are trained, as far as the graph of the loss tells."""
     text = f"The values are carried into the next {unit}, gradients are not{which}"
-    missing = lost(fresh_reaches, reuse)
+    missing = reuse.lost
     # Where this pass has made its own anew, they may well learn through that: its use is not told apart from the old's.
     anew = any(c.remade or c.recurrent for c in reuse.carries)
     if missing and not anew:
         return f"{text}: {folded(missing, 2)} {'gets' if len(missing) == 1 else 'get'} none through anything else."
-    if reuse.own - set(fresh_reaches) or not reuse.meant_known:
+    if reuse.own - reuse.fresh or not reuse.meant_known:
         return f"{text}."
     return f"{text}; what this loss trains still gets its gradient from the current {unit}."
+
+
+def detach_carried(
+    reuse: Reuse, paths: Sequence[Sequence[Any]], at: Sequence[Frame], when: str, side: str = "after", **effect: str
+) -> list[Remedy]:
+    """Give each of the paths its detached value after (or before) these statements; ``when`` ends the title."""
+    shown = ", ".join(f"`{path}`" for path, *_ in paths[:4])
+    edits = [{"kind": "detach_after", "args": {side: place(f), "paths": [list(p) for p in paths]}} for f in at]
+    return together(edits, f"detach {shown} {when}", "unsafe", stops_there(reuse, **effect))
 
 
 # A state that another pass renews between an update's step and the next update: cut behind that pass.
@@ -139,24 +137,18 @@ def stops_there(fresh_reaches: list[str], reuse: Reuse, which: str = "", unit: s
 _RENEWED = " (also those through other passes between two updates)"
 
 
-def renewed_outside(nodes: list[Node], reuse: Reuse, call: Frame) -> bool:
+def renewed_outside(reuse: Reuse, call: Frame) -> bool:
     """Whether a pass that this function does not run (an evaluation in between) has renewed the value since the update
     that this function did run: behind its step it has no graph yet, and at the next update it has one again."""
-
-    def runs(number: int) -> bool:
-        node = node_with(nodes, number)
-        return node is not None and in_function(node.stack, call) is not None
-
-    return any(runs(c.producer) and not runs(c.consumer) for c in reuse.carries)
+    return any(in_function(c.making, call) and not in_function(c.using, call) for c in reuse.carries)
 
 
 def renewed_by_others(program: Program, reuse: Reuse, call: Frame) -> bool:
     """Whether other functions, too, make the call that renews the value, in grad mode: an evaluation that the run has
     not come to yet leaves a graph in it."""
-    for node in (program.node(c.consumer) for c in reuse.carries):
-        frames = user_frames(node.stack) if node is not None else []
-        here = in_function(frames, call)
-        made = bindings.call_at(program.sources, here) if here is not None and here is not frames[0] else None
+    for c in reuse.carries:
+        here = in_function(c.using, call)
+        made = bindings.call_at(program.sources, here) if here is not None and here is not c.using[0] else None
         name = bindings.text_of(made.func).rpartition(".")[2] if made is not None else ""
         for other in bindings.calls_named(program.sources, name) if name else ():
             scope = bindings.function_at(program.sources, other)
@@ -173,34 +165,15 @@ def detach_before_use(program: Program, reuse: Reuse, call: Frame, paths: list[t
     if backward is None or not paths or not all("." in path for path, _ in paths):
         return []
     chain = [backward, *(n for n in source.node_ancestors(backward) if isinstance(n, ast.stmt))]
-    first: ast.stmt | None = None
-    for node in (program.node(c.consumer) for c in reuse.carries):
-        frame = in_function(node.stack if node else (), call)
-        taken = source.node_statement(Place.of(frame)) if frame is not None else None
-        while taken is not None and not _beside(source, taken, chain):
-            taken = next((n for n in source.node_ancestors(taken) if isinstance(n, ast.stmt)), None)
-        if taken is None or taken in chain:
-            return []
-        first = taken if first is None or taken.lineno < first.lineno else first
-    if first is None:
+    level = [s for n in chain for s in (source.node_block(n) or ([], 0))[0] if s not in chain]
+    uses = [in_function(c.using[::-1], call) for c in reuse.carries]
+    taken = [source.node_in(Place.of(f), level) for f in uses if f is not None]
+    found = [s for s in taken if s is not None]
+    if not found or len(found) < len(uses):
         return []
-    shown = ", ".join(f"`{p}`" for p, _ in paths[:4])
+    first = min(found, key=lambda s: s.lineno)
     at = bindings.frame_of(program.sources, call.file, first, call.function)
-    return [
-        Remedy(
-            "detach_after",
-            f"detach {shown} before each update, at {where(at)}",
-            "unsafe",
-            stops_there(program.evidence.fresh_reaches, reuse, _RENEWED),
-            {"before": place(at), "paths": [list(p) for p in paths]},
-        )
-    ]
-
-
-def _beside(source: Source, statement: ast.stmt, chain: list[ast.stmt]) -> bool:
-    """Whether a statement stands in one block with one of these."""
-    block = source.node_block(statement)
-    return block is not None and any(any(s is c for c in chain) for s in block[0])
+    return detach_carried(reuse, paths, [at], f"before each update, at {where(at)}", "before", which=_RENEWED)
 
 
 def detach_behind_renewal(
@@ -210,8 +183,8 @@ def detach_behind_renewal(
     source = source_at(program.sources, call)
     update = source.node_statement(Place.of(anchor))
     behind: list[Frame] = []
-    for node in (program.node(c.consumer) for c in reuse.carries):
-        frame = in_function(node.stack if node else (), call)
+    for c in reuse.carries:
+        frame = in_function(c.using[::-1], call)
         if frame is not None and frame.line not in (call.line, *(f.line for f in behind)):
             behind.append(frame)
     if not behind or update is None:
@@ -220,11 +193,8 @@ def detach_behind_renewal(
     renewals = [source.node_statement(Place.of(f)) for f in behind]
     always = block is not None and all(any(s is r for s in block[0]) for r in renewals)
     places = behind if always else [anchor, *behind]
-    shown = ", ".join(f"`{p}`" for p, _ in paths[:4])
-    edits = [{"kind": "detach_after", "args": {"after": place(f), "paths": [list(p) for p in paths]}} for f in places]
-    title = f"detach {shown} after the call at {' and '.join(where(f) for f in places)}"
-    note = stops_there(program.evidence.fresh_reaches, reuse, " (also those through the pass between two updates)")
-    return together(edits, title, "unsafe", note)
+    when = f"after the call at {' and '.join(where(f) for f in places)}"
+    return detach_carried(reuse, paths, places, when, which=" (also those through the pass between two updates)")
 
 
 # A sum that a loop of one pass makes, and that an attribute keeps for the next pass: start it anew in each.
@@ -235,22 +205,17 @@ def sum_started_anew(program: Program, reuse: Reuse) -> list[Remedy]:
 
     What the next round of the loop computes from it is a state, and goes on.
     """
-    for c in distinct_carries(program.nodes, reuse.carries):
-        frame = user_line(program.node(c.producer))
+    for c in reuse.values:
+        frame = user_line(c.made)
         loop = loop_of(program.sources, frame) if frame is not None else None
         path = _summed_at(program.sources, frame, loop) if frame is not None and loop is not None else ""
         call = reuse.failing.stack if reuse.failing is not None else []
         if not path or loop is None or any(f.in_function_of(loop) and f.on_lines_of(loop) for f in call):
             continue
-        return [
-            Remedy(
-                "reset_accumulator",
-                f"start `{path}` again in each pass, before the loop at {where(loop)}",
-                "unsafe",
-                "The sum then holds the terms of one pass only, without those of earlier passes.",
-                {"place": place(loop), "name": path, "value": _zero_of(program.sources, loop, path)},
-            )
-        ]
+        title = f"start `{path}` again in each pass, before the loop at {where(loop)}"
+        note = "The sum then holds the terms of one pass only, without those of earlier passes."
+        zero = _zero_of(program.sources, loop, path)
+        return [*remedy_at(loop, "reset_accumulator", title, "unsafe", note, name=path, value=zero)]
     return []
 
 

@@ -11,7 +11,7 @@ from graphdoc.evidence import Event, Folded, Frame, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import everywhere, source_at
 from graphdoc.program.calls_in_order import Journal, update_and_earlier
-from graphdoc.program.carried_names import bound_names, operands_in
+from graphdoc.program.carried_names import bound_names, carried, operands_in
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite, is_all_of_loss
 from graphdoc.program.reuse import lines_with, takes_up_anew, ways_to, without_graph
@@ -334,7 +334,9 @@ def stepped_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
     cloned = clone_forward(program, found)
     stepped = min((e.sequence for e in found.steps), default=0)
     fresh = {n.id for n in program.nodes if n.sequence >= stepped}
-    compared = [c for c in program.evidence.older_edges if c.is_compared and c.consumer in fresh]
+    compared = [
+        c for c in carried(program.evidence, program.evidence.older_edges) if c.is_compared and c.consumer in fresh
+    ]
     cloned = [replace(r, open=_COMPARED) for r in cloned] if compared else cloned
     reference = constant_at_use(program, compared, _AS_REFERENCE, use_only=True) if compared else []
     cut = as_constant(program, found, at) if found.constant else reference
@@ -486,7 +488,7 @@ def as_constant(program: Program, found: Overwrite, at: Scene | None) -> list[Re
     note = f"It becomes a constant for this loss: {whose} {unmeant}"
     if carried is not None:
         ways = constant_at_use(program, carried.carries, note)
-        left = open_at_terms(program.evidence.folded, taking(program.nodes, carried.carries))
+        left = open_at_terms(program.evidence.folded, taking(carried.carries))
         ways = [replace(r, open=left) for r in ways]
         return [*(value_with_its_graph(program, carried, ways[0]) if ways else []), *ways]
     if at is None or not at.forwards:

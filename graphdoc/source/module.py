@@ -7,7 +7,7 @@ import re
 import warnings
 from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import takewhile
 from typing import TypeGuard, TypeVar, overload
@@ -350,6 +350,12 @@ class Source:
             if isinstance(value, list) and any(v is statement for v in value):
                 return value, next(i for i, v in enumerate(value) if v is statement)
         return None
+
+    def node_in(self, place: Place, block: Sequence[ast.stmt]) -> ast.stmt | None:
+        """The statement of a block that a place lies in; None where it lies in none of them."""
+        at = self.node_statement(place)
+        around = (at, *self.node_ancestors(at)) if at is not None else ()
+        return next((s for s in block if any(s is n for n in around)), None)
 
     def node_function(self, node: ast.AST) -> Function | None:
         """The innermost function around a node."""

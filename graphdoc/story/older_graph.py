@@ -6,32 +6,26 @@ import ast
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from graphdoc.evidence import Event, Evidence, Frame, Node, OlderEdge, SourceTexts
-from graphdoc.evidence.lookup import node_with
+from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.finding import distinct
 from graphdoc.model import Role, Span
 from graphdoc.program.bindings import frame_of, statement_at, tree
 from graphdoc.program.calls_in_order import Journal
 from graphdoc.program.carried_names import (
-    beside_the_new,
+    Carried,
     bound_names,
-    carrying_holders,
-    could_carry,
-    ends,
-    handed_round,
-    meeting,
+    by_places,
+    is_sum_that_goes_on,
     name_bound,
-    names_taken_up,
-    stored_on,
     uses_in_loss,
 )
-from graphdoc.program.container_entries import alias_of, kept_at, user_frames, writes_the_same
+from graphdoc.program.container_entries import alias_of, user_frames, writes_the_same
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Saved
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.rounds import leads_to, roots_of
-from graphdoc.program.spans import code_at, innermost_user, loop_of, moment, span, span_of, user_line, where
+from graphdoc.program.spans import code_at, loop_of, moment, span, span_of, user_line, where
 from graphdoc.source.module import each
 from graphdoc.source.paths import covers
 from graphdoc.story.wording import all_told, folded, gathered, listing, of_entries, told
@@ -40,40 +34,37 @@ MOST_PLACES = 6
 STEPPED = "a step has changed weights that this graph needs"
 
 
-def called(run: Evidence, carry: OlderEdge) -> str:
+def called(carry: Carried) -> str:
     """What the program calls the carried tensor, also by the name that the statement which made it gives it; empty
     where it has none."""
-    holders = could_carry(run, carry) if carry.tensor.name else []
-    if holders and (stored := _stored_for_later(run, carry)) is not None:
+    holders = carry.could_carry if carry.tensor.name else []
+    if holders and (stored := _stored_for_later(carry)) is not None:
         return f"`{stored[1]}`"
     if holders:
         held = any(h.told == carry.tensor.name for h in holders)
         name = carry.tensor.name if held else holders[0].told
         return f"`{name if any(h.exact for h in holders) else of_entries(name, [h.told for h in holders])}`"
-    producer, consumer = run.node(carry.producer), run.node(carry.consumer)
-    pair = meeting(producer, consumer)
-    kept = beside_the_new(run.sources, carry, *pair) if pair is not None else ""
-    names = [kept] if kept else names_taken_up(run, carry)
+    pair = carry.meeting
+    kept = carry.beside_the_new(*pair) if pair is not None else ""
+    names = [kept] if kept else carry.names_taken_up
     if not names and pair is not None and pair[0].line != pair[1].line:
-        names = name_bound(run.sources, pair[0])
-    if not names and (handed := handed_round(run, carry)) is not None:
-        names = [handed[1]]
+        names = name_bound(carry.run.sources, pair[0])
+    if not names and carry.handed_round is not None:
+        names = [carry.handed_round[1]]
     return f"`{names[0]}`" if names else ""
 
 
-def _stored_for_later(run: Evidence, carry: OlderEdge) -> tuple[Frame, str] | None:
+def _stored_for_later(carry: Carried) -> tuple[Frame, str] | None:
     """The statement that has stored the older value under another name than the one that has a newer value by then.
 
     Asked where nothing holds that value itself any more: by its places alone it might be of either name.
     """
-    if any(h.exact for h in carry.tensor.holders):
-        return None
-    return stored_on(run, carry)
+    return None if any(h.exact for h in carry.holders) else carry.stored_on
 
 
-def names_of(run: Evidence, carries: Iterable[OlderEdge], most: int = 3) -> str:
+def names_of(carries: Iterable[Carried], most: int = 3) -> str:
     """The carried tensors by name, for a sentence; empty where none has a name."""
-    names = gathered(n.strip("`") for c in carries if (n := called(run, c)))
+    names = gathered(n.strip("`") for c in carries if (n := called(c)))
     return listing((f"`{name}`" for name in names), most)
 
 
@@ -85,27 +76,6 @@ def _owners(program: Program, names: set[str]) -> str:
     if not stepping:
         return ", whose optimizers never step"
     return ", updated by " + listing(told(o, program.optimizers) for o in stepping)
-
-
-def distinct_carries(nodes: list[Node], carries: Iterable[OlderEdge]) -> list[OlderEdge]:
-    """One carry for each pair of places, newest first."""
-    seen = set()
-    out = []
-    for c in carries:
-        consumer, producer = node_with(nodes, c.consumer), node_with(nodes, c.producer)
-        key = (_at(consumer), _at(producer))
-        if key not in seen:
-            seen.add(key)
-            out.append(c)
-    return out
-
-
-def _at(node: Node | None) -> tuple[Any, ...]:
-    return tuple(f.start for f in node.stack if f.user) if node else ()
-
-
-def paths_of(c: OlderEdge) -> list[str]:
-    return [h.base for h in c.tensor.holders] + [h.path for h in c.tensor.holders]
 
 
 def several(names: str) -> bool:
@@ -155,7 +125,7 @@ def calls_of(program: Program, reuse: Reuse) -> tuple[Span, ...]:
             told.setdefault((frame.file, frame.line), []).append(event)
     for events in list(told.values())[:3]:
         event, own = events[0], {e.index for e in events}
-        names = names_of(program.evidence, (c for c in reuse.carries if c.freed_by in own), 2)
+        names = names_of((c for c in reuse.carries if c.freed_by in own), 2)
         graph = f"the graph of {names}" if names else "that graph"
         leaves = "goes through and keeps" if event.retain_graph else "frees"
         does = f"{leaves if not program.evidence.as_if else 'goes through'} {graph}"
@@ -178,31 +148,26 @@ def calls_of(program: Program, reuse: Reuse) -> tuple[Span, ...]:
     return tuple(out)
 
 
-def flow(run: Evidence, reuse: Reuse) -> tuple[Span, ...]:
+def flow(reuse: Reuse) -> tuple[Span, ...]:
     """Where each carried tensor was made and where the failing pass took it up."""
     out: list[Span] = []
-    for c in distinct_carries(run.nodes, reuse.carries)[:3]:
-        producer, consumer = run.node(c.producer), run.node(c.consumer)
-        name = called(run, c)
-        if producer is not None:
-            out += span_of(
-                "created", producer.stack, f"{name or 'the tensor'} is made here", run.sources, moment(producer)
-            )
-        if consumer is not None:
-            text = f"{name or 'it'} comes into this loss ({consumer.op})"
-            out += span_of("consumed", consumer.stack, text, run.sources, moment(consumer))
+    for c in reuse.values[:3]:
+        name, sources = called(c), c.run.sources
+        out += span_of("created", c.made.stack, f"{name or 'the tensor'} is made here", sources, moment(c.made))
+        if c.taken is not None:
+            text = f"{name or 'it'} comes into this loss ({c.taken.op})"
+            out += span_of("consumed", c.taken.stack, text, sources, moment(c.taken))
     return tuple(out)
 
 
 def facts_of(program: Program, reuse: Reuse) -> tuple[str, ...]:
     """What was measured: iterations, the held paths, the parameters behind and who trains them."""
     out: list[str] = []
-    for c in distinct_carries(program.nodes, reuse.carries)[:3]:
-        holder = next((h for h in c.tensor.holders), None)
-        if holder is not None:
+    for c in reuse.values[:3]:
+        for holder in c.holders[:1]:
             how = "is held as" if holder.exact else "is kept under the name"
             shape = f" [{', '.join(str(n) for n in c.tensor.shape)}]" if c.tensor.shape else ""  # none is not seen, too
-            name = holder.told if holder.exact else of_entries(holder.told, [h.told for h in c.tensor.holders])
+            name = holder.told if holder.exact else of_entries(holder.told, [h.told for h in c.holders])
             fact = f"the tensor{shape} {how} `{name}` in {holder.function}"
             if fact not in out:
                 out.append(fact)
@@ -216,8 +181,8 @@ def facts_of(program: Program, reuse: Reuse) -> tuple[str, ...]:
 def cloned(program: Program, reuse: Reuse) -> str:
     """Why the program's own ``clone()`` of a carried tensor did not help, as the end of a sentence; empty where there
     is none. PyTorch records ``contiguous()`` in the same way."""
-    nodes = (program.node(n) for c in reuse.carries for n in (c.producer, c.consumer))
-    frames = (innermost_user(n.stack) for n in nodes if n is not None and n.op.startswith("CloneBackward"))
+    nodes = (n for c in reuse.carries for n in (c.made, c.taken))
+    frames = (user_line(n) for n in nodes if n is not None and n.op.startswith("CloneBackward"))
     at = next((f for f in frames if f is not None and "clone(" in code_at(program.sources, f)), None)
     return f"; `clone()` at {where(at)} copies the numbers and keeps the graph" if at is not None else ""
 
@@ -279,16 +244,14 @@ def cause_places(program: Program, reuse: Reuse, label: str, making: str = "") -
     recurrence is not told.
     """
     sources = program.sources
-    outlives = ((f, "a view" if is_entry(sources, f) else "another name") for f in aliases(program.evidence, reuse))
+    outlives = ((f, "a view" if is_entry(sources, f) else "another name") for f in aliases(reuse))
     kept = [span("cause", f, f"{what} of data that outlive this pass", sources) for f, what in outlives]
     kept += keeping_places(program, reuse, label)
     made: list[Span] = []
-    for c in distinct_carries(program.nodes, reuse.carries)[:MOST_PLACES]:
-        producer = program.node(c.producer)
-        frame = user_line(producer)
-        if frame is not None and not reuse.is_start(c):
+    for c in reuse.values[:MOST_PLACES]:
+        for frame in c.making[:1] if not reuse.is_start(c) else ():
             told = making or (MADE if kept else label)
-            made.append(span("cause", frame, told, program.sources, moment(producer)))
+            made.append(span("cause", frame, told, program.sources, moment(c.made)))
     made = [m for m in made if not any(is_within(m, k) for k in kept[:2])]
     return distinct((*kept[:2], *made[: 3 - len(kept[:2])]))[:3]
 
@@ -297,58 +260,46 @@ def kept_apart(program: Program, reuse: Reuse) -> bool:
     """Whether each value is kept by another statement than the one that makes it (``tau = f(x)``, ``self.tau = tau``):
     of the latter it is not known whether it has run again since."""
     kept = keeping_places(program, reuse, "")
-    frames = [
-        innermost_user(producer.stack)
-        for c in distinct_carries(program.nodes, reuse.carries)
-        if (producer := program.node(c.producer)) is not None
-    ]
-    made = [s for f in frames if f is not None for s in (span("cause", f, ""),)]
+    made = [span("cause", f, "") for c in reuse.values for f in c.making[:1]]
     return bool(kept and made) and not any(is_within(m, k) for m in made for k in kept)
 
 
 def keeping_places(program: Program, reuse: Reuse, label: str) -> tuple[Span, ...]:
     """The statements that keep something for a later pass; none where nothing but its first name does."""
     kept: list[Span] = []
-    for c in distinct_carries(program.nodes, reuse.carries)[:MOST_PLACES]:
-        producer = program.node(c.producer)
-        if producer is None:
+    for c in reuse.values[:MOST_PLACES]:
+        stored = _stored_for_later(c)
+        if stored is not None and c.holders:
+            kept.append(span("cause", stored[0], label, program.sources, moment(c.made)))
             continue
-        stored = _stored_for_later(program.evidence, c)
-        if stored is not None and c.tensor.holders:
-            kept.append(span("cause", stored[0], label, program.sources, moment(producer)))
-            continue
-        holders = carrying_holders(program.evidence, c)
-        statements = kept_at(program.evidence, holders, producer)[:2]
-        for frame in _in_rounds(program.sources, reuse, producer, statements):
-            kept.append(span("cause", frame, label, program.sources, moment(producer)))
+        holders = c.carrying_holders
+        statements = c.kept_at(holders)[:2]
+        for frame in _in_rounds(reuse, c, statements):
+            kept.append(span("cause", frame, label, program.sources, moment(c.made)))
         on_object = bool(holders) and all(any(s.kind == "attribute" for s in h.steps) for h in holders)
-        recurs = reuse.lifetime is Lifetime.RECURS and not on_object and not any(h.exact for h in c.tensor.holders)
-        if statements and holders and handed_round(program.evidence, c) is not None:
+        recurs = reuse.lifetime is Lifetime.RECURS and not on_object and not any(h.exact for h in c.holders)
+        if statements and holders and c.handed_round is not None:
             continue  # the call that hands it round keeps nothing beside them
-        carrying = (reuse.carrying(c) or stored_on(program.evidence, c)) if recurs else None
+        carrying = (c.carried_on or c.stored_on) if recurs else None
         if carrying is not None:
-            kept.append(span("cause", carrying[0], label, program.sources, moment(program.node(c.consumer))))
+            kept.append(span("cause", carrying[0], label, program.sources, moment(c.taken)))
     return distinct(kept)
 
 
-def _in_rounds(sources: SourceTexts, reuse: Reuse, producer: Node, kept: list[Frame]) -> list[Frame]:
+def _in_rounds(reuse: Reuse, carry: Carried, kept: list[Frame]) -> list[Frame]:
     """Of the statements that keep a value which recurs, those in a loop and the one that made it: the others give it
     its start. All of them where none is of these, as where a package runs the loop and the value has another name."""
     if reuse.lifetime is not Lifetime.RECURS:
         return kept
-    made = [f for f in producer.stack if f.user]
-    return (
-        [f for f in kept if loop_of(sources, f) is not None or any(m.on_lines_of(f) for m in made)]
-        or _renewing(sources, producer)
-        or kept
-    )
+    sources = carry.run.sources
+    alike = [f for f in kept if loop_of(sources, f) is not None or any(m.on_lines_of(f) for m in carry.making)]
+    return alike or _renewing(sources, user_line(carry.made)) or kept
 
 
-def _renewing(sources: SourceTexts, producer: Node) -> list[Frame]:
+def _renewing(sources: SourceTexts, at: Frame | None) -> list[Frame]:
     """The statement that makes a value and puts it into an entry or an attribute: it may bear another name there than
     where it begins (``self.seen["mean"] = …`` of a dict that the program calls ``moments``)."""
-    at = innermost_user(producer.stack)
-    statement = statement_at(sources, at) if at is not None else None
+    statement = statement_at(sources, at)
     if at is None or not isinstance(statement, ast.Assign | ast.AugAssign):
         return []
     targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
@@ -361,89 +312,67 @@ def is_within(place: Span, told: Span) -> bool:
     return place.file == told.file and told.line <= place.line and place.end_line <= told.end_line
 
 
-def constant_places(
-    program: Program, carries: Iterable[OlderEdge], label: str, role: Role = "cause"
-) -> tuple[Span, ...]:
+def constant_places(program: Program, carries: Iterable[Carried], label: str, role: Role = "cause") -> tuple[Span, ...]:
     """Where a value that should be a constant is bound, and where the loss takes it up."""
     out: list[Span] = []
-    for c in distinct_carries(program.nodes, carries)[:MOST_PLACES]:
-        producer, consumer = program.node(c.producer), program.node(c.consumer)
-        pair = ends(program.evidence, c)
-        if pair is None:
-            stack = consumer.stack if consumer is not None else []
-            out += span_of(role, stack, label, program.sources)
+    for c in by_places(carries)[:MOST_PLACES]:
+        if c.ends is None:
+            out += span_of(role, c.taken.stack if c.taken is not None else [], label, program.sources)
             continue
-        made, used = pair
-        out.append(span(role, used, label, program.sources, moment(consumer)))
-        text = f"{called(program.evidence, c) or 'the value'} is computed here, with its graph"
-        out.append(span(role, made, text, program.sources, moment(producer)))
+        made, used = c.ends
+        out.append(span(role, used, label, program.sources, moment(c.taken)))
+        text = f"{called(c) or 'the value'} is computed here, with its graph"
+        out.append(span(role, made, text, program.sources, moment(c.made)))
     return distinct(out)[:3]
 
 
-def use_places(program: Program, carries: Iterable[OlderEdge], label: str) -> tuple[Span, ...]:
+def use_places(program: Program, carries: Iterable[Carried], label: str) -> tuple[Span, ...]:
     """Where the loss takes such a value up, in the function that has it in its hands."""
-    out: list[Span] = []
-    for c in distinct_carries(program.nodes, carries)[:MOST_PLACES]:
-        pair = ends(program.evidence, c)
-        if pair is not None:
-            out.append(span("cause", pair[1], label, program.sources, moment(program.node(c.consumer))))
-    return distinct(out)
+    found = [(c, c.ends[1]) for c in by_places(carries)[:MOST_PLACES] if c.ends is not None]
+    return distinct(span("cause", used, label, program.sources, moment(c.taken)) for c, used in found)
 
 
-def made_places(run: Evidence, carries: Iterable[OlderEdge], label: str) -> tuple[Span, ...]:
+def made_places(carries: Iterable[Carried], label: str) -> tuple[Span, ...]:
     """Where each value gets its graph, in the function from which it is used as well."""
-    out: list[Span] = []
-    for c in distinct_carries(run.nodes, carries)[:MOST_PLACES]:
-        producer, consumer = run.node(c.producer), run.node(c.consumer)
-        pair = meeting(producer, consumer)
-        frame = pair[0] if pair is not None else user_line(producer)
-        if frame is not None:
-            out.append(span("cause", frame, label, run.sources, moment(producer)))
-    return distinct(out)[:2]
+    found = [(c, c.meeting[0] if c.meeting else user_line(c.made)) for c in by_places(carries)[:MOST_PLACES]]
+    return distinct(span("cause", f, label, c.run.sources, moment(c.made)) for c, f in found if f is not None)[:2]
 
 
-def below_places(run: Evidence, carries: Iterable[OlderEdge]) -> tuple[Span, ...]:
+def below_places(carries: Iterable[Carried]) -> tuple[Span, ...]:
     """The calls below which such a value is computed, in the function from which it is used as well."""
-    out: list[Span] = []
-    for c in distinct_carries(run.nodes, carries)[:MOST_PLACES]:
-        producer, consumer = run.node(c.producer), run.node(c.consumer)
-        pair = meeting(producer, consumer)
-        if producer is None or pair is None or pair[0] is innermost_user(producer.stack):
-            continue
-        out.append(
-            span("related", pair[0], f"{called(run, c) or 'the value'} is computed below this call", run.sources)
-        )
-    return distinct(out)[:3]
+    pairs = [(c, c.meeting[0]) for c in by_places(carries)[:MOST_PLACES] if c.meeting is not None]
+    calls = [(c, made) for c, made in pairs if made is not c.making[0]]
+    text = "is computed below this call"
+    return distinct(span("related", f, f"{called(c) or 'the value'} {text}", c.run.sources) for c, f in calls)[:3]
 
 
-def earlier_uses(run: Evidence, reuse: Reuse) -> list[tuple[Frame, str]]:
+def earlier_uses(reuse: Reuse) -> list[tuple[Frame, str]]:
     """Where the earlier loss, which lives no more, took up the shared value, as far as the source tells."""
     names: list[str] = []
-    for c in distinct_carries(run.nodes, reuse.carries):
-        pair = meeting(run.node(c.producer), run.node(c.consumer))
-        names += paths_of(c) + (bound_names(run.sources, pair[0]) if pair is not None else [])
-    call = user_line(reuse.freeing)
+    for c in reuse.values:
+        names += c.paths + (bound_names(c.run.sources, c.meeting[0]) if c.meeting is not None else [])
+    call, sources = user_line(reuse.freeing), reuse.sources
     if call is None:
         return []
     plain = reuse.without_graph(call.function)
     # What was made of the value and has no graph has not brought it along, whatever name the source reads there.
     return [
         (frame, name)
-        for frame, name in uses_in_loss(run.sources, call, list(dict.fromkeys(names)))
-        if not (bound := set(bound_names(run.sources, frame))) or not bound <= plain
+        for frame, name in uses_in_loss(sources, call, list(dict.fromkeys(names)))
+        if not (bound := set(bound_names(sources, frame))) or not bound <= plain
     ]
 
 
-def aliases(run: Evidence, reuse: Reuse) -> list[Frame]:
+def aliases(reuse: Reuse) -> list[Frame]:
     """Where a view of longer-lived data was bound to the name through which the failing pass writes into it; of the
     data themselves only where what it writes is no state that goes on."""
     out: list[Frame] = []
-    for c in distinct_carries(run.nodes, reuse.carries):
-        for node in (run.node(c.producer), run.node(c.consumer)):
-            frame = user_line(node)
-            if node is None or frame is None or not ("CopySlices" in node.op or writes_the_same(run.sources, frame)):
+    for c in reuse.values:
+        for node in (c.made, c.taken):
+            frame, sources = user_line(node), c.run.sources
+            if node is None or frame is None or not ("CopySlices" in node.op or writes_the_same(sources, frame)):
                 continue
-            found = alias_of(run.sources, frame)
+            found = alias_of(sources, frame)
             if found is not None and found not in out:
                 out.append(found)
     return out
@@ -455,17 +384,11 @@ def is_entry(sources: SourceTexts, frame: Frame) -> bool:
     return code_at(sources, frame).endswith("]")
 
 
-def cached_with(run: Evidence, reuse: Reuse) -> Frame | None:
+def cached_with(reuse: Reuse) -> Frame | None:
     """The ``with parametrize.cached():`` around the failing call, where that cache keeps the old graph."""
-    cached = any(
-        "parametrize" in f.file and "cached" in f.function
-        for c in reuse.carries
-        if (n := run.node(c.producer)) is not None
-        for f in n.stack
-    )
-    if not cached or reuse.failing is None:
-        return None
-    return with_around(run.sources, reuse.failing.stack, "cached")
+    makers = [f for c in reuse.carries for f in c.made.stack]
+    cached = any("parametrize" in f.file and "cached" in f.function for f in makers)
+    return with_around(reuse.sources, reuse.failing.stack, "cached") if cached and reuse.failing is not None else None
 
 
 def with_around(sources: SourceTexts, stack: Sequence[Frame], word: str) -> Frame | None:
@@ -479,27 +402,18 @@ def with_around(sources: SourceTexts, stack: Sequence[Frame], word: str) -> Fram
     return None
 
 
-def cached_context(run: Evidence, reuse: Reuse) -> tuple[Span, ...]:
+def cached_context(reuse: Reuse) -> tuple[Span, ...]:
     """The ``with parametrize.cached():`` around the loop, where a parametrization's cache keeps the old graph."""
-    found = cached_with(run, reuse)
-    return (
-        (span("cause", found, "the cache keeps the first pass's matrices with their graph", run.sources),)
-        if found
-        else ()
-    )
+    text, found = "the cache keeps the first pass's matrices with their graph", cached_with(reuse)
+    return (span("cause", found, text, reuse.sources),) if found is not None else ()
 
 
 def adding(program: Program, reuse: Reuse) -> list[Frame]:
     roots = roots_of(program.evidence.events, program.packages)
     out: list[Frame] = []
     for c in reuse.carries:
-        producer, consumer = program.node(c.producer), program.node(c.consumer)
-        if producer is None or consumer is None:
-            continue
-        if not leads_to(c, producer, roots) and not reuse.goes_on(c):
-            continue
-        frame = innermost_user(consumer.stack)
-        if frame is not None and frame not in out:
+        frame = user_line(c.taken)
+        if frame is not None and frame not in out and (leads_to(c, roots) or is_sum_that_goes_on(c)):
             out.append(frame)
     return out
 

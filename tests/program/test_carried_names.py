@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 from questions import asked
 
-from graphdoc.program.carried_names import carried_on, names_taken_up, stored_on
-
 START = """
 body, head = nn.Linear(4, 4), nn.Linear(4, 1)
 opt = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1)
@@ -73,7 +71,7 @@ def test_name_at_the_use(code: str, names: list[str], line: str, tmp_path: Path)
     program = asked(tmp_path, START + code)
     assert program.reuse is not None
     evidence, carry = program.evidence, program.reuse.carries[-1]
-    assert names_taken_up(evidence, carry) == names
-    place = carried_on(evidence, carry) or stored_on(evidence, carry)
+    assert carry.names_taken_up == names
+    place = carry.carried_on or carry.stored_on
     told = evidence.sources[place[0].file].splitlines()[place[0].line - 1].strip() if place is not None else ""
     assert told == line

@@ -13,7 +13,6 @@ from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Fault, Overwrite
 from graphdoc.program.spans import where
 from graphdoc.program.update_function import Scene, scene
-from graphdoc.remedies.sum_of_rounds import lost
 from graphdoc.remedies.update_order import AGAIN, stepped_remedies
 from graphdoc.story import overwrite
 from graphdoc.story.message_alone import from_message, mismatch
@@ -113,7 +112,7 @@ def _told(program: Program, found: Overwrite) -> Finding:
     kept = reuse is not None and reuse.lifetime is Lifetime.STORED
     stored = kept and (found.constant or (not found.needed and bool(found.keeping_calls)))
     # Where all that this loss trains learns beside what was carried over as well, the connection is wrong, no order.
-    beside = recurrent and not found.needed and not (reuse and lost(program.evidence.fresh_reaches, reuse))
+    beside = recurrent and not found.needed and not (reuse and reuse.lost)
     return Finding(
         *overwrite.trust(found, 0.8 if beside else 0.88 if recurrent or stored else 0.96),
         _title(program.optimizers, found),

@@ -84,7 +84,7 @@ def _told(program: Program, found: Overwrite) -> Finding:
     if confidence == "certain" and not found.surely_covered_up:
         confidence = "likely"
     reuse = found.reuse if found.reuse is not None and found.reuse.carries else None
-    names = names_of(program.evidence, reuse.carries, 2) if reuse is not None else ""
+    names = names_of(reuse.carries, 2) if reuse is not None else ""
     what = f"{names} connect{'' if several(names) else 's'}" if names else "A tensor connects"
     behind = reuse.behind if reuse is not None else found.behind
     return Finding(
@@ -110,7 +110,7 @@ def _calls(program: Program, found: Overwrite, reuse: Reuse | None) -> tuple[Spa
     """How the old part came here and the calls that meet in it; where no older part is known, the one that failed."""
     if reuse is None:
         return tuple(overwrite.failed_spans(program.evidence, found))
-    return (*flow(program.evidence, reuse), *calls_of(program, reuse))
+    return (*flow(reuse), *calls_of(program, reuse))
 
 
 def _causes(program: Program, found: Overwrite, reuse: Reuse | None) -> list[Span]:
@@ -127,11 +127,7 @@ def _causes(program: Program, found: Overwrite, reuse: Reuse | None) -> list[Spa
         tie = "takes its row of a buffer that ties the losses together"
         places = (span("cause", reuse.slices.read, tie, program.sources),)
     elif reuse.lifetime in (Lifetime.SAME_PASS, Lifetime.UNKNOWN):
-        carries = (
-            program.evidence.earlier_edges
-            if reuse.in_earlier_loss and program.evidence.earlier_edges
-            else reuse.carries
-        )
+        carries = reuse.earlier if reuse.in_earlier_loss and reuse.earlier else reuse.carries
         places = constant_places(program, carries, label)
     else:
         places = cause_places(program, reuse, label)

@@ -80,14 +80,14 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _told(program: Program, reuse: Reuse) -> Finding:
-    named = names_of(program.evidence, reuse.carries, 1) if reuse.same_line else _summed(program.sources, reuse)
+    named = names_of(reuse.carries, 1) if reuse.same_line else _summed(program.sources, reuse)
     return Finding(
         0.97,
         Proof.OLDER_EDGE.confidence,
         f"{named} still contains losses that an earlier `backward()` has differentiated" if named else PAGE.title,
         "The loss of an earlier backward call is still a term of this one, and the graph of that term has been freed. "
         "Start each sum again from zero, and add up numbers (`.item()`) where only the total is wanted.",
-        (*accumulators(program, reuse), *flow(program.evidence, reuse), *calls_of(program, reuse)),
+        (*accumulators(program, reuse), *flow(reuse), *calls_of(program, reuse)),
         facts_of(program, reuse),
         remedies_for(program, reuse),
         because=f"a term of this loss was made {before(reuse)}, which differentiated it already",

@@ -108,7 +108,7 @@ def recognise(program: Program) -> Finding | None:
 def _told(program: Program, reuse: Reuse) -> Finding:
     if resets := resets_of(program.evidence, reuse.carries, reuse.failing):
         return _reset(program, reuse, resets)
-    named = older_graph.names_of(program.evidence, reuse.carries)
+    named = older_graph.names_of(reuse.carries)
     what = named or "A tensor"
     carry = "carry" if older_graph.several(named) else "carries"
     proven = any(c.recurrent for c in reuse.carries) and not of_one_step(program, reuse)
@@ -122,7 +122,7 @@ def _told(program: Program, reuse: Reuse) -> Finding:
         "that keeps the numbers and drops the graph.",
         (
             *_kept(program, reuse),
-            *older_graph.flow(program.evidence, reuse),
+            *older_graph.flow(reuse),
             *older_graph.calls_of(program, reuse),
         ),
         older_graph.facts_of(program, reuse),
@@ -133,7 +133,7 @@ def _told(program: Program, reuse: Reuse) -> Finding:
 
 def _reset(program: Program, reuse: Reuse, resets: list[Reset]) -> Finding:
     """The value comes in through a write that gives the tensor new numbers, and was to be the end of the old ones."""
-    named = older_graph.names_of(program.evidence, reuse.carries) or listing(f"`{r.path}`" for r in resets)
+    named = older_graph.names_of(reuse.carries) or listing(f"`{r.path}`" for r in resets)
     recorded = all(r.node is not None for r in resets)
     are, them = ("are", "them") if older_graph.several(named) else ("is", "it")
     label = "gives the tensor new numbers, and leaves it the graph of the last iteration"
@@ -150,7 +150,7 @@ def _reset(program: Program, reuse: Reuse, resets: list[Reset]) -> Finding:
         "begin with a new tensor.",
         (
             *(span("cause", r.frame, label, program.sources, moment(r.node)) for r in resets[:3]),
-            *older_graph.flow(program.evidence, reuse),
+            *older_graph.flow(reuse),
             *older_graph.calls_of(program, reuse),
         ),
         older_graph.facts_of(program, reuse),
@@ -165,7 +165,7 @@ def _kept(program: Program, reuse: Reuse) -> list[Span]:
     if written:
         label = "writes what has a graph into a tensor that this function was given"
         return [span("cause", f, label, program.sources) for f in written[:3]]
-    files = dict.fromkeys(s.file for s in older_graph.flow(program.evidence, reuse))
+    files = dict.fromkeys(s.file for s in older_graph.flow(reuse))
     ignored = [
         span("cause", f, "this returns a new tensor, and nobody keeps it: the graph is not cut", program.sources)
         for f in dropped_detaches(program.sources, files)

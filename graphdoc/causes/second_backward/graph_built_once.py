@@ -16,7 +16,6 @@ from graphdoc.program.spans import span, span_of
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.stored_graph import is_left_out
-from graphdoc.remedies.sum_of_rounds import lost
 from graphdoc.story import older_graph
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.wording import folded, listing
@@ -96,7 +95,7 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _told(program: Program, reuse: Reuse) -> Finding:
-    named = older_graph.names_of(program.evidence, reuse.carries, 2)
+    named = older_graph.names_of(reuse.carries, 2)
     if program.evidence.as_if is not None:
         return _unseen(program, reuse, named)
     apart = older_graph.kept_apart(program, reuse)
@@ -108,7 +107,7 @@ def _told(program: Program, reuse: Reuse) -> Finding:
         Proof.OLDER_EDGE.where(reuse.made_before_all and clear and reuse.same_line),
         f"{named} {were} {computed} once, and every backward needs that one graph" if named else PAGE.title,
         f"A part of this loss was {computed} once, before the earlier backward call, and not {again} since; that call "
-        f"has freed its graph. {_advice(lost(program.evidence.fresh_reaches, reuse), reuse)}",
+        f"has freed its graph. {_advice(reuse.lost, reuse)}",
         _places(program, reuse, apart),
         older_graph.facts_of(program, reuse),
         remedies_for(program, reuse),
@@ -165,21 +164,21 @@ def _cast(program: Program, sign: Sign) -> Finding | None:
 
 def _places(program: Program, reuse: Reuse, apart: bool) -> tuple[Span, ...]:
     """What is to be computed again, and how it came into the loss: no line is told twice for its making."""
-    context = older_graph.cached_context(program.evidence, reuse)
-    aimed_at = reuse.role is Role.TARGET and reuse.owned_by_others and not lost(program.evidence.fresh_reaches, reuse)
+    context = older_graph.cached_context(reuse)
+    aimed_at = reuse.role is Role.TARGET and reuse.owned_by_others and not reuse.lost
     taken = older_graph.use_places(program, reuse.carries, TAKEN)[:1] if aimed_at else ()
     kept, made = (KEPT, older_graph.MADE) if apart else (ONCE, ONCE)
     if program.evidence.as_if is not None:
         kept = made = SILENT
     once = (*context, *taken, *older_graph.cause_places(program, reuse, kept, made))[:3]
     steps: dict[tuple[str, int, str], Span] = {}
-    for s in older_graph.flow(program.evidence, reuse):
+    for s in older_graph.flow(reuse):
         steps.setdefault((s.file, s.line, s.label), s)
     told = {"created": once, "consumed": taken}
     way = [s for s in steps.values() if not any(older_graph.is_within(s, o) for o in told.get(s.role, ()))]
     below = [
         s
-        for s in older_graph.below_places(program.evidence, reuse.carries)
+        for s in older_graph.below_places(reuse.carries)
         if not any(older_graph.is_within(s, o) for o in (*once, *way))
     ]
     return (*once, *below, *way, *older_graph.calls_of(program, reuse))

@@ -16,7 +16,7 @@ from graphdoc.program.spans import apart, differentiated_in, innermost_user, mom
 from graphdoc.remedies.recomputation import made_outside
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.older_graph import call_name, distinct_carries, facts_of, flow, names_of, several
+from graphdoc.story.older_graph import call_name, facts_of, flow, names_of, several
 from graphdoc.story.wording import optimizer_of
 
 PAGE = Page(
@@ -114,7 +114,7 @@ def _root(program: Program, reuse: Reuse, failing: Event) -> Finding:
         0.94,
         Proof.OLDER_EDGE.where(reuse.from_one_root and failing.root_output >= 0),
         _title(program, reuse),
-        f"{_what(program, reuse, call_name(failing))}. Every call "
+        f"{_what(reuse, call_name(failing))}. Every call "
         "frees the graph that it went through unless it is told to keep it.",
         (
             *failed,
@@ -141,11 +141,11 @@ def _made(program: Program, reuse: Reuse) -> tuple[Span, ...]:
     return (span("cause", made, text, program.sources, moment(program.node(program.evidence.root))),)
 
 
-def _what(program: Program, reuse: Reuse, call: str) -> str:
+def _what(reuse: Reuse, call: str) -> str:
     if reuse.from_one_root:
         return f"This {call} starts from the same tensor as an earlier call"
     if reuse.only_scaled:
-        name = names_of(program.evidence, reuse.earlier_roots, 1) or "the tensor"
+        name = names_of(reuse.earlier_roots, 1) or "the tensor"
         return f"This {call} starts from {name} times a factor, and an earlier call from {name} itself"
     if reuse.adds_nothing:
         return f"This {call} starts from a sum of losses that earlier calls have differentiated, and of nothing else"
@@ -164,7 +164,7 @@ def _because(reuse: Reuse) -> str:
 
 def _title(program: Program, reuse: Reuse) -> str:
     """The result by the expression that is differentiated, or by its name where the second call scales it."""
-    name = names_of(program.evidence, reuse.earlier_roots, 1) if reuse.only_scaled else ""
+    name = names_of(reuse.earlier_roots, 1) if reuse.only_scaled else ""
     if name:
         return f"{name} is differentiated twice, and the first call frees its graph"
     what = differentiated_in(program.sources, reuse.failing.stack) if reuse.failing is not None else ""
@@ -177,7 +177,7 @@ def _title(program: Program, reuse: Reuse) -> str:
 
 def _counted_again(program: Program, reuse: Reuse, failing: Event) -> Finding:
     """The loss has terms that calls of their own have differentiated in the same pass."""
-    terms = names_of(program.evidence, reuse.earlier_roots)
+    terms = names_of(reuse.earlier_roots)
     plural = several(terms)
     first = [
         s
@@ -196,7 +196,7 @@ def _counted_again(program: Program, reuse: Reuse, failing: Event) -> Finding:
         f"{'them' if plural else 'it'} again. With the graph kept, the same gradient would count twice.",
         (
             *first,
-            *flow(program.evidence, reuse),
+            *flow(reuse),
             *span_of("failed", failing.stack, "goes through the same graph again", program.sources, moment(failing)),
         ),
         facts_of(program, reuse),
@@ -209,12 +209,12 @@ def _term(program: Program, reuse: Reuse) -> Finding:
     """``autograd.grad`` has differentiated something that the loss contains as a term."""
     assert reuse.failing is not None and reuse.freeing is not None
     frame = innermost_user(reuse.freeing.stack)
-    name = names_of(program.evidence, reuse.carries, 2)
+    name = names_of(reuse.carries, 2)
     is_part = "are also parts" if several(name) else "is also a part"
     terms = [
         s
-        for c in distinct_carries(program.nodes, reuse.carries)[:2]
-        if (n := program.node(c.consumer)) is not None
+        for c in reuse.values[:2]
+        if (n := c.taken) is not None
         for s in span_of(
             "cause",
             n.stack,
@@ -239,7 +239,7 @@ def _term(program: Program, reuse: Reuse) -> Finding:
                 moment(reuse.freeing),
             ),
             *terms,
-            *flow(program.evidence, reuse),
+            *flow(reuse),
             *span_of("failed", reuse.failing.stack, "goes through the same graph again", program.sources),
         ),
         facts_of(program, reuse),

@@ -106,7 +106,7 @@ def recognise(program: Program) -> Finding | None:
 
 def _of_compiled_step(program: Program, reuse: Reuse) -> Finding:
     """The two calls stand in a function that is compiled as a whole: what they share is the compiled part itself."""
-    named = names_of(program.evidence, reuse.carries, 2)
+    named = names_of(reuse.carries, 2)
     compiled = library_calls(program.sources, "compile")
     return Finding(
         0.8,
@@ -131,7 +131,7 @@ def _of_compiled_step(program: Program, reuse: Reuse) -> Finding:
 
 
 def _told(program: Program, reuse: Reuse) -> Finding:
-    named = names_of(program.evidence, reuse.carries, 2)
+    named = names_of(reuse.carries, 2)
     exact = reuse.only_heads_stepped or reuse.both_seen
     for_both = reuse.role is Role.TRAINED and not (reuse.fitted_by_one or reuse.held_by_second)
     for_both = for_both and (reuse.read_apart or not reuse.cleared_between)
@@ -147,7 +147,7 @@ def _told(program: Program, reuse: Reuse) -> Finding:
         f"{_both(reuse)} share the graph of {folded(_common(reuse), 3)}. "
         "The first call frees it, so nothing is left for the second. "
         f"{_advice(program, reuse)}",
-        (*_meeting(program, reuse), *flow(program.evidence, reuse), *calls_of(program, reuse)),
+        (*_meeting(program, reuse), *flow(reuse), *calls_of(program, reuse)),
         facts_of(program, reuse),
         remedies_for(program, reuse),
         because=_because(reuse),
@@ -176,7 +176,7 @@ def _meeting(program: Program, reuse: Reuse) -> list[Span]:
     if reuse.failing is not None:
         name = call_name(reuse.failing)
         calls += span_of("cause", reuse.failing.stack, f"this {name} needs the shared part again", program.sources)
-    shared = [s for c in reuse.carries[:1] if (n := program.node(c.producer)) for s in _walked(program, n)]
+    shared = [s for c in reuse.carries[:1] for s in _walked(program, c.made)]
     if reuse.joined is not None:
         shared = list(span_of("cause", reuse.joined.stack, JOINED, program.sources, moment(reuse.joined)))
     if reuse.within_one_call and reuse.freeing is not None:

@@ -11,7 +11,6 @@ from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse, Role
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.stored_graph import kept_places
-from graphdoc.remedies.sum_of_rounds import lost
 from graphdoc.story import older_graph
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.wording import folded
@@ -101,8 +100,8 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _stored(program: Program, reuse: Reuse) -> Finding:
-    missing = lost(program.evidence.fresh_reaches, reuse)
-    named = older_graph.names_of(program.evidence, reuse.carries, 2)
+    missing = reuse.lost
+    named = older_graph.names_of(reuse.carries, 2)
     their, them, were = (
         ("their", "them", "were") if older_graph.several(named) or "…" in named else ("its", "it", "was")
     )
@@ -124,7 +123,7 @@ def _stored(program: Program, reuse: Reuse) -> Finding:
         f"{what} stored earlier with {its} graph. {since[0].upper() + since[1:]}. {advice}",
         (
             *older_graph.cause_places(program, reuse, "stored here with its graph"),
-            *older_graph.flow(program.evidence, reuse),
+            *older_graph.flow(reuse),
             *older_graph.calls_of(program, reuse),
         ),
         older_graph.facts_of(program, reuse),
@@ -137,7 +136,7 @@ def _stored(program: Program, reuse: Reuse) -> Finding:
 
 def _reference(program: Program, reuse: Reuse) -> Finding:
     """One value from before the updates, which each of them compares with what it computes anew."""
-    what = older_graph.names_of(program.evidence, reuse.carries) or "A value"
+    what = older_graph.names_of(reuse.carries) or "A value"
     many = older_graph.several(what)
     are, were, hold, its = ("are", "were", "hold", "their") if many else ("is", "was", "holds", "its")
     them, it = ("them", "they are constants") if many else ("it", "it is a constant")
@@ -155,7 +154,7 @@ def _reference(program: Program, reuse: Reuse) -> Finding:
 
 def _left(program: Program, reuse: Reuse) -> Finding:
     """What the pass of another loss has left, taken by one that computes anew with the same parameters."""
-    what = older_graph.names_of(program.evidence, reuse.carries, 2) or "A value"
+    what = older_graph.names_of(reuse.carries, 2) or "A value"
     has, was, its = ("have", "were", "their") if older_graph.several(what) else ("has", "was", "its")
     learns = "learns" if len(reuse.behind) == 1 else "learn"
     return _data(
@@ -174,7 +173,7 @@ def _left(program: Program, reuse: Reuse) -> Finding:
 def _data(program: Program, reuse: Reuse, title: str, explanation: str, because: str) -> Finding:
     """The finding for a value that is data for the loss, told first where it is kept."""
     places = older_graph.cause_places(program, reuse, "kept here with its graph")
-    kept = kept_places(program, reuse)
+    kept = kept_places(reuse)
     return Finding(
         0.9,
         "likely",
@@ -182,7 +181,7 @@ def _data(program: Program, reuse: Reuse, title: str, explanation: str, because:
         explanation,
         (
             *([s for s in places if (s.file, s.line) in kept] or places),
-            *older_graph.flow(program.evidence, reuse),
+            *older_graph.flow(reuse),
             *older_graph.calls_of(program, reuse),
         ),
         older_graph.facts_of(program, reuse),

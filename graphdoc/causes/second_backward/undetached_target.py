@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Evidence, Frame, OlderEdge, SourceTexts
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy, distinct
 from graphdoc.model import Span
+from graphdoc.program.carried_names import Carried
 from graphdoc.program.exception import SECOND_TIME, VERSION
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
@@ -16,7 +17,7 @@ from graphdoc.program.overwrites import Fault, Overwrite
 from graphdoc.program.proof import Proof
 from graphdoc.program.reuse import CONSTANT, Reuse, Role
 from graphdoc.program.spans import code_at, span, span_of
-from graphdoc.remedies.constant_value import frame_at
+from graphdoc.remedies.fix_places import frame_at
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.update_order import overwritten_remedies
 from graphdoc.story import older_graph
@@ -100,8 +101,8 @@ def recognise(program: Program) -> Finding | None:
 def _of_another(program: Program, reuse: Reuse) -> Finding:
     """A value of one objective in the loss of another. What proves it: the optimizers of the calls, and who owns what
     lies behind the value, are known, and they have nothing in common."""
-    carries = _edges(program.evidence.earlier_edges, reuse)
-    what = older_graph.names_of(program.evidence, carries, 2) or "a value"
+    carries = _edges(reuse)
+    what = older_graph.names_of(carries, 2) or "a value"
     whose = "The earlier loss" if reuse.in_earlier_loss else "This loss"
     remedies = remedies_for(program, reuse)
     taken = _taken_for_another(program.sources, remedies)
@@ -116,7 +117,7 @@ def _of_another(program: Program, reuse: Reuse) -> Finding:
         (
             *taken,
             *_places(program, reuse, carries),
-            *older_graph.flow(program.evidence, reuse),
+            *older_graph.flow(reuse),
             *older_graph.steps_of(program, reuse),
             *older_graph.calls_of(program, reuse),
         ),
@@ -129,25 +130,25 @@ def _of_another(program: Program, reuse: Reuse) -> Finding:
 def _taken_for_another(sources: SourceTexts, remedies: tuple[Remedy, ...]) -> tuple[Span, ...]:
     """Where the failing loss takes the older of two values, the newer of which nothing reads."""
     out: list[Span] = []
-    for args in (r.args for r in remedies[:1] if r.kind == "use_instead" and str(r.args["name"]).isidentifier()):
-        at, path = frame_at(args["place"]), str(args["operand"])
-        label = f"reads the value of an earlier update; nothing reads `{args['name']}`, computed for this loss"
+    for r in (r for r in remedies[:1] if r.kind == "use_instead" and str(r.args["name"]).isidentifier()):
+        at, path = frame_at(r.parts[0]), str(r.args["operand"])
+        label = f"reads the value of an earlier update; nothing reads `{r.args['name']}`, computed for this loss"
         whole = replace(at, end_line=at.line, end_column=at.column + len(path)) if at.column > 0 else at
         exact = code_at(sources, whole) == path
         out.append(span("cause", whole if exact else at, label, sources))
     return tuple(out)
 
 
-def _edges(earlier: list[OlderEdge], reuse: Reuse) -> list[OlderEdge]:
+def _edges(reuse: Reuse) -> list[Carried]:
     """Where the value goes into the loss that has no business with it: the earlier one's edges where it is that one."""
-    return earlier if earlier and reuse.in_earlier_loss and reuse.coupling is None else reuse.carries
+    return reuse.earlier if reuse.earlier and reuse.in_earlier_loss and reuse.coupling is None else reuse.carries
 
 
-def _places(program: Program, reuse: Reuse, carries: list[OlderEdge]) -> list[Span]:
+def _places(program: Program, reuse: Reuse, carries: list[Carried]) -> list[Span]:
     """The uses of the value as a constant; where the earlier loss is gone, those that the source shows of it."""
     uses: list[tuple[Frame, str]] = []
-    if reuse.in_earlier_loss and not program.evidence.earlier_edges:
-        uses = older_graph.earlier_uses(program.evidence, reuse)
+    if reuse.in_earlier_loss and not reuse.earlier:
+        uses = older_graph.earlier_uses(reuse)
     earlier = [
         span(
             "cause",
@@ -159,7 +160,7 @@ def _places(program: Program, reuse: Reuse, carries: list[OlderEdge]) -> list[Sp
     ]
     return [
         *earlier[:2],
-        *targets_of(program.evidence, reuse),
+        *targets_of(program.sources, reuse),
         *older_graph.constant_places(
             program,
             carries,
@@ -180,11 +181,11 @@ def _taken_in(reuse: Reuse, earlier: list[Span]) -> str:
 
 def _data_of_both(program: Program, reuse: Reuse) -> Finding:
     """What two losses share, and neither of them is to train."""
-    what = older_graph.names_of(program.evidence, reuse.carries, 2)
+    what = older_graph.names_of(reuse.carries, 2)
     plural = older_graph.several(what)
     ours = listing(all_told(program.owners.optimizers, reuse.works_for[0] | reuse.works_for[1]))
     behind = f"{folded(reuse.behind)}, {older_graph.trained_by(program, reuse.behind)}"
-    made = older_graph.made_places(program.evidence, reuse.carries, "made here with a graph that neither loss trains")
+    made = older_graph.made_places(reuse.carries, "made here with a graph that neither loss trains")
     return Finding(
         0.93,
         Proof.OLDER_EDGE.where(reuse.both_seen),
@@ -193,7 +194,7 @@ def _data_of_both(program: Program, reuse: Reuse) -> Finding:
         else PAGE.title,
         f"Both losses take {what or 'a value'} with its graph. That graph leads to {behind}. The losses are "
         f"for {ours}: for them it is data. The first backward call has freed that graph. Detach it.",
-        (*made, *older_graph.flow(program.evidence, reuse), *older_graph.calls_of(program, reuse)),
+        (*made, *older_graph.flow(reuse), *older_graph.calls_of(program, reuse)),
         older_graph.facts_of(program, reuse),
         remedies_for(program, reuse),
         because=f"the graph leads to {behind}; the two losses are for {ours}",
@@ -202,7 +203,7 @@ def _data_of_both(program: Program, reuse: Reuse) -> Finding:
 
 def _overwritten(program: Program, reuse: Reuse, found: Overwrite) -> Finding:
     """The connection is the fault, and the write only what made it fail: a number needs no old values."""
-    names = older_graph.names_of(program.evidence, reuse.carries, 2)
+    names = older_graph.names_of(reuse.carries, 2)
     what, plural = names or "a value", older_graph.several(names)
     behind = f"{folded(reuse.behind)}, {older_graph.trained_by(program, reuse.behind)}"
     versions = versions_of(program, found)
@@ -251,17 +252,19 @@ def _because(program: Program, reuse: Reuse) -> str:
     return f"{text}; this loss is for {listing(names)}, which hold{'' if len(names) > 1 else 's'} none of them"
 
 
-def targets_of(run: Evidence, reuse: Reuse) -> tuple[Span, ...]:
+def targets_of(sources: SourceTexts, reuse: Reuse) -> tuple[Span, ...]:
     """Where each of two losses takes in what it only aims at."""
     if reuse.coupling is None:
         return ()
     used = [
         s
         for c in (*reuse.coupling.late, *reuse.coupling.early)
-        if (n := run.node(c.consumer)) is not None
-        for s in span_of("cause", n.stack, "used here with its graph: this loss reaches the other network", run.sources)
+        if c.taken is not None
+        for s in span_of(
+            "cause", c.taken.stack, "used here with its graph: this loss reaches the other network", sources
+        )
     ]
-    aims = [span("cause", frame, f"what {loss} compares with", run.sources) for frame, loss in reuse.coupling.places]
+    aims = [span("cause", frame, f"what {loss} compares with", sources) for frame, loss in reuse.coupling.places]
     return distinct((*distinct(used)[:2], *aims))[:3]
 
 
