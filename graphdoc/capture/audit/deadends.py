@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture.audit.watch import Sparse
 from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.roots import tensor_roots
-from graphdoc.capture.graph.summands import terms_of
+from graphdoc.capture.graph.summands import constants, terms_of, top_of
 from graphdoc.capture.graph.walk import Graph
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import frames_of, site_of, users_line
@@ -149,6 +149,8 @@ def _elements(node: Any) -> int:
 ZERO = {"RoundBackward0", "RoundBackward1", "SignBackward0", "SgnBackward0", "FloorBackward0", "CeilBackward0"}
 ZERO |= {"TruncBackward0"}
 """Nodes that give zeros (derivatives.yaml), as the types are called."""
+DRAWS = {f"NormalBackward{n}" for n in (1, 2, 3)} | {"BernoulliBackward0", "BernoulliBackward1", "PoissonBackward0"}
+"""The same of random draws from parameters, as far as they are recorded."""
 UNREGISTERED = "torch::autograd::WarnNotImplemented"
 """The node of an operator's result that has no autograd kernel and gave no graph of its own: it gives nothing."""
 _SHARES = ("SoftmaxBackward0", "LogSoftmaxBackward0")
@@ -179,7 +181,7 @@ class DeadEnds(Sparse):
     backward call, ``parameters`` those behind it that an optimizer steps; ``facts["inner"]`` is the place of the
     difference in which the value is taken away, ``facts["single"]`` the dimension of size one that a softmax or a
     division by its own size is over; None for a layer that normalises groups of one element; ``facts["term"]``: the
-    parameters learn by other terms of the loss, and this one reaches nothing past the operation.
+    parameters learn by other terms of the loss; whether this one reaches nothing past the operation.
     ``scale-alone``: the gradient of the parameters is that of a scale, made at ``facts["scale"]``; at least
     ``facts["zeros"]`` of it were exactly zero in each step."""
 
@@ -192,6 +194,8 @@ class DeadEnds(Sparse):
         """The gradient is zero by the graph, and perhaps not but for rounding."""
         self._share = 1.0
         """The smallest part of a gradient that was zero, of those that come through a scale."""
+        self._weights: dict[Any, list[float | None]] = {}
+        """By the place of a draw: what the other terms had as constant sides of products at the first look."""
         self._due = 0
         """The step at which to look again at what was told: twice as late each time."""
 
@@ -205,19 +209,17 @@ class DeadEnds(Sparse):
             order = walk.walk(roots, MOST_NODES)
             if len(order) < MOST_NODES:
                 self._look(noted, order)
-                if self._met is None and any(
-                    type(f.node).__name__ in ZERO or constant_over(f.node) is not None for f in order
-                ):
-                    self._look_at_terms(noted, order, terms_of(roots))
+                if self._met is None and any(_is_zero(f.node) or constant_over(f.node) is not None for f in order):
+                    self._look_at_terms(noted, order, roots)
 
-    def _look_at_terms(self, noted: Noted, every: Graph, terms: list[Any]) -> None:
+    def _look_at_terms(self, noted: Noted, every: Graph, roots: list[Any]) -> None:
         """Whether one of several terms reaches what an optimizer holds through such operations alone; or whether all
         that it gives to some of them comes through a result that is a constant, and is one in the other terms too."""
         audit = self._audit
-        held = audit.journal.held()
+        held, terms = audit.journal.held(), terms_of(roots)
         for term in terms[:MOST_TERMS] if len(terms) > 1 else ():
             order = walk.walk([term], MOST_NODES)
-            dead = {f.number: True for f in order if type(f.node).__name__ in ZERO}
+            dead = {f.number: True for f in order if _is_zero(f.node)}
             constant = {} if dead else {f.number: s for f in order if (s := constant_over(f.node)) is not None}
             ends = dead or dict.fromkeys(constant, True)
             found = dominating(order, ends, audit.torch.nn.Parameter) if ends else None
@@ -226,17 +228,30 @@ class DeadEnds(Sparse):
             whole = all(f.leaf is None or any(f.leaf is p for p in found[1]) for f in order)
             kept = stacks.stack_of(order[found[0]].node)
             mine = [id(p) for p in found[1] if id(p) in held]
-            if not mine or kept is None or not (whole or constant):
+            if not mine or kept is None or not (whole or constant or self._is_unscored(order, roots, *found)):
                 continue
             if self._often(site_of(kept), ENOUGH):
                 audit.snapshot()
                 sign = self._met = sign_at(audit, "zero-derivative", order[found[0]].node, kept, noted)
-                sign.facts["term"] = True
+                sign.facts["term"] = whole
                 if constant:
                     sign.facts["single"] = constant[found[0]].dim
                 sign.parameters, sign.count = audit.named(mine), ENOUGH
                 self._report(sign)
                 return
+
+    def _is_unscored(self, term: Graph, roots: list[Any], number: int, missed: list[Any]) -> bool:
+        """Whether this is a draw, and the other terms that reach its parameters weigh nothing, as they would weigh its
+        log-probability: by another number for each element or in each call."""
+        node = term[number].node
+        if type(node).__name__ not in DRAWS:
+            return False
+        weights = constants(top_of(roots))
+        for other in (walk.walk([t], MOST_NODES) for t in terms_of(roots) if t is not term.nodes[0]):
+            alive = _alive(other, {f.number for f in other if _is_zero(f.node)})
+            if any(other[n].leaf is p for n in alive for p in missed):
+                weights += constants(other.nodes)
+        return None not in weights and self._weights.setdefault(_place(node), weights) == weights
 
     def _look(self, noted: Noted, order: walk.Graph) -> None:
         dead = {f.number: inner for f in order if (inner := _blocks(f.node)) is not None}
@@ -343,15 +358,7 @@ def dominating(order: Graph, dead: Collection[int], kind: type) -> tuple[int, li
     """The one of these nodes, which pass nothing on, through which every way leads to the parameters (of this class)
     that are reached through such nodes alone; and these parameters. None where there are none, or several nodes that
     one expression has not made: a layer may stand in a network more than once."""
-    alive = {0}
-    todo = [0]
-    while todo:
-        number = todo.pop()
-        if number not in dead or type(order[number].node).__name__ in _LAYERS:
-            ways = order[number].following[1:] if number in dead else order[number].following
-            following = [m for m in ways if m not in alive]
-            alive.update(following)
-            todo += following
+    alive = _alive(order, dead)
     missed = {f.number: f.leaf for f in order if type(f.leaf) is kind and f.number not in alive}
     met = [n for n in dead if n in alive]
     if not missed or not met:
@@ -363,6 +370,20 @@ def dominating(order: Graph, dead: Collection[int], kind: type) -> tuple[int, li
     alike = [bits[n] for n in met if n == nearest or (place is not None and _place(order[n].node) == place)]
     together = functools.reduce(operator.or_, alike)
     return (nearest, list(missed.values())) if together.bit_count() == len(missed) else None
+
+
+def _alive(order: Graph, dead: Collection[int]) -> set[int]:
+    """The nodes that the gradient comes to, past none of these."""
+    alive = {0}
+    todo = [0]
+    while todo:
+        number = todo.pop()
+        if number not in dead or type(order[number].node).__name__ in _LAYERS:
+            ways = order[number].following[1:] if number in dead else order[number].following
+            following = [m for m in ways if m not in alive]
+            alive.update(following)
+            todo += following
+    return alive
 
 
 def _varies(order: Graph, constant: Any, parameters: list[Any]) -> bool:
@@ -381,10 +402,14 @@ def _place(node: Any) -> Any:
     return site_of(kept) if kept is not None else None
 
 
+def _is_zero(node: Any) -> bool:
+    return type(node).__name__ in ZERO or type(node).__name__ in DRAWS
+
+
 def _blocks(node: Any) -> Any:
     """True for a node that gives zeros; the inner difference of a sum that cancels (or the node itself); else None."""
     name = type(node).__name__
-    if name in ZERO or walk.op_of(node) == UNREGISTERED:
+    if _is_zero(node) or walk.op_of(node) == UNREGISTERED:
         return True
     if name not in _SUMS:
         return None
@@ -393,7 +418,7 @@ def _blocks(node: Any) -> Any:
     _expand(node, 1.0, terms, inner, 0)
     cancelled = [key for key, factor in terms.items() if factor == 0.0]
     rest = [key for key, factor in terms.items() if factor != 0.0]
-    if not cancelled or any(type(n).__name__ not in ZERO for n, _ in rest):
+    if not cancelled or not all(_is_zero(n) for n, _ in rest):
         return None
     return inner[0] if name == "AddBackward0" and len(inner) == 1 else node
 

@@ -16,7 +16,7 @@ from sys import _getframe
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture.audit.growing import MOST_VALUES, values_at_hand
+from graphdoc.capture.audit.growing import values_at_hand
 from graphdoc.capture.audit.terms import TermWatch
 from graphdoc.capture.audit.watch import Early, Sparse, Watch
 from graphdoc.capture.graph.roots import tensor_roots
@@ -241,7 +241,7 @@ class BesideLoss(Early):
             return
         with self._unseen(frame):
             mine = set(self._roots[before:])
-            for value, of_list in islice(values_at_hand(user_frames(frame), audit.torch), MOST_VALUES):
+            for value, of_list in values_at_hand(user_frames(frame), audit.torch):
                 node = None if of_list or value.numel() != 1 else grad_fn_of(value)
                 left = self._lost(node, mine) if node is not None else []
                 kept = stacks.stack_of(node) if left else None
