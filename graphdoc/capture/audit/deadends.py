@@ -151,6 +151,9 @@ ZERO |= {"TruncBackward0"}
 """Nodes that give zeros (derivatives.yaml), as the types are called."""
 DRAWS = {f"NormalBackward{n}" for n in (1, 2, 3)} | {"BernoulliBackward0", "BernoulliBackward1", "PoissonBackward0"}
 """The same of random draws from parameters, as far as they are recorded."""
+_SIZES = {"PowBackward0", "AbsBackward0"}
+_DISTANCES = {"MseLossBackward0", "SmoothL1LossBackward0", "HuberLossBackward0"}
+"""Nodes of a square or a size, and of the same of a difference, whose slope is zero at zero."""
 UNREGISTERED = "torch::autograd::WarnNotImplemented"
 """The node of an operator's result that has no autograd kernel and gave no graph of its own: it gives nothing."""
 _SHARES = ("SoftmaxBackward0", "LogSoftmaxBackward0")
@@ -177,11 +180,12 @@ Key = tuple[Any, int]
 
 
 class DeadEnds(Sparse):
-    """``zero-derivative`` and ``cancelled``: ``stack`` is the operation through which no gradient passes, ``other`` the
-    backward call, ``parameters`` those behind it that an optimizer steps; ``facts["inner"]`` is the place of the
-    difference in which the value is taken away, ``facts["single"]`` the dimension of size one that a softmax or a
-    division by its own size is over; None for a layer that normalises groups of one element; ``facts["term"]``: the
-    parameters learn by other terms of the loss; whether this one reaches nothing past the operation.
+    """``zero-derivative``, ``cancelled`` and ``from-itself`` (a distance that is zero in every element): ``stack`` is
+    the operation through which no gradient passes, ``other`` the backward call, ``parameters`` those behind it that an
+    optimizer steps; ``facts["inner"]`` is the place of the difference in which the value is taken away,
+    ``facts["single"]`` the dimension of size one that a softmax or a division by its own size is over; None for a layer
+    that normalises groups of one element; ``facts["term"]``: the parameters learn by other terms of the loss; whether
+    this one reaches nothing past the operation.
     ``scale-alone``: the gradient of the parameters is that of a scale, made at ``facts["scale"]``; at least
     ``facts["zeros"]`` of it were exactly zero in each step."""
 
@@ -209,7 +213,7 @@ class DeadEnds(Sparse):
             order = walk.walk(roots, MOST_NODES)
             if len(order) < MOST_NODES:
                 self._look(noted, order)
-                if self._met is None and any(_is_zero(f.node) or constant_over(f.node) is not None for f in order):
+                if self._met is None and any(map(_passes_nothing, order.nodes)):
                     self._look_at_terms(noted, order, roots)
 
     def _look_at_terms(self, noted: Noted, every: Graph, roots: list[Any]) -> None:
@@ -219,20 +223,22 @@ class DeadEnds(Sparse):
         held, terms = audit.journal.held(), terms_of(roots)
         for term in terms[:MOST_TERMS] if len(terms) > 1 else ():
             order = walk.walk([term], MOST_NODES)
-            dead = {f.number: True for f in order if _is_zero(f.node)}
+            dead = {f.number: True for f in order if _is_zero(f.node) or distance_of(f.node) is not None}
             constant = {} if dead else {f.number: s for f in order if (s := constant_over(f.node)) is not None}
             ends = dead or dict.fromkeys(constant, True)
             found = dominating(order, ends, audit.torch.nn.Parameter) if ends else None
             if found is None or (constant and _varies(every, order.nodes[found[0]], found[1])):
                 continue
             whole = all(f.leaf is None or any(f.leaf is p for p in found[1]) for f in order)
-            kept = stacks.stack_of(order[found[0]].node)
+            node = order[found[0]].node
+            kept = stacks.stack_of(distance_of(node) or node)
             mine = [id(p) for p in found[1] if id(p) in held]
             if not mine or kept is None or not (whole or constant or self._is_unscored(order, roots, *found)):
                 continue
             if self._often(site_of(kept), ENOUGH):
                 audit.snapshot()
-                sign = self._met = sign_at(audit, "zero-derivative", order[found[0]].node, kept, noted)
+                kind = "from-itself" if distance_of(node) is not None else "zero-derivative"
+                sign = self._met = sign_at(audit, kind, node, kept, noted)
                 sign.facts["term"] = whole
                 if constant:
                     sign.facts["single"] = constant[found[0]].dim
@@ -257,18 +263,19 @@ class DeadEnds(Sparse):
         dead = {f.number: inner for f in order if (inner := _blocks(f.node)) is not None}
         constant = {f.number: single for f in order if (single := constant_over(f.node)) is not None}
         dead |= dict.fromkeys(constant, True)
+        dead |= {f.number: of for f in order if (of := distance_of(f.node)) is not None}
         if not dead or self._look_for_scales(noted, order, [n for n in dead if type(order[n].node).__name__ in ZERO]):
             return
         found = dominating(order, dead, self._audit.torch.nn.Parameter)
         if found is None:
             return
         nearest, missed = found
-        kept = stacks.stack_of(order[nearest].node)
+        inner, own = dead[nearest], distance_of(order[nearest].node)
+        kept = stacks.stack_of(own or order[nearest].node)
         if kept is None:
             return
-        inner = dead[nearest]
         kept_inner = stacks.stack_of(inner) if inner is not True else None
-        kind = "zero-derivative" if inner is True else "cancelled"
+        kind = "from-itself" if own is not None else "zero-derivative" if inner is True else "cancelled"
         self._met = sign_at(self._audit, kind, order[nearest].node, kept, noted)
         place = self._frames(kept_inner) if kept_inner is not None else []
         self._met.facts["inner"] = users_line(place)
@@ -404,6 +411,30 @@ def _place(node: Any) -> Any:
 
 def _is_zero(node: Any) -> bool:
     return type(node).__name__ in ZERO or type(node).__name__ in DRAWS
+
+
+def _passes_nothing(node: Any) -> bool:
+    return _is_zero(node) or constant_over(node) is not None or distance_of(node) is not None
+
+
+def distance_of(node: Any) -> Any:
+    """The node of a difference from a constant that is zero in every element, and of which the square or the size is
+    taken: the slope of that is zero there. None for another node."""
+    name = type(node).__name__
+    try:
+        below = node if name in _DISTANCES else node.next_functions[0][0] if name in _SIZES else None
+        if below is None or (below is not node and type(below).__name__ != "SubBackward0"):
+            return None
+        if all(n is not None for n, _ in below.next_functions) or (
+            below is not node and len(below.next_functions) != 2
+        ):
+            return None
+        value = saved_numbers(node, "self")
+        other = saved_numbers(node, "target") if below is node else 0.0
+        steep = name == "PowBackward0" and float(node._saved_exponent) <= 1.0
+        return None if value is None or other is None or steep or bool((value != other).any()) else below
+    except (AttributeError, IndexError, TypeError, RuntimeError):
+        return None
 
 
 def _blocks(node: Any) -> Any:
