@@ -44,7 +44,7 @@ MANY = 20_000
 class Growing(Sparse):
     """``graph-grows``: ``stack`` is the addition that joins the iterations' graphs; ``facts["name"]`` is what holds it.
     With ``facts["list"]`` it is a list whose elements keep them; it has no ``stack``. ``facts["nodes"]``: how many are
-    kept alive. Of values that one line makes (several layers) one is told."""
+    kept alive; ``facts["one"]``: it is one number. Of values that one line makes (several layers) one is told."""
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
@@ -114,7 +114,8 @@ class Growing(Sparse):
         holder = holders[0]
         sign = Sign("graph-grows", stack, event=audit.journal.count, count=seen.steps)
         name = holder.path.rpartition("[")[0] if of_list else holder.told
-        sign.facts = {"name": name, "list": of_list, "nodes": nodes, "file": holder.file}
+        one = tensor.numel() == 1
+        sign.facts = {"name": name, "list": of_list, "nodes": nodes, "file": holder.file, "one": one}
         sign.weak = of_list and nodes < MANY
         self._found.append(sign)
 
