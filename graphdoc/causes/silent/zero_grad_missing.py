@@ -124,7 +124,7 @@ def _used_twice(program: Program, sign: Sign) -> Finding:
     name, step, one = (
         optimizer_of(program.optimizers, sign),
         [Frame(**f) for f in sign.facts["step"]],
-        sign.facts["one"],
+        sign.facts.get("one"),
     )
     clear = [Frame(**f) for f in sign.facts["clear"]] if one else []
     return Finding(
