@@ -102,7 +102,7 @@ def _from_itself(program: Program, sign: Sign, one: str, other: str) -> Finding:
     """The distance of a value from its own copy: zero, wherever it moves."""
     whose, code = folded(sign.parameters), short_code(program.sources, innermost_user(sign.stack))
     term = "term" in sign.facts
-    note = "the term then says how far the value has gone from there; which value that is, is for you to say"
+    note = "the term then says how far the value has gone from there: choose that value yourself"
     return Finding(
         0.94,
         # The term is zero by the way it is written; a whole loss of zero was measured.
