@@ -242,7 +242,7 @@ def watch_call(witness: Witness, function: Any, kind: str) -> None:
                     if witness.audit is not None and seen.steps + 1 >= seen.due:
                         witness.audit.zeroed(values[0], seen)
                 elif kind == "load_state_dict" and witness.audit is not None:
-                    witness.audit.loaded(values[0], values[1])
+                    witness.audit.loaded(values[0], values[1], len(values) > 3 and values[3] is True)
                 journal.add(kind, journal.look[kind](3), ident)  # before < that function < its caller
         except Exception as e:
             witness.trouble(e)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, kind, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, kind, last_name, required, statement
 from graphdoc.source.edits import (
     add_argument,
     add_members,
@@ -202,15 +202,21 @@ def call_flag(sources: Sources, args: Args) -> list[Edit]:
 
 @kind("rsample")
 def rsample(sources: Sources, args: Args) -> list[Edit]:
-    """Draw a sample that gradients pass: ``dist.sample()`` → ``dist.rsample()`` (distributions that have it).
+    """Draw a sample that gradients pass: ``dist.sample()`` → ``dist.rsample()`` (distributions that have it);
+    ``torch.normal(mean, std)`` → ``torch.distributions.Normal(mean, std).rsample()``.
 
     Args:
-        place: the call of ``sample``.
+        place: the call of ``sample`` or ``torch.normal``.
     """
     source, node = call(sources, required(args, "place"))
-    if not is_method_call(node, "sample"):
+    if is_method_call(node, "sample"):
+        return [rename(source, node.func, "rsample")]
+    if last_name(node) != "normal" or len(node.args) != 2 or node.keywords:
         raise CannotFix("no sample is drawn there")
-    return [rename(source, node.func, "rsample")]
+    normal = name_for(source, "torch.distributions.Normal", node)
+    mean, std = node.args
+    drawn = write(source, node, f"{normal.text}({{mean}}, {{std}}).rsample()", mean=mean, std=std)
+    return [drawn, *normal.edits]
 
 
 _IMPORT = "from torch.nn.attention import SDPBackend, sdpa_kernel"

@@ -212,6 +212,8 @@ def accumulate_number(sources: Sources, args: Args) -> list[Edit]:
 
     Args:
         place: the accumulating statement, or an expression in it.
+        plain: True where an argument of the function is added, which may be given numbers as well:
+            ``total += value`` → ``total += float(value)``.
         backward: optional; the ``total.backward()`` call that is to run on this iteration's loss instead. An added
             expression gets a name of its own before the statement.
     """
@@ -221,6 +223,12 @@ def accumulate_number(sources: Sources, args: Args) -> list[Edit]:
         raise CannotFix("nothing is accumulated there")
     if isinstance(addend, ast.Constant):
         raise CannotFix("what is added is a number already")
+    if args.get("plain"):
+        function = source.node_function(node)
+        given = {a.arg for a in each(function.args, ast.arg)} - {"self"} if function is not None else set()
+        if not given & plain_names(addend):
+            raise CannotFix("no argument of the function is added")
+        return [write(source, addend, "float({value})", value=addend)]
     if args.get("backward") is None:
         return convert_expression(source, addend, "tensor", "detach")
     other, backward = call(sources, args["backward"])

@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, statement
 from graphdoc.fixes.program_slices import changes, check_passed, reads
-from graphdoc.source.edits import copied, delete, insert_after, insert_before
+from graphdoc.source.edits import copied, delete, insert_after, insert_before, instead, written
 from graphdoc.source.effects import calls_method, method_of
 from graphdoc.source.expressions import NOT_A_WRITE
 from graphdoc.source.layout import is_compound
@@ -194,3 +194,18 @@ def clear_lists(sources: Sources, args: Args) -> list[Edit]:
     if not paths:
         raise CannotFix("no list is named")
     return insert_after(source, node, [f"{path}.clear()" for path in paths])
+
+
+@kind("write_into")
+def write_into(sources: Sources, args: Args) -> list[Edit]:
+    """Write into the tensor that a name stands for, instead of binding the name: ``p = new`` →
+    ``p.detach().copy_(new)``.
+
+    Args:
+        place: the assignment.
+    """
+    source, node = statement(sources, required(args, "place"))
+    target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+    if not isinstance(node, ast.Assign) or not isinstance(target, ast.Name):
+        raise CannotFix("no single name is bound there")
+    return instead(source, node, [written(source, f"{target.id}.detach().copy_({{value}})", value=node.value)])

@@ -16,8 +16,8 @@ from graphdoc.program.bindings import (
     tree,
 )
 from graphdoc.program.spans import shared_levels
-from graphdoc.source.module import Source, each, values_of, walked
-from graphdoc.source.paths import is_read, plain_names
+from graphdoc.source.module import Source, each, is_method_call, values_of, walked
+from graphdoc.source.paths import is_read, last_word, plain_names
 from graphdoc.source.scopes import is_read_later, reads
 
 
@@ -71,7 +71,7 @@ def unread_result(sources: SourceTexts, made: list[Frame], backward: list[Frame]
     node = statement_at(sources, kept[0]) if kept is not None else None
     if kept is None or node is None or kept[0] is users[-1] or "." in kept[1]:
         return None
-    return kept[:2] if _is_unread(source_at(sources, kept[0]), node, kept[1]) else None
+    return kept[:2] if is_unread(source_at(sources, kept[0]), node, kept[1]) else None
 
 
 def unread_name(sources: SourceTexts, frame: Frame) -> str:
@@ -82,10 +82,10 @@ def unread_name(sources: SourceTexts, frame: Frame) -> str:
     if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
         return ""
     name = node.targets[0].id
-    return name if isinstance(node.value, ast.Call) and _is_unread(source, node, name) else ""
+    return name if isinstance(node.value, ast.Call) and is_unread(source, node, name) else ""
 
 
-def _is_unread(source: Source, node: ast.stmt, name: str) -> bool:
+def is_unread(source: Source, node: ast.stmt, name: str) -> bool:
     """Whether nothing ever reads what a statement binds to a local name."""
     root = source.node_function(node) or source.tree
     if name.startswith("_") or any(reads(root, word) for word in ("locals", "vars", "globals")):
@@ -186,3 +186,21 @@ def _qualified(sources: SourceTexts, file: str, method: ast.FunctionDef) -> str:
     """``Body.forward``, as Python calls a method of a class."""
     classes = list(each(tree(sources, file), ast.ClassDef))
     return next((f"{c.name}.{method.name}" for c in classes if method in c.body), method.name)
+
+
+def bound_over_parameters(sources: SourceTexts, names: list[str]) -> tuple[Frame, ast.Assign, str] | None:
+    """An assignment to the variable of a loop over parameters, where nothing reads what is bound to it; and the module
+    of these. One that these names belong to, or the only one."""
+    found = []
+    for file, loop in everywhere(sources, ast.For):
+        asked = [n.func.value for n in each(loop.iter, ast.Call) if is_method_call(n, "parameters", "named_parameters")]
+        for node in each(loop, ast.Assign) if asked else ():
+            target = node.targets[0] if len(node.targets) == 1 else None
+            if not isinstance(target, ast.Name) or target.id not in plain_names(loop.target):
+                continue
+            if is_unread(Source(file, sources[file]), node, target.id):
+                mine = (o for o in asked if all(f".{last_word(o)}." in f".{name}" for name in names))
+                owner = next(mine, None)
+                found.append((owner is not None, frame_of(sources, file, node), node, text_of(owner or asked[0])))
+    best = [f[1:] for f in found if f[0]][:1] or [f[1:] for f in found]
+    return best[0] if len(best) == 1 else None

@@ -222,6 +222,14 @@ def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
         "`x + (torch.round(x) - x).detach()`."
     )
     exactly = "exactly zero"
+    if _is_draw(sign):
+        drawn = bindings.call_at(sources, innermost_user(sign.stack))
+        code = f"{bindings.text_of(drawn.func)}()" if drawn is not None else code
+        why = (
+            "A drawn number does not say how it would move with its parameters: PyTorch defines the derivative of the "
+            "draw as zero, and the graph goes on through it. Draw noise apart from the parameters, as "
+            "`mean + std * noise`; a decision needs its log-probability or a relaxation."
+        )
     if str(sign.facts.get("op", "")).endswith("NotImplemented"):
         return _unregistered(sources, sign, code, whose)
     if flat := sign.facts.get("flat"):
@@ -234,14 +242,16 @@ def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
     if "rounding" in sign.facts:
         return _rounding(sources, sign, code, whose)
     if "term" in sign.facts:
-        whose_part = f" for {whose}" if "single" in sign.facts else ""
+        title = f"`{code}` stops every gradient of one term of the loss" + f" for {whose}" * ("single" in sign.facts)
+        if not sign.facts["term"] and _is_draw(sign):
+            title = f"a term of this loss gives {whose} no gradient: it uses a drawn number"
         return Finding(
             0.92,
             "likely",  # that the term has no gradient is seen; that it should have one is not
-            f"`{code}` stops every gradient of one term of the loss{whose_part}",
+            title,
             why,
             (*cause, *span_of("related", sign.other, "the other terms of this loss have gradients", sources)),
-            remedies=_straight_through(sign, code, whose),
+            remedies=_let_through(sign, code, whose),
             because=f"in {sign.count} backward calls every way from this term to {whose} led through it: they learn "
             "by the other terms alone",
         )
@@ -251,7 +261,7 @@ def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
         f"`{code}` stops every gradient: {whose} only receive zeros",
         why,
         (*cause, *span_of("related", sign.other, f"sends zeros to {whose}", sources)),
-        remedies=_straight_through(sign, code, whose),
+        remedies=_let_through(sign, code, whose),
         because=f"every path from the loss to {whose} leads through it, and in {sign.count} steps their gradients were "
         f"{exactly}",
     )
@@ -366,13 +376,21 @@ def _scale_alone(sources: SourceTexts, sign: Sign, code: str, whose: str, scale:
         "computed from the value still passes a gradient to it. A straight-through estimator sends the gradient past "
         "the rounding: `x + (torch.round(x) - x).detach()`.",
         tuple(spans),
-        remedies=_straight_through(sign, code, whose),
+        remedies=_let_through(sign, code, whose),
         because=f"every path from an element to the loss leads through it, except through `{code_at(sources, scale)}`"
         + share,
     )
 
 
-def _straight_through(sign: Sign, code: str, whose: str) -> tuple[Remedy, ...]:
+def _is_draw(sign: Sign) -> bool:
+    return str(sign.facts.get("op", "")).startswith(("Normal", "Bernoulli", "Poisson"))
+
+
+def _let_through(sign: Sign, code: str, whose: str) -> tuple[Remedy, ...]:
+    """Send the gradient past a rounding, or through a normal draw."""
+    if str(sign.facts.get("op", "")).startswith("Normal") and (drawn := innermost_user(sign.stack)) is not None:
+        note = f"the draw is the same number, written as a function of its parameters: {whose} learn by it"
+        return (Remedy("rsample", "draw with `rsample()`", "unsafe", note, {"place": place(drawn)}),)
     if sign.facts.get("op") not in _ROUNDS and sign.kind != "scale-alone":
         return ()
     note = f"the gradient of {whose} is then as if `{code}` had changed nothing"

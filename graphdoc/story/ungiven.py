@@ -13,6 +13,7 @@ from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.gathered_parameters import Collected, OneShot, never_given
 from graphdoc.program.learning import switches, taken_by_flag, unfrozen_behind
+from graphdoc.program.name_usage import bound_over_parameters
 from graphdoc.program.optimizer_places import made, returned
 from graphdoc.program.proof import Proof, name_of
 from graphdoc.program.spans import innermost_user, place, span, span_of, where
@@ -101,6 +102,29 @@ def never_handed(
         ),
         remedies=_remedies(found, name, whose),
         because=unused_gradients(sign, whose),
+    )
+
+
+def written_nowhere(sources: SourceTexts, sign: Sign) -> Finding | None:
+    """The program updates them itself, in a loop that binds its variable anew and writes into none of them."""
+    found = bound_over_parameters(sources, sign.parameters)
+    if found is None:
+        return None
+    at, node, owner = found
+    whose, code = folded(sign.parameters), f"{bindings.text_of(node.targets[0])} = …"
+    note = f"{whose} {'gets' if len(sign.parameters) == 1 else 'get'} these values"
+    return Finding(
+        0.93,
+        "likely",  # that they never change is seen; that this loop is run is not
+        f"`{code}` changes no parameter of `{owner}`: it binds the loop's name",
+        "An assignment to a name says what the name stands for from here on. The parameter that it stood for keeps its "
+        "values. `copy_()` writes into it.",
+        (
+            span("cause", at, "binds the name of the loop anew, and nothing reads it", sources),
+            *span_of("related", sign.stack, f"gives gradients to {whose}, which no optimizer holds", sources),
+        ),
+        remedies=(Remedy("write_into", "write into the parameter", "unsafe", note, {"place": place(at)}),),
+        because=f"{unused_gradients(sign, whose)}; no statement reads the name after it is bound",
     )
 
 

@@ -52,6 +52,7 @@ REFUSED = [
     ("reduce_loss", "«grad(*both)»\n", {}, "not written"),
     ("set_keyword", "g = «torch.autograd.grad(a, b, **kept)»\n", {"name": "retain_graph"}, "by `\\*\\*` as well"),
     ("rsample", "a = «d.rsample()»\n", {}, "no sample"),
+    ("rsample", "a = «torch.normal(0.0, 1.0, (2,))»\n", {}, "no sample"),
 ]
 
 
@@ -265,6 +266,7 @@ FIXED = [
         "g = torch.autograd.grad(a, b, retain_graph=True)\n",
     ),
     ("rsample", "a = «d.sample((3,))»\n", {}, "a = d.rsample((3,))\n"),
+    ("rsample", T + "a = «torch.normal(m, s)»\n", {}, T + "a = torch.distributions.Normal(m, s).rsample()\n"),
 ]
 
 

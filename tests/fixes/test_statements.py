@@ -10,6 +10,8 @@ from marked import fixed
 from graphdoc.fixes.fix_kind import CannotFix
 
 REFUSED = [
+    ("accumulate_number", "def f(v):\n    «t += w»\n", {"plain": True}, "no argument"),
+    ("write_into", "«p.q = a»\n", {}, "no single name"),
     ("detach_instead", "«y = h.detach_()»\n", {}, "larger statement"),
     ("detach_instead", "«s[0].detach_()»\n", {}, "item of a container"),
     ("detach_instead", "for g in grads:\n    «g.detach_()»\n    use(g)\n", {}, "may be one tensor"),
@@ -146,6 +148,8 @@ def test_refuses(kind, source, args, reason):
 
 CACHE = "def get(k):\n    if k not in c:\n        # slow\n        c[k] = «f(k)»\n    return c[k]\n"
 FIXED = [
+    ("accumulate_number", "def f(v):\n    «t += v * 2»\n", {"plain": True}, "def f(v):\n    t += float(v * 2)\n"),
+    ("write_into", "for p in ps:\n    «p = a * p»\n", {}, "for p in ps:\n    p.detach().copy_(a * p)\n"),
     (
         "move_statement",
         "«a.step()»  # c\nx = 1\n«b.backward()»\n",

@@ -22,7 +22,7 @@ from graphdoc.capture.audit.moved import Moved
 from graphdoc.capture.audit.ranks import Streams, Unreduced
 from graphdoc.capture.audit.stale import Once, Stale
 from graphdoc.capture.audit.steps import MOST_CLEARS, AtRest, Rounded, Starved, Undone, Unstepped
-from graphdoc.capture.audit.targets import Followers, Restored, Targets
+from graphdoc.capture.audit.targets import Followers, Parted, Restored, Targets
 from graphdoc.capture.audit.unheld import MadeAnew, Unheld
 from graphdoc.capture.audit.unused import BesideLoss, Clips, Unused
 from graphdoc.capture.audit.watch import CLOSELY, LOOKS, Early, Open, Sparse, Watch
@@ -70,7 +70,7 @@ class Audit:
         self.inner, self.products, self.unreduced = Inner(self), Products(self), Unreduced(self)
         self.flattened, self.undone, self.made_anew = Flattened(self), Undone(self), MadeAnew(self)
         self.streams, self.restored, self.beside = Streams(self), Restored(self), BesideLoss(self)
-        self.taken = Taken(self)
+        self.taken, self.parted = Taken(self), Parted(self)
         unused = Unused(self, self.losses.watch)
         self.watches: list[Watch] = [
             *(unused, self.losses, self.unstepped, Aliases(self), self.stale, self.followers, self.targets),
@@ -78,7 +78,7 @@ class Audit:
             *(Flagged(self), self.inner, self.products, References(self), Baselines(self), Collecting(self)),
             *(Misspelled(self), Starved(self), self.unreduced, Rounded(self), self.flattened, ZeroLoss(self)),
             *(self.undone, AtRest(self), self.made_anew, Dropped(self), self.streams, self.restored, Wasted(self)),
-            *(self.once, self.beside, Shared(self), self.taken),
+            *(self.once, self.beside, Shared(self), self.taken, self.parted),
         ]
         """In the order in which they are asked and tell."""
         self._calling = [w for w in self.watches if type(w).called is not Watch.called and w is not self.clearing]
@@ -145,8 +145,10 @@ class Audit:
         """A module's ``state_dict()`` is about to return this."""
         self.restored.given(state)
 
-    def loaded(self, module: Any, state: Any) -> None:
+    def loaded(self, module: Any, state: Any, assign: bool = False) -> None:
         """``module.load_state_dict(state)`` is about to run."""
+        if assign:
+            self.parted.loaded(module, state)
         self.targets.loaded(module, state)
         self.restored.loaded(module, state)
         if len(self.unheld.loaded) < MOST_LOADED:

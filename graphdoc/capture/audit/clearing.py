@@ -67,6 +67,8 @@ class _Followed:
         """What it left of a few gradients, by parameter."""
         self.again: list[tuple[int, Noted, Noted]] = []
         """The steps that used what the step before had used: with a call of that one, and the first of its own."""
+        self.twice = False
+        """Whether these were told."""
         self.cleared: stacks.Stack | None = None
 
     def always(self, steps: int) -> bool:
@@ -84,9 +86,10 @@ class Clearing(Sparse):
     ``facts["first"]`` the step where the first one came before any backward call. ``added-twice``: two backward
     calls on one loss, ``other`` and ``stack``, and a step that uses the sum. ``left-over``: each step but the first
     uses what a call, ``other``, has left by whose gradients another optimizer has stepped; ``stack`` is the first
-    call of its own, ``facts["clear"]`` the place that clears, ``facts["step"]`` that of the step. ``used-twice``: in
-    turn with steps that begin anew, a step, ``facts["step"]``, uses what ``stack`` has added to the gradients of
-    ``other``, by which the step before was made."""
+    call of its own, ``facts["clear"]`` the place that clears, ``facts["step"]`` that of the step. ``used-twice``:
+    between steps that begin anew, a step, ``facts["step"]``, uses what ``stack`` has added to the gradients of
+    ``other``, by which the step before was made; ``facts["one"]``: both are the same line, and ``facts["clear"]`` is
+    outside of its loop."""
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
@@ -129,7 +132,9 @@ class Clearing(Sparse):
             if all(known is None or known[2] == 0.0 for known in states.values()):
                 followed.fed.clear()
                 followed.after.clear()
-            elif not followed.fed and any(known != followed.after.get(i) for i, known in states.items()):
+            elif not followed.fed and any(
+                known != followed.after.get(i) for i, known in states.items() if known is None or known[2]
+            ):
                 followed.after.clear()
         followed.fed.append(noted)
 
@@ -330,15 +335,23 @@ class Clearing(Sparse):
             followed.again.append((seen.steps, spent[-1], fed[0]))
         with self._unseen(), self._audit.torch.no_grad():
             followed.after = {id(p): s for p in every[:MOST_SAMPLED] if (s := self._state(p)) is not None and s[2]}
-        if len(followed.again) != TIMES or followed.cleared is None:
-            return
-        (first, *_), (second, *_) = followed.again
         places = {tuple(site_of(stacks.stack_of_seen(n[3])) for n in two) for _, *two in followed.again}
-        if second - first < TIMES or len(places) != 1 or len({*places.pop()}) != len(followed.again):
+        if len(followed.again) < TIMES or followed.cleared is None or len(places) != 1:
             return
+        steps, one = [n for n, *_ in followed.again], len({*places.pop()}) == 1
+        # Of one line, in rounds of as many steps, the first of each begins anew; of two lines in turn, every second.
+        begun = steps == [*range(2, steps[-1] - 1), steps[-1]]
+        if not (begun if one else len(steps) == TIMES and steps[1] - steps[0] >= TIMES) or followed.twice:
+            return
+        followed.twice = True
         other, own = (self._call(n) for n in followed.again[-1][1:])
-        sign = self._sign("used-twice", own, other, map(id, every), optimizer=seen.id, event=fed[0][0], count=TIMES)
-        sign.facts = {"step": [vars(f) for f in self._latest_step(seen)]}
+        sign = self._sign("used-twice", own, other, map(id, every), optimizer=seen.id, event=fed[0][0])
+        sign.count = len(steps)
+        sign.facts = {
+            "clear": [vars(f) for f in self._frames(followed.cleared)],
+            "step": [vars(f) for f in self._latest_step(seen)],
+            "one": one,
+        }
         self._report(sign)
 
     def _made_new(self, followed: _Followed) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture.audit.watch import Sparse
 from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.roots import tensor_roots
-from graphdoc.capture.graph.summands import terms_of
+from graphdoc.capture.graph.summands import constants, terms_of, top_of
 from graphdoc.capture.graph.walk import Graph
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import frames_of, site_of, users_line
@@ -149,6 +149,11 @@ def _elements(node: Any) -> int:
 ZERO = {"RoundBackward0", "RoundBackward1", "SignBackward0", "SgnBackward0", "FloorBackward0", "CeilBackward0"}
 ZERO |= {"TruncBackward0"}
 """Nodes that give zeros (derivatives.yaml), as the types are called."""
+DRAWS = {f"NormalBackward{n}" for n in (1, 2, 3)} | {"BernoulliBackward0", "BernoulliBackward1", "PoissonBackward0"}
+"""The same of random draws from parameters, as far as they are recorded."""
+_SIZES = {"PowBackward0", "AbsBackward0"}
+_DISTANCES = {"MseLossBackward0", "SmoothL1LossBackward0", "HuberLossBackward0"}
+"""Nodes of a square or a size, and of the same of a difference, whose slope is zero at zero."""
 UNREGISTERED = "torch::autograd::WarnNotImplemented"
 """The node of an operator's result that has no autograd kernel and gave no graph of its own: it gives nothing."""
 _SHARES = ("SoftmaxBackward0", "LogSoftmaxBackward0")
@@ -175,12 +180,13 @@ Key = tuple[Any, int]
 
 
 class DeadEnds(Sparse):
-    """``zero-derivative`` and ``cancelled``: ``stack`` is the operation through which no gradient passes, ``other`` the
-    backward call, ``parameters`` those behind it that an optimizer steps; ``facts["inner"]`` is the place of the
-    difference in which the value is taken away, ``facts["equal"]`` that a ratio is of a value and itself, computed
-    twice, ``facts["single"]`` the dimension of size one that a softmax or a division by its own size is over; None for
-    a layer that normalises groups of one element; ``facts["term"]``: the parameters learn by other terms of the loss,
-    and this one gives them nothing.
+    """``zero-derivative``, ``cancelled`` and ``from-itself`` (a distance that is zero in every element): ``stack`` is
+    the operation through which no gradient passes, ``other`` the backward call, ``parameters`` those behind it that an
+    optimizer steps; ``facts["inner"]`` is the place of the difference in which the value is taken away,
+    ``facts["equal"]`` that a ratio is of a value and itself, computed twice, ``facts["single"]`` the dimension of size
+    one that a softmax or a division by its own size is over; None for a layer that normalises groups of one element;
+    ``facts["term"]``: the parameters learn by other terms of the loss; whether this one reaches nothing past the
+    operation.
     ``scale-alone``: the gradient of the parameters is that of a scale, made at ``facts["scale"]``; at least
     ``facts["zeros"]`` of it were exactly zero in each step."""
 
@@ -193,6 +199,8 @@ class DeadEnds(Sparse):
         """The gradient is zero by the graph, and perhaps not but for rounding."""
         self._share = 1.0
         """The smallest part of a gradient that was zero, of those that come through a scale."""
+        self._weights: dict[Any, list[float | None]] = {}
+        """By the place of a draw: what the other terms had as constant sides of products at the first look."""
         self._due = 0
         """The step at which to look again at what was told: twice as late each time."""
 
@@ -207,13 +215,13 @@ class DeadEnds(Sparse):
             if len(order) < MOST_NODES:
                 self._look(noted, order)
                 if self._met is None and _blocks(order):
-                    self._look_at_terms(noted, order, terms_of(roots))
+                    self._look_at_terms(noted, order, roots)
 
-    def _look_at_terms(self, noted: Noted, every: Graph, terms: list[Any]) -> None:
+    def _look_at_terms(self, noted: Noted, every: Graph, roots: list[Any]) -> None:
         """Whether one of several terms reaches what an optimizer holds through such operations alone; or whether all
         that it gives to some of them comes through a result that is a constant, and is one in the other terms too."""
         audit = self._audit
-        held = audit.journal.held()
+        held, terms = audit.journal.held(), terms_of(roots)
         for term in terms[:MOST_TERMS] if len(terms) > 1 else ():
             order = walk.walk([term], MOST_NODES)
             blocks = _blocks(order)
@@ -228,15 +236,30 @@ class DeadEnds(Sparse):
             whole = all(f.leaf is None or any(f.leaf is p for p in found[1]) for f in order)
             kept = stacks.stack_of(block.node)
             mine = [id(p) for p in found[1] if id(p) in held]
-            if not mine or kept is None or not (whole or block.single is not None or block.passes):
+            if not mine or kept is None:
+                continue
+            if not (whole or block.single or block.passes or self._is_unscored(order, roots, *found)):
                 continue
             if self._often(site_of(kept), ENOUGH):
                 audit.snapshot()
                 sign = self._met = self._sign_of(block, noted, kept)
-                sign.facts["term"] = True
+                sign.facts["term"] = whole
                 sign.parameters, sign.count = audit.named(mine), ENOUGH
                 self._report(sign)
                 return
+
+    def _is_unscored(self, term: Graph, roots: list[Any], number: int, missed: list[Any]) -> bool:
+        """Whether this is a draw, and the other terms that reach its parameters weigh nothing, as they would weigh its
+        log-probability: by another number for each element or in each call."""
+        node = term[number].node
+        if type(node).__name__ not in DRAWS:
+            return False
+        weights = constants(top_of(roots))
+        for other in (walk.walk([t], MOST_NODES) for t in terms_of(roots) if t is not term.nodes[0]):
+            alive = _alive(other, {f.number: True for f in other if _is_zero(f.node)})
+            if any(other[n].leaf is p for n in alive for p in missed):
+                weights += constants(other.nodes)
+        return None not in weights and self._weights.setdefault(_place(node), weights) == weights
 
     def _look(self, noted: Noted, order: walk.Graph) -> None:
         dead = _blocks(order)
@@ -255,9 +278,8 @@ class DeadEnds(Sparse):
         self._refs = {id(p): Ref(p) for p in missed}
 
     def _sign_of(self, block: Block, noted: Noted, kept: stacks.Stack) -> Sign:
-        sums = block.inner is not None
-        sign = sign_at(self._audit, "cancelled" if sums else "zero-derivative", block.node, kept, noted)
-        kept_inner = stacks.stack_of(block.inner) if sums else None
+        sign = sign_at(self._audit, block.kind, block.node, kept, noted)
+        kept_inner = stacks.stack_of(block.inner) if block.inner is not None else None
         sign.facts["inner"] = users_line(self._frames(kept_inner)) if kept_inner is not None else []
         sign.facts |= {"equal": True} if block.equal else {}
         sign.facts |= {"single": block.single.dim} if block.single is not None else {}
@@ -344,6 +366,22 @@ def dominating(order: Graph, dead: Mapping[int, Any], kind: type) -> tuple[int, 
     """The one of these nodes, which pass nothing on (or, of a ``Block``, to some only), through which every way leads
     to the parameters (of this class) that are reached through such nodes alone; and these parameters. None where there
     are none, or several nodes that one expression has not made: a layer may stand in a network more than once."""
+    alive = _alive(order, dead)
+    missed = {f.number: f.leaf for f in order if type(f.leaf) is kind and f.number not in alive}
+    met = [n for n in dead if n in alive]
+    if not missed or not met:
+        return None
+    bits = walk.gather(order, ((n, 1 << i) for i, n in enumerate(missed)))
+    rank = {n: (bits[n].bit_count(), type(order[n].node).__name__ not in _DEVIATIONS, order[n].sequence) for n in met}
+    nearest = max(met, key=rank.__getitem__)
+    place = _place(order[nearest].node)
+    alike = [bits[n] for n in met if n == nearest or (place is not None and _place(order[n].node) == place)]
+    together = functools.reduce(operator.or_, alike)
+    return (nearest, list(missed.values())) if together.bit_count() == len(missed) else None
+
+
+def _alive(order: Graph, dead: Mapping[int, Any]) -> set[int]:
+    """The nodes that the gradient comes to, past none of these but to what a ``Block`` passes it on to."""
     passes = {n: b.passes for n, b in dead.items() if isinstance(b, Block) and b.passes}
     numbers = order.numbers_of(node for nodes in passes.values() for node in nodes) if passes else {}
     alive = {0}
@@ -357,17 +395,7 @@ def dominating(order: Graph, dead: Mapping[int, Any], kind: type) -> tuple[int, 
         following = [m for m in ways if m not in alive]
         alive.update(following)
         todo += following
-    missed = {f.number: f.leaf for f in order if type(f.leaf) is kind and f.number not in alive}
-    met = [n for n in dead if n in alive]
-    if not missed or not met:
-        return None
-    bits = walk.gather(order, ((n, 1 << i) for i, n in enumerate(missed)))
-    rank = {n: (bits[n].bit_count(), type(order[n].node).__name__ not in _DEVIATIONS, order[n].sequence) for n in met}
-    nearest = max(met, key=rank.__getitem__)
-    place = _place(order[nearest].node)
-    alike = [bits[n] for n in met if n == nearest or (place is not None and _place(order[n].node) == place)]
-    together = functools.reduce(operator.or_, alike)
-    return (nearest, list(missed.values())) if together.bit_count() == len(missed) else None
+    return alive
 
 
 def _varies(order: Graph, constant: Any, parameters: list[Any]) -> bool:
@@ -386,15 +414,41 @@ def _place(node: Any) -> Any:
     return site_of(kept) if kept is not None else None
 
 
+def _is_zero(node: Any) -> bool:
+    return type(node).__name__ in ZERO or type(node).__name__ in DRAWS
+
+
+def distance_of(node: Any) -> Any:
+    """The node of a difference from a constant that is zero in every element, and of which the square or the size is
+    taken: the slope of that is zero there. None for another node."""
+    name = type(node).__name__
+    try:
+        below = node if name in _DISTANCES else node.next_functions[0][0] if name in _SIZES else None
+        if below is None or (below is not node and type(below).__name__ != "SubBackward0"):
+            return None
+        if all(n is not None for n, _ in below.next_functions) or (
+            below is not node and len(below.next_functions) != 2
+        ):
+            return None
+        value = saved_numbers(node, "self")
+        other = saved_numbers(node, "target") if below is node else 0.0
+        steep = name == "PowBackward0" and float(node._saved_exponent) <= 1.0
+        return None if value is None or other is None or steep or bool((value != other).any()) else below
+    except (AttributeError, IndexError, TypeError, RuntimeError):
+        return None
+
+
 @dataclass(frozen=True)
 class Block:
     """An operation, ``node``, that gives zeros, or nothing but to ``passes``.
 
-    ``inner`` is the difference in which a sum takes a value away (or ``node`` itself), or None; ``equal``: its sides
-    are the same value, computed twice; ``single``: it gives zeros because it is taken over one element.
+    ``kind`` is that of the sign; ``inner`` the difference in which a sum takes a value away (or ``node`` itself), or
+    None; ``equal``: its sides are the same value, computed twice; ``single``: it gives zeros because it is taken over
+    one element.
     """
 
     node: Any
+    kind: str = "zero-derivative"
     inner: Any = None
     passes: tuple[Any, ...] = ()
     equal: bool = False
@@ -408,25 +462,28 @@ def _blocks(order: Graph) -> dict[int, Block]:
 
 def _block(node: Any) -> Block | None:
     name = type(node).__name__
-    if name in ZERO or walk.op_of(node) == UNREGISTERED:
+    if _is_zero(node) or walk.op_of(node) == UNREGISTERED:
         return Block(node)
+    own = distance_of(node)
+    if own is not None:
+        return Block(own, kind="from-itself")
     single = constant_over(node)
     if single is not None:
         return Block(node, single=single)
     if name == "ExpBackward0":
         ratio = _of_itself(node)
-        return Block(ratio, ratio, equal=True) if ratio is not None else None
+        return Block(ratio, "cancelled", ratio, equal=True) if ratio is not None else None
     if name not in _SUMS:
         return None
     inner: list[Any] = []
     terms: dict[Key, float] = {}
     _expand(node, 1.0, terms, inner, 0)
     cancelled = [key for key, factor in terms.items() if factor == 0.0]
-    passes = tuple(n for (n, _), factor in terms.items() if factor != 0.0 and type(n).__name__ not in ZERO)
+    passes = tuple(n for (n, _), factor in terms.items() if factor != 0.0 and not _is_zero(n))
     # A loss may well take off what a model has added to it.
     if not cancelled or (passes and _elements(node) < 2):
         return None
-    return Block(node, inner[0] if name == "AddBackward0" and len(inner) == 1 else node, passes)
+    return Block(node, "cancelled", inner[0] if name == "AddBackward0" and len(inner) == 1 else node, passes)
 
 
 def _of_itself(node: Any) -> Any:

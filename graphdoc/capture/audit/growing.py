@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_right
-from collections import deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator
 from itertools import islice
 from sys import _getframe
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 MOST_SEARCHES = 6
 MOST_VALUES = 3000
+DEEPEST = 4
+"""Objects, lists and dicts inside each other that are looked into, and of each list and dict:"""
+MOST_ITEMS = 50
 MOST_NODES = 3000
 """Nodes behind one value."""
 MOST_MODULES = 1000
@@ -40,7 +44,7 @@ MANY = 20_000
 class Growing(Sparse):
     """``graph-grows``: ``stack`` is the addition that joins the iterations' graphs; ``facts["name"]`` is what holds it.
     With ``facts["list"]`` it is a list whose elements keep them; it has no ``stack``. ``facts["nodes"]``: how many are
-    kept alive. Of values that one line makes (several layers) one is told."""
+    kept alive; ``facts["one"]``: it is one number. Of values that one line makes (several layers) one is told."""
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
@@ -56,7 +60,7 @@ class Growing(Sparse):
             # An unrolled optimizer differentiates within one update: what is gathered over updates is what grows.
             steps = sorted(e.sequence for e in entries if e.kind == "step")
             census: Census | None = None  # names are searched for once, and only where something grows
-            for value, of_list in islice(values_at_hand(running, audit.torch), MOST_VALUES):
+            for value, of_list in values_at_hand(running, audit.torch):
                 found = self._grown_list(value, steps) if of_list else self._grown(value, steps, roots)
                 if found is not None and not (of_list and self._found):
                     census = census or Census(roots_of(running), audit.torch)
@@ -110,7 +114,8 @@ class Growing(Sparse):
         holder = holders[0]
         sign = Sign("graph-grows", stack, event=audit.journal.count, count=seen.steps)
         name = holder.path.rpartition("[")[0] if of_list else holder.told
-        sign.facts = {"name": name, "list": of_list, "nodes": nodes, "file": holder.file}
+        one = tensor.numel() == 1
+        sign.facts = {"name": name, "list": of_list, "nodes": nodes, "file": holder.file, "one": one}
         sign.weak = of_list and nodes < MANY
         self._found.append(sign)
 
@@ -144,32 +149,26 @@ def _before(node: Any, steps: list[int]) -> Any:
 
 
 def values_at_hand(running: list[FrameType], torch: Any) -> Iterator[tuple[Any, bool]]:
-    """Tensors with a graph and lists of them, as the running functions hold them by a name or an attribute."""
+    """Tensors with a graph and lists of them, as the running functions hold them: by a name, an attribute, a key. The
+    nearest come first: a trainer's own, then those of the meters in its dicts."""
+    todo = deque((value, 0) for frame in running for value in list(frame.f_locals.values()))
     known: set[int] = set()
-    for frame in running:
-        for value in list(frame.f_locals.values()):
-            if id(value) in known:
-                continue
-            known.add(id(value))
-            yield from _one(value, torch)
-            for inner in (*_attributes(value), *_kept_by_modules(value, torch)):
-                if id(inner) not in known:
-                    known.add(id(inner))
-                    yield from _one(inner, torch)
-
-
-def _one(value: Any, torch: Any) -> Iterator[tuple[Any, bool]]:
-    kind = type(value)
-    if kind is torch.Tensor:
-        if value.requires_grad:
-            yield value, False
-    elif kind is list and len(value) > LINKS and type(value[-1]) is torch.Tensor and value[-1].requires_grad:
-        if type(value[-2]) is torch.Tensor and type(value[-3]) is torch.Tensor:
-            yield value, True
-    elif kind is dict:
-        for inner in islice(value.values(), 50):
-            if type(inner) in (torch.Tensor, list):
-                yield from _one(inner, torch)
+    while todo and len(known) < MOST_VALUES:
+        value, depth = todo.popleft()
+        if id(value) in known:
+            continue
+        known.add(id(value))
+        kind = type(value)
+        if kind is torch.Tensor:
+            if value.requires_grad:
+                yield value, False
+            continue
+        if kind is list and len(value) > LINKS:
+            last = value[-1 - LINKS :]
+            if all(type(t) is torch.Tensor for t in last) and last[-1].requires_grad:
+                yield value, True
+        if depth < DEEPEST:
+            todo += ((v, depth + 1) for v in (*_inside(value), *_kept_by_modules(value, torch)))
 
 
 def _kept_by_modules(value: Any, torch: Any) -> Iterator[Any]:
@@ -181,17 +180,13 @@ def _kept_by_modules(value: Any, torch: Any) -> Iterator[Any]:
         yield from (v for v in list(held.values()) if type(v) is torch.Tensor)
 
 
-def _attributes(value: Any) -> list[Any]:
-    """What an object of a class of the program's own holds: a trainer, a meter, a list or dict of meters."""
-    if type(value) is list:
-        return [a for v in value[:20] for a in _attributes(v)]
-    if type(value) is dict and len(value) <= 20:
-        return [a for v in value.values() if type(v) is not dict for a in _attributes(v)]
-    if isinstance(value, type):
-        return []
-    init = type(value).__dict__.get("__init__")
-    code = getattr(init, "__code__", None)
-    if code is None or not is_user_file(code.co_filename):
-        return []
-    held = getattr(value, "__dict__", None)
+def _inside(value: Any) -> list[Any]:
+    """What a list or dict has, and an object of a class of the program's own: a trainer, a meter."""
+    kind = type(value)
+    if kind is list:
+        return list(value[:MOST_ITEMS])
+    if kind in (dict, OrderedDict, defaultdict):
+        return list(islice(dict.values(value), MOST_ITEMS))
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    held = getattr(value, "__dict__", None) if isinstance(file, str) and is_user_file(file) else None
     return list(held.values()) if type(held) is dict else []

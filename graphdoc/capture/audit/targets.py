@@ -459,3 +459,40 @@ def _is_itself(own: Any, given: Any) -> bool:
     if not has_memory(own) or not has_memory(given):
         return not given.numel()
     return bool(own.data_ptr() == given.data_ptr() and own.stride() == given.stride())
+
+
+# Weights that were one parameter under several names, until a load with ``assign=True`` gave each name its own.
+
+
+class Parted(Early):
+    """``weights-parted``: ``stack`` is the load; an optimizer steps what the names in ``facts["names"]`` stand for now,
+    ``parameters``, one by one."""
+
+    def __init__(self, audit: Audit) -> None:
+        super().__init__(audit)
+        self._tied: list[tuple[Ref, list[str], Any]] = []
+        """The module, the names of what was one parameter, and where it was loaded."""
+
+    def loaded(self, module: Any, state: Any) -> None:
+        """``module.load_state_dict(state, assign=True)`` is about to run."""
+        names: dict[int, list[str]] = {}
+        with self._unseen():
+            for name, p in module.named_parameters(remove_duplicate=False):
+                names.setdefault(id(p), []).append(name)
+        raw = stacks.stack_here(4)  # loaded < Audit.loaded < the inserted callback < the function
+        several = [n for n in names.values() if len(n) > 1 and any(name in state for name in n)]
+        self._tied += [(Ref(module), n, raw) for n in several[: MOST_LOOKS - len(self._tied)]]
+
+    def stepped(self, optimizer: Any, seen: Seen) -> None:
+        """An optimizer has stepped: who ties the weights again after the load has done so by now."""
+        tied, self._tied = self._tied, []
+        held = {id(p) for p in parameters_of(optimizer)}
+        for ref, names, raw in tied:
+            module = ref()
+            with self._unseen(_getframe(1)):
+                known = dict(module.named_parameters(remove_duplicate=False)) if module is not None else {}
+            mine = {id(known[n]) for n in names if n in known}
+            if len(mine) < 2 or not mine <= held:
+                continue
+            facts = {"names": names}
+            self._report(self._sign("weights-parted", self._frames(raw), [], mine, optimizer=seen.id, facts=facts))

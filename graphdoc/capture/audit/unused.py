@@ -16,7 +16,7 @@ from sys import _getframe
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture.audit.growing import MOST_VALUES, values_at_hand
+from graphdoc.capture.audit.growing import values_at_hand
 from graphdoc.capture.audit.terms import TermWatch
 from graphdoc.capture.audit.watch import Early, Sparse, Watch
 from graphdoc.capture.graph.roots import tensor_roots
@@ -241,7 +241,7 @@ class BesideLoss(Early):
             return
         with self._unseen(frame):
             mine = set(self._roots[before:])
-            for value, of_list in islice(values_at_hand(user_frames(frame), audit.torch), MOST_VALUES):
+            for value, of_list in values_at_hand(user_frames(frame), audit.torch):
                 node = None if of_list or value.numel() != 1 else grad_fn_of(value)
                 left = self._lost(node, mine) if node is not None else []
                 kept = stacks.stack_of(node) if left else None
@@ -311,8 +311,9 @@ class _Clip:
 class Clips(Sparse):
     """``clip-unused``: ``stack`` is the call that bounds, ``other`` the call that it has to change places with or stand
     in front of; ``facts["how"]`` is ``after-step``, ``others-step`` (``other`` uses gradients of other parameters),
-    ``before-backward`` or ``before-unscale``; ``facts["bounds"]`` whether any of the calls had something to bound. Or
-    ``nothing-given``: the call has no parameters to bound, while ``other`` steps; the source has to tell why."""
+    ``before-backward`` or ``before-unscale``; ``facts["bounds"]`` whether any of the calls had something to bound,
+    ``facts["early"]`` whether the first one found no gradient: it stands in front of backward. Or ``nothing-given``:
+    the call has no parameters to bound, while ``other`` steps; the source has to tell why."""
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
@@ -405,7 +406,7 @@ class Clips(Sparse):
                 seen = seen[1:]
             hows = {how[0] if how is not None else "" for how in seen}
             if len(hows) == 1 and seen[-1] is not None and seen[-1][0]:
-                self._tell(clips[-1], any(c.bounds for c in clips), *seen[-1])
+                self._tell(clips, *seen[-1])
 
     def _how(self, clip: _Clip, entries: list[Entry]) -> tuple[str, Entry | None] | None:
         """What keeps this call from having an effect, and the call that it is about; "" for nothing."""
@@ -462,10 +463,12 @@ class Clips(Sparse):
         calls = self._audit.witness.scaler_calls()
         return not unscaled and any(kind == "step" and index == clip.index for kind, _, index, _, _ in calls)
 
-    def _tell(self, clip: _Clip, bounds: bool, how: str, about: Entry | None) -> None:
+    def _tell(self, clips: list[_Clip], how: str, about: Entry | None) -> None:
+        clip, bounds = clips[-1], any(c.bounds for c in clips)
         other = self._frames(about.raw) if about is not None else []
         sign = self._sign("clip-unused", self._frames(clip.raw), other, clip.ids)
         owners = [s for s in self._audit.journal.optimizers.values() if clip.ids & set(s.parameters)]
         sign.optimizer = owners[0].id if owners else about.optimizer if about is not None else -1
-        sign.event, sign.count, sign.facts = clip.index, ALIKE, {"how": how, "bounds": bounds}
+        sign.event, sign.count = clip.index, ALIKE
+        sign.facts = {"how": how, "bounds": bounds, "early": not clips[0].found}
         self._found.append(sign)

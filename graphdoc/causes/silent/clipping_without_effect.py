@@ -52,6 +52,7 @@ _TITLES = {
     "after-step": "gradients are clipped after the step that uses them: this has no effect",
     "others-step": "the step uses other parameters than those whose gradients are clipped",
     "before-backward": "gradients are clipped before backward computes them: this has no effect",
+    "before-clearing": "gradients are clipped before backward computes them: this has no effect",
     "before-unscale": "gradients are clipped while they are scaled: the bound is far too small",
 }
 _LABELS = {
@@ -59,17 +60,20 @@ _LABELS = {
     "others-step": ("bounds gradients that no step uses", "uses the gradients of other parameters"),
     "before-backward": ("there are no gradients yet", "computes them"),
     "before-unscale": ("bounds gradients that are multiplied by the scale", "divides by the scale only here"),
+    "before-clearing": ("finds the gradients of the step before", "uses the gradients as backward has left them"),
 }
 _TOLD = {
     "after-step": "Clipping changes the gradients that are there at the call, and the step has used them already.",
     "others-step": "Clipping changes the gradients of the parameters that it is given, and the step uses others.",
     "before-backward": "Clipping changes the gradients that are there at the call: none, before `backward()`.",
+    "before-clearing": "Clipping changes the gradients that are there at the call: those that a step has used already.",
     "before-unscale": "The bound is compared with gradients that are still multiplied by the scale of the loss.",
 }
 _BECAUSE = {
     "after-step": "each call came right after the step, and `zero_grad()` followed before anything used the gradients",
     "others-step": "each call was given parameters that had been stepped already, and the next step was not theirs",
     "before-backward": "at each call no parameter had a gradient; backward and step followed",
+    "before-clearing": "the first call found no gradient, each later one what a step had used, and that was cleared",
     "before-unscale": "at each call the scaler had scaled the loss, and `unscale_` was not called before",
 }
 
@@ -87,22 +91,23 @@ def recognise(program: Program) -> Finding | None:
 
 def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
     how = str(sign.facts["how"])
-    here, there = _LABELS[how]
+    told = "before-clearing" if how == "after-step" and sign.facts.get("early") else how
+    here, there = _LABELS[told]
     if how == "others-step" and sign.parameters:
         here = f"bounds the gradients of {folded(sign.parameters)}, which no step uses"
     clip = clip_beside(sources, sign)
     return Finding(
         0.93,
         Proof.STEPS.confidence,
-        _TITLES[how],
-        _TOLD[how],
+        _TITLES[told],
+        _TOLD[told],
         (
             *span_of("cause", [clip] if clip is not None else sign.stack, here, sources),
             *span_of("related", sign.stack, "bounds the gradients", sources),
             *span_of("related", sign.other, there, sources),
         ),
         remedies=tuple(_remedies(sources, optimizers, sign, how)),
-        because=_BECAUSE[how],
+        because=_BECAUSE[told],
     )
 
 

@@ -11,6 +11,7 @@ from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import innermost_user, place, span, span_of
+from graphdoc.remedies.fix_places import applies
 from graphdoc.source.module import is_method_call
 from graphdoc.source.paths import only
 from graphdoc.story.wording import first_told
@@ -43,8 +44,13 @@ tensor and does not wait for a GPU, `.item()` gives a number and does.""",
     references=("torch.Tensor.detach",),
 )
 
-_KINDS = ("accumulate_number", "detach_expression")
-"""The second for an expression that is no plain accumulation: an average, one side of a condition."""
+_KINDS: tuple[tuple[str, dict[str, bool]], ...] = (
+    ("accumulate_number", {"plain": True}),
+    ("accumulate_number", {}),
+    ("detach_expression", {}),
+)
+"""The first where a meter is given numbers as well, the last for an expression that is no plain accumulation: an
+average, one side of a condition."""
 
 
 def recognise(program: Program) -> Finding | None:
@@ -64,21 +70,22 @@ def _told(sources: SourceTexts, sign: Sign, every: list[Sign]) -> Finding | None
     others = [(s, f) for s in every if s is not sign and not sign.facts["list"] and (f := innermost_user(s.stack))]
     also = [span("cause", f, f"the same for `{s.facts['name']}`", sources) for s, f in others]
     note = "the numbers stay, and each old graph leaves memory; no backward could use it: parts of it are freed"
+    remedies = [(_remedy(kind, [at, *(f for _, f in others)], note, plain), plain) for kind, plain in _KINDS]
     return Finding(
         0.85,
         "possible" if sign.weak else Proof.STEPS.confidence,
         f"`{name}` keeps the graph of every iteration alive",
         f"Backward frees what a graph has saved. The graph itself stays in memory as long as `{name}` leads to it.",
         (span("cause", at, gathers, sources), *also, *more),
-        remedies=tuple(_remedy(kind, [at, *(f for _, f in others)], note) for kind in _KINDS),
+        remedies=tuple(r for r, plain in remedies if not plain or (sign.facts.get("one") and applies(sources, r))),
         because=f"after {sign.count} steps `{name}` leads to {nodes} nodes of graphs whose backward is done",
     )
 
 
-def _remedy(kind: str, places: list[Frame], note: str) -> Remedy:
+def _remedy(kind: str, places: list[Frame], note: str, further: dict[str, bool]) -> Remedy:
     if len(places) == 1:
-        return Remedy(kind, "keep the value without its graph", "safe", note, {"place": place(places[0])})
-    edits = [{"kind": kind, "args": {"place": place(at)}} for at in places]
+        return Remedy(kind, "keep the value without its graph", "safe", note, {"place": place(places[0]), **further})
+    edits = [{"kind": kind, "args": {"place": place(at), **further}} for at in places]
     return Remedy("several", "keep the values without their graphs", "safe", note, {"edits": edits})
 
 

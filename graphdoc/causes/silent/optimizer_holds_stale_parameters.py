@@ -14,9 +14,9 @@ from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made, replacing, untying
 from graphdoc.program.proof import Proof, name_of, of_steps
-from graphdoc.program.spans import place, span, span_of
-from graphdoc.source.module import each, walked
-from graphdoc.story.wording import first_told, folded, optimizer_of
+from graphdoc.program.spans import innermost_user, place, span, span_of
+from graphdoc.source.module import each, is_method_call, walked
+from graphdoc.story.wording import first_told, folded, listing, optimizer_of
 
 PAGE = Page(
     code="GD707",
@@ -27,7 +27,9 @@ An optimizer is made from `model.parameters()`. Afterwards a layer of the model 
 a parametrization), or the whole model is copied. The loss is computed with the new parameters and gives them gradients.
 The optimizer still holds the old ones, which get no gradient any more: its `step()` does nothing for the new ones.
 
-Where two layers shared one weight and one of them gets its own afterwards, the optimizer steps the other alone.""",
+Where two layers shared one weight and one of them gets its own afterwards, the optimizer steps the other alone. And
+where `load_state_dict(state, assign=True)` loads one of two tied weights or both, each name has a parameter of its own
+from then on, and an optimizer that is made later steps them apart.""",
     why="""\
 An optimizer keeps references to the parameter tensors that it was given. It knows nothing of the module that they came
 from. An assignment to an attribute of the module puts another tensor in their place there and nowhere else.""",
@@ -59,6 +61,7 @@ def recognise(program: Program) -> Finding | None:
         program.signs,
         ("held-stale", lambda s: _told(sources, optimizers, s)),
         ("suspect-untied", lambda s: _untied(sources, optimizers, program.parameters, s)),
+        ("weights-parted", lambda s: _parted(sources, optimizers, s)),
     )
 
 
@@ -130,6 +133,27 @@ def _untied(
         remedies=tuple(_remedy(sources, making, change, name, whose)),
         because=f"`{name}` holds everything else of `{_root(mine)}`; {whose} got gradients, no optimizer holds "
         f"{'it' if len(mine) == 1 else 'them'}, and nothing has changed {'it' if len(mine) == 1 else 'them'}",
+    )
+
+
+def _parted(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
+    """What was one parameter of two names is two since a load, and both are stepped."""
+    names, at = listing([f"`{n}`" for n in sign.facts["names"]]), innermost_user(sign.stack)
+    call = bindings.call_at(sources, at)
+    remedies = []
+    if at is not None and is_method_call(call, "load_state_dict"):
+        args = {"place": place(at), "name": "assign", "value": "False"}
+        note = "the load copies the numbers into the parameter that both names stand for"
+        remedies.append(Remedy("set_keyword", "load without `assign=True`", "unsafe", note, args))
+    return Finding(
+        0.93,
+        "likely",  # that they were one and are two is seen; that they were to stay one is not
+        f"`assign=True` parts tied weights: {names}",
+        "With `assign=True` each loaded name gets a new parameter of its own. The optimizer steps these apart.",
+        (span("cause", at, "gives each name its own parameter", sources),) if at is not None else (),
+        remedies=tuple(remedies),
+        because=f"before this load {names} were one parameter; at the first step of "
+        f"{optimizer_of(optimizers, sign)} it held one for each",
     )
 
 

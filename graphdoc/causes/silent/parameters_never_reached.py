@@ -145,6 +145,7 @@ def _ungiven(
 ) -> Finding | None:
     return (
         ungiven.never_handed(sources, optimizers, parameters, sign)
+        or ungiven.written_nowhere(sources, sign)
         or ungiven.unfrozen_late(sources, optimizers, parameters, sign)
         or ungiven.made_late(sources, optimizers, sign)
         or ungiven.part_left_out(sources, optimizers, parameters, sign)

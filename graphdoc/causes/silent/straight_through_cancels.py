@@ -12,8 +12,10 @@ from graphdoc.program import bindings
 from graphdoc.program.cuts import detached_estimator
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
-from graphdoc.program.spans import code_at, innermost, innermost_user, place, span, span_of
+from graphdoc.program.spans import code_at, innermost, innermost_user, place, short_code, span, span_of
 from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.source.module import is_method_call
+from graphdoc.source.paths import last_word
 from graphdoc.story.wording import folded, optimizer_of
 
 PAGE = Page(
@@ -29,6 +31,9 @@ Or both sides of a difference are the same function of the parameters: in `(new 
 `old` was computed in the same iteration and not detached. The ratio is 1 whatever the policy is.
 
 Other terms of the loss may hide it: an entropy still trains the policy, a commitment loss the encoder.
+
+Or a value is compared with its own copy, `(x - x.detach()).pow(2)`: the distance is zero wherever `x` goes, and the
+slope of a square is zero there.
 
 Or both parts of the estimator are detached, `(q - x).detach() + x.detach()`: its value is `q`, and it has no
 gradient.""",
@@ -55,11 +60,68 @@ def recognise(program: Program) -> Finding | None:
     detached = detached_estimator(program) if program.evidence.as_if is not None else None
     if detached is not None:
         return _both_detached(program, *detached)
+    own = first_sign(program.signs, "from-itself")
+    if own is not None and (names := _of_itself(program.sources, own)) is not None:
+        return _from_itself(program, own, *names)
     sign = first_sign(program.signs, "cancelled")
     if sign is None or not str(sign.facts.get("op", "")).startswith(("Add", "Sub")):
         return None  # what cancels is no sum: a value divided by its own size, perhaps
     tell = _equal if sign.facts.get("equal") else _told
     return tell(program.sources, program.optimizers, sign)
+
+
+def _of_itself(sources: SourceTexts, sign: Sign) -> tuple[str, str] | None:
+    """The two operands of a difference or a distance, one of which is the other one detached; None for others."""
+    frame = innermost_user(sign.stack)
+    node = bindings.expression_at(sources, frame)
+    if isinstance(node, ast.BinOp):
+        two = [node.left, node.right]
+    elif isinstance(node, ast.Call):
+        two = [*([node.func.value] if is_method_call(node) and last_word(node.func.value) != "F" else []), *node.args][
+            :2
+        ]
+    else:
+        return None
+    whole = [bindings.text_of(n) for n in two]
+    told = [bindings.assignments(sources, frame, t) if frame is not None else [] for t in whole]
+    bare = [_undetached(made[0][1] if len(made) == 1 else n) for n, made in zip(two, told, strict=True)]
+    if len(two) == 2 and (bare[0] == whole[1] or bare[1] == whole[0]):
+        return whole[0], whole[1]
+    return None
+
+
+def _undetached(node: ast.expr) -> str:
+    """What a value was detached of, as text; empty where it was not."""
+    cut = False
+    while isinstance(at := node.func if isinstance(node, ast.Call) and not node.args else node, ast.Attribute):
+        if at.attr not in ("detach", "data", "clone"):
+            break
+        cut |= at.attr != "clone"
+        node = at.value
+    return bindings.text_of(node) if cut else ""
+
+
+def _from_itself(program: Program, sign: Sign, one: str, other: str) -> Finding:
+    """The distance of a value from its own copy: zero, wherever it moves."""
+    whose, code = folded(sign.parameters), short_code(program.sources, innermost_user(sign.stack))
+    term = "term" in sign.facts
+    note = "the term then says how far the value has gone from there: choose that value yourself"
+    return Finding(
+        0.94,
+        # The term is zero by the way it is written; a whole loss of zero was measured.
+        "likely" if term else Proof.STEPS.confidence,
+        f"{f'`{code}`' if code else 'this term'} compares a value with itself: its gradient is zero",
+        f"`{other if len(other) > len(one) else one}` is the same value without its graph. The distance between the "
+        "two is zero wherever the value goes, and the slope of a square is zero there.",
+        (
+            *span_of("cause", sign.stack, "a value and its own copy: zero for every input", program.sources),
+            *span_of(
+                "related", sign.other, f"gives {whose} nothing by {'this term' if term else 'it'}", program.sources
+            ),
+        ),
+        remedies=(Remedy("another_reference", "compare with a value from elsewhere", "display", note),),
+        because=f"in {sign.count} backward calls both were equal in every element",
+    )
 
 
 def _both_detached(program: Program, cut: Cut, value: str) -> Finding | None:

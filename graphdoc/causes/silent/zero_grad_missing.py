@@ -120,21 +120,27 @@ def _left_over(program: Program, sign: Sign) -> Finding | None:
 
 
 def _used_twice(program: Program, sign: Sign) -> Finding:
-    """The optimizer steps by two losses in turn, and is cleared before the first of them alone."""
-    name, step = optimizer_of(program.optimizers, sign), [Frame(**f) for f in sign.facts["step"]]
+    """The optimizer steps several times, by two losses or in a loop, and is cleared before the first step alone."""
+    name, step, one = (
+        optimizer_of(program.optimizers, sign),
+        [Frame(**f) for f in sign.facts["step"]],
+        sign.facts.get("one"),
+    )
+    clear = [Frame(**f) for f in sign.facts["clear"]] if one else []
     return Finding(
         0.95,
         "likely",  # what each step uses is seen; that the second is not to use all of it is not
-        f"{name} uses the gradients of one loss twice",
+        f"{name} steps again by gradients that it has used" if one else f"{name} uses the gradients of one loss twice",
         "A step has used them already, and nothing clears them before the next `backward()`, which adds to what is "
         "there.",
         (
             *span_of("cause", sign.stack, "adds to what the step before has used", program.sources),
-            *span_of("related", sign.other, "computes what that step uses", program.sources),
+            *span_of("related", clear, f"clears {name}, once for several steps", program.sources),
+            *span_of("related", [] if one else sign.other, "computes what that step uses", program.sources),
             *span_of("related", step, f"{name} uses the sum", program.sources),
         ),
-        remedies=tuple(_remedies(program, sign, step, early=True)),
-        because=f"before {sign.count} steps, each in turn with one that begins anew, backward found the gradients of "
+        remedies=tuple(_remedies(program, sign, step, early=not one)),
+        because=f"before {sign.count} steps, between others that begin anew, backward found the gradients of "
         "the step before unchanged",
     )
 
