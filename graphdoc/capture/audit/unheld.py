@@ -401,7 +401,6 @@ class Unheld(Watch):
                 self._tell_weights(live, mine, owners, held)
             if not self._found:
                 self._tell_fresh(live, loose, owners)
-            if not self._found:
                 self._tell_added(live, {i: p for i, p in mine.items() if self._candidates[i].adds})
 
     def _tell_weights(
@@ -439,7 +438,7 @@ class Unheld(Watch):
 
     def _tell_added(self, live: list[tuple[Seen, Any]], mine: dict[int, Any]) -> None:
         """Tell of those of ``mine``, which nobody clears, that one call bounds together with what is trained."""
-        found = self._audit.clips.of_nobody(set(mine), alone=False)
+        found = self._audit.clips.of_nobody(set(mine), alone=False) if not self._found else None
         behind = next((s for s, _ in live if found is not None and s.id == found[2]), None)
         if found is not None and behind is not None:
             self._audit.snapshot()

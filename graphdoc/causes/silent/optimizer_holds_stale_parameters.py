@@ -12,7 +12,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
-from graphdoc.program.optimizer_places import Made, made, replacing, untying
+from graphdoc.program.optimizer_places import Made, made, made_again, rebuilt, replacing, untying
 from graphdoc.program.proof import Proof, name_of, of_steps
 from graphdoc.program.spans import place, span, span_of
 from graphdoc.source.module import each, walked
@@ -67,6 +67,7 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
     own = name_of(optimizers, sign)
     making = made(sources, optimizer_with(optimizers, sign.optimizer))
     change = replacing(sources, making, sign.parameters) if making is not None else None
+    later = rebuilt(sources, making, sign.parameters) if making is not None and change is None else None
     spans: list[Span] = []
     remedies: list[Remedy] = []
     whose = folded(sign.parameters)
@@ -75,8 +76,15 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
             frame = bindings.frame_of(sources, making.file, change)
             spans.append(span("cause", frame, f"gives the model parameters that {name} does not hold", sources))
             remedies += _remedy(sources, making, change, own, whose) if change in making.behind else []
+        elif later is not None:
+            frame = bindings.frame_of(sources, making.file, later)
+            spans.append(span("cause", frame, f"gives the model parameters that {name} does not hold", sources))
+            if statement := made_again(sources, making):
+                args: dict[str, object] = {"place": place(frame), "statement": statement}
+                title, note = f"make `{own}` again after this", f"`{own}` updates {whose}"
+                remedies.append(Remedy("add_statement", title, "unsafe", note, args))
         label = f"{name} gets the parameters that exist here"
-        spans.append(span("related" if change is not None else "cause", making.frame(sources), label, sources))
+        spans.append(span("related" if spans else "cause", making.frame(sources), label, sources))
     spans += span_of("consumed" if spans else "cause", sign.stack, "gives gradients to the new parameters", sources)
     return Finding(
         0.94,
