@@ -364,7 +364,7 @@ class Clips(Sparse):
         that steps behind it; None where there is none."""
         mine = [c for c in self._clips if c.found and c.ids & loose and (c.ids <= loose) is alone]
         mine = [c for c in mine if c.ids == mine[-1].ids]
-        if len(mine) < FEW:
+        if len(mine) < FEW or not (alone or mine[-1].bounds):  # a bound that is never reached changes nothing
             return None
         after = (e for e in self._audit.journal.entries() if e.index >= mine[0].index and e.kind == "step")
         step = next(after, None)

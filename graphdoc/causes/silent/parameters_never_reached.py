@@ -76,7 +76,7 @@ _WHY = {
     "unheld-bounded": ("whose gradients are clipped", "their gradients are clipped before each step"),
     "added": (
         "whose gradients are clipped",
-        "nothing clears them: they add up, and one call clips them together with those of the others",
+        "nothing clears them: they add up in the norm by which those of the others are clipped",
     ),
     "unheld-followed": (
         "which a target network is copied from",
