@@ -72,15 +72,13 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
     remedies: list[Remedy] = []
     whose = folded(sign.parameters)
     if making is not None:
-        if change is not None:
-            frame = bindings.frame_of(sources, making.file, change)
+        if (at := change or later) is not None:
+            frame = bindings.frame_of(sources, making.file, at)
             spans.append(span("cause", frame, f"gives the model parameters that {name} does not hold", sources))
-            remedies += _remedy(sources, making, change, own, whose) if change in making.behind else []
-        elif later is not None:
-            frame = bindings.frame_of(sources, making.file, later)
-            spans.append(span("cause", frame, f"gives the model parameters that {name} does not hold", sources))
-            if statement := made_again(sources, making):
-                args: dict[str, object] = {"place": place(frame), "statement": statement}
+            if change in making.behind:
+                remedies += _remedy(sources, making, at, own, whose)
+            elif later is not None and (statement := made_again(sources, making)):
+                args = {"place": place(frame), "statement": statement}
                 title, note = f"make `{own}` again after this", f"`{own}` updates {whose}"
                 remedies.append(Remedy("add_statement", title, "unsafe", note, args))
         label = f"{name} gets the parameters that exist here"
