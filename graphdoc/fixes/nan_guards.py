@@ -135,14 +135,31 @@ def _by_input(sources: Sources, branches: list[Args]) -> list[Edit]:
         line = f"{own} = {value}"
         if any(line != other and (is_within(r, region) or is_within(region, r)) for other, r in regions.items()):
             return []
+        reading = _reading(source, owner, region, name)
+        if not reading:
+            return []
         regions.setdefault(line, region)
-        lines = behind.setdefault(owner, (source, []))[1]
+        lines = behind.setdefault(reading[-1][0], (source, []))[1]
         lines += [line] if line not in lines else []
-        for n in each(region, ast.Name):
+        for n in (n for _, r in reading for n in each(r, ast.Name)):
             if n.id == name:
                 edits[write(source, n, own)] = None
     placed = [e for owner, (source, lines) in behind.items() for e in insert_before(source, owner, lines)]
     return [*placed, *edits]
+
+
+def _reading(source: Source, owner: ast.stmt, region: ast.AST, name: str) -> list[tuple[ast.stmt, ast.AST]]:
+    """What a branch is computed from that reads ``name``, with its statement, the nearest first: the branch itself, or
+    values above that go into it and nowhere else. Empty where there is none."""
+    found, block = [(owner, region)], source.node_block(owner)
+    for above in reversed(block[0][: block[1]]) if block is not None and not reads(region, name) else ():
+        target = above.targets[0] if isinstance(above, ast.Assign) and len(above.targets) == 1 else None
+        if isinstance(above, ast.Assign) and isinstance(target, ast.Name):
+            every = (n for n in each(scope_of(source, owner), ast.Name) if n.id == target.id and n is not target)
+            same = [n for n in every if not last_word(getattr(source.parents[n], "func", n)).endswith("_like")]
+            if same and all(any(is_within(n, r) for _, r in found) for n in same):
+                found.append((above, above.value))
+    return [(s, r) for s, r in found if reads(r, name)]
 
 
 def _own_name(name: str, argument: ast.expr, value: str, lines: dict[str, ast.AST]) -> str:
@@ -223,7 +240,7 @@ def log_sum_exp(sources: Sources, args: Args) -> list[Edit]:
     """Take the logarithm of a sum of exponentials in one function, which leaves no range.
 
     ``s = (w * x.exp()).sum(1)`` with ``torch.log(s)`` behind it → ``s = torch.logsumexp(torch.log(w) + x, dim=1)``,
-    ``s``.
+    ``s``. The logarithm of the exponential itself is what that was given: ``x``.
 
     Args:
         place: the exponential.
@@ -231,8 +248,10 @@ def log_sum_exp(sources: Sources, args: Args) -> list[Edit]:
     source, node = expression(sources, required(args, "place"))
     inner, torch = operand_of(source, node), torch_name(source, node)
     total, dim = _sum_around(source, node)
-    if inner is None or total is None or dim is None:
-        raise CannotFix("the exponentials are not summed in the same expression")
+    if inner is None:
+        raise CannotFix("what the exponential is given does not stand in its own words there")
+    if total is None or dim is None:
+        return _in_its_place(source, node, "{inner}", {"inner": inner}, [])
     summed = total.func.value if is_method_call(total) else node
     if is_torchs(source, summed):
         summed = total.args[0]
@@ -247,13 +266,17 @@ def log_sum_exp(sources: Sources, args: Args) -> list[Edit]:
         exponent = (f"{torch.text}.log({{weight}})" if softmax is None else "{weight}") + " + {inner}"
         parts["weight"] = weight
     new = f"{torch.text}.logsumexp({exponent}, dim={{dim}})"
-    outer = source.parents.get(total)
-    logarithm = _logarithm(source, total)
     also = [rename(source, softmax, "log_softmax")] if softmax is not None else []
+    return _in_its_place(source, total, new, parts, [*also, *torch.edits])
+
+
+def _in_its_place(source: Source, total: ast.expr, new: str, parts: dict[str, Piece], also: list[Edit]) -> list[Edit]:
+    """Write the logarithm of ``total`` where that is taken, or, with ``total`` under a name, for the name."""
+    outer, logarithm = source.parents.get(total), _logarithm(source, total)
     if logarithm is not None:
-        return [write(source, logarithm, new, **parts), *also, *torch.edits]
+        return [write(source, logarithm, new, **parts), *also]
     if not isinstance(outer, ast.Assign) or len(outer.targets) != 1 or not isinstance(outer.targets[0], ast.Name):
-        raise CannotFix("the logarithm of the sum is not taken where it can be seen")
+        raise CannotFix("the logarithm is not taken where it can be seen")
     name = outer.targets[0].id
     function = scope_of(source, outer)
     uses = [n for n in each(function or outer, ast.Name) if n.id == name and n is not outer.targets[0]]
@@ -261,7 +284,7 @@ def log_sum_exp(sources: Sources, args: Args) -> list[Edit]:
     if not uses or any(log is None for log in logs):
         raise CannotFix(f"`{name}` is used for something else than its logarithm")
     logged = [write(source, log, name) for log in logs if log is not None]
-    return [write(source, total, new, **parts), *also, *logged, *torch.edits]
+    return [write(source, total, new, **parts), *also, *logged]
 
 
 def _softmax_behind(source: Source, weight: ast.expr) -> ast.expr | None:

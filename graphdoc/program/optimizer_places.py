@@ -12,8 +12,8 @@ from graphdoc.evidence import Event, Frame, Optimizer, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.bindings import frame_of, function_around, scope_at, source_at, tree, trees
 from graphdoc.program.library_calls import library_calls
-from graphdoc.source.module import Source, each, is_method_call, walked
-from graphdoc.source.paths import blocks_of, covers, only, plain_names, targets_of, without_subscripts
+from graphdoc.source.module import Source, each, is_method_call, is_within, walked
+from graphdoc.source.paths import blocks_of, covers, is_set, only, plain_names, targets_of, without_subscripts
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import is_readable, own_nodes
 
@@ -86,6 +86,41 @@ def replacing(sources: SourceTexts, making: Made, names: list[str]) -> ast.stmt 
     found = next((s for s in run if any(_replaces(sources, n, owners) for n in walked(s))), None)
     assigned = (n for s in run for n in each(s, ast.Assign) if not {*names}.isdisjoint(map(_base, n.targets)))
     return found or next(assigned, None)
+
+
+def rebuilt(sources: SourceTexts, making: Made, names: list[str]) -> ast.Assign | None:
+    """The one statement in another method of the class that gives it another of what the optimizer was made from and
+    these parameters belong to: ``self.net = build()``."""
+    root, line = bindings.tree(sources, making.file), making.statement.lineno
+    function, cls = bindings.function_around(root, line), bindings.class_around(root, line)
+    wholes = {bindings.text_of(n) for n in each(making.statement.value, ast.Attribute)}
+    wholes = {w for w in wholes if w.startswith("self.") and all(f".{w[5:]}." in f".{n}" for n in names)}
+    found = [s for s in each(cls, ast.Assign) if not wholes.isdisjoint(map(bindings.text_of, s.targets))]
+    return only([s for s in found if function is None or not is_within(s, function)])
+
+
+def made_again(sources: SourceTexts, making: Made) -> str:
+    """The statement that makes the optimizer, for another method of its class; empty where that cannot have it. What
+    a name of its own method gave is read from the optimizer's defaults."""
+    root, call = bindings.tree(sources, making.file), making.statement.value
+    function, cls = bindings.function_around(root, making.statement.lineno), bindings.class_around(root, call.lineno)
+    target = bindings.text_of(making.statement.targets[0])
+    if not isinstance(call, ast.Call) or function is None or not target.startswith("self."):
+        return ""
+    own = {n.arg for n in each(function, ast.arg)} | {n.id for n in each(function, ast.Name) if is_set(n)}
+    given = (a for c in each(cls, ast.Call) for a in (*c.args, *(k.value for k in c.keywords)))
+    taken = any(bindings.text_of(a) == target for a in given)  # by a scheduler, which would be left with the old one
+    if taken or any(k.arg is None for k in call.keywords) or _uses(call.args, own):
+        return ""
+    parts = [bindings.text_of(a) for a in call.args]
+    for k in call.keywords:
+        value = f'{target}.defaults["{k.arg}"]' if _uses([k.value], own) else bindings.text_of(k.value)
+        parts.append(f"{k.arg}={value}")
+    return f"{target} = {bindings.text_of(call.func)}({', '.join(parts)})"
+
+
+def _uses(values: list[ast.expr], names: set[str]) -> bool:
+    return any(n.id in names - {"self"} for value in values for n in each(value, ast.Name))
 
 
 def untying(sources: SourceTexts, making: Made, names: list[str]) -> tuple[ast.Assign, list[str]] | None:

@@ -64,6 +64,8 @@ def behind_inner_loop(sources: SourceTexts, call: Sequence[Frame], step: Sequenc
     whole = source.node_statement(Place.of(level[0]))
     several = (n for n in each(whole, ast.expr) if hasattr(n, "generators"))
     more = len(inner) > len(outer) or any(level[0].lies_in(frame_of(sources, level[0].file, n)) for n in several)
+    users = [f for f in call if f.user]
+    more = more or any(f.function.endswith("<genexpr>") for f in users[users.index(level[0]) + 1 :][:1])
     return more and all(any(o is i for i in inner) for o in outer)
 
 

@@ -11,7 +11,7 @@ from graphdoc.program.exception import warned
 from graphdoc.program.library_calls import reentrant_calls
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.module import each, has, is_method_call, is_within, walked
-from graphdoc.source.paths import is_attribute, is_name, is_read, last_word, without_subscripts
+from graphdoc.source.paths import is_attribute, is_name, is_read, is_set, last_word, pairs, without_subscripts
 
 _ENDS = ("detach", "detach_", "no_grad", "item", "tolist", "numpy")
 _NUMBERS = ("item", "tolist")
@@ -133,6 +133,9 @@ def _adds_a_value(sources: SourceTexts, sign: Sign) -> bool:
             return bool(sign.facts.get("several")) or not any(_is_number(side, scope, node) for side in sides)
         if isinstance(node, ast.Call) and bindings.text_of(node.func) == "sum":
             return True
+        if isinstance(node, ast.Subscript) and is_set(node):
+            given = (v for n in each(scope, ast.Assign) for t, v in pairs(n) if t is node)
+            return not any(_is_number(value, scope, node) for value in given)
     return False
 
 

@@ -13,7 +13,7 @@ from graphdoc.program.bad_values import Birth, Trouble, divisor_of
 from graphdoc.program.bindings import scope_at
 from graphdoc.program.number_limits import POSITIVE, above_zero, largest_exponent, least_above_zero, singular_point
 from graphdoc.program.spans import place
-from graphdoc.remedies.fix_places import applies, edit_at
+from graphdoc.remedies.fix_places import applies, edit_at, remedy_at
 from graphdoc.source.expressions import name_of, position_of
 from graphdoc.source.module import each
 from graphdoc.source.paths import is_read, parse_expression
@@ -42,6 +42,12 @@ def guarded(
     if len(edits) == 1:
         return (single,)
     return (Remedy("several", title, safety, note, {"edits": edits}, beyond), single)
+
+
+def without_exponential(frame: Frame | None) -> tuple[Remedy, ...]:
+    """The logarithm of the exponential at this place, or of a sum of such, in one function."""
+    title = "Take the logarithm of the exponentials in one function"
+    return remedy_at(frame, "log_sum_exp", title, "unsafe", "the same number, without leaving the range")
 
 
 _ROUNDING = 0.01

@@ -355,7 +355,8 @@ def _over_one(op: str, dim: int | None) -> tuple[str, str]:
             f"{begins}a softmax over it is 1 for every input, so its derivative is zero. Take it over the dimension "
             "that is to be weighed, or use a sigmoid for a single gate."
         )
-    own = "a value minus its own mean is zero" if op.startswith("Sub") else "a value divided by its own size is 1 or -1"
+    less = "a value minus its own mean or log-sum-exp is zero"
+    own = less if op.startswith("Sub") else "a value divided by its own size is 1 or -1"
     return size, f"{begins}{own} for every input. Normalise over a dimension that has several elements."
 
 

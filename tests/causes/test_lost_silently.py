@@ -69,6 +69,12 @@ SICK = {
         "    losses = [head(net(y)).pow(2).mean() for y in (x, -x)]\n"
         "    loss = torch.tensor(losses, requires_grad=True).sum()\n",
     ),
+    "entry of a vector of losses": (
+        "cut-by-detach",
+        "    y = head(net(x))\n    losses = torch.zeros(3)\n    losses[0] = y.pow(2).mean()\n"
+        "    losses[1] = 0.5 * net(-x).detach().abs().mean()\n    losses[2] = y.abs().mean()\n"
+        "    losses[0] *= 2.0\n    loss = losses.sum() * len(x)\n",
+    ),
     "let require gradients": (
         "cut-by-detach",
         "    h = net(x).detach().requires_grad_()\n    loss = head(h).pow(2).mean()\n",
@@ -77,6 +83,9 @@ SICK = {
 HEALTHY = {
     "a number for a start": "    loss = 0\n    for y in (net(x), net(-x)):\n        loss = loss + head(y).mean()\n",
     "a constant": "    loss = head(net(x)).pow(2).mean() + 1e-3\n",
+    "entries that are numbers, and one that is for show": "    y = head(net(x))\n    losses = torch.zeros(4)\n"
+    "    losses[0] = y.pow(2).mean()\n    losses[1] = torch.tensor(0.5)\n    losses[2] = 0.1\n"
+    "    loss = losses[:3].sum()\n    losses[3] = y.detach().abs().mean()\n",
     "detached by a flag": "    y = head(net(x))\n    seen = net(x)\n"
     "    if len(y) > 2:\n        seen = seen.detach()\n    loss = y.pow(2).mean() + seen.abs().mean()\n",
     "a detached baseline": "    y = head(net(x))\n    loss = ((y - y.detach().mean()) * y).mean()\n",

@@ -133,6 +133,31 @@ FIXED = [
         "from torch import where\ny = where(m, where(m, x, 1.0).log(), z)\n",
     ),
     (
+        "where_twice",
+        "import torch\nb = x.sqrt()\na = b + 1\ny = «a / b»\no = torch.ones_like(b)\nz = torch.where(x > 0, y, o)\n",
+        {"branches": [{"place": "@0", "safe": "1.0"}]},
+        "import torch\nx_y = torch.where(x > 0, x, 1.0)\nb = x_y.sqrt()\na = b + 1\ny = a / b\n"
+        "o = torch.ones_like(b)\nz = torch.where(x > 0, y, o)\n",
+    ),
+    (
+        "where_twice",
+        "import torch\nb = x.sqrt()\ny = «a / b»\nz = torch.where(x > 0, y, b)\n",
+        {"branches": [{"place": "@0", "safe": "1.0"}]},
+        "import torch\nb = x.sqrt()\ny = a / torch.where(x > 0, b, 1.0)\nz = torch.where(x > 0, y, b)\n",
+    ),
+    (
+        "log_sum_exp",
+        "import torch\np = «torch.exp(a - b)»\nloss = -torch.log(p).mean() + 2 * p.log()\n",
+        {},
+        "import torch\np = a - b\nloss = -p.mean() + 2 * p\n",
+    ),
+    (
+        "log_sum_exp",
+        "loss = 2 * «(a - b).exp()».log()\n",
+        {},
+        "loss = 2 * (a - b)\n",
+    ),
+    (
         "log_sum_exp",
         "import torch as th\ny = th.log(th.sum(«th.exp(x)», 1))\n",
         {},

@@ -158,8 +158,10 @@ UNREGISTERED = "torch::autograd::WarnNotImplemented"
 """The node of an operator's result that has no autograd kernel and gave no graph of its own: it gives nothing."""
 _SHARES = ("SoftmaxBackward0", "LogSoftmaxBackward0")
 """Nodes that give zeros along a dimension of size one, where a share is 1 whatever it is made of."""
-_OWN_SIZES = ("Sum", "Mean", "Amax", "Amin", "Max", "LinalgVectorNorm", "Norm", "Logsumexp")
+_OWN_SIZES = ("Sum", "Mean", "Amax", "Amin", "Max", "LinalgVectorNorm", "Norm", "Logsumexp", "Logcumsumexp")
 """Reductions that give back a number, or its size, along a dimension of size one."""
+_ALONG = ("ClampMin", "Clamp", "Expand", "Unsqueeze", "View", "Flip")
+"""What changes no number on the way from one of these, or to it."""
 _DEVIATIONS = ("StdBackward0", "VarBackward0")
 """Nodes that give zeros along a dimension of size one, where nothing deviates; with a correction the result is nan."""
 _LAYERS = ("NativeLayerNormBackward0", "NativeGroupNormBackward0")
@@ -521,7 +523,8 @@ def constant_over(node: Any) -> Single | None:
         if name == "NativeGroupNormBackward0":
             return Single(None) if int(node._saved_C) * int(node._saved_HxW) == int(node._saved_group) else None
         if name in ("DivBackward0", "SubBackward0"):
-            return _by_own_size(node)
+            one, two = node.next_functions[:2]
+            return _by_own_size(node, one, two) or (_by_own_size(node, two, one) if name == "SubBackward0" else None)
         if name in _DEVIATIONS and node._saved_correction == 0 and len(node._saved_dim or ()) == 1:
             dim = _single(node.next_functions[0][0]._input_metadata[0].shape, node._saved_dim[0])
             return Single(dim) if dim is not None else None
@@ -530,23 +533,24 @@ def constant_over(node: Any) -> Single | None:
     return None
 
 
-def _by_own_size(node: Any) -> Single | None:
-    """Of ``x / x.sum(1, keepdim=True)``, ``x - x.mean(1, keepdim=True)`` and the like, along a dimension of size 1."""
-    value, (other, _) = node.next_functions[:2]
+def _by_own_size(node: Any, value: Key, at: Key) -> Single | None:
+    """Of ``x / x.sum(1, keepdim=True)``, ``x - x.logsumexp(1, keepdim=True)`` and the like, where that has size 1."""
+    found: Single | None = None
     for _ in range(DEEPEST):
-        ways = [w for w in other.next_functions if w[0] is not None] if other is not None else []
+        if found is not None and at == value:
+            return found
+        ways = [w for w in at[0].next_functions if w[0] is not None] if at[0] is not None else []
         if len(ways) != 1:
             return None
-        kind = _kind(other)
-        if kind in _OWN_SIZES:
-            if ways[0] != value:
-                return None
-            shape, dims = value[0]._input_metadata[value[1]].shape, other._saved_dim
+        kind, at, over = _kind(at[0]), ways[0], at[0]
+        if kind in _OWN_SIZES and found is None:
+            shape, dims = at[0]._input_metadata[at[1]].shape, over._saved_dim
             singles = [_single(shape, d) for d in (dims if isinstance(dims, tuple | list) else (dims,))]
-            return Single(singles[0]) if singles and None not in singles else None
-        if kind not in ("ClampMin", "Clamp", "Expand", "Unsqueeze", "View") and not (kind == "Add" and _is_same(node)):
+            if not singles or None in singles:
+                return None
+            found = Single(singles[0])
+        elif kind not in _ALONG and not (kind == "Add" and _is_same(node)):
             return None
-        other = ways[0][0]
     return None
 
 

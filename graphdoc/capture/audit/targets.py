@@ -389,8 +389,8 @@ class Restored(Watch):
         self._loads = 0
         self._replaced: dict[int, int] = {}
         """By module: the latest load that brought other numbers."""
-        self._kept: dict[tuple[str, int], Sign | None] = {}
-        """By the place that loads; None for one that has brought other numbers as well."""
+        self._kept: dict[tuple[tuple[str, int], ...], Sign | None] = {}
+        """By the user's lines that lead to the load; None for those that have brought other numbers as well."""
 
     def given(self, state: Any) -> None:
         """A module's ``state_dict()`` is about to return ``state``."""
@@ -414,7 +414,7 @@ class Restored(Watch):
         user = [f for f in frames_of(stacks.stack_here(4), cwd) if f.user]
         if not user:
             return
-        place = (user[-1].file, user[-1].line)
+        place = tuple((f.file, f.line) for f in user)
         with self._unseen():
             own = dict(module.named_buffers(remove_duplicate=False))
             own.update(module.named_parameters(remove_duplicate=False))

@@ -141,6 +141,8 @@ class TermWatch(CutWatch):
         if name in _ADDS and isinstance(result, self._torch.Tensor) and result.requires_grad:
             self._note_sum(args, result, name in _GAINS)
             self._note_estimator(args)
+        elif name == "__setitem__" and args[0].requires_grad:
+            self._note_sum(args[2:], args[0], True)  # into a vector that the loss is the sum of
         elif name in CONVERSIONS | DETACHES and args and isinstance(args[0], self._torch.Tensor):
             if name in _MEANT:
                 self._note_detached(args[0], result)

@@ -136,7 +136,7 @@ FIRST_VALUES = 8
 class _Candidate:
     """A parameter that was in no optimizer when a backward call reached it."""
 
-    __slots__ = ("count", "is_weight", "ref", "since", "values", "version")
+    __slots__ = ("adds", "count", "is_weight", "ref", "since", "values", "version")
 
     def __init__(self, parameter: Any, since: int = 0) -> None:
         self.ref = Ref(parameter)
@@ -145,6 +145,8 @@ class _Candidate:
         self.version = parameter._version
         self.values = _values_of(parameter)
         self.count = 0
+        self.adds = True
+        """No backward call but the first one has found it without a gradient."""
         self.is_weight = False
 
     def stands(self, torch: Any) -> Any:
@@ -168,7 +170,8 @@ def _values_of(parameter: Any) -> Any:
 class Unheld(Watch):
     """``held-stale``: an optimizer's parameters belong to no module any more. ``unheld-weight``: what weighs the terms
     of the loss (``facts["weights"]``) is in no optimizer. ``unheld-bounded``: the call ``other`` bounds these
-    gradients alone. ``unheld-followed``: another network is loaded from them again and again. ``parameters`` are those
+    gradients alone; ``facts["place"]`` is ``"added"`` where it bounds others too and nothing ever clears these.
+    ``unheld-followed``: another network is loaded from them again and again. ``parameters`` are those
     that nobody steps, ``stack`` a backward call that reaches them, ``optimizer`` the one that steps meanwhile.
     ``unregistered``: they lie in a plain list or dict that is an attribute of a module. ``empty-group``: ``optimizer``
     steps and has a group of parameters with nothing in it (``facts["empty"]`` of ``facts["groups"]``); whether that is
@@ -245,6 +248,7 @@ class Unheld(Watch):
                     candidate = self._candidates[id(p)] = _Candidate(p, audit.journal.steps)
                     if p.numel() == 1 and p._version == 0:
                         candidate.is_weight = id(p) in weights()
+                candidate.adds &= not candidate.count or (p.grad is not None and not _is_zero(p.grad))
                 candidate.count += 1
                 ready |= {id(p)} if candidate.count == ENOUGH else set()
             if ready:
@@ -397,6 +401,7 @@ class Unheld(Watch):
                 self._tell_weights(live, mine, owners, held)
             if not self._found:
                 self._tell_fresh(live, loose, owners)
+                self._tell_added(live, {i: p for i, p in mine.items() if self._candidates[i].adds})
 
     def _tell_weights(
         self, live: list[tuple[Seen, Any]], mine: dict[int, Any], owners: dict[int, Any], held: set[int]
@@ -430,6 +435,16 @@ class Unheld(Watch):
             self._audit.snapshot()
             self._tell("unheld-bounded", behind, {i: mine[i] for i in ids}, other=frames)
         return bool(self._found)
+
+    def _tell_added(self, live: list[tuple[Seen, Any]], mine: dict[int, Any]) -> None:
+        """Tell of those of ``mine``, which nobody clears, that one call bounds together with what is trained."""
+        found = self._audit.clips.of_nobody(set(mine), alone=False) if not self._found else None
+        behind = next((s for s, _ in live if found is not None and s.id == found[2]), None)
+        if found is not None and behind is not None:
+            self._audit.snapshot()
+            self._tell("unheld-bounded", behind, {i: mine[i] for i in found[1]}, other=found[0])
+            for sign in self._found:
+                sign.facts = {"place": "added"}
 
     def _tell_fresh(self, live: list[tuple[Seen, Any]], loose: dict[int, Any], owners: dict[int, Any]) -> None:
         """Tell of those of ``loose`` that are one part of what is trained: of a layer that is trained in part, the rest

@@ -360,16 +360,16 @@ class Clips(Sparse):
         self._clips.append(clip)
         self._over = len(self._clips) >= MOST or all(len(calls) >= EACH for calls in self._by_place())
 
-    def of_nobody(self, loose: set[int]) -> tuple[list[Frame], set[int], int] | None:
-        """A call that bounds gradients of these alone again and again, their ids, and the optimizer that steps behind
-        it; None where there is none."""
-        mine = [c for c in self._clips if c.found and c.ids and c.ids <= loose]
+    def of_nobody(self, loose: set[int], alone: bool = True) -> tuple[list[Frame], set[int], int] | None:
+        """A call that bounds gradients of these alone again and again, or of others too, their ids, and the optimizer
+        that steps behind it; None where there is none."""
+        mine = [c for c in self._clips if c.found and c.ids & loose and (c.ids <= loose) is alone]
         mine = [c for c in mine if c.ids == mine[-1].ids]
-        if len(mine) < FEW:
+        if len(mine) < FEW or not (alone or mine[-1].bounds):  # a bound that is never reached changes nothing
             return None
         after = (e for e in self._audit.journal.entries() if e.index >= mine[0].index and e.kind == "step")
         step = next(after, None)
-        return (self._frames(mine[-1].raw), mine[-1].ids, step.optimizer) if step is not None else None
+        return (self._frames(mine[-1].raw), mine[-1].ids & loose, step.optimizer) if step is not None else None
 
     # -- the end -------------------------------------------------------------------------------------------------
 

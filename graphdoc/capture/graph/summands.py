@@ -26,11 +26,13 @@ SCALING = {"MulBackward0", "DivBackward0"}
 
 
 def sums_without_graph(roots: list[Any]) -> list[Any]:
-    """The additions of single numbers at the top of a loss in which one side has no graph; a plain number has none."""
+    """The additions of single numbers at the top of a loss in which one side has no graph; a plain number has none.
+    To write such a number into a vector that the loss is the sum of is one."""
     found = []
     for node in top_of(roots):
         following = [n for n, _ in node.next_functions]
-        if type(node).__name__ in SUMS and None in following and any(n is not None for n in following):
+        filled = _is_filled(node) and following[0] is not None  # the first one is written into a plain vector
+        if (filled or type(node).__name__ in SUMS) and None in following and any(n is not None for n in following):
             found.append(node)
     return found
 
@@ -55,7 +57,9 @@ def summands(node: Any, rows: bool = False) -> list[Any]:
     name = type(node).__name__
     following = [n for n, _ in node.next_functions if n is not None]
     if name in _PLAIN or (name in SCALING and len(following) == 1 and not (rows and factor_of(node) is None)):
-        return [n for n in following if is_number(n) or (rows and _is_row(n))]
+        return [n for n in following if is_number(n) or (rows and _is_row(n)) or _is_filled(n)]
+    if _is_filled(node):
+        return [n for n in following if is_number(n) or _is_filled(n)]
     return []
 
 
@@ -66,6 +70,11 @@ def factor_of(node: Any) -> float | None:
         return float(constant.detach()) if constant.numel() == 1 else None
     except (AttributeError, IndexError, RuntimeError):
         return None  # released, or written since
+
+
+def _is_filled(node: Any) -> bool:
+    """Whether a node is a write into a part of a tensor: ``losses[0] = loss_box``."""
+    return type(node).__name__ == "CopySlices"
 
 
 def _is_row(node: Any) -> bool:

@@ -10,8 +10,7 @@ from graphdoc.program.bad_values import HALF, Birth, Trouble
 from graphdoc.program.bindings import scope_at
 from graphdoc.program.carried_names import bound_names
 from graphdoc.program.spans import innermost_user
-from graphdoc.remedies.fix_places import remedy_at
-from graphdoc.remedies.guarded_value import for_every_use, guarded
+from graphdoc.remedies.guarded_value import for_every_use, guarded, without_exponential
 from graphdoc.source.module import each
 from graphdoc.source.paths import plain_names
 from graphdoc.story.first_bad_value import called, explained, function, tell
@@ -64,13 +63,7 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
         largest,
         f"{function(trouble, birth)} is infinite.",
         (
-            *remedy_at(
-                birth.place if logarithm is not None else None,
-                "log_sum_exp",
-                "Take the logarithm of the sum of exponentials in one function",
-                "unsafe",
-                "`torch.logsumexp` gives the same number without leaving the range.",
-            ),
+            *without_exponential(birth.place if logarithm is not None else None),
             *_bounded(trouble, birth, operand),
         ),
     )

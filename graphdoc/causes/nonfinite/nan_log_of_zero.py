@@ -7,8 +7,8 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.number_limits import Singular, above_zero, singular_point
 from graphdoc.program.observed import Program
-from graphdoc.remedies.fix_places import remedy_at
-from graphdoc.remedies.guarded_value import guarded, kept_above_zero
+from graphdoc.remedies.fix_places import applies, remedy_at
+from graphdoc.remedies.guarded_value import guarded, kept_above_zero, without_exponential
 from graphdoc.story.first_bad_value import amount, called, coarse, function, tell, trouble_with
 
 PAGE = Page(
@@ -67,6 +67,7 @@ def _at_zero(trouble: Trouble, birth: Birth) -> Finding:
         amount(numbers, kind, operand),
         f"{function(trouble, birth)} has no finite value there.",
         _given_logarithms(trouble, birth)
+        or _of_exponentials(trouble, birth)
         or kept_above_zero(trouble, birth)
         or guarded(
             trouble,
@@ -76,6 +77,14 @@ def _at_zero(trouble: Trouble, birth: Birth) -> Finding:
             "The logarithm is bounded; an element at the bound sends no gradient.",
         ),
     )
+
+
+def _of_exponentials(trouble: Trouble, birth: Birth) -> tuple[Remedy, ...]:
+    """For what an exponential has made so small that it is zero: a bound above it would train nothing there."""
+    makers = birth.operand.makers if birth.operand is not None else []
+    place = next((at for name, at in makers if name == "exp"), None)
+    remedies = without_exponential(place)
+    return remedies if any(applies(trouble.sources, r) for r in remedies) else ()
 
 
 def _given_logarithms(trouble: Trouble, birth: Birth) -> tuple[Remedy, ...]:

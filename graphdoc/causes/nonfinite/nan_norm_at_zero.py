@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
-from graphdoc.finding import Finding
+from graphdoc.finding import Finding, Remedy
 from graphdoc.program.bad_values import Birth, Trouble, divisor_of
+from graphdoc.program.bindings import call_at
 from graphdoc.program.number_limits import above_zero
+from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.guarded_value import guarded
+from graphdoc.source.paths import last_word
 from graphdoc.story.first_bad_value import amount, called, explained, function, tell
 
 PAGE = Page(
@@ -40,7 +43,8 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
     divided = birth.group == "division"
     operand = called(trouble, birth, "the length")
     numbers = divisor_of(birth) if divided else next((i for i in birth.inputs if i.count("zeros")), None)
-    remedies = guarded(
+    wider = _with_eps(trouble, birth) if numbers is not None and numbers.dtype == "float16" else ()
+    remedies = wider or guarded(
         trouble,
         birth,
         above_zero("norm", numbers),
@@ -50,11 +54,28 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
     return tell(
         trouble,
         birth,
-        f"{operand} is zero, and divides something" if divided else "A norm is differentiated where it is zero",
+        f"{operand} is zero, and float16 rounds the default `eps` to zero"
+        if wider
+        else f"{operand} is zero, and divides something"
+        if divided
+        else "A norm is differentiated where it is zero",
         "divided by a length of zero" if divided else "at zero this norm has no derivative",
         amount(numbers, "zeros", operand),
         f"{function(trouble, birth)} has no value for a vector of length zero.",
         remedies if divided else (),
+    )
+
+
+def _with_eps(trouble: Trouble, birth: Birth) -> tuple[Remedy, ...]:
+    """For a function whose own ``eps``, 1e-12 or 1e-8, half precision rounds to zero."""
+    call = call_at(trouble.sources, birth.place)
+    if call is None or last_word(call.func) not in ("normalize", "cosine_similarity"):
+        return ()
+    if len(call.args) > 3 or any(k.arg == "eps" for k in call.keywords):
+        return ()
+    note = "A zero vector stays zero; every other one of at least that length stays as it is."
+    return remedy_at(
+        birth.place, "set_keyword", "Give it an `eps` that float16 can hold", "unsafe", note, name="eps", value="1e-4"
     )
 
 

@@ -12,7 +12,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
-from graphdoc.program.optimizer_places import Made, made, replacing, untying
+from graphdoc.program.optimizer_places import Made, made, made_again, rebuilt, replacing, untying
 from graphdoc.program.proof import Proof, name_of, of_steps
 from graphdoc.program.spans import innermost_user, place, span, span_of
 from graphdoc.source.module import each, is_method_call, walked
@@ -70,31 +70,41 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
     own = name_of(optimizers, sign)
     making = made(sources, optimizer_with(optimizers, sign.optimizer))
     change = replacing(sources, making, sign.parameters) if making is not None else None
+    later = rebuilt(sources, making, sign.parameters) if making is not None and change is None else None
     spans: list[Span] = []
     remedies: list[Remedy] = []
     whose = folded(sign.parameters)
     if making is not None:
-        if change is not None:
-            frame = bindings.frame_of(sources, making.file, change)
+        if (at := change or later) is not None:
+            frame = bindings.frame_of(sources, making.file, at)
             spans.append(span("cause", frame, f"gives the model parameters that {name} does not hold", sources))
-            remedies += _remedy(sources, making, change, own, whose) if change in making.behind else []
+            if change in making.behind:
+                remedies += _remedy(sources, making, at, own, whose)
+            elif later is not None and (statement := made_again(sources, making)):
+                args = {"place": place(frame), "statement": statement}
+                title, note = f"make `{own}` again after this", f"`{own}` updates {whose}"
+                remedies.append(Remedy("add_statement", title, "unsafe", note, args))
         label = f"{name} gets the parameters that exist here"
-        spans.append(span("related" if change is not None else "cause", making.frame(sources), label, sources))
+        spans.append(span("related" if spans else "cause", making.frame(sources), label, sources))
     spans += span_of(
         "consumed" if spans else "cause", sign.stack, "gives gradients to parameters that no optimizer holds", sources
     )
-    learn = f"{whose} never learn{'s' * (len(sign.parameters) == 1)}"
+    what = "holds none of the parameters that get gradients"
+    why = (
+        "The optimizer steps others of the same shapes, which get no gradient: those of another network, or of this one "
+        "before it was replaced."
+    )
+    if change is not None or later is not None:
+        what = "holds what the model no longer has"
+        why = (
+            "The parameters that the optimizer holds were replaced after it was made. It goes on stepping the old ones, "
+            "which get no gradient."
+        )
     return Finding(
         0.97,
         "likely" if change is None else of_steps(sign),
-        f"{name} holds what the model no longer has: {learn}"
-        if change is not None
-        else f"{name} holds none of the parameters that get gradients: {learn}",
-        "The parameters that the optimizer holds were replaced after it was made. It goes on stepping the old ones, "
-        "which get no gradient."
-        if change is not None
-        else "The optimizer steps others of the same shapes, which get no gradient: those of another network, or of "
-        "this one before it was replaced.",
+        f"{name} {what}: {whose} never learn{'s' * (len(sign.parameters) == 1)}",
+        why,
         tuple(spans),
         remedies=tuple(remedies),
         because=f"{whose} got gradients and no optimizer holds them; those that {name} holds in their place got none",

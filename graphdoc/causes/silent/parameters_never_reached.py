@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+from dataclasses import replace
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
@@ -76,6 +77,10 @@ MOST_NAMED = 4
 _UNHELD = ("unheld-weight", "unheld-bounded", "unheld-followed", "unheld-fresh")
 _WHY = {
     "unheld-bounded": ("whose gradients are clipped", "their gradients are clipped before each step"),
+    "added": (
+        "whose gradients are clipped",
+        "nothing clears them: they add up in the norm by which those of the others are clipped",
+    ),
     "unheld-followed": (
         "which a target network is copied from",
         "another network has been loaded from them again and again, with the same values each time",
@@ -225,6 +230,8 @@ def _unheld(
     ):
         return None  # a random projection is drawn as well, and meant to stay
     remedies = tuple(_remedies(sources, optimizers, sign, _lacking(sign.parameters, parameters)))
+    if sign.facts.get("place") == "added":  # who means them to stay has a norm that grows all the same
+        remedies = tuple(replace(r, open=r.open or "whether they are to learn, is for you to say") for r in remedies)
     if sign.kind != "unheld-weight":
         return _wanted(sources, optimizers, parameters, sign, remedies)
     name = optimizer_of(optimizers, sign)
