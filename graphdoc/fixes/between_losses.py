@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from graphdoc.fixes.detaching import convert
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, statement
-from graphdoc.fixes.program_slices import binds, reads
+from graphdoc.fixes.program_slices import binds, bound, made_of, reads
 from graphdoc.source.edits import copied, write
 from graphdoc.source.module import Source, each, walked
 from graphdoc.source.paths import is_attribute, is_read, key, plain_names, stands_at
@@ -101,15 +101,15 @@ def entries(sources: Sources, args: Args) -> list[tuple[Place, list[str]]]:
     for node in mine:
         seed = any(node is s for _, s in seeds)
         if seed or reads(node) & tainted:
-            bound = _bound(node) - plain
-            tainted |= bound
+            given = bound(node) - plain
+            tainted |= given
             if seed or id(node) in theirs or not _on_a_way(node, ways):
-                shared |= bound
+                shared |= given
     found: list[tuple[Place, list[str]]] = []
     for node in mine:
         if any(node is s for _, s in seeds) or id(node) in theirs or node is backward or not _on_a_way(node, ways):
             continue
-        if _bound(node) and _bound(node) <= plain:
+        if bound(node) and bound(node) <= plain:
             continue
         used = sorted(reads(node) & shared)
         value = getattr(node, "value", None)
@@ -125,8 +125,8 @@ def _plain(source: Source, backward: ast.stmt, args: Args) -> set[str]:
     plain = set(args.get("plain") or ())
     if args.get("ways") is not None:
         return plain
-    bound = Counter(name for n in _assignments(source, backward) for name in _bound(n))
-    return {name for name in plain if bound[name] == 1}
+    times = Counter(name for n in _assignments(source, backward) for name in bound(n))
+    return {name for name in plain if times[name] == 1}
 
 
 def _on_a_way(node: ast.stmt, ways: list[tuple[int, int]] | None) -> bool:
@@ -139,15 +139,7 @@ def _slice(source: Source, backward: ast.stmt) -> list[ast.stmt]:
     start = source.span(backward)[0]
     before = [n for n in _assignments(source, backward) if source.span(n)[0] < start]
     before.sort(key=lambda n: source.span(n)[0])
-    live = reads(backward)
-    found: list[ast.stmt] = [backward]
-    for node in reversed(before):
-        if _bound(node) & live:
-            found.insert(0, node)
-            if not isinstance(node, ast.AugAssign):
-                live -= _bound(node)
-            live |= reads(node)
-    return found
+    return [*made_of(before, reads(backward)), backward]
 
 
 def _assignments(source: Source, backward: ast.stmt) -> list[Assigned]:
@@ -155,10 +147,6 @@ def _assignments(source: Source, backward: ast.stmt) -> list[Assigned]:
     function = source.node_function(backward)
     scope: ast.AST = function if function is not None else source.tree or backward
     return [n for n in walked(scope) if isinstance(n, Assigned)]
-
-
-def _bound(node: ast.stmt) -> set[str]:
-    return {key(node.target)} if isinstance(node, ast.AugAssign) else binds(node)
 
 
 @dataclass(frozen=True)

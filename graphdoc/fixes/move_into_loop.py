@@ -6,7 +6,7 @@ import ast
 import builtins
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, statement
-from graphdoc.fixes.program_slices import binds, changes, reads, wanted_behind
+from graphdoc.fixes.program_slices import binds, bound, changes, made_of, reads, wanted_behind
 from graphdoc.fixes.run_again import drawn_once, made_of_old, translates, unbound
 from graphdoc.source.edits import (
     add_argument,
@@ -159,21 +159,17 @@ def _carried(source: Source, chosen: list[ast.stmt], loop: ast.stmt) -> dict[ast
 def derived(source: Source, chosen: list[ast.stmt], owner: ast.stmt, graphs: frozenset[str]) -> list[ast.stmt]:
     """The statements between these and a loop that make of them what has a graph, as far as the loop reads it."""
     fresh = {name for n in chosen for name in binds(n)}
-    passed: list[tuple[ast.stmt, set[str]]] = []
+    passed: list[ast.stmt] = []
     for node in _between(source, max(chosen, key=lambda n: n.lineno), owner) if graphs else ():
         added = isinstance(node, ast.AugAssign)
-        bound = {key(node.target)} if isinstance(node, ast.AugAssign) else binds(node)
-        if bound and bound <= graphs and reads(node) & fresh and not (added and bound - fresh):
-            passed.append((node, bound))
-            fresh |= bound
+        given = bound(node)
+        if given and given <= graphs and reads(node) & fresh and not (added and given - fresh):
+            passed.append(node)
+            fresh |= given
         elif not added:
-            fresh -= bound
-    live, out = wanted_behind(getattr(owner, "body", []), None, fresh), list[ast.stmt]()
-    for node, bound in reversed(passed):
-        if bound & live and node not in chosen:
-            out.insert(0, node)
-            live = live | reads(node)
-    return out
+            fresh -= given
+    wanted = wanted_behind(getattr(owner, "body", []), None, fresh)
+    return made_of([s for s in passed if s not in chosen], wanted)
 
 
 def _between(source: Source, last: ast.stmt, owner: ast.stmt) -> list[ast.stmt]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
+from graphdoc.source.effects import opaque_calls
 from graphdoc.source.module import Function, Loop, Source, each, is_method_call, is_within, walked
 from graphdoc.source.paths import is_read, is_set, key, last_word, targets_of
 
@@ -128,6 +129,35 @@ def binds(node: ast.stmt) -> set[str]:
     return set()
 
 
+def bound(node: ast.stmt) -> set[str]:
+    """What an assignment binds, ``x`` of ``x += 1`` too."""
+    return {key(node.target)} if isinstance(node, ast.AugAssign) else binds(node)
+
+
+def made_of(run: Iterable[ast.stmt], names: Set[str], through: Set[str] | None = None) -> list[ast.stmt]:
+    """The assignments of a run of statements that give these names the values that they have behind it, in order.
+
+    ``through``: optional; only what these names are made of counts in turn.
+    """
+    found: list[ast.stmt] = []
+    live = set(names)
+    for node in reversed([*run]):
+        if bound(node) & live:
+            found.insert(0, node)
+            read = reads(node)
+            live = (live - binds(node)) | (read if through is None else read & through)
+    return found
+
+
+def between(source: Source, first: ast.stmt | None, second: ast.stmt | None) -> list[ast.stmt] | None:
+    """The statements between two of one block; None where the second does not stand behind the first in its block."""
+    one = source.node_block(first) if first is not None else None
+    other = source.node_block(second) if second is not None else None
+    if one is None or other is None or one[0] is not other[0] or one[1] >= other[1]:
+        return None
+    return one[0][one[1] + 1 : other[1]]
+
+
 def changes(node: ast.stmt) -> set[str]:
     """Every name and dotted path that a statement may bind or write into, in whatever block of it."""
     found: set[str] = set()
@@ -142,13 +172,22 @@ def changes(node: ast.stmt) -> set[str]:
 
 
 def check_passed(
-    passed: Iterable[ast.stmt], used: Set[str], made: Set[str] = frozenset(), gradients: Set[str] = frozenset()
+    passed: Iterable[ast.stmt],
+    used: Set[str],
+    made: Set[str] = frozenset(),
+    gradients: Set[str] = frozenset(),
+    keepers: Set[str] | None = None,
+    known: Set[str] = frozenset(),
+    objects: Set[str] = frozenset(),
 ) -> None:
     """Statements that use some names and set others may run on the other side of those that they pass.
 
+    ``keepers``, where given, are first names by which a call may reach what they change; ``known`` and ``objects`` as
+    in ``opaque_calls``.
+
     Raises:
         CannotFix: one of these may leave the block, names one of ``gradients`` (methods, functions, attributes), sets
-            what they use or set, or reads what they set.
+            what they use or set, reads what they set, or calls what may do so.
     """
     for node in passed:
         text = ast.unparse(node).split("\n")[0]
@@ -158,6 +197,14 @@ def check_passed(
             raise CannotFix(f"`{text}` stands between, and takes part in an update")
         if clash := changes(node) & (used | made) or reads(node) & made:
             raise CannotFix(f"{min(clash)} would have another value at `{text}`")
+        if keepers is not None and (unknown := opaque_calls(node, keepers, known, objects)):
+            raise may_use(unknown[0])
+
+
+def may_use(node: ast.AST) -> CannotFix:
+    """The refusal to pass an expression of which it is not known what it uses."""
+    text = ast.unparse(node).split("\n")[0]
+    return CannotFix(f"`{text}` stands between, and may use what the step changes")
 
 
 def _leaves(node: ast.AST, inside: bool = False) -> bool:
@@ -176,7 +223,7 @@ def bound_within(node: ast.stmt) -> set[str]:
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return set()
     inner = list(each(node, ast.Assign, ast.AnnAssign, ast.AugAssign))
-    return {name for n in inner for name in ({key(n.target)} if isinstance(n, ast.AugAssign) else binds(n))}
+    return {name for n in inner for name in bound(n)}
 
 
 def needed(following: list[ast.stmt], backward: ast.stmt | None) -> tuple[list[ast.stmt], bool]:
@@ -219,11 +266,8 @@ def _behind(steps: list[ast.stmt], backward: ast.stmt) -> set[str]:
         if block is not None:
             live = _behind(needed(block, backward)[0], backward).union(*(reads(h) for h in heads))
     for s in reversed(steps[:-1]):
-        bound = binds(s)
-        if bound & live:
-            live = (live - bound) | reads(s)
-        elif isinstance(s, ast.AugAssign) and key(s.target) in live:
-            live |= reads(s.value)
+        if bound(s) & live:
+            live = (live - binds(s)) | reads(s)
         elif bound_within(s) & live:
             live |= reads(s)  # a branch or loop: it may bind the name, or leave it as it was
     return live

@@ -7,7 +7,17 @@ from collections.abc import Set
 
 from graphdoc.fixes.between_losses import detach_reads
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, place, required, source_of, statement
-from graphdoc.fixes.program_slices import Stretch, binds, changes, reads, seeds_of, stretch, wanted_behind
+from graphdoc.fixes.program_slices import (
+    Stretch,
+    binds,
+    bound,
+    changes,
+    made_of,
+    reads,
+    seeds_of,
+    stretch,
+    wanted_behind,
+)
 from graphdoc.fixes.run_again import kept_as_drawn, opened, regrouped, taken_away, translates, unbound
 from graphdoc.source.edits import Piece, copied, insert_after, write
 from graphdoc.source.module import Function, Source, each, has, is_within, values_of, walked
@@ -329,13 +339,8 @@ def _chosen(found: Stretch, backward: ast.stmt | None, kept: Set[int] = frozense
         elif touched:
             within |= changes(node)
     live = wanted_behind(found.following, backward, tainted | within)
-    chosen: list[int] = []
-    for i in reversed(passed):
-        node = found.block[i]
-        bound = {key(node.target)} if isinstance(node, ast.AugAssign) else binds(node)
-        if bound & live:
-            chosen.insert(0, i)
-            live |= reads(node) & tainted
+    wanted = made_of([found.block[i] for i in passed], live, tainted)
+    chosen = [i for i in passed if found.block[i] in wanted]
     if not chosen and (behind := live & within - tainted):
         raise CannotFix(f"{min(behind)} is computed from it in a branch or a loop")
     return chosen
@@ -397,7 +402,7 @@ def _movable(found: Stretch, chosen: list[int], index: int) -> bool:
     if found.branched:
         return False
     node = found.block[index]
-    bound = {key(node.target)} if isinstance(node, ast.AugAssign) else binds(node)
+    given = bound(node)
     staying = [found.block[j] for j in range(index + 1, found.anchor + 1) if j not in chosen]
     copied = [found.block[j] for j in chosen if j > index and not _movable(found, chosen, j)]
-    return not any(reads(s) & bound for s in (*staying, *copied))
+    return not any(reads(s) & given for s in (*staying, *copied))
