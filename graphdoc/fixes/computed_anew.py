@@ -109,8 +109,7 @@ def _take(plan: _Plan, node: ast.stmt) -> None:
     """Choose a statement, and before it those of the method whose local results it reads."""
     if any(node is n for n in plan.chosen):
         return
-    block = plan.source.node_block(node)
-    if block is None or block[0] is not plan.origin.body or not isinstance(node, ast.Assign | ast.AnnAssign):
+    if plan.source.node_block(node)[0] is not plan.origin.body or not isinstance(node, ast.Assign | ast.AnnAssign):
         raise CannotFix("the value is computed under a condition or in a loop")
     if node.value is None or _builds(plan.source, node.value):
         raise CannotFix("the statement builds an object, and does not only compute a value")
@@ -346,7 +345,6 @@ def _returning(source: Source, function: Function, stored: ast.stmt) -> ast.If |
 
 
 def _without(source: Source, node: ast.If, present: bool) -> list[Edit]:
-    found = source.node_block(node)
     above = source.parents.get(node)
     if isinstance(above, ast.If) and node in above.orelse and source.code.startswith("elif", source.span(node)[0]):
         raise CannotFix("the cache is one of several branches")
@@ -354,7 +352,7 @@ def _without(source: Source, node: ast.If, present: bool) -> list[Edit]:
         return unwrap(source, node)
     if node.orelse:
         return unwrap(source, node, node.orelse)
-    if found is None or len(found[0]) < 2 or not isinstance(node.body[-1], ast.Return):
+    if len(source.node_block(node)[0]) < 2 or not isinstance(node.body[-1], ast.Return):
         raise CannotFix("nothing would compute the value")
     return delete(source, node)
 

@@ -116,12 +116,10 @@ def detach_after(sources: Sources, args: Args) -> list[Edit]:
         edits += needed
     if not texts:
         raise CannotFix("no carried value was named")
-    found = source.node_block(anchor)
-    if found is not None:
-        block, at = found
-        near = block[at + 1 : at + 1 + len(texts)] if behind else block[max(at - len(texts), 0) : at]
-        following = {key(s) for s in near}
-        texts = [t for t in texts if t not in following]
+    block, at = source.node_block(anchor)
+    near = block[at + 1 : at + 1 + len(texts)] if behind else block[max(at - len(texts), 0) : at]
+    following = {key(s) for s in near}
+    texts = [t for t in texts if t not in following]
     if not texts:
         raise CannotFix("the values are already detached there")
     return [*(insert_after if behind else insert_before)(source, anchor, texts), *edits]

@@ -39,7 +39,6 @@ def move_into_loop(sources: Sources, args: Args) -> list[Edit]:
         into: instead of ``loop``: a function (or anything in it) of the same class, such as ``forward``, for a
             statement of ``__init__`` that uses nothing but ``self`` and globals; or a function written inside the
             statement's own.
-        keep: True copies, False moves; by default as said above.
         graphs: optional, for a loop; names of tensors with a graph. What computes them from the moved ones, for the
             loop to read, goes along: left where it is, it would be made of the old values.
         whole: with ``graphs``: what computes those of them that the moved ones read goes along as well.
@@ -76,8 +75,7 @@ def move_into_loop(sources: Sources, args: Args) -> list[Edit]:
     gone: list[ast.stmt] = []
     for node in reversed(chosen):
         # Backwards: what a statement that stays reads is to stay as well.
-        keep = args.get("keep")
-        if node not in carried and not (_read_elsewhere(source, node, owner, [node, *gone]) if keep is None else keep):
+        if node not in carried and not _read_elsewhere(source, node, owner, [node, *gone]):
             gone.append(node)
     once = _drawn(source, chosen, owner, gone)
     name = fresh_name(source, "drawn", "drawn_once")
@@ -127,10 +125,10 @@ def _check(sources: Sources, source: Source, node: ast.stmt, owner: ast.stmt, ch
 
 def _made_from(source: Source, chosen: list[ast.stmt], graphs: frozenset[str]) -> list[ast.stmt]:
     """The statements above, of the same block, that give what the chosen ones read its graph."""
-    found = source.node_block(min(chosen, key=lambda n: n.lineno))
+    block, index = source.node_block(min(chosen, key=lambda n: n.lineno))
     live = {n for s in chosen for n in reads(s)} & graphs
     out: list[ast.stmt] = []
-    for node in reversed(found[0][: found[1]] if found is not None else []):
+    for node in reversed(block[:index]):
         if changes(node) & live:
             if not binds(node) & live:
                 break  # what changes it is no plain assignment
@@ -177,9 +175,8 @@ def _between(source: Source, last: ast.stmt, owner: ast.stmt) -> list[ast.stmt]:
     out: list[ast.stmt] = []
     at: ast.AST = last
     while isinstance(at, ast.stmt) and not isinstance(at, Function):
-        found = source.node_block(at)
-        rest = found[0][found[1] + 1 :] if found is not None else []
-        out += [s for s in rest if source.span(s)[1] <= source.span(owner)[0]]
+        block, index = source.node_block(at)
+        out += [s for s in block[index + 1 :] if source.span(s)[1] <= source.span(owner)[0]]
         at = source.parents.get(at, source.tree or last)
     return out
 
@@ -313,7 +310,7 @@ def make_once(sources: Sources, args: Args) -> list[Edit]:
         raise CannotFix("it is made once already")
     if isinstance(node.targets[0], ast.Attribute):
         return _in_init(source, node, function)
-    if not isinstance(node.targets[0], ast.Name) or source.node_block(node) is None or node not in function.body:
+    if not isinstance(node.targets[0], ast.Name) or node not in function.body:
         raise CannotFix("whether it is made depends on a condition")
     return _handed_in(source, node, node.targets[0].id, node.value, function)
 

@@ -47,19 +47,17 @@ def stretch(source: Source, seeds: list[ast.stmt], anchor: ast.stmt, backward: a
     """
     at: ast.AST = anchor
     while isinstance(at, ast.stmt):
-        found = source.node_block(at)
-        if found is not None:
-            block, index = found
-            lifted = [lift(source, s, block) for s in seeds]
-            if all(i is not None for i in lifted):
-                places = sorted({i for i in lifted if i is not None})
-                if places[-1] >= index:
-                    raise CannotFix("the value is computed after the write already")
-                inner = _into_branch(source, at, anchor, backward)
-                if inner is not None:
-                    deep, above = inner
-                    return Stretch([*block[:index], *deep], places, index + above, _following(source, anchor), True)
-                return Stretch(block, places, index, _following(source, at))
+        block, index = source.node_block(at)
+        lifted = [lift(source, s, block) for s in seeds]
+        if all(i is not None for i in lifted):
+            places = sorted({i for i in lifted if i is not None})
+            if places[-1] >= index:
+                raise CannotFix("the value is computed after the write already")
+            inner = _into_branch(source, at, anchor, backward)
+            if inner is not None:
+                deep, above = inner
+                return Stretch([*block[:index], *deep], places, index + above, _following(source, anchor), True)
+            return Stretch(block, places, index, _following(source, at))
         at = source.parents.get(at, source.tree or anchor)
         if isinstance(at, ast.FunctionDef | ast.AsyncFunctionDef):
             break
@@ -73,17 +71,15 @@ def _into_branch(
 
     None unless only branches lie between the two, and the backward call stands behind the anchor in its block.
     """
-    found = source.node_block(anchor)
-    if outer is anchor or backward is None or found is None:
+    block, above = source.node_block(anchor)
+    if outer is anchor or backward is None or not any(is_within(backward, s) for s in block[above + 1 :]):
         return None
-    if not any(is_within(backward, s) for s in found[0][found[1] + 1 :]):
-        return None
-    run, at, above = [*found[0]], anchor, found[1]
+    run, at = block, anchor
     while (parent := source.parents.get(at)) is not outer:
-        found = source.node_block(parent) if isinstance(parent, ast.If | ast.With) else None
-        if found is None or not isinstance(parent, ast.stmt):
+        if not isinstance(parent, ast.If | ast.With):
             return None
-        run, at, above = [*found[0][: found[1]], *run], parent, above + found[1]
+        block, index = source.node_block(parent)
+        run, at, above = [*block[:index], *run], parent, above + index
     return (run, above) if isinstance(outer, ast.If | ast.With) else None
 
 
@@ -99,12 +95,11 @@ def _following(source: Source, at: ast.stmt) -> list[ast.stmt]:
     out: list[ast.stmt] = []
     node: ast.AST = at
     while isinstance(node, ast.stmt) and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        found = source.node_block(node)
-        if found is not None:
-            out += found[0][found[1] + 1 :]
+        block, index = source.node_block(node)
+        out += block[index + 1 :]
         above = source.parents.get(node)
-        if isinstance(above, Loop) and found is not None and found[0] is above.body:
-            out += above.body[: found[1] + 1]
+        if isinstance(above, Loop) and block is above.body:
+            out += block[: index + 1]
         if above is None:
             break
         node = above
@@ -147,15 +142,6 @@ def made_of(run: Iterable[ast.stmt], names: Set[str], through: Set[str] | None =
             read = reads(node)
             live = (live - binds(node)) | (read if through is None else read & through)
     return found
-
-
-def between(source: Source, first: ast.stmt | None, second: ast.stmt | None) -> list[ast.stmt] | None:
-    """The statements between two of one block; None where the second does not stand behind the first in its block."""
-    one = source.node_block(first) if first is not None else None
-    other = source.node_block(second) if second is not None else None
-    if one is None or other is None or one[0] is not other[0] or one[1] >= other[1]:
-        return None
-    return one[0][one[1] + 1 : other[1]]
 
 
 def changes(node: ast.stmt) -> set[str]:

@@ -171,8 +171,8 @@ class _Reads:
             if id(store) in own or self.source.span(store)[0] < behind:
                 continue
             one = self.source.node_statement(self.source.place(store))
-            found_in = self.source.node_block(node) if isinstance(node, ast.stmt) else None
-            body = node.body if isinstance(node, ast.For) else found_in[0] if found_in is not None else []
+            around = self.source.node_block(node)[0] if isinstance(node, ast.stmt) else []
+            body = node.body if isinstance(node, ast.For) else around
             if one is None or one not in body:
                 raise CannotFix(f"{name} is assigned again in a part that need not run")
             found.append(one)

@@ -6,10 +6,9 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, kind, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, kind, plain_backward, required, statement
 from graphdoc.fixes.program_slices import (
     Stretch,
-    between,
     changes,
     check_passed,
     lift,
@@ -19,7 +18,7 @@ from graphdoc.fixes.program_slices import (
     seeds_of,
     stretch,
 )
-from graphdoc.fixes.summing import repeatable
+from graphdoc.fixes.summing import in_own_loop
 from graphdoc.source.edits import below, copied, delete, insert_after, insert_before, set_keyword, without_flag, written
 from graphdoc.source.effects import (
     READS_GRADIENTS,
@@ -73,11 +72,12 @@ def backward_once(sources: Sources, args: Args) -> list[Edit]:
         stays: the call of ``backward`` that stays; ``retain_graph`` is taken out of it.
         goes: the one that goes.
     """
-    source, first, loss, one = _loss(sources, required(args, "stays"))
-    _, second, same, _ = _loss(sources, required(args, "goes"))
-    if key(loss) != key(same):
+    source, one, first = plain_backward(sources, required(args, "stays"))
+    _, other, second = plain_backward(sources, required(args, "goes"))
+    loss = one.func.value
+    if key(loss) != key(other.func.value):
         raise CannotFix("the two calls are of different losses")
-    passed = between(source, first, second)
+    passed = source.node_between(first, second)
     if passed is None:
         raise CannotFix("the two calls do not stand one after the other in one block")
     check_passed(passed, reads(loss), gradients=READS_GRADIENTS, keepers=frozenset(), known=_ORDER)
@@ -91,17 +91,6 @@ def backward_once(sources: Sources, args: Args) -> list[Edit]:
     for gone in (*moved, second):
         edits += delete(source, gone)
     return [*edits, *without_flag(source, one)]
-
-
-def _loss(sources: Sources, at: object) -> tuple[Source, ast.stmt, ast.expr, ast.Call]:
-    """The statement of a plain call of ``backward``, its loss, and the call."""
-    source, node = call(sources, at)
-    owner = source.node_owner(node)
-    if not isinstance(owner, ast.Expr) or owner.value is not node or not is_method_call(node):
-        raise CannotFix("a backward call is part of a larger statement")
-    if node.func.attr != "backward" or node.args or any(k.arg != "retain_graph" for k in node.keywords):
-        raise CannotFix("a backward call with its own gradient or inputs gives another gradient")
-    return source, owner, node.func.value, node
 
 
 def _optimizer(node: ast.stmt) -> str:
@@ -203,14 +192,12 @@ def _early(sources: Sources, place: object, other: Source, owner: ast.stmt | Non
     parent = source.parents.get(moved)
     crossed: list[ast.stmt] = []
     for top in (moved, parent) if isinstance(parent, ast.If) and moved in parent.body else (moved,):
-        found = source.node_block(top)
-        anchor = lift(source, owner, found[0]) if found is not None else None
-        if found is not None and anchor is None:
-            crossed += found[0][found[1] + 1 :]
-        elif found is not None and anchor is not None and anchor > found[1]:
+        block, index = source.node_block(top)
+        anchor = lift(source, owner, block)
+        crossed += block[index + 1 : None if anchor is None else anchor + 1]
+        if anchor is not None and anchor > index:
             under = top.test if isinstance(top, ast.If) and top is not moved else None
-            crossed += found[0][found[1] + 1 : anchor + 1]
-            return _Early(optimizer, moved, under, found[0][anchor], crossed)
+            return _Early(optimizer, moved, under, block[anchor], crossed)
     raise CannotFix("the step does not stand before the backward call in one block")
 
 
@@ -276,9 +263,9 @@ def _inputs(
     refuse_weighed(node)
     if has_inputs(node):
         return []
-    found = source.node_block(owner)
+    block, index = source.node_block(owner)
     stepping: list[str] = []
-    for later in found[0][found[1] + 1 :] if found is not None else ():
+    for later in block[index + 1 :]:
         method, optimizer = method_of(later)
         if method == "backward":
             break
@@ -368,11 +355,9 @@ def steps_behind_rounds(sources: Sources, args: Args) -> list[Edit]:
     targets = {key(n) for t in targets_of(loop) for n in each(t, ast.Name)}
     if key(optimizer).split(".")[0].split("[")[0] not in targets:
         raise CannotFix("what a round steps is no variable of its loop")
-    if not repeatable(source, loop, loop.iter):
-        raise CannotFix("what the loop goes through may not give the same a second time")
+    behind = in_own_loop(source, loop, [step])
     _check_rounds(source, loop, step, optimizer, targets, frozenset(args.get("keepers") or ()))
-    header = written(source, "for {target} in {group}:", target=loop.target, group=loop.iter)
-    edits = [*delete(source, step), *insert_after(source, loop, [below(header, [copied(source, step)])])]
+    edits = [*delete(source, step), *insert_after(source, loop, [behind])]
     if args.get("inputs", True):
         refuse_weighed(node)
         if not has_inputs(node):

@@ -18,7 +18,7 @@ from graphdoc.program.overwrites import Overwrite, reached_without_line
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import depth, in_function, innermost_user, place, shared_levels, where
 from graphdoc.program.update_function import Scene, scene, stale_forwards
-from graphdoc.remedies.fix_places import applies
+from graphdoc.remedies.fix_places import again_behind, applies, listed_lines
 from graphdoc.source.effects import another_each_time
 from graphdoc.source.module import Source
 from graphdoc.source.paths import covers, names_read, names_written, plain_names
@@ -91,20 +91,15 @@ def scored_again(program: Program, found: Overwrite, at: Scene | None) -> list[R
     constants = _of_whole_statements(program.sources, at.forwards, _foreign(program, found, at))
     if not constants:
         return []
-    rest = [f for f in at.forwards if f not in constants]
-    lines = ", ".join(dict.fromkeys(where(f) for f in constants[:3]))
-    remedy = Remedy(
-        "recompute_after",
-        f"detach what {lines} computes, and run what follows again for this loss, after {where(at.write)}",
-        "unsafe",
+    remedy = again_behind(
+        [*constants, *(f for f in at.forwards if f not in constants)],
+        at.write,
+        at.backward,
+        f"detach what {listed_lines(constants)} computes, and run what follows again for this loss, after "
+        f"{where(at.write)}",
         "This loss then takes that value as a constant, since its optimizer trains nothing that it was computed from. "
         "The rest is computed with the updated weights.",
-        {
-            "places": [place(f) for f in [*constants, *rest]],
-            "after": place(at.write),
-            "backward": place(at.backward),
-            "constants": [place(f) for f in constants],
-        },
+        constants,
     )
     return [remedy] if applies(program.sources, remedy) else []
 

@@ -534,10 +534,10 @@ def _beside(sources: SourceTexts, clear: Frame, reader: Frame) -> Place | None:
     """The statement around the reader that stands in the block of the clearing, behind it."""
     source = source_at(sources, clear)
     own, at = source.node_statement(Place.of(clear)), source.node_statement(Place.of(reader))
-    found = source.node_block(own) if own is not None else None
-    if at is None or found is None:
+    if at is None or own is None:
         return None
-    behind = found[0][found[1] + 1 :]
+    block, index = source.node_block(own)
+    behind = block[index + 1 :]
     return next((source.place(s) for s in (at, *source.node_ancestors(at)) if s in behind), None)
 
 

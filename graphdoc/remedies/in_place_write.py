@@ -359,8 +359,8 @@ def move_behind(program: Program, found: Overwrite) -> list[Remedy]:
     above = [backward, *source.node_ancestors(backward)] if backward is not None else []
     whole = write
     while whole is not None:
-        found_block = source.node_block(whole)
-        anchor = next((a for a in above if found_block is not None and a in found_block[0]), None)
+        block, _ = source.node_block(whole)
+        anchor = next((a for a in above if a in block), None)
         if anchor is not None:
             break
         parent = source.parents.get(whole)

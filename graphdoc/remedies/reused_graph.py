@@ -28,7 +28,7 @@ from graphdoc.remedies.constant_value import (
     value_with_its_graph,
 )
 from graphdoc.remedies.emptied_store import emptied_behind_step, only_grows
-from graphdoc.remedies.fix_places import applies, left_open
+from graphdoc.remedies.fix_places import again_behind, applies, left_open
 from graphdoc.remedies.forward_copies import behind_call
 from graphdoc.remedies.installed_packages import cleared_by_call
 from graphdoc.remedies.merged_backward import can_merge, merge
@@ -102,15 +102,9 @@ def second_forward(program: Program, reuse: Reuse) -> list[Remedy]:
     seeds = _shared(program, reuse, step)
     if not seeds:
         return []
-    return [
-        Remedy(
-            "recompute_after",
-            f"run the forward pass again for the second loss, after {where(step)}",
-            "unsafe",
-            "The second loss is computed with the weights as they are after that step, and its gradient is theirs.",
-            {"places": [place(f) for f in seeds], "after": place(step), "backward": place(failing)},
-        )
-    ]
+    title = f"run the forward pass again for the second loss, after {where(step)}"
+    note = "The second loss is computed with the weights as they are after that step, and its gradient is theirs."
+    return [again_behind(seeds, step, failing, title, note)]
 
 
 def _in_one_function(reuse: Reuse) -> tuple[Frame, Frame] | None:

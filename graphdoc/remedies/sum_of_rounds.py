@@ -199,8 +199,7 @@ def detach_before_use(program: Program, reuse: Reuse, call: Frame, paths: list[t
 
 def _beside(source: Source, statement: ast.stmt, chain: list[ast.stmt]) -> bool:
     """Whether a statement stands in one block with one of these."""
-    block = source.node_block(statement)
-    return block is not None and any(any(s is c for c in chain) for s in block[0])
+    return any(s in chain for s in source.node_block(statement)[0])
 
 
 def detach_behind_renewal(
@@ -216,9 +215,9 @@ def detach_behind_renewal(
             behind.append(frame)
     if not behind or update is None:
         return []
-    block = source.node_block(update)
+    block = source.node_block(update)[0]
     renewals = [source.node_statement(Place.of(f)) for f in behind]
-    always = block is not None and all(any(s is r for s in block[0]) for r in renewals)
+    always = all(r in block for r in renewals)
     places = behind if always else [anchor, *behind]
     shown = ", ".join(f"`{p}`" for p, _ in paths[:4])
     edits = [{"kind": "detach_after", "args": {"after": place(f), "paths": [list(p) for p in paths]}} for f in places]
