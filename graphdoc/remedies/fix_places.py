@@ -44,6 +44,14 @@ def again_behind(
     return Remedy("recompute_after", title, "unsafe", note, args)
 
 
+def flag_set(
+    call: Frame, title: str, note: str, safety: Safety = "safe", left: str = "", flag: str = "retain_graph"
+) -> Remedy:
+    """A flag of a call set to True; ``title`` lacks the place."""
+    args = {"place": place(call), "name": flag, "value": "True"}
+    return Remedy("set_keyword", f"{title} at {where(call)}", safety, note, args, left)
+
+
 def listed_lines(frames: Sequence[Frame]) -> str:
     """The first lines of some places, for a title."""
     return ", ".join(dict.fromkeys(where(f) for f in frames[:3]))
