@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass, field
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, statement
+from graphdoc.fixes.program_slices import check_known
 from graphdoc.fixes.run_again import runs_later, taking_calls
 from graphdoc.source.edits import (
     copied,
@@ -216,10 +217,9 @@ def _reads(node: ast.AST, me: str) -> set[str]:
 
 def _readers(plan: _Plan, wanted: set[str]) -> list[ast.FunctionDef]:
     found = [m for m in _methods(plan) if _reads(m, plan.me) & wanted]
+    names = {n for c in plan.chosen for n in plain_names(c)}
     for method in found:
-        taken = (bound_names(method) - {plan.me}) & {n.id for c in plan.chosen for n in each(c, ast.Name)}
-        if taken:
-            raise CannotFix(f"{min(taken)} is another variable in {method.name}")
+        check_known(plan.source, names, None, method, {plan.me})
     return found
 
 

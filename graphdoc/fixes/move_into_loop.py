@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
-import builtins
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, statement
-from graphdoc.fixes.program_slices import binds, bound, changes, made_of, reads, wanted_behind
+from graphdoc.fixes.program_slices import binds, bound, changes, check_known, made_of, reads, wanted_behind
 from graphdoc.fixes.run_again import drawn_once, made_of_old, translates, unbound
 from graphdoc.source.edits import (
     add_argument,
@@ -245,29 +244,13 @@ def _function(sources: Sources, at: object) -> tuple[Source, ast.stmt]:
     return source, function
 
 
-def _check_names(source: Source, node: ast.stmt, owner: ast.stmt) -> None:
-    """A statement of another function may use only self, the module's names and builtins."""
-    origin = source.node_function(node)
-    assert isinstance(owner, Function)
-    given = {key(t) for t in targets_of(node)} & set(parameters(owner))
-    if given:
-        raise CannotFix(f"{owner.name} is given its own {min(given)}")
-    if origin is None or origin in source.node_ancestors(owner):
-        # A closure sees what the statement sees, but for the names that it binds itself.
-        own = bound_names(owner) - {key(t) for t in targets_of(node)}
-        hidden = sorted(n.id for n in each(node, ast.Name) if n.id in own)
-        if hidden:
-            raise CannotFix(f"{hidden[0]} is another variable in {owner.name}")
-        return
-    mine, its = parameters(origin)[:1] if origin else [], parameters(owner)[:1]
-    known = set(dir(builtins)) | bound_names(source.tree)
-    if mine == its:
-        known |= set(mine)
-    local = bound_names(origin) if origin else set()
-    inner = plain_names(node, ast.Store)
-    for name in each(node, ast.Name):
-        if name.id not in inner and (name.id in local - set(mine) or name.id not in known):
-            raise CannotFix(f"{name.id} is not known in {owner.name}")
+def _check_names(source: Source, node: ast.stmt, owner: Function) -> None:
+    """A statement of another function means the same in this one."""
+    given = {key(t) for t in targets_of(node)}
+    if taken := given & set(parameters(owner)):
+        raise CannotFix(f"{owner.name} is given its own {min(taken)}")
+    names = plain_names(node) - plain_names(node, ast.Store)
+    check_known(source, names, source.node_function(node), owner, given)
 
 
 def _read_elsewhere(source: Source, node: ast.stmt, owner: ast.stmt, gone: list[ast.stmt]) -> bool:
@@ -321,9 +304,7 @@ def _in_init(source: Source, node: ast.Assign, function: Function) -> list[Edit]
     inits = [s for s in getattr(owner, "body", []) if isinstance(s, Function) and s.name == "__init__"]
     if not isinstance(owner, ast.ClassDef) or len(inits) != 1 or function is inits[0]:
         raise CannotFix("no __init__ of its class can make it")
-    own = bound_names(function) - {function.args.args[0].arg if function.args.args else ""}
-    if taken := own & names_read(node.value):
-        raise CannotFix(f"{min(taken)} is not known in __init__")
+    check_known(source, plain_names(node.value, ast.Load), function, inits[0])
     return [*delete(source, node), *insert_after(source, inits[0].body[-1], [copied(source, node)])]
 
 

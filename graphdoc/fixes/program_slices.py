@@ -5,11 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
+from typing import TypeVar
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.source.effects import opaque_calls
 from graphdoc.source.module import Function, Loop, Source, each, is_method_call, is_within, walked
 from graphdoc.source.paths import is_read, is_set, key, last_word, targets_of
+from graphdoc.source.scopes import bound_names, parameters, scope_of
+
+Assigned = ast.Assign | ast.AnnAssign | ast.AugAssign
+_Statement = TypeVar("_Statement", bound=ast.stmt)
 
 
 @dataclass
@@ -129,12 +134,19 @@ def bound(node: ast.stmt) -> set[str]:
     return {key(node.target)} if isinstance(node, ast.AugAssign) else binds(node)
 
 
-def made_of(run: Iterable[ast.stmt], names: Set[str], through: Set[str] | None = None) -> list[ast.stmt]:
+def assignments(source: Source, node: ast.AST) -> list[Assigned]:
+    """All of the function, or of the module, in which a node stands, in order."""
+    return sorted(
+        each(scope_of(source, node), ast.Assign, ast.AnnAssign, ast.AugAssign), key=lambda n: source.span(n)[0]
+    )
+
+
+def made_of(run: Iterable[_Statement], names: Set[str], through: Set[str] | None = None) -> list[_Statement]:
     """The assignments of a run of statements that give these names the values that they have behind it, in order.
 
     ``through``: optional; only what these names are made of counts in turn.
     """
-    found: list[ast.stmt] = []
+    found: list[_Statement] = []
     live = set(names)
     for node in reversed([*run]):
         if bound(node) & live:
@@ -257,3 +269,30 @@ def _behind(steps: list[ast.stmt], backward: ast.stmt) -> set[str]:
         elif bound_within(s) & live:
             live |= reads(s)  # a branch or loop: it may bind the name, or leave it as it was
     return live
+
+
+# What another function may read.
+
+
+def check_known(
+    source: Source, names: Set[str], here: Function | None, there: Function | None, but: Set[str] = frozenset()
+) -> None:
+    """What is read by these names in one function is the same in another, but for what is bound there on purpose.
+
+    Raises:
+        CannotFix: a name is not known there, or is another variable.
+    """
+    if here is there:
+        return
+    around = [there, *source.node_ancestors(there)] if there is not None else []
+    scopes = [here, *source.node_ancestors(here)] if here is not None else []
+    hidden = set().union(*(bound_names(f) for f in scopes if isinstance(f, Function) and f not in around))
+    own = bound_names(there) - but if there is not None else set()
+    first = [(source.parents.get(f), parameters(f)[:1]) for f in (here, there) if f is not None]
+    one_class = len(first) == 2 and first[0] == first[1] and isinstance(first[0][0], ast.ClassDef)
+    where = there.name if there is not None else "the module"
+    for name in sorted(names - {*(first[0][1] if one_class else ())}):
+        if name in own:
+            raise CannotFix(f"{name} is another variable in {where}")
+        if name in hidden:
+            raise CannotFix(f"{name} is not known in {where}")

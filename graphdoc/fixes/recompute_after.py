@@ -12,6 +12,7 @@ from graphdoc.fixes.program_slices import (
     binds,
     bound,
     changes,
+    check_known,
     made_of,
     reads,
     seeds_of,
@@ -20,7 +21,7 @@ from graphdoc.fixes.program_slices import (
 )
 from graphdoc.fixes.run_again import kept_as_drawn, opened, regrouped, taken_away, translates, unbound
 from graphdoc.source.edits import Piece, copied, insert_after, write
-from graphdoc.source.module import Function, Source, each, has, is_within, values_of, walked
+from graphdoc.source.module import Source, each, has, is_within, values_of, walked
 from graphdoc.source.paths import is_read, is_set, key, last_word, parse_expression, plain_names
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import is_readable, scope_of, stands_for
@@ -225,27 +226,8 @@ class _Reads:
         Raises:
             CannotFix: one of its names cannot be read at a node, or is another variable there.
         """
-        own = {name for name, _ in self.siblings}
-        names = plain_names(self.parsed) - own
-        here, there = self.source.node_function(at), self.source.node_function(self.stored)
-        for name in names:
-            if name == "self":
-                if self._class(here) is None or self._class(here) is not self._class(there):
-                    raise CannotFix("the store is filled by one class and read by another")
-            elif self._bound_in(here, name) and here is not there:
-                raise CannotFix(f"{name} is another variable there")
-            elif self._bound_in(there, name) and here is not there:
-                raise CannotFix(f"{name} cannot be read there")
-
-    def _class(self, function: Function | None) -> ast.AST | None:
-        above = self.source.parents.get(function) if function is not None else None
-        return above if isinstance(above, ast.ClassDef) else None
-
-    def _bound_in(self, function: Function | None, name: str) -> bool:
-        if function is None:
-            return False
-        stores = (n.id for n in each(function, ast.Name) if not is_read(n))
-        return name in {*stores, *(a.arg for a in each(function, ast.arg))}
+        names = plain_names(self.parsed) - {name for name, _ in self.siblings}
+        check_known(self.source, names, self.source.node_function(self.stored), self.source.node_function(at))
 
     def _write(self, node: ast.expr, template: str, **parts: Piece) -> Edit:
         """A template in the place of an expression, with those parts that it has room for."""
