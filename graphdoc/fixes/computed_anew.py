@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass, field
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, statement
-from graphdoc.fixes.program_slices import check_known
+from graphdoc.fixes.program_slices import check_known, made_of, reads
 from graphdoc.fixes.run_again import runs_later, taking_calls
 from graphdoc.source.edits import (
     copied,
@@ -60,13 +60,13 @@ def compute_in_method(sources: Sources, args: Args) -> list[Edit]:
     found = [statement(sources, p) for p in args.get("places") or [required(args, "place")]]
     plan = _plan(found)
     source = plan.source
-    wanted = {a for n in plan.chosen for a in _attributes_set(n, plan.me)}
-    readers = _readers(plan, wanted)
+    readers = _readers(plan)
     if not readers:
         raise CannotFix("no other method of the class reads the attribute")
     edits: list[Edit] = []
     for method in readers:
-        edits += insert_before(source, first_statement(method), [_moved(plan, n) for n in _needed(plan, method)])
+        needed = made_of(plan.chosen, reads(method))
+        edits += insert_before(source, first_statement(method), [_moved(plan, n) for n in needed])
     kept: list[Text] = [f"{plan.me}.{plan.given[name]} = {name}" for name in plan.unkept]
     for node in plan.chosen:
         leaf = plan.leaves.get(node)
@@ -211,30 +211,14 @@ def _methods(plan: _Plan) -> list[ast.FunctionDef]:
     ]
 
 
-def _reads(node: ast.AST, me: str) -> set[str]:
-    return {n.attr for n in each(node, ast.Attribute) if isinstance(n.ctx, ast.Load) and key(n.value) == me}
-
-
-def _readers(plan: _Plan, wanted: set[str]) -> list[ast.FunctionDef]:
-    found = [m for m in _methods(plan) if _reads(m, plan.me) & wanted]
+def _readers(plan: _Plan) -> list[ast.FunctionDef]:
+    """The methods that read one of the attributes."""
+    wanted = {f"{plan.me}.{a}" for n in plan.chosen for a in _attributes_set(n, plan.me)}
+    found = [m for m in _methods(plan) if reads(m) & wanted]
     names = {n for c in plan.chosen for n in plain_names(c)}
     for method in found:
         check_known(plan.source, names, None, method, {plan.me})
     return found
-
-
-def _needed(plan: _Plan, method: ast.FunctionDef) -> list[ast.stmt]:
-    """Those of the statements that a method needs, in their order."""
-    attributes, names = _reads(method, plan.me), set[str]()
-    needed: list[ast.stmt] = []
-    for node in reversed(plan.chosen):
-        binds = {t.id for t in targets_of(node) if isinstance(t, ast.Name)}
-        if binds & names or set(_attributes_set(node, plan.me)) & attributes:
-            needed.insert(0, node)
-            value: ast.expr = node.value  # type: ignore[attr-defined]
-            names |= plain_names(value)
-            attributes |= _reads(value, plan.me)
-    return needed
 
 
 def _moved(plan: _Plan, node: ast.stmt) -> Copied:

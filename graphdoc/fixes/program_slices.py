@@ -224,31 +224,21 @@ def bound_within(node: ast.stmt) -> set[str]:
     return {name for n in inner for name in bound(n)}
 
 
-def needed(following: list[ast.stmt], backward: ast.stmt | None) -> tuple[list[ast.stmt], bool]:
-    """The statements from the anchor to the backward call, and whether it was found among them."""
-    if backward is None:
-        return following, False
-    for i, s in enumerate(following):
-        if s is backward or is_within(backward, s):
-            return following[: i + 1], True
-    return following, False
+def _up_to(following: list[ast.stmt], backward: ast.stmt) -> list[ast.stmt]:
+    """The statements up to the one that a backward call stands in; none where it stands in none of them."""
+    return following[: next((i + 1 for i, s in enumerate(following) if is_within(backward, s)), 0)]
 
 
 def wanted_behind(following: list[ast.stmt], backward: ast.stmt | None, names: set[str]) -> set[str]:
     """Those of the names that are read behind the anchor before they are bound anew, for the backward call's sake."""
-    steps, found = needed(following, backward)
-    live: set[str] = set()
-    if found and backward is not None:
+    if backward is not None and (steps := _up_to(following, backward)):
         return _behind(steps, backward) & names
-    decided: set[str] = set()
-    for s in steps:
-        read = reads(s)
-        for name in names - decided:
-            if name in read:
-                live.add(name)
-                decided.add(name)
-            elif name in binds(s):
-                decided.add(name)
+    live: set[str] = set()
+    undecided = set(names)
+    for s in following:
+        read = reads(s) & undecided
+        live |= read
+        undecided -= read | binds(s)
     return live
 
 
@@ -262,7 +252,7 @@ def _behind(steps: list[ast.stmt], backward: ast.stmt) -> set[str]:
         blocks = [last.body, *([last.orelse] if isinstance(last, ast.If) else [])]
         block = next((b for b in blocks if any(is_within(backward, s) for s in b)), None)
         if block is not None:
-            live = _behind(needed(block, backward)[0], backward).union(*(reads(h) for h in heads))
+            live = _behind(_up_to(block, backward), backward).union(*(reads(h) for h in heads))
     for s in reversed(steps[:-1]):
         if bound(s) & live:
             live = (live - binds(s)) | reads(s)

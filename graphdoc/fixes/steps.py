@@ -33,24 +33,13 @@ from graphdoc.source.paths import bare_call, is_attribute, is_name, is_path, key
 from graphdoc.source.places import Edit, Text
 
 
-def refuse_weighed(call: ast.Call) -> None:
-    """Refuse a call that is given a gradient of its own.
-
-    Raises:
-        CannotFix: it is, or it is no method ``backward``.
-    """
-    if not is_method_call(call, "backward") or call.args:
-        raise CannotFix("the backward call has a gradient of its own")
-
-
-def has_inputs(call: ast.Call) -> bool:
-    """Whether a call is told already which parameters it is for."""
-    return any(k.arg == "inputs" for k in call.keywords)
-
-
 def own_inputs(source: Source, call: ast.Call, optimizers: Sequence[str], frozen: bool) -> list[Edit]:
     """Tell a call to give gradient to what these optimizers hold; where some of that is ``frozen``, to the rest: what
     requires no gradient is refused as an input (torch/autograd/__init__.py)."""
+    if not is_method_call(call, "backward") or call.args:
+        raise CannotFix("the backward call has a gradient of its own")
+    if any(k.arg == "inputs" for k in call.keywords):
+        return []
     one = len(optimizers) == 1
     groups = f"g in {optimizers[0]}.param_groups"
     several = f"o in ({', '.join(optimizers)}) for g in o.param_groups"
@@ -260,9 +249,6 @@ def _inputs(
 
     ``root`` is the one name by which the function of the call knows them, too; empty where it is the same function.
     """
-    refuse_weighed(node)
-    if has_inputs(node):
-        return []
     block, index = source.node_block(owner)
     stepping: list[str] = []
     for later in block[index + 1 :]:
@@ -273,7 +259,7 @@ def _inputs(
             if root and key(optimizer).split(".")[0] != root:
                 break
             stepping.append(source.segment(optimizer))
-    if len(stepping) < learners:
+    if len(stepping) < learners and not any(k.arg == "inputs" for k in node.keywords):
         raise CannotFix("which optimizers step with this loss's gradient cannot be seen there")
     return own_inputs(at, node, stepping[:learners], frozen)
 
@@ -318,19 +304,15 @@ def step_behind_loop(sources: Sources, args: Args) -> list[Edit]:
     source, loop, step, _, _, own = stepping_loop(sources, args)
     before = [s for s in loop.body[: loop.body.index(own)] if method_of(s)[0] == "zero_grad"]
     behind = [s for s in loop.body[loop.body.index(own) + 1 :] if s is step or method_of(s)[0] in {"zero_grad", *CLIPS}]
-    _check_loop(loop, [*before, *behind])
-    edits = [e for s in (*before, *behind) for e in delete(source, s)]
-    edits += insert_before(source, loop, [copied(source, s) for s in before])
-    return edits + insert_after(source, loop, [copied(source, s) for s in behind])
-
-
-def _check_loop(loop: ast.For, moved: list[ast.stmt]) -> None:
-    """What moves out of the loop means the same there, and nothing that stays reads or changes gradients or weights."""
+    moved = [*before, *behind]
     used = set().union(*map(reads, moved))
     if given := used & {key(t) for t in targets_of(loop)}:
         raise CannotFix(f"{min(given)} is another one in each round of the loop")
     staying = [s for s in loop.body if s not in moved]
     check_passed(staying, used, gradients=READS_GRADIENTS | {"step", "zero_grad", "update"})
+    edits = [e for s in moved for e in delete(source, s)]
+    edits += insert_before(source, loop, [copied(source, s) for s in before])
+    return edits + insert_after(source, loop, [copied(source, s) for s in behind])
 
 
 _OF_ROUNDS = frozenset({"zero_grad", "backward", "step", "parameters", *CLIPS})
@@ -359,9 +341,7 @@ def steps_behind_rounds(sources: Sources, args: Args) -> list[Edit]:
     _check_rounds(source, loop, step, optimizer, targets, frozenset(args.get("keepers") or ()))
     edits = [*delete(source, step), *insert_after(source, loop, [behind])]
     if args.get("inputs", True):
-        refuse_weighed(node)
-        if not has_inputs(node):
-            edits += own_inputs(source, node, [source.segment(optimizer)], bool(args.get("frozen")))
+        edits += own_inputs(source, node, [source.segment(optimizer)], bool(args.get("frozen")))
     return edits
 
 
