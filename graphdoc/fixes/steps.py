@@ -7,27 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, kind, plain_backward, required, statement
-from graphdoc.fixes.program_slices import (
-    Stretch,
-    changes,
-    check_passed,
-    lift,
-    made_of,
-    may_use,
-    reads,
-    seeds_of,
-    stretch,
-)
+from graphdoc.fixes.program_slices import changes, check_passed, lift, made_of, may_use, reads, seeds_of, stretch
 from graphdoc.fixes.summing import in_own_loop
 from graphdoc.source.edits import below, copied, delete, insert_after, insert_before, set_keyword, without_flag, written
-from graphdoc.source.effects import (
-    READS_GRADIENTS,
-    Touching,
-    built_objects,
-    is_bare_call,
-    method_of,
-    opaque_calls,
-)
+from graphdoc.source.effects import READS_GRADIENTS, Touching, built_objects, is_bare_call, method_of, opaque_calls
 from graphdoc.source.module import Function, Source, each, has, is_method_call, is_within, walked
 from graphdoc.source.paths import bare_call, is_attribute, is_name, is_path, key, last_word, targets_of
 from graphdoc.source.places import Edit, Text
@@ -390,20 +373,22 @@ def update_before(sources: Sources, args: Args) -> list[Edit]:
     steps = [statement(sources, p) for p in required(args, "steps")]
     source, step = steps[-1]
     found = stretch(source, seeds_of(sources, args, source, step), step)
-    first = found.seeds[0]
-    moved = sorted({i for _, s in steps for i in _update(found, s)})
-    if moved[0] <= first:
+    block, first = found.block, found.seeds[0]
+    own = sorted({i for _, s in steps for i in _update(block, s)})
+    if own[0] <= first:
         raise CannotFix("the update's own backward call stands before the forward already")
-    moved = _with_loss(found, first, moved)
-    crossed = [found.block[i] for i in range(first, moved[-1]) if i not in moved]
-    _check([found.block[i] for i in moved], crossed, frozenset(args.get("busy") or ()))
-    edits = insert_before(source, found.block[first], [copied(source, found.block[i]) for i in moved])
-    return edits + [e for i in moved for e in delete(source, found.block[i])]
+    update = [block[i] for i in own]
+    along = made_of(block[first : own[0]], {n for s in update for n in reads(s)})
+    if any(block[i] in along for i in found.seeds):
+        raise CannotFix("the other loss is made of the same forward pass")
+    moved = [*along, *update]
+    _check(moved, [s for s in block[first : own[-1]] if s not in moved], frozenset(args.get("busy") or ()))
+    edits = insert_before(source, block[first], [copied(source, s) for s in moved])
+    return edits + [e for s in moved for e in delete(source, s)]
 
 
-def _update(found: Stretch, step: ast.stmt) -> list[int]:
+def _update(block: list[ast.stmt], step: ast.stmt) -> list[int]:
     """The statements from the backward call (and the clearing before it) to the step (and the clearing behind it)."""
-    block = found.block
     if step not in block:
         raise CannotFix("the step is in a branch or a loop of its own")
     end = block.index(step)
@@ -422,19 +407,6 @@ def _update(found: Stretch, step: ast.stmt) -> list[int]:
     if end + 1 < len(block) and method_of(block[end + 1])[0] == "zero_grad" and _optimizer(block[end + 1]) == mine:
         end += 1
     return list(range(start, end + 1))
-
-
-def _with_loss(found: Stretch, first: int, moved: list[int]) -> list[int]:
-    """The statements behind the forward that compute what the update uses, with it.
-
-    Raises:
-        CannotFix: the other loss is itself made of the forward that the update is to precede.
-    """
-    run = found.block[first : moved[0]]
-    along = made_of(run, {n for i in moved for n in reads(found.block[i])})
-    if any(found.block[i] in along for i in found.seeds):
-        raise CannotFix("the other loss is made of the same forward pass")
-    return [*(i for i in range(first, moved[0]) if found.block[i] in along), *moved]
 
 
 def _check(moved: list[ast.stmt], crossed: list[ast.stmt], busy: frozenset[int]) -> None:
