@@ -32,6 +32,10 @@ class Stretch:
     following: list[ast.stmt]
     branched: bool = False
 
+    def behind(self, node: ast.stmt) -> list[ast.stmt]:
+        """The statements between one and the anchor."""
+        return self.block[self.block.index(node) + 1 : self.anchor]
+
 
 def seeds_of(sources: Sources, args: Args, source: Source, step: ast.stmt) -> list[ast.stmt]:
     """The statements at ``places``, all in the function of the step."""
