@@ -139,10 +139,9 @@ def clone_whole(source: Source, owner: ast.stmt, name: str) -> list[Edit]:
     """
     bound = view_binding(source, owner, name)
     base = bound.base if bound is not None else None
-    found = source.node_block(owner)
-    if bound is None or bound.looped or not isinstance(base, ast.Name) or found is None:
+    block, at = source.node_block(owner)
+    if bound is None or bound.looped or not isinstance(base, ast.Name):
         return []
-    block, at = found
     begin = next((i for i, s in enumerate(block[:at]) if s is bound.statement), None)
     if begin is None or not is_rebindable(source, base.id, owner):
         return []

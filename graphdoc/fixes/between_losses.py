@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from graphdoc.fixes.detaching import convert
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, statement
-from graphdoc.fixes.program_slices import binds, reads
+from graphdoc.fixes.program_slices import assignments, binds, bound, made_of, reads
 from graphdoc.source.edits import copied, write
-from graphdoc.source.module import Source, each, walked
+from graphdoc.source.module import Source, each
 from graphdoc.source.paths import is_attribute, is_read, key, plain_names, stands_at
 from graphdoc.source.places import Copied, Edit, Place
 from graphdoc.source.scopes import stands_for
@@ -59,9 +59,6 @@ def _rooted(node: ast.expr, names: set[str]) -> bool:
     return True
 
 
-Assigned = ast.Assign | ast.AnnAssign | ast.AugAssign
-
-
 @kind("detach_between")
 def detach_between(sources: Sources, args: Args) -> list[Edit]:
     """Detach a value where one of several losses of a block uses it.
@@ -88,9 +85,7 @@ def entries(sources: Sources, args: Args) -> list[tuple[Place, list[str]]]:
         CannotFix: there is none.
     """
     source, backward = statement(sources, required(args, "backward"))
-    seeds = [statement(sources, p) for p in required(args, "places")]
-    if any(s is not source for s, _ in seeds):
-        raise CannotFix("the value and the loss stand in different files")
+    seeds = [statement(sources, p)[1] for p in required(args, "places")]
     others = [statement(sources, p)[1] for p in args.get("others") or ()]
     mine = _slice(source, backward)
     theirs = {id(n) for o in others for n in _slice(source, o)}
@@ -99,17 +94,17 @@ def entries(sources: Sources, args: Args) -> list[tuple[Place, list[str]]]:
     tainted: set[str] = set()
     shared: set[str] = set()
     for node in mine:
-        seed = any(node is s for _, s in seeds)
+        seed = node in seeds
         if seed or reads(node) & tainted:
-            bound = _bound(node) - plain
-            tainted |= bound
+            given = bound(node) - plain
+            tainted |= given
             if seed or id(node) in theirs or not _on_a_way(node, ways):
-                shared |= bound
+                shared |= given
     found: list[tuple[Place, list[str]]] = []
     for node in mine:
-        if any(node is s for _, s in seeds) or id(node) in theirs or node is backward or not _on_a_way(node, ways):
+        if node in seeds or id(node) in theirs or node is backward or not _on_a_way(node, ways):
             continue
-        if _bound(node) and _bound(node) <= plain:
+        if bound(node) and bound(node) <= plain:
             continue
         used = sorted(reads(node) & shared)
         value = getattr(node, "value", None)
@@ -125,8 +120,8 @@ def _plain(source: Source, backward: ast.stmt, args: Args) -> set[str]:
     plain = set(args.get("plain") or ())
     if args.get("ways") is not None:
         return plain
-    bound = Counter(name for n in _assignments(source, backward) for name in _bound(n))
-    return {name for name in plain if bound[name] == 1}
+    times = Counter(name for n in assignments(source, backward) for name in bound(n))
+    return {name for name in plain if times[name] == 1}
 
 
 def _on_a_way(node: ast.stmt, ways: list[tuple[int, int]] | None) -> bool:
@@ -136,29 +131,8 @@ def _on_a_way(node: ast.stmt, ways: list[tuple[int, int]] | None) -> bool:
 
 def _slice(source: Source, backward: ast.stmt) -> list[ast.stmt]:
     """The assignments before a backward call that its loss is made of, in order; the call itself last."""
-    start = source.span(backward)[0]
-    before = [n for n in _assignments(source, backward) if source.span(n)[0] < start]
-    before.sort(key=lambda n: source.span(n)[0])
-    live = reads(backward)
-    found: list[ast.stmt] = [backward]
-    for node in reversed(before):
-        if _bound(node) & live:
-            found.insert(0, node)
-            if not isinstance(node, ast.AugAssign):
-                live -= _bound(node)
-            live |= reads(node)
-    return found
-
-
-def _assignments(source: Source, backward: ast.stmt) -> list[Assigned]:
-    """All of the function, or of the module, in which a statement stands."""
-    function = source.node_function(backward)
-    scope: ast.AST = function if function is not None else source.tree or backward
-    return [n for n in walked(scope) if isinstance(n, Assigned)]
-
-
-def _bound(node: ast.stmt) -> set[str]:
-    return {key(node.target)} if isinstance(node, ast.AugAssign) else binds(node)
+    before = [n for n in assignments(source, backward) if source.span(n)[0] < source.span(backward)[0]]
+    return [*made_of(before, reads(backward)), backward]
 
 
 @dataclass(frozen=True)
@@ -210,8 +184,8 @@ def through_network(sources: Sources, args: Args) -> bool:
     except CannotFix:
         return False
     behind = set(made)
-    for later in _assignments_in_order(source, statement(sources, required(args, "backward"))[1]):
-        if reads(later.value) & behind:
+    for later in assignments(source, statement(sources, required(args, "backward"))[1]):
+        if isinstance(later, ast.Assign) and reads(later.value) & behind:
             behind |= binds(later)
     return bool(taken & behind)
 
@@ -225,8 +199,10 @@ def _made(sources: Sources, args: Args) -> tuple[Source, dict[str, list[_Made]],
     lines = args.get("through")
     found: dict[str, list[_Made]] = {}
     first = min(s.lineno for s in seeds)
-    for node in _assignments_in_order(source, backward):
-        if node in seeds or node.lineno < first or not reads(node.value) & constants:
+    for node in assignments(source, backward):
+        if not isinstance(node, ast.Assign) or node in seeds or node.lineno < first:
+            continue
+        if not reads(node.value) & constants:
             continue
         value = node.value
         if isinstance(value, ast.Name | ast.Attribute):  # the same tensor under another name
@@ -240,12 +216,6 @@ def _made(sources: Sources, args: Args) -> tuple[Source, dict[str, list[_Made]],
         for name, item in _targets(node):
             found.setdefault(name, []).append(_Made(node, item))
     return source, found, constants
-
-
-def _assignments_in_order(source: Source, backward: ast.stmt) -> list[ast.Assign]:
-    """Those of the function that makes the backward call, in order."""
-    plain = (n for n in _assignments(source, backward) if isinstance(n, ast.Assign))
-    return sorted(plain, key=lambda n: n.lineno)
 
 
 def _targets(node: ast.Assign) -> list[tuple[str, int | None]]:

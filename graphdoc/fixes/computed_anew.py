@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass, field
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, statement
+from graphdoc.fixes.program_slices import check_known, made_of, reads
 from graphdoc.fixes.run_again import runs_later, taking_calls
 from graphdoc.source.edits import (
     copied,
@@ -59,13 +60,13 @@ def compute_in_method(sources: Sources, args: Args) -> list[Edit]:
     found = [statement(sources, p) for p in args.get("places") or [required(args, "place")]]
     plan = _plan(found)
     source = plan.source
-    wanted = {a for n in plan.chosen for a in _attributes_set(n, plan.me)}
-    readers = _readers(plan, wanted)
+    readers = _readers(plan)
     if not readers:
         raise CannotFix("no other method of the class reads the attribute")
     edits: list[Edit] = []
     for method in readers:
-        edits += insert_before(source, first_statement(method), [_moved(plan, n) for n in _needed(plan, method)])
+        needed = made_of(plan.chosen, reads(method))
+        edits += insert_before(source, first_statement(method), [_moved(plan, n) for n in needed])
     kept: list[Text] = [f"{plan.me}.{plan.given[name]} = {name}" for name in plan.unkept]
     for node in plan.chosen:
         leaf = plan.leaves.get(node)
@@ -109,8 +110,7 @@ def _take(plan: _Plan, node: ast.stmt) -> None:
     """Choose a statement, and before it those of the method whose local results it reads."""
     if any(node is n for n in plan.chosen):
         return
-    block = plan.source.node_block(node)
-    if block is None or block[0] is not plan.origin.body or not isinstance(node, ast.Assign | ast.AnnAssign):
+    if plan.source.node_block(node)[0] is not plan.origin.body or not isinstance(node, ast.Assign | ast.AnnAssign):
         raise CannotFix("the value is computed under a condition or in a loop")
     if node.value is None or _builds(plan.source, node.value):
         raise CannotFix("the statement builds an object, and does not only compute a value")
@@ -211,31 +211,14 @@ def _methods(plan: _Plan) -> list[ast.FunctionDef]:
     ]
 
 
-def _reads(node: ast.AST, me: str) -> set[str]:
-    return {n.attr for n in each(node, ast.Attribute) if isinstance(n.ctx, ast.Load) and key(n.value) == me}
-
-
-def _readers(plan: _Plan, wanted: set[str]) -> list[ast.FunctionDef]:
-    found = [m for m in _methods(plan) if _reads(m, plan.me) & wanted]
+def _readers(plan: _Plan) -> list[ast.FunctionDef]:
+    """The methods that read one of the attributes."""
+    wanted = {f"{plan.me}.{a}" for n in plan.chosen for a in _attributes_set(n, plan.me)}
+    found = [m for m in _methods(plan) if reads(m) & wanted]
+    names = {n for c in plan.chosen for n in plain_names(c)}
     for method in found:
-        taken = (bound_names(method) - {plan.me}) & {n.id for c in plan.chosen for n in each(c, ast.Name)}
-        if taken:
-            raise CannotFix(f"{min(taken)} is another variable in {method.name}")
+        check_known(plan.source, names, None, method, {plan.me})
     return found
-
-
-def _needed(plan: _Plan, method: ast.FunctionDef) -> list[ast.stmt]:
-    """Those of the statements that a method needs, in their order."""
-    attributes, names = _reads(method, plan.me), set[str]()
-    needed: list[ast.stmt] = []
-    for node in reversed(plan.chosen):
-        binds = {t.id for t in targets_of(node) if isinstance(t, ast.Name)}
-        if binds & names or set(_attributes_set(node, plan.me)) & attributes:
-            needed.insert(0, node)
-            value: ast.expr = node.value  # type: ignore[attr-defined]
-            names |= plain_names(value)
-            attributes |= _reads(value, plan.me)
-    return needed
 
 
 def _moved(plan: _Plan, node: ast.stmt) -> Copied:
@@ -346,7 +329,6 @@ def _returning(source: Source, function: Function, stored: ast.stmt) -> ast.If |
 
 
 def _without(source: Source, node: ast.If, present: bool) -> list[Edit]:
-    found = source.node_block(node)
     above = source.parents.get(node)
     if isinstance(above, ast.If) and node in above.orelse and source.code.startswith("elif", source.span(node)[0]):
         raise CannotFix("the cache is one of several branches")
@@ -354,7 +336,7 @@ def _without(source: Source, node: ast.If, present: bool) -> list[Edit]:
         return unwrap(source, node)
     if node.orelse:
         return unwrap(source, node, node.orelse)
-    if found is None or len(found[0]) < 2 or not isinstance(node.body[-1], ast.Return):
+    if len(source.node_block(node)[0]) < 2 or not isinstance(node.body[-1], ast.Return):
         raise CannotFix("nothing would compute the value")
     return delete(source, node)
 

@@ -63,8 +63,8 @@ def register_derivative(sources: Sources, args: Args) -> list[Edit]:
         outputs: the names of the gradients that it is given, one for each output.
     """
     source, operator = statement(sources, required(args, "place"))
-    found = source.node_block(operator)
-    if not isinstance(operator, ast.FunctionDef) or found is None or isinstance(source.parents[operator], ast.ClassDef):
+    block, index = source.node_block(operator)
+    if not isinstance(operator, ast.FunctionDef) or isinstance(source.parents[operator], ast.ClassDef):
         raise CannotFix("no function of a module stands there")
     name = operator.name
     setup, backward = f"{name}_setup", f"{name}_backward"
@@ -75,7 +75,7 @@ def register_derivative(sources: Sources, args: Args) -> list[Edit]:
     numbers = [n for n, value in zip(inputs, args["gradients"], strict=True) if value == "None" and n not in tensors]
     keeps = [*_unpacked(inputs, "inputs"), *kept, *(f"ctx.{n} = {n}" for n in numbers)]
     last: ast.stmt = operator
-    for following in found[0][found[1] + 1 :]:  # what else is registered for it stands directly below
+    for following in block[index + 1 :]:  # what else is registered for it stands directly below
         decorators = following.decorator_list if isinstance(following, ast.FunctionDef) else []
         if not any(ast.unparse(d).startswith(f"{name}.") for d in decorators):
             break

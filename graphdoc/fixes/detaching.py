@@ -116,12 +116,10 @@ def detach_after(sources: Sources, args: Args) -> list[Edit]:
         edits += needed
     if not texts:
         raise CannotFix("no carried value was named")
-    found = source.node_block(anchor)
-    if found is not None:
-        block, at = found
-        near = block[at + 1 : at + 1 + len(texts)] if behind else block[max(at - len(texts), 0) : at]
-        following = {key(s) for s in near}
-        texts = [t for t in texts if t not in following]
+    block, at = source.node_block(anchor)
+    near = block[at + 1 : at + 1 + len(texts)] if behind else block[max(at - len(texts), 0) : at]
+    following = {key(s) for s in near}
+    texts = [t for t in texts if t not in following]
     if not texts:
         raise CannotFix("the values are already detached there")
     return [*(insert_after if behind else insert_before)(source, anchor, texts), *edits]
@@ -211,7 +209,7 @@ def detach_stored(sources: Sources, args: Args) -> list[Edit]:
         for n in each(function, ast.Attribute)
         if isinstance(n.ctx, ast.Load) and same(n, target) and source.span(n)[0] > end
     ]
-    block, index = source.node_block(anchor) or ([anchor], 0)
+    block, index = source.node_block(anchor)
     behind = {n for s in block[index:] for n in walked(s)}
     if not behind.issuperset(reads):
         raise CannotFix("the function reads the attribute where another branch may have set it")

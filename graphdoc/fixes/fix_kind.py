@@ -7,11 +7,11 @@ text of the run; ``graphdoc.fixes.kinds.build`` makes the edits and checks the r
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
-from graphdoc.source.module import Source
+from graphdoc.source.module import MethodCall, Source, is_method_call
 from graphdoc.source.paths import last_word
 from graphdoc.source.places import Edit, Place
 
@@ -127,6 +127,21 @@ def call(sources: Sources, value: object) -> tuple[Source, ast.Call]:
     return source, node
 
 
+def plain_backward(
+    sources: Sources, value: object, allowed: Set[str] = frozenset({"retain_graph"})
+) -> tuple[Source, MethodCall, ast.stmt]:
+    """The call of ``backward`` that a statement is, with no arguments but the ``allowed`` ones, and the statement."""
+    source, node = call(sources, value)
+    owner = source.node_owner(node)
+    if not is_method_call(node, "backward"):
+        raise CannotFix(f"{source.file}:{node.lineno} does not call backward on a loss")
+    if not isinstance(owner, ast.Expr) or owner.value is not node:
+        raise CannotFix("the backward call is part of a larger statement")
+    if node.args or any(k.arg not in allowed for k in node.keywords):
+        raise CannotFix("a backward call with its own gradient or inputs gives another gradient")
+    return source, node, owner
+
+
 def statement(sources: Sources, value: object) -> tuple[Source, ast.stmt]:
     """The innermost statement at a place."""
     at = place(value)
@@ -142,12 +157,11 @@ def statements(sources: Sources, args: Args) -> tuple[Source, list[ast.stmt]]:
     source, first = statement(sources, required(args, "place"))
     if args.get("last") is None:
         return source, [first]
-    other, last = statement(sources, args["last"])
-    found = source.node_block(first)
-    if found is None or other is not source or not any(s is last for s in found[0][found[1] :]):
+    _, last = statement(sources, args["last"])
+    block, index = source.node_block(first)
+    if last not in block[index:]:
         raise CannotFix("the statements do not follow one another in one block")
-    block, index = found
-    return source, block[index : next(i for i, s in enumerate(block) if s is last) + 1]
+    return source, block[index : block.index(last) + 1]
 
 
 def anchored(sources: Sources, args: Args) -> tuple[Source, ast.stmt, bool]:

@@ -90,7 +90,7 @@ def require_input_grad(sources: Sources, args: Args) -> list[Edit]:
     if wanted is None or not is_path(wanted):
         raise CannotFix(f"{name} is no name or attribute")
     text = f"{name}.requires_grad_()"
-    if any(text in ast.unparse(s) for s in (source.node_block(owner) or ([], 0))[0] if not hasattr(s, "body")):
+    if any(text in ast.unparse(s) for s in source.node_block(owner)[0] if not hasattr(s, "body")):
         raise CannotFix(f"{name} already requires gradients there")
     if isinstance(owner, Function) and str(name) in parameters(owner):
         return insert_before(source, first_statement(owner), [text])
@@ -117,7 +117,7 @@ def retain_grad(sources: Sources, args: Args) -> list[Edit]:
     if isinstance(owner, ast.Return | ast.Raise):
         raise CannotFix("nothing after that statement is ever reached")
     text = f"{name}.retain_grad()"
-    block, index = source.node_block(owner) or ([], 0)
+    block, index = source.node_block(owner)
     if index + 1 < len(block) and ast.unparse(block[index + 1]) == text:
         raise CannotFix(f"the gradient of {name} is already kept there")
     if isinstance(owner, ast.For | ast.AsyncFor | ast.With | ast.AsyncWith):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, kind, required, statement
+from graphdoc.fixes.program_slices import assignments, made_of
 from graphdoc.fixes.structures import convert_expression
 from graphdoc.source.edits import copied, insert_after, insert_before, write, written
 from graphdoc.source.module import Source, each, is_method_call, walked
-from graphdoc.source.paths import bare_call, is_name, is_path, parse_expression, plain_names, same, targets_of
+from graphdoc.source.paths import bare_call, is_path, parse_expression, plain_names, same
 from graphdoc.source.places import Edit
-from graphdoc.source.scopes import fresh_name, is_torchs, name_for, own_nodes, scope_of
+from graphdoc.source.scopes import fresh_name, is_torchs, name_for, scope_of
 
 _CALLS = {"backward": ("tensors", "grad_tensors", 1), "grad": ("outputs", "grad_outputs", 2)}
 """For each function of ``torch.autograd``: what is differentiated, what weighs its elements, and where that stands."""
@@ -135,8 +136,7 @@ def _loss(source: Source, backward: ast.Call) -> ast.expr:
     root = backward.func.value
     if not isinstance(root, ast.Name):
         return root
-    scope = scope_of(source, backward)
-    found = [s for s in source.node_assignments(root.id, scope) if s.lineno < backward.lineno]
+    found = made_of([s for s in assignments(source, backward) if s.lineno < backward.lineno], {root.id})
     last = found[-1] if found else None
     if not isinstance(last, ast.Assign) or not _is_name(last.targets):
         raise CannotFix(f"it was not seen what {root.id} is computed from")
@@ -169,18 +169,9 @@ def _terms(source: Source, loss: ast.expr) -> ast.expr:
 
 def _values(source: Source, terms: ast.expr, loss: ast.expr) -> list[ast.expr]:
     """The loss's terms and, of every name on their way, what it was assigned in the same function before."""
-    scope = scope_of(source, loss)
-    values: list[ast.expr] = [terms]
-    seen: set[str] = set()
-    for value in values:
-        for name in plain_names(value) - seen:
-            seen.add(name)
-            for s in own_nodes(scope):
-                given = getattr(s, "value", None)
-                binds = any(is_name(t, name) for t in targets_of(s))
-                if isinstance(given, ast.expr) and binds and getattr(s, "lineno", 0) <= loss.lineno:
-                    values.append(given)
-    return values
+    before = [s for s in assignments(source, loss) if s.lineno < loss.lineno]
+    given = (s.value for s in made_of(before, plain_names(terms)))
+    return [terms, *(v for v in given if v is not None)]
 
 
 def _acts(value: ast.expr, sample: str) -> bool:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
-import builtins
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, statement
-from graphdoc.fixes.program_slices import binds, changes, reads, wanted_behind
+from graphdoc.fixes.program_slices import binds, bound, changes, check_known, made_of, reads, wanted_behind
 from graphdoc.fixes.run_again import drawn_once, made_of_old, translates, unbound
 from graphdoc.source.edits import (
     add_argument,
@@ -39,7 +38,6 @@ def move_into_loop(sources: Sources, args: Args) -> list[Edit]:
         into: instead of ``loop``: a function (or anything in it) of the same class, such as ``forward``, for a
             statement of ``__init__`` that uses nothing but ``self`` and globals; or a function written inside the
             statement's own.
-        keep: True copies, False moves; by default as said above.
         graphs: optional, for a loop; names of tensors with a graph. What computes them from the moved ones, for the
             loop to read, goes along: left where it is, it would be made of the old values.
         whole: with ``graphs``: what computes those of them that the moved ones read goes along as well.
@@ -76,8 +74,7 @@ def move_into_loop(sources: Sources, args: Args) -> list[Edit]:
     gone: list[ast.stmt] = []
     for node in reversed(chosen):
         # Backwards: what a statement that stays reads is to stay as well.
-        keep = args.get("keep")
-        if node not in carried and not (_read_elsewhere(source, node, owner, [node, *gone]) if keep is None else keep):
+        if node not in carried and not _read_elsewhere(source, node, owner, [node, *gone]):
             gone.append(node)
     once = _drawn(source, chosen, owner, gone)
     name = fresh_name(source, "drawn", "drawn_once")
@@ -127,10 +124,10 @@ def _check(sources: Sources, source: Source, node: ast.stmt, owner: ast.stmt, ch
 
 def _made_from(source: Source, chosen: list[ast.stmt], graphs: frozenset[str]) -> list[ast.stmt]:
     """The statements above, of the same block, that give what the chosen ones read its graph."""
-    found = source.node_block(min(chosen, key=lambda n: n.lineno))
+    block, index = source.node_block(min(chosen, key=lambda n: n.lineno))
     live = {n for s in chosen for n in reads(s)} & graphs
     out: list[ast.stmt] = []
-    for node in reversed(found[0][: found[1]] if found is not None else []):
+    for node in reversed(block[:index]):
         if changes(node) & live:
             if not binds(node) & live:
                 break  # what changes it is no plain assignment
@@ -159,21 +156,17 @@ def _carried(source: Source, chosen: list[ast.stmt], loop: ast.stmt) -> dict[ast
 def derived(source: Source, chosen: list[ast.stmt], owner: ast.stmt, graphs: frozenset[str]) -> list[ast.stmt]:
     """The statements between these and a loop that make of them what has a graph, as far as the loop reads it."""
     fresh = {name for n in chosen for name in binds(n)}
-    passed: list[tuple[ast.stmt, set[str]]] = []
+    passed: list[ast.stmt] = []
     for node in _between(source, max(chosen, key=lambda n: n.lineno), owner) if graphs else ():
         added = isinstance(node, ast.AugAssign)
-        bound = {key(node.target)} if isinstance(node, ast.AugAssign) else binds(node)
-        if bound and bound <= graphs and reads(node) & fresh and not (added and bound - fresh):
-            passed.append((node, bound))
-            fresh |= bound
+        given = bound(node)
+        if given and given <= graphs and reads(node) & fresh and not (added and given - fresh):
+            passed.append(node)
+            fresh |= given
         elif not added:
-            fresh -= bound
-    live, out = wanted_behind(getattr(owner, "body", []), None, fresh), list[ast.stmt]()
-    for node, bound in reversed(passed):
-        if bound & live and node not in chosen:
-            out.insert(0, node)
-            live = live | reads(node)
-    return out
+            fresh -= given
+    wanted = wanted_behind(getattr(owner, "body", []), None, fresh)
+    return made_of([s for s in passed if s not in chosen], wanted)
 
 
 def _between(source: Source, last: ast.stmt, owner: ast.stmt) -> list[ast.stmt]:
@@ -181,9 +174,8 @@ def _between(source: Source, last: ast.stmt, owner: ast.stmt) -> list[ast.stmt]:
     out: list[ast.stmt] = []
     at: ast.AST = last
     while isinstance(at, ast.stmt) and not isinstance(at, Function):
-        found = source.node_block(at)
-        rest = found[0][found[1] + 1 :] if found is not None else []
-        out += [s for s in rest if source.span(s)[1] <= source.span(owner)[0]]
+        block, index = source.node_block(at)
+        out += [s for s in block[index + 1 :] if source.span(s)[1] <= source.span(owner)[0]]
         at = source.parents.get(at, source.tree or last)
     return out
 
@@ -252,29 +244,13 @@ def _function(sources: Sources, at: object) -> tuple[Source, ast.stmt]:
     return source, function
 
 
-def _check_names(source: Source, node: ast.stmt, owner: ast.stmt) -> None:
-    """A statement of another function may use only self, the module's names and builtins."""
-    origin = source.node_function(node)
-    assert isinstance(owner, Function)
-    given = {key(t) for t in targets_of(node)} & set(parameters(owner))
-    if given:
-        raise CannotFix(f"{owner.name} is given its own {min(given)}")
-    if origin is None or origin in source.node_ancestors(owner):
-        # A closure sees what the statement sees, but for the names that it binds itself.
-        own = bound_names(owner) - {key(t) for t in targets_of(node)}
-        hidden = sorted(n.id for n in each(node, ast.Name) if n.id in own)
-        if hidden:
-            raise CannotFix(f"{hidden[0]} is another variable in {owner.name}")
-        return
-    mine, its = parameters(origin)[:1] if origin else [], parameters(owner)[:1]
-    known = set(dir(builtins)) | bound_names(source.tree)
-    if mine == its:
-        known |= set(mine)
-    local = bound_names(origin) if origin else set()
-    inner = plain_names(node, ast.Store)
-    for name in each(node, ast.Name):
-        if name.id not in inner and (name.id in local - set(mine) or name.id not in known):
-            raise CannotFix(f"{name.id} is not known in {owner.name}")
+def _check_names(source: Source, node: ast.stmt, owner: Function) -> None:
+    """A statement of another function means the same in this one."""
+    given = {key(t) for t in targets_of(node)}
+    if taken := given & set(parameters(owner)):
+        raise CannotFix(f"{owner.name} is given its own {min(taken)}")
+    names = plain_names(node) - plain_names(node, ast.Store)
+    check_known(source, names, source.node_function(node), owner, given)
 
 
 def _read_elsewhere(source: Source, node: ast.stmt, owner: ast.stmt, gone: list[ast.stmt]) -> bool:
@@ -317,7 +293,7 @@ def make_once(sources: Sources, args: Args) -> list[Edit]:
         raise CannotFix("it is made once already")
     if isinstance(node.targets[0], ast.Attribute):
         return _in_init(source, node, function)
-    if not isinstance(node.targets[0], ast.Name) or source.node_block(node) is None or node not in function.body:
+    if not isinstance(node.targets[0], ast.Name) or node not in function.body:
         raise CannotFix("whether it is made depends on a condition")
     return _handed_in(source, node, node.targets[0].id, node.value, function)
 
@@ -328,9 +304,7 @@ def _in_init(source: Source, node: ast.Assign, function: Function) -> list[Edit]
     inits = [s for s in getattr(owner, "body", []) if isinstance(s, Function) and s.name == "__init__"]
     if not isinstance(owner, ast.ClassDef) or len(inits) != 1 or function is inits[0]:
         raise CannotFix("no __init__ of its class can make it")
-    own = bound_names(function) - {function.args.args[0].arg if function.args.args else ""}
-    if taken := own & names_read(node.value):
-        raise CannotFix(f"{min(taken)} is not known in __init__")
+    check_known(source, plain_names(node.value, ast.Load), function, inits[0])
     return [*delete(source, node), *insert_after(source, inits[0].body[-1], [copied(source, node)])]
 
 

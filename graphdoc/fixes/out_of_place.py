@@ -272,17 +272,13 @@ def clone_before(source: Source, owner: ast.stmt, text: str, joined: bool = Fals
             refuse_lost(source, owner, root)
         if not is_rebindable(source, root.id, owner):
             raise CannotFix(f"{text} belongs to an enclosing scope and cannot be assigned here")
-    found = source.node_block(owner)
-    first = owner
-    if found is not None:
-        block, index = found
-        while index > 0 and _writes_into(block[index - 1], root) and not _reads(block[index], root):
-            index -= 1
-        first = block[index]
-        before = block[index - 1] if index else None
-        if isinstance(before, ast.Assign) and ast.unparse(before) == ast.unparse(ast.parse(f"{text} = {text}.clone()")):
-            raise CannotFix(f"{text} is already cloned there")
-    return insert_before(source, first, [f"{text} = {text}.clone()"])
+    block, index = source.node_block(owner)
+    while index > 0 and _writes_into(block[index - 1], root) and not _reads(block[index], root):
+        index -= 1
+    before = block[index - 1] if index else None
+    if isinstance(before, ast.Assign) and ast.unparse(before) == ast.unparse(ast.parse(f"{text} = {text}.clone()")):
+        raise CannotFix(f"{text} is already cloned there")
+    return insert_before(source, block[index], [f"{text} = {text}.clone()"])
 
 
 def _writes_into(statement: ast.stmt, base: ast.expr) -> bool:

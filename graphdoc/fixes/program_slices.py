@@ -5,10 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
+from typing import TypeVar
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
+from graphdoc.source.effects import opaque_calls
 from graphdoc.source.module import Function, Loop, Source, each, is_method_call, is_within, walked
 from graphdoc.source.paths import is_read, is_set, key, last_word, targets_of
+from graphdoc.source.scopes import bound_names, parameters, scope_of
+
+Assigned = ast.Assign | ast.AnnAssign | ast.AugAssign
+_Statement = TypeVar("_Statement", bound=ast.stmt)
 
 
 @dataclass
@@ -25,6 +31,10 @@ class Stretch:
     anchor: int
     following: list[ast.stmt]
     branched: bool = False
+
+    def behind(self, node: ast.stmt) -> list[ast.stmt]:
+        """The statements between one and the anchor."""
+        return self.block[self.block.index(node) + 1 : self.anchor]
 
 
 def seeds_of(sources: Sources, args: Args, source: Source, step: ast.stmt) -> list[ast.stmt]:
@@ -46,19 +56,17 @@ def stretch(source: Source, seeds: list[ast.stmt], anchor: ast.stmt, backward: a
     """
     at: ast.AST = anchor
     while isinstance(at, ast.stmt):
-        found = source.node_block(at)
-        if found is not None:
-            block, index = found
-            lifted = [lift(source, s, block) for s in seeds]
-            if all(i is not None for i in lifted):
-                places = sorted({i for i in lifted if i is not None})
-                if places[-1] >= index:
-                    raise CannotFix("the value is computed after the write already")
-                inner = _into_branch(source, at, anchor, backward)
-                if inner is not None:
-                    deep, above = inner
-                    return Stretch([*block[:index], *deep], places, index + above, _following(source, anchor), True)
-                return Stretch(block, places, index, _following(source, at))
+        block, index = source.node_block(at)
+        lifted = [lift(source, s, block) for s in seeds]
+        if all(i is not None for i in lifted):
+            places = sorted({i for i in lifted if i is not None})
+            if places[-1] >= index:
+                raise CannotFix("the value is computed after the write already")
+            inner = _into_branch(source, at, anchor, backward)
+            if inner is not None:
+                deep, above = inner
+                return Stretch([*block[:index], *deep], places, index + above, _following(source, anchor), True)
+            return Stretch(block, places, index, _following(source, at))
         at = source.parents.get(at, source.tree or anchor)
         if isinstance(at, ast.FunctionDef | ast.AsyncFunctionDef):
             break
@@ -72,17 +80,15 @@ def _into_branch(
 
     None unless only branches lie between the two, and the backward call stands behind the anchor in its block.
     """
-    found = source.node_block(anchor)
-    if outer is anchor or backward is None or found is None:
+    block, above = source.node_block(anchor)
+    if outer is anchor or backward is None or not any(is_within(backward, s) for s in block[above + 1 :]):
         return None
-    if not any(is_within(backward, s) for s in found[0][found[1] + 1 :]):
-        return None
-    run, at, above = [*found[0]], anchor, found[1]
+    run, at = block, anchor
     while (parent := source.parents.get(at)) is not outer:
-        found = source.node_block(parent) if isinstance(parent, ast.If | ast.With) else None
-        if found is None or not isinstance(parent, ast.stmt):
+        if not isinstance(parent, ast.If | ast.With):
             return None
-        run, at, above = [*found[0][: found[1]], *run], parent, above + found[1]
+        block, index = source.node_block(parent)
+        run, at, above = [*block[:index], *run], parent, above + index
     return (run, above) if isinstance(outer, ast.If | ast.With) else None
 
 
@@ -98,12 +104,11 @@ def _following(source: Source, at: ast.stmt) -> list[ast.stmt]:
     out: list[ast.stmt] = []
     node: ast.AST = at
     while isinstance(node, ast.stmt) and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        found = source.node_block(node)
-        if found is not None:
-            out += found[0][found[1] + 1 :]
+        block, index = source.node_block(node)
+        out += block[index + 1 :]
         above = source.parents.get(node)
-        if isinstance(above, Loop) and found is not None and found[0] is above.body:
-            out += above.body[: found[1] + 1]
+        if isinstance(above, Loop) and block is above.body:
+            out += block[: index + 1]
         if above is None:
             break
         node = above
@@ -128,6 +133,33 @@ def binds(node: ast.stmt) -> set[str]:
     return set()
 
 
+def bound(node: ast.stmt) -> set[str]:
+    """What an assignment binds, ``x`` of ``x += 1`` too."""
+    return {key(node.target)} if isinstance(node, ast.AugAssign) else binds(node)
+
+
+def assignments(source: Source, node: ast.AST) -> list[Assigned]:
+    """All of the function, or of the module, in which a node stands, in order."""
+    return sorted(
+        each(scope_of(source, node), ast.Assign, ast.AnnAssign, ast.AugAssign), key=lambda n: source.span(n)[0]
+    )
+
+
+def made_of(run: Iterable[_Statement], names: Set[str], through: Set[str] | None = None) -> list[_Statement]:
+    """The assignments of a run of statements that give these names the values that they have behind it, in order.
+
+    ``through``: optional; only what these names are made of counts in turn.
+    """
+    found: list[_Statement] = []
+    live = set(names)
+    for node in reversed([*run]):
+        if bound(node) & live:
+            found.insert(0, node)
+            read = reads(node)
+            live = (live - binds(node)) | (read if through is None else read & through)
+    return found
+
+
 def changes(node: ast.stmt) -> set[str]:
     """Every name and dotted path that a statement may bind or write into, in whatever block of it."""
     found: set[str] = set()
@@ -142,13 +174,22 @@ def changes(node: ast.stmt) -> set[str]:
 
 
 def check_passed(
-    passed: Iterable[ast.stmt], used: Set[str], made: Set[str] = frozenset(), gradients: Set[str] = frozenset()
+    passed: Iterable[ast.stmt],
+    used: Set[str],
+    made: Set[str] = frozenset(),
+    gradients: Set[str] = frozenset(),
+    keepers: Set[str] | None = None,
+    known: Set[str] = frozenset(),
+    objects: Set[str] = frozenset(),
 ) -> None:
     """Statements that use some names and set others may run on the other side of those that they pass.
 
+    ``keepers``, where given, are first names by which a call may reach what they change; ``known`` and ``objects`` as
+    in ``opaque_calls``.
+
     Raises:
         CannotFix: one of these may leave the block, names one of ``gradients`` (methods, functions, attributes), sets
-            what they use or set, or reads what they set.
+            what they use or set, reads what they set, or calls what may do so.
     """
     for node in passed:
         text = ast.unparse(node).split("\n")[0]
@@ -158,6 +199,14 @@ def check_passed(
             raise CannotFix(f"`{text}` stands between, and takes part in an update")
         if clash := changes(node) & (used | made) or reads(node) & made:
             raise CannotFix(f"{min(clash)} would have another value at `{text}`")
+        if keepers is not None and (unknown := opaque_calls(node, keepers, known, objects)):
+            raise may_use(unknown[0])
+
+
+def may_use(node: ast.AST) -> CannotFix:
+    """The refusal to pass an expression of which it is not known what it uses."""
+    text = ast.unparse(node).split("\n")[0]
+    return CannotFix(f"`{text}` stands between, and may use what the step changes")
 
 
 def _leaves(node: ast.AST, inside: bool = False) -> bool:
@@ -176,34 +225,24 @@ def bound_within(node: ast.stmt) -> set[str]:
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return set()
     inner = list(each(node, ast.Assign, ast.AnnAssign, ast.AugAssign))
-    return {name for n in inner for name in ({key(n.target)} if isinstance(n, ast.AugAssign) else binds(n))}
+    return {name for n in inner for name in bound(n)}
 
 
-def needed(following: list[ast.stmt], backward: ast.stmt | None) -> tuple[list[ast.stmt], bool]:
-    """The statements from the anchor to the backward call, and whether it was found among them."""
-    if backward is None:
-        return following, False
-    for i, s in enumerate(following):
-        if s is backward or is_within(backward, s):
-            return following[: i + 1], True
-    return following, False
+def _up_to(following: list[ast.stmt], backward: ast.stmt) -> list[ast.stmt]:
+    """The statements up to the one that a backward call stands in; none where it stands in none of them."""
+    return following[: next((i + 1 for i, s in enumerate(following) if is_within(backward, s)), 0)]
 
 
 def wanted_behind(following: list[ast.stmt], backward: ast.stmt | None, names: set[str]) -> set[str]:
     """Those of the names that are read behind the anchor before they are bound anew, for the backward call's sake."""
-    steps, found = needed(following, backward)
-    live: set[str] = set()
-    if found and backward is not None:
+    if backward is not None and (steps := _up_to(following, backward)):
         return _behind(steps, backward) & names
-    decided: set[str] = set()
-    for s in steps:
-        read = reads(s)
-        for name in names - decided:
-            if name in read:
-                live.add(name)
-                decided.add(name)
-            elif name in binds(s):
-                decided.add(name)
+    live: set[str] = set()
+    undecided = set(names)
+    for s in following:
+        read = reads(s) & undecided
+        live |= read
+        undecided -= read | binds(s)
     return live
 
 
@@ -217,13 +256,37 @@ def _behind(steps: list[ast.stmt], backward: ast.stmt) -> set[str]:
         blocks = [last.body, *([last.orelse] if isinstance(last, ast.If) else [])]
         block = next((b for b in blocks if any(is_within(backward, s) for s in b)), None)
         if block is not None:
-            live = _behind(needed(block, backward)[0], backward).union(*(reads(h) for h in heads))
+            live = _behind(_up_to(block, backward), backward).union(*(reads(h) for h in heads))
     for s in reversed(steps[:-1]):
-        bound = binds(s)
-        if bound & live:
-            live = (live - bound) | reads(s)
-        elif isinstance(s, ast.AugAssign) and key(s.target) in live:
-            live |= reads(s.value)
+        if bound(s) & live:
+            live = (live - binds(s)) | reads(s)
         elif bound_within(s) & live:
             live |= reads(s)  # a branch or loop: it may bind the name, or leave it as it was
     return live
+
+
+# What another function may read.
+
+
+def check_known(
+    source: Source, names: Set[str], here: Function | None, there: Function | None, but: Set[str] = frozenset()
+) -> None:
+    """What is read by these names in one function is the same in another, but for what is bound there on purpose.
+
+    Raises:
+        CannotFix: a name is not known there, or is another variable.
+    """
+    if here is there:
+        return
+    around = [there, *source.node_ancestors(there)] if there is not None else []
+    scopes = [here, *source.node_ancestors(here)] if here is not None else []
+    hidden = set().union(*(bound_names(f) for f in scopes if isinstance(f, Function) and f not in around))
+    own = bound_names(there) - but if there is not None else set()
+    first = [(source.parents.get(f), parameters(f)[:1]) for f in (here, there) if f is not None]
+    one_class = len(first) == 2 and first[0] == first[1] and isinstance(first[0][0], ast.ClassDef)
+    where = there.name if there is not None else "the module"
+    for name in sorted(names - {*(first[0][1] if one_class else ())}):
+        if name in own:
+            raise CannotFix(f"{name} is another variable in {where}")
+        if name in hidden:
+            raise CannotFix(f"{name} is not known in {where}")

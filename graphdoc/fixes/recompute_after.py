@@ -7,10 +7,21 @@ from collections.abc import Set
 
 from graphdoc.fixes.between_losses import detach_reads
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, place, required, source_of, statement
-from graphdoc.fixes.program_slices import Stretch, binds, changes, reads, seeds_of, stretch, wanted_behind
+from graphdoc.fixes.program_slices import (
+    Stretch,
+    binds,
+    bound,
+    changes,
+    check_known,
+    made_of,
+    reads,
+    seeds_of,
+    stretch,
+    wanted_behind,
+)
 from graphdoc.fixes.run_again import kept_as_drawn, opened, regrouped, taken_away, translates, unbound
 from graphdoc.source.edits import Piece, copied, insert_after, write
-from graphdoc.source.module import Function, Source, each, has, is_within, values_of, walked
+from graphdoc.source.module import Source, each, has, is_within, values_of, walked
 from graphdoc.source.paths import is_read, is_set, key, last_word, parse_expression, plain_names
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import is_readable, scope_of, stands_for
@@ -161,8 +172,8 @@ class _Reads:
             if id(store) in own or self.source.span(store)[0] < behind:
                 continue
             one = self.source.node_statement(self.source.place(store))
-            found_in = self.source.node_block(node) if isinstance(node, ast.stmt) else None
-            body = node.body if isinstance(node, ast.For) else found_in[0] if found_in is not None else []
+            around = self.source.node_block(node)[0] if isinstance(node, ast.stmt) else []
+            body = node.body if isinstance(node, ast.For) else around
             if one is None or one not in body:
                 raise CannotFix(f"{name} is assigned again in a part that need not run")
             found.append(one)
@@ -215,27 +226,8 @@ class _Reads:
         Raises:
             CannotFix: one of its names cannot be read at a node, or is another variable there.
         """
-        own = {name for name, _ in self.siblings}
-        names = plain_names(self.parsed) - own
-        here, there = self.source.node_function(at), self.source.node_function(self.stored)
-        for name in names:
-            if name == "self":
-                if self._class(here) is None or self._class(here) is not self._class(there):
-                    raise CannotFix("the store is filled by one class and read by another")
-            elif self._bound_in(here, name) and here is not there:
-                raise CannotFix(f"{name} is another variable there")
-            elif self._bound_in(there, name) and here is not there:
-                raise CannotFix(f"{name} cannot be read there")
-
-    def _class(self, function: Function | None) -> ast.AST | None:
-        above = self.source.parents.get(function) if function is not None else None
-        return above if isinstance(above, ast.ClassDef) else None
-
-    def _bound_in(self, function: Function | None, name: str) -> bool:
-        if function is None:
-            return False
-        stores = (n.id for n in each(function, ast.Name) if not is_read(n))
-        return name in {*stores, *(a.arg for a in each(function, ast.arg))}
+        names = plain_names(self.parsed) - {name for name, _ in self.siblings}
+        check_known(self.source, names, self.source.node_function(self.stored), self.source.node_function(at))
 
     def _write(self, node: ast.expr, template: str, **parts: Piece) -> Edit:
         """A template in the place of an expression, with those parts that it has room for."""
@@ -287,55 +279,49 @@ def recompute_after(sources: Sources, args: Args) -> list[Edit]:
     constants = [n for n, at in zip(seeds, args["places"], strict=True) if at in (args.get("constants") or ())]
     backward = statement(sources, args["backward"])[1] if args.get("backward") is not None else None
     found, within = opened(source, stretch(source, seeds, after, backward), seeds)
-    chosen = [i for i in _chosen(found, backward) if found.block[i] not in constants]
-    copies = [i for i in chosen if not _movable(found, chosen, i)]
+    chosen = [n for n in _chosen(found, backward) if n not in constants]
+    copies = [n for n in chosen if not _movable(found, chosen, n)]
     if kept := kept_as_drawn(sources, source, found, copies, backward):
-        chosen = [i for i in _chosen(found, backward, kept) if found.block[i] not in constants]
+        chosen = [n for n in _chosen(found, backward, kept) if n not in constants]
     if not chosen:
         raise CannotFix("nothing that the forward has bound is read between the step and the backward call")
     anchor = found.block[found.anchor]
     _check(found, chosen, _taken(after, anchor))
     spared = _spared(source, found, chosen, backward)
-    again = {found.block[i]: unbound(source, found.block[i], spared.get(i, set())) for i in chosen}
+    again = {n: unbound(source, n, spared.get(n, set())) for n in chosen}
     if constants:
         _detach(source, again, {n for c in constants for n in binds(c)})
     texts = [(node, copied(source, node, edits)) for node, edits in again.items()]
-    moved = [found.block[i] for i in chosen if _movable(found, chosen, i)]
+    moved = [n for n in chosen if _movable(found, chosen, n)]
     return insert_after(source, anchor, regrouped(source, texts, within)) + taken_away(source, moved, within)
 
 
-def _chosen(found: Stretch, backward: ast.stmt | None, kept: Set[int] = frozenset()) -> list[int]:
+def _chosen(found: Stretch, backward: ast.stmt | None, kept: Set[ast.stmt] = frozenset()) -> list[ast.stmt]:
     """The statements to run again: those through which the value reaches what is read behind the anchor.
 
     ``kept`` are statements whose value stays as it is.
     """
     tainted: set[str] = set()
-    passed: list[int] = []
+    passed: list[ast.stmt] = []
     within: set[str] = set()
-    for i in range(found.seeds[0], found.anchor):
-        node = found.block[i]
-        touched = i not in kept and (i in found.seeds or bool(reads(node) & tainted))
+    seeds = [found.block[i] for i in found.seeds]
+    for node in found.block[found.seeds[0] : found.anchor]:
+        touched = node not in kept and (node in seeds or bool(reads(node) & tainted))
         if isinstance(node, ast.Assign | ast.AnnAssign):
             if touched:
-                passed.append(i)
+                passed.append(node)
                 tainted |= binds(node)
             else:
                 tainted -= binds(node)
         elif touched and isinstance(node, ast.AugAssign):
-            passed.append(i)
+            passed.append(node)
             tainted.add(key(node.target))
-        elif i in found.seeds:
+        elif node in seeds:
             raise CannotFix("the forward is in a loop, a branch or a call of its own")
         elif touched:
             within |= changes(node)
     live = wanted_behind(found.following, backward, tainted | within)
-    chosen: list[int] = []
-    for i in reversed(passed):
-        node = found.block[i]
-        bound = {key(node.target)} if isinstance(node, ast.AugAssign) else binds(node)
-        if bound & live:
-            chosen.insert(0, i)
-            live |= reads(node) & tainted
+    chosen = made_of(passed, live, tainted)
     if not chosen and (behind := live & within - tainted):
         raise CannotFix(f"{min(behind)} is computed from it in a branch or a loop")
     return chosen
@@ -348,11 +334,10 @@ def _taken(step: ast.stmt, anchor: ast.stmt) -> set[str]:
     return set().union(*(reads(n) for n in (step, *around)))
 
 
-def _check(found: Stretch, chosen: list[int], taken: set[str]) -> None:
+def _check(found: Stretch, chosen: list[ast.stmt], taken: set[str]) -> None:
     """Running the statements later must mean the same, but for the weights; the step was made with what is taken."""
     fresh: set[str] = set()
-    for i in chosen:
-        node = found.block[i]
+    for node in chosen:
         if used := binds(node) & taken:
             raise CannotFix(f"the step is made with {min(used)}, which would then be that of a second one")
         if isinstance(node, ast.AugAssign) and key(node.target) not in fresh:
@@ -360,7 +345,7 @@ def _check(found: Stretch, chosen: list[int], taken: set[str]) -> None:
         if has(node, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom):
             raise CannotFix("the forward does more than compute a value")
         inputs = reads(node) - fresh
-        later = {n for j in range(i + 1, found.anchor) if j not in chosen for n in changes(found.block[j])}
+        later = {n for s in found.behind(node) if s not in chosen for n in changes(s)}
         if later & inputs:
             raise CannotFix("what the forward is computed from may have changed by then")
         # The new value must not take the place of another one that is still wanted under its name.
@@ -369,16 +354,17 @@ def _check(found: Stretch, chosen: list[int], taken: set[str]) -> None:
         fresh |= binds(node)
 
 
-def _spared(source: Source, found: Stretch, chosen: list[int], backward: ast.stmt | None) -> dict[int, set[str]]:
+def _spared(
+    source: Source, found: Stretch, chosen: list[ast.stmt], backward: ast.stmt | None
+) -> dict[ast.stmt, set[str]]:
     """For each statement that is copied, the names that keep their value: nothing that runs again needs a new one."""
     if not source.parses or translates(source.tree):
         return {}
-    live = wanted_behind(found.following, backward, {n for i in chosen for n in changes(found.block[i])})
-    spared: dict[int, set[str]] = {}
-    for i in reversed(chosen):
-        node = found.block[i]
-        if not _movable(found, chosen, i):
-            spared[i] = binds(node) - live
+    live = wanted_behind(found.following, backward, {n for s in chosen for n in changes(s)})
+    spared: dict[ast.stmt, set[str]] = {}
+    for node in reversed(chosen):
+        if not _movable(found, chosen, node):
+            spared[node] = binds(node) - live
         live |= reads(node)
     return spared
 
@@ -392,12 +378,11 @@ def _detach(source: Source, again: dict[ast.stmt, list[Edit]], constants: set[st
         again[node] += edits
 
 
-def _movable(found: Stretch, chosen: list[int], index: int) -> bool:
+def _movable(found: Stretch, chosen: list[ast.stmt], node: ast.stmt) -> bool:
     """Whether nothing that stays in place reads what the statement binds."""
     if found.branched:
         return False
-    node = found.block[index]
-    bound = {key(node.target)} if isinstance(node, ast.AugAssign) else binds(node)
-    staying = [found.block[j] for j in range(index + 1, found.anchor + 1) if j not in chosen]
-    copied = [found.block[j] for j in chosen if j > index and not _movable(found, chosen, j)]
-    return not any(reads(s) & bound for s in (*staying, *copied))
+    behind = found.behind(node)
+    staying = [s for s in (*behind, found.block[found.anchor]) if s not in chosen]
+    copied = [s for s in behind if s in chosen and not _movable(found, chosen, s)]
+    return not any(reads(s) & bound(node) for s in (*staying, *copied))

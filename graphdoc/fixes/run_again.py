@@ -20,25 +20,24 @@ _ENDS_GRAPH = _SAMPLES - {"rsample"}
 
 
 def kept_as_drawn(
-    sources: Sources, source: Source, found: Stretch, copied: list[int], backward: ast.stmt | None
-) -> set[int]:
+    sources: Sources, source: Source, found: Stretch, copied: list[ast.stmt], backward: ast.stmt | None
+) -> set[ast.stmt]:
     """Those of the statements to be run again that keep what they have drawn: plain numbers, of which something that
     does not run again was made for this loss, as a reward is of an action.
 
     Raises:
         CannotFix: what was drawn so carries a graph, or is drawn inside of a function; or a statement does more.
     """
-    kept: set[int] = set()
-    for i in copied:
-        node = found.block[i]
+    kept: set[ast.stmt] = set()
+    for node in copied:
         taking = next((c for c in each(node, ast.Call) if last_word(c.func) in TAKES | {"step"}), None)
         if taking is not None:
             raise CannotFix(f"`{_shown(source, taking)}` would be run a second time")
-        if _samples(sources, node) and _acted_upon(found, copied, i, backward):
+        if _samples(sources, node) and _acted_upon(found, copied, node, backward):
             value = getattr(node, "value", None)
             if not isinstance(value, ast.Call) or last_word(value.func) not in _ENDS_GRAPH:
                 raise CannotFix(f"`{_shown(source, node)}` would draw another one than the loss is about")
-            kept.add(i)
+            kept.add(node)
     return kept
 
 
@@ -57,15 +56,15 @@ def _samples(sources: Sources, node: ast.stmt) -> bool:
     return any(last_word(c.func) in _SAMPLES for f in called for c in each(f, ast.Call))
 
 
-def _acted_upon(found: Stretch, copied: list[int], index: int, backward: ast.stmt | None) -> bool:
+def _acted_upon(found: Stretch, copied: list[ast.stmt], node: ast.stmt, backward: ast.stmt | None) -> bool:
     """Whether the loss takes what a statement that does not run again has made of what was drawn."""
-    drawn = binds(found.block[index])
+    drawn = binds(node)
     made: set[str] = set()
-    for j in range(index + 1, found.anchor):
-        if j not in copied and reads(found.block[j]) & (drawn | made):
-            made |= changes(found.block[j])
+    for s in found.behind(node):
+        if s not in copied and reads(s) & (drawn | made):
+            made |= changes(s)
     made -= drawn
-    again = set().union(*(reads(found.block[j]) for j in copied))
+    again = set().union(*map(reads, copied))
     return bool(wanted_behind(found.following, backward, made) | (again & made))
 
 

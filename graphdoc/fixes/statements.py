@@ -7,7 +7,7 @@ import ast
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, statement
 from graphdoc.fixes.program_slices import changes, check_passed, reads
 from graphdoc.source.edits import copied, delete, insert_after, insert_before, instead, written
-from graphdoc.source.effects import calls_method, method_of
+from graphdoc.source.effects import built_objects, calls_method, method_of
 from graphdoc.source.expressions import NOT_A_WRITE
 from graphdoc.source.layout import is_compound
 from graphdoc.source.module import Source, each, is_within
@@ -73,6 +73,9 @@ def delete_statement(sources: Sources, args: Args) -> list[Edit]:
     return delete(source, node)
 
 
+_CLEARS = frozenset({"zero_grad", "zero_"})
+
+
 def _same_loss(args: Args) -> bool:
     return bool(args.get("same_loss"))
 
@@ -89,6 +92,8 @@ def move_statement(sources: Sources, args: Args) -> list[Edit]:
         after, before: the place of the other statement; exactly one of the two.
         for_value: True where the move is made for the value that the other statement gives to what this one reads.
         same_loss: True where the failing loss is to keep its value: nothing that it is made of waits for the statement.
+        untouched: optional; parts of the names of what the statement changes: nothing that it is moved over may name
+            them, or call what may use them.
     """
     source, node = statement(sources, required(args, "place"))
     after = args.get("after") is not None
@@ -97,14 +102,17 @@ def move_statement(sources: Sources, args: Args) -> list[Edit]:
         raise CannotFix("the two statements stand in different functions")
     if anchor is node or any(a is node for a in source.node_ancestors(anchor)):
         raise CannotFix("a statement cannot move to its own place")
-    found = source.node_block(anchor)
-    if found is None or not _reaches(source, node, found[0]):
+    block, index = source.node_block(anchor)
+    if not _reaches(source, node, block):
         raise CannotFix("the other statement is in another block")
-    block, index = found
     neighbour = index + 1 if after else index - 1
     if 0 <= neighbour < len(block) and block[neighbour] is node:
         raise CannotFix("the statement already stands there")
-    _check(node, _crossed(source, node, block, index, after), anchor if args.get("for_value") else None)
+    crossed = _crossed(source, node, block, index, after)
+    _check(node, crossed, anchor if args.get("for_value") else None)
+    if parts := frozenset(args.get("untouched") or ()):
+        others = [s for s in crossed if s is not anchor]
+        check_passed(others, set(), set(), parts, parts | {"self"}, _CLEARS, built_objects(source.tree))
     insert = insert_after if after else insert_before
     return [*delete(source, node), *insert(source, anchor, [copied(source, node)])]
 
@@ -115,9 +123,8 @@ def _crossed(source: Source, node: ast.stmt, block: list[ast.stmt], index: int, 
     if own is None:
         return []
     crossed = block[own + 1 : index + after] if own < index else block[index + after : own]
-    inside = source.node_block(node)
-    behind = inside[0][inside[1] + 1 :] if inside is not None and inside[0] is not block and after else []
-    return [*behind, *crossed]
+    inner, at = source.node_block(node)
+    return [*inner[at + 1 :], *crossed] if inner is not block and after else crossed
 
 
 def _check(node: ast.stmt, crossed: list[ast.stmt], giving: ast.stmt | None) -> None:
@@ -142,8 +149,7 @@ def _reaches(source: Source, node: ast.stmt, block: list[ast.stmt]) -> bool:
     """Whether the block is the statement's own, or one around it that runs it exactly as often."""
     at: ast.AST = node
     while isinstance(at, ast.stmt):
-        found = source.node_block(at)
-        if found is not None and found[0] is block:
+        if source.node_block(at)[0] is block:
             return True
         at = source.parents.get(at, block[0])
         if not isinstance(at, ast.With | ast.AsyncWith):
@@ -170,9 +176,8 @@ def reset_accumulator(sources: Sources, args: Args) -> list[Edit]:
     text = f"{name} = {value}"
     if after:
         return insert_after(source, node, [text])
-    found = source.node_block(node)
-    before = found[0][found[1] - 1] if found is not None and found[1] else None
-    if before is not None and ast.unparse(before) == ast.unparse(ast.parse(text)):
+    block, index = source.node_block(node)
+    if index and ast.unparse(block[index - 1]) == ast.unparse(ast.parse(text)):
         raise CannotFix(f"{name} is already set there")
     return insert_before(source, node, [text])
 

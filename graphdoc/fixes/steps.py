@@ -6,41 +6,23 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, kind, required, statement
-from graphdoc.fixes.program_slices import Stretch, changes, check_passed, reads, seeds_of, stretch
-from graphdoc.fixes.summing import repeatable
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, kind, plain_backward, required, statement
+from graphdoc.fixes.program_slices import changes, check_passed, lift, made_of, may_use, reads, seeds_of, stretch
+from graphdoc.fixes.summing import in_own_loop
 from graphdoc.source.edits import below, copied, delete, insert_after, insert_before, set_keyword, without_flag, written
-from graphdoc.source.effects import (
-    READS_GRADIENTS,
-    Touching,
-    built_objects,
-    is_bare_call,
-    method_of,
-    opaque_calls,
-)
-from graphdoc.source.module import Source, each, has, is_method_call, is_within, walked
+from graphdoc.source.effects import READS_GRADIENTS, Touching, built_objects, is_bare_call, method_of, opaque_calls
+from graphdoc.source.module import Function, Source, each, has, is_method_call, is_within, walked
 from graphdoc.source.paths import bare_call, is_attribute, is_name, is_path, key, last_word, targets_of
 from graphdoc.source.places import Edit, Text
-
-
-def refuse_weighed(call: ast.Call) -> None:
-    """Refuse a call that is given a gradient of its own.
-
-    Raises:
-        CannotFix: it is, or it is no method ``backward``.
-    """
-    if not is_method_call(call, "backward") or call.args:
-        raise CannotFix("the backward call has a gradient of its own")
-
-
-def has_inputs(call: ast.Call) -> bool:
-    """Whether a call is told already which parameters it is for."""
-    return any(k.arg == "inputs" for k in call.keywords)
 
 
 def own_inputs(source: Source, call: ast.Call, optimizers: Sequence[str], frozen: bool) -> list[Edit]:
     """Tell a call to give gradient to what these optimizers hold; where some of that is ``frozen``, to the rest: what
     requires no gradient is refused as an input (torch/autograd/__init__.py)."""
+    if not is_method_call(call, "backward") or call.args:
+        raise CannotFix("the backward call has a gradient of its own")
+    if any(k.arg == "inputs" for k in call.keywords):
+        return []
     one = len(optimizers) == 1
     groups = f"g in {optimizers[0]}.param_groups"
     several = f"o in ({', '.join(optimizers)}) for g in o.param_groups"
@@ -62,23 +44,18 @@ def backward_once(sources: Sources, args: Args) -> list[Edit]:
         stays: the call of ``backward`` that stays; ``retain_graph`` is taken out of it.
         goes: the one that goes.
     """
-    source, one = call(sources, required(args, "stays"))
-    other_source, other = call(sources, required(args, "goes"))
-    first, second = source.node_owner(one), other_source.node_owner(other)
-    if source is not other_source or first is None or second is None:
-        raise CannotFix("the two calls stand in different files")
-    losses = [_loss(node, owner) for node, owner in ((one, first), (other, second))]
-    if key(losses[0]) != key(losses[1]):
+    source, one, first = plain_backward(sources, required(args, "stays"))
+    _, other, second = plain_backward(sources, required(args, "goes"))
+    loss = one.func.value
+    if key(loss) != key(other.func.value):
         raise CannotFix("the two calls are of different losses")
-    found, behind = source.node_block(first), source.node_block(second)
-    if found is None or behind is None or found[0] is not behind[0] or found[1] >= behind[1]:
+    passed = source.node_between(first, second)
+    if passed is None:
         raise CannotFix("the two calls do not stand one after the other in one block")
-    between = found[0][found[1] + 1 : behind[1]]
-    check_passed(between, reads(losses[0]), gradients=READS_GRADIENTS)
-    moved = _cleared(between)
-    stepped = [key(on) for s in between if (named := method_of(s))[0] == "step" and (on := named[1]) is not None]
-    zeroed = {key(on) for s in moved if (on := method_of(s)[1]) is not None}
-    if again := zeroed & set(stepped):
+    check_passed(passed, reads(loss), gradients=READS_GRADIENTS, keepers=frozenset(), known=_ORDER)
+    moved = [s for s in passed if method_of(s)[0] == "zero_grad"]
+    zeroed, stepped = ({_optimizer(s) for s in passed if method_of(s)[0] == name} for name in ("zero_grad", "step"))
+    if again := zeroed & stepped:
         raise CannotFix(f"{min(again)} steps once with each of the two gradients")
     if not moved and not stepped:
         raise CannotFix("the second gradient is added to the first")
@@ -88,24 +65,10 @@ def backward_once(sources: Sources, args: Args) -> list[Edit]:
     return [*edits, *without_flag(source, one)]
 
 
-def _loss(node: ast.Call, owner: ast.stmt) -> ast.expr:
-    if not isinstance(owner, ast.Expr) or owner.value is not node or not is_method_call(node):
-        raise CannotFix("a backward call is part of a larger statement")
-    if node.func.attr != "backward" or node.args or any(k.arg not in ("retain_graph",) for k in node.keywords):
-        raise CannotFix("a backward call with its own gradient or inputs gives another gradient")
-    return node.func.value
-
-
-def _cleared(between: list[ast.stmt]) -> list[ast.stmt]:
-    """The statements that clear gradients between the calls; all the others leave gradients and parameters alone."""
-    moved: list[ast.stmt] = []
-    for one in between:
-        name, _ = method_of(one)
-        if name == "zero_grad":
-            moved.append(one)
-        elif name != "step" and (unknown := opaque_calls(one, frozenset())):
-            raise CannotFix(f"what `{ast.unparse(unknown[0])}` does between the two calls is not known")
-    return moved
+def _optimizer(node: ast.stmt) -> str:
+    """What a bare call statement calls a method on; empty for any other statement."""
+    on = method_of(node)[1]
+    return key(on) if on is not None else ""
 
 
 _OF_UPDATES = frozenset({"zero_grad", "backward", "step"})
@@ -137,18 +100,20 @@ def steps_last(sources: Sources, args: Args) -> list[Edit]:
     at, node = call(sources, required(args, "backward"))
     other, owner = statement(sources, args["behind"]) if "behind" in args else (at, at.node_owner(node))
     found = [_early(sources, p, other, owner) for p in (required(args, "step"), *args.get("others", ()))]
-    early = sorted(found, key=lambda e: e.step.lineno)
+    early = sorted(found, key=lambda e: e.moved.lineno)
     assert owner is not None  # _early has refused
     touching = None
     if args.get("apart"):
         trees = [s.tree for s in sources.values()]
         touching = Touching(trees, frozenset(args["apart"]), frozenset(args.get("optimizers") or ()))
-    crossing = _Crossing(frozenset(args.get("keepers") or ()), touching)
     helpers = [_helper(sources, p) for p in args.get("through", ())] if "behind" in args else []
+    keepers, free = frozenset(args.get("keepers") or ()), getattr(owner, "value", None) if helpers else None
     for e in early:
-        crossing.check(other, e, owner if helpers else None)
+        _check_conditions(e)
+        _check_crossed(other, e, e.crossed, keepers, touching, free)
         for source, function in helpers:
-            crossing.check_helper(source, function, e)
+            # What stands behind its backward call as well: all of it runs before the step now.
+            _check_crossed(source, e, function.body, keepers, touching)
     anchor = early[0].anchor
     if any(e.anchor is not anchor for e in early):
         raise CannotFix("the steps stand in different blocks")
@@ -163,7 +128,7 @@ def steps_last(sources: Sources, args: Args) -> list[Edit]:
     return edits
 
 
-def _helper(sources: Sources, at: object) -> tuple[Source, ast.AST]:
+def _helper(sources: Sources, at: object) -> tuple[Source, Function]:
     source, inside = statement(sources, at)
     function = source.node_function(inside)
     if function is None:
@@ -171,7 +136,7 @@ def _helper(sources: Sources, at: object) -> tuple[Source, ast.AST]:
     return source, function
 
 
-def _is_of_self(owner: ast.stmt, helpers: list[tuple[Source, ast.AST]]) -> bool:
+def _is_of_self(owner: ast.stmt, helpers: list[tuple[Source, Function]]) -> bool:
     """Whether the statement calls one method on ``self``, which calls backward itself: both know ``self.optimizer``."""
     _, on = method_of(owner)
     return len(helpers) == 1 and is_name(on, "self")
@@ -181,10 +146,9 @@ def _is_of_self(owner: ast.stmt, helpers: list[tuple[Source, ast.AST]]) -> bool:
 class _Early:
     """A step that comes too early: what moves, under which condition, and the statements that it is moved over."""
 
-    step: ast.stmt
     optimizer: ast.expr
     moved: ast.stmt
-    under: ast.If | None
+    under: ast.expr | None
     anchor: ast.stmt
     crossed: list[ast.stmt]
 
@@ -197,25 +161,16 @@ def _early(sources: Sources, place: object, other: Source, owner: ast.stmt | Non
     if method != "step" or optimizer is None:
         raise CannotFix("the step is part of a larger statement")
     moved = _whole(source, step)
-    around, crossed, under = moved, [], None
-    anchor = _in_block(source, moved, owner)
     parent = source.parents.get(moved)
-    if anchor is None and isinstance(parent, ast.If) and moved in parent.body:
-        under, around = parent, parent
-        crossed = parent.body[parent.body.index(moved) + 1 :]
-        anchor = _in_block(source, parent, owner)
-    block = source.node_block(around)
-    if block is None or anchor is None or block[0].index(anchor) <= block[1]:
-        raise CannotFix("the step does not stand before the backward call in one block")
-    crossed = [*crossed, *block[0][block[1] + 1 : block[0].index(anchor) + 1]]
-    return _Early(step, optimizer, moved, under, anchor, crossed)
-
-
-def _in_block(source: Source, node: ast.stmt, owner: ast.stmt) -> ast.stmt | None:
-    """The statement around the backward call that stands in the block of a node."""
-    found = source.node_block(node)
-    above = (a for a in (owner, *source.node_ancestors(owner)) if found is not None and a in found[0])
-    return next((a for a in above if isinstance(a, ast.stmt)), None)
+    crossed: list[ast.stmt] = []
+    for top in (moved, parent) if isinstance(parent, ast.If) and moved in parent.body else (moved,):
+        block, index = source.node_block(top)
+        anchor = lift(source, owner, block)
+        crossed += block[index + 1 : None if anchor is None else anchor + 1]
+        if anchor is not None and anchor > index:
+            under = top.test if isinstance(top, ast.If) and top is not moved else None
+            return _Early(optimizer, moved, under, block[anchor], crossed)
+    raise CannotFix("the step does not stand before the backward call in one block")
 
 
 def _whole(source: Source, step: ast.stmt) -> ast.stmt:
@@ -228,62 +183,46 @@ def _whole(source: Source, step: ast.stmt) -> ast.stmt:
 
 def _text(source: Source, early: _Early) -> Text:
     moved = copied(source, early.moved)
-    return moved if early.under is None else below(written(source, "if {test}:", test=early.under.test), [moved])
+    return moved if early.under is None else below(written(source, "if {test}:", test=early.under), [moved])
 
 
-def _conditions(early: _Early) -> list[ast.expr]:
-    """The conditions that are asked later than they were."""
-    inside = [n.test for n in each(early.moved, ast.If)]
-    return [*inside, early.under.test] if early.under is not None else inside
+def _check_conditions(early: _Early) -> None:
+    """The conditions that are asked later than they were have the same answer then."""
+    conditions = [n.test for n in each(early.moved, ast.If)]
+    conditions += [early.under] if early.under is not None else []
+    if any(has(c, ast.Call, ast.NamedExpr, ast.Await) for c in conditions):
+        raise CannotFix("the condition of the step may have another answer after the backward call")
+    check_passed(early.crossed, set().union(*map(reads, (*conditions, early.optimizer))))
 
 
-@dataclass(frozen=True)
-class _Crossing:
-    """What the steps are moved over: nothing that reads what they write, or writes what they read.
+def _check_crossed(
+    source: Source,
+    early: _Early,
+    crossed: list[ast.stmt],
+    keepers: frozenset[str],
+    touching: Touching | None,
+    free: ast.AST | None = None,
+) -> None:
+    """Nothing that the step is moved over reads what it writes, or writes what it reads.
 
     ``keepers`` as in the arguments of this kind; ``touching`` tells what else may be crossed, where that is known.
+    ``free`` is the call of a helper that calls backward: it is looked at for itself.
     """
-
-    keepers: frozenset[str]
-    touching: Touching | None
-
-    def check(self, source: Source, early: _Early, leads: ast.stmt | None) -> None:
-        """``leads`` is the statement whose helper calls backward, if any: the helpers are looked at for themselves."""
-        conditions = _conditions(early)
-        if any(has(c, ast.Call, ast.NamedExpr, ast.Await) for c in conditions):
-            raise CannotFix("the condition of the step may have another answer after the backward call")
-        check_passed(early.crossed, set().union(*map(reads, (*conditions, early.optimizer))))
-        for top in early.crossed:
-            self._check(source, early, top, leads)
-
-    def check_helper(self, source: Source, function: ast.AST, early: _Early) -> None:
-        """The whole of a helper, what stands behind its backward call included: all of it runs before the step now."""
-        for top in getattr(function, "body", []):
-            self._check(source, early, top, None)
-
-    def _check(self, source: Source, early: _Early, top: ast.stmt, leads: ast.stmt | None) -> None:
-        mine = key(early.optimizer)
-        for node in walked(top):
-            if is_attribute(node, *READS_GRADIENTS):
-                raise CannotFix("gradients are read after the step")
-            if isinstance(node, ast.stmt) and is_bare_call(node):
-                name, on = method_of(node)
-                if name in ("zero_grad", "step") and on is not None and key(on) == mine:
-                    raise CannotFix(f"{mine}.{name}() stands between the step and the backward call")
-        roots = self.keepers | {key(n).split(".")[0] for n in each(early.optimizer, ast.Name)}
-        unknown = self._unknown(source, top, roots, leads)
+    roots = keepers | {key(n).split(".")[0] for n in each(early.optimizer, ast.Name)}
+    mine, objects = key(early.optimizer), built_objects(source.tree)
+    for top in crossed:
+        if any(is_attribute(n, *READS_GRADIENTS) for n in walked(top)):
+            raise CannotFix("gradients are read after the step")
+        own = (s for s in each(top, ast.stmt) if method_of(s)[0] in _ORDER and _optimizer(s) == mine)
+        if (found := next(own, None)) is not None:
+            raise CannotFix(f"`{ast.unparse(found)}` stands between the step and the backward call")
+        unknown: ast.AST | None = next(
+            (c for c in opaque_calls(top, roots, _OF_UPDATES, objects) if c is not free), None
+        )
+        if touching is not None:
+            unknown = touching.update(top) or (touching.first(top, free) if unknown is not None else None)
         if unknown is not None:
-            text = ast.unparse(unknown).split("\n")[0]
-            raise CannotFix(f"`{text}` stands between, and may use what the step changes")
-
-    def _unknown(self, source: Source, top: ast.stmt, roots: frozenset[str], leads: ast.stmt | None) -> ast.AST | None:
-        """The first expression of a statement that may read or change what the step writes."""
-        free = leads.value if isinstance(leads, ast.Expr) and leads is top else None
-        objects = built_objects(source.tree)
-        opaque = next((c for c in opaque_calls(top, roots, _OF_UPDATES, objects) if c is not free), None)
-        if self.touching is None:
-            return opaque
-        return self.touching.update(top) or (self.touching.first(top, free) if opaque is not None else None)
+            raise may_use(unknown)
 
 
 def _inputs(
@@ -293,12 +232,9 @@ def _inputs(
 
     ``root`` is the one name by which the function of the call knows them, too; empty where it is the same function.
     """
-    refuse_weighed(node)
-    if has_inputs(node):
-        return []
-    found = source.node_block(owner)
+    block, index = source.node_block(owner)
     stepping: list[str] = []
-    for later in found[0][found[1] + 1 :] if found is not None else ():
+    for later in block[index + 1 :]:
         method, optimizer = method_of(later)
         if method == "backward":
             break
@@ -306,7 +242,7 @@ def _inputs(
             if root and key(optimizer).split(".")[0] != root:
                 break
             stepping.append(source.segment(optimizer))
-    if len(stepping) < learners:
+    if len(stepping) < learners and not any(k.arg == "inputs" for k in node.keywords):
         raise CannotFix("which optimizers step with this loss's gradient cannot be seen there")
     return own_inputs(at, node, stepping[:learners], frozen)
 
@@ -351,19 +287,15 @@ def step_behind_loop(sources: Sources, args: Args) -> list[Edit]:
     source, loop, step, _, _, own = stepping_loop(sources, args)
     before = [s for s in loop.body[: loop.body.index(own)] if method_of(s)[0] == "zero_grad"]
     behind = [s for s in loop.body[loop.body.index(own) + 1 :] if s is step or method_of(s)[0] in {"zero_grad", *CLIPS}]
-    _check_loop(loop, [*before, *behind])
-    edits = [e for s in (*before, *behind) for e in delete(source, s)]
-    edits += insert_before(source, loop, [copied(source, s) for s in before])
-    return edits + insert_after(source, loop, [copied(source, s) for s in behind])
-
-
-def _check_loop(loop: ast.For, moved: list[ast.stmt]) -> None:
-    """What moves out of the loop means the same there, and nothing that stays reads or changes gradients or weights."""
+    moved = [*before, *behind]
     used = set().union(*map(reads, moved))
-    if bound := used & {key(t) for t in targets_of(loop)}:
-        raise CannotFix(f"{min(bound)} is another one in each round of the loop")
+    if given := used & {key(t) for t in targets_of(loop)}:
+        raise CannotFix(f"{min(given)} is another one in each round of the loop")
     staying = [s for s in loop.body if s not in moved]
     check_passed(staying, used, gradients=READS_GRADIENTS | {"step", "zero_grad", "update"})
+    edits = [e for s in moved for e in delete(source, s)]
+    edits += insert_before(source, loop, [copied(source, s) for s in before])
+    return edits + insert_after(source, loop, [copied(source, s) for s in behind])
 
 
 _OF_ROUNDS = frozenset({"zero_grad", "backward", "step", "parameters", *CLIPS})
@@ -388,15 +320,11 @@ def steps_behind_rounds(sources: Sources, args: Args) -> list[Edit]:
     targets = {key(n) for t in targets_of(loop) for n in each(t, ast.Name)}
     if key(optimizer).split(".")[0].split("[")[0] not in targets:
         raise CannotFix("what a round steps is no variable of its loop")
-    if not repeatable(source, loop, loop.iter):
-        raise CannotFix("what the loop goes through may not give the same a second time")
+    behind = in_own_loop(source, loop, [step])
     _check_rounds(source, loop, step, optimizer, targets, frozenset(args.get("keepers") or ()))
-    header = written(source, "for {target} in {group}:", target=loop.target, group=loop.iter)
-    edits = [*delete(source, step), *insert_after(source, loop, [below(header, [copied(source, step)])])]
+    edits = [*delete(source, step), *insert_after(source, loop, [behind])]
     if args.get("inputs", True):
-        refuse_weighed(node)
-        if not has_inputs(node):
-            edits += own_inputs(source, node, [source.segment(optimizer)], bool(args.get("frozen")))
+        edits += own_inputs(source, node, [source.segment(optimizer)], bool(args.get("frozen")))
     return edits
 
 
@@ -415,17 +343,12 @@ def _check_rounds(
 ) -> None:
     """Nothing that stays in the loop acts on what the steps of earlier rounds use or change."""
     staying = [s for s in loop.body if s is not step]
-    check_passed(staying, {*targets, key(optimizer)}, gradients=READS_GRADIENTS - CLIPS)
-    objects = built_objects(source.tree)
-    roots = keepers | targets
     for top in staying:
-        method, on = method_of(top)
-        if method in ("zero_grad", "step") and (on is None or key(on) != key(optimizer)):
+        if method_of(top)[0] in _ORDER and _optimizer(top) != key(optimizer):
             raise CannotFix(f"`{source.segment(top)}` would come before the steps of earlier rounds")
-        unknown = opaque_calls(top, roots, _OF_ROUNDS, objects)
-        if unknown:
-            text = source.segment(unknown[0]).split("\n")[0]
-            raise CannotFix(f"`{text}` is called in the loop, and may use what the steps change")
+    objects = built_objects(source.tree)
+    used = {*targets, key(optimizer)}
+    check_passed(staying, used, frozenset(), READS_GRADIENTS - CLIPS, keepers | targets, _OF_ROUNDS, objects)
 
 
 # Make a whole update before a forward pass, so that the later loss uses the weights of now.
@@ -450,20 +373,22 @@ def update_before(sources: Sources, args: Args) -> list[Edit]:
     steps = [statement(sources, p) for p in required(args, "steps")]
     source, step = steps[-1]
     found = stretch(source, seeds_of(sources, args, source, step), step)
-    first = found.seeds[0]
-    moved = sorted({i for _, s in steps for i in _update(found, s)})
-    if moved[0] <= first:
+    block, first = found.block, found.seeds[0]
+    own = sorted({i for _, s in steps for i in _update(block, s)})
+    if own[0] <= first:
         raise CannotFix("the update's own backward call stands before the forward already")
-    moved = _with_loss(found, first, moved)
-    crossed = [found.block[i] for i in range(first, moved[-1]) if i not in moved]
-    _check([found.block[i] for i in moved], crossed, frozenset(args.get("busy") or ()))
-    edits = insert_before(source, found.block[first], [copied(source, found.block[i]) for i in moved])
-    return edits + [e for i in moved for e in delete(source, found.block[i])]
+    update = [block[i] for i in own]
+    along = made_of(block[first : own[0]], {n for s in update for n in reads(s)})
+    if any(block[i] in along for i in found.seeds):
+        raise CannotFix("the other loss is made of the same forward pass")
+    moved = [*along, *update]
+    _check(moved, [s for s in block[first : own[-1]] if s not in moved], frozenset(args.get("busy") or ()))
+    edits = insert_before(source, block[first], [copied(source, s) for s in moved])
+    return edits + [e for s in moved for e in delete(source, s)]
 
 
-def _update(found: Stretch, step: ast.stmt) -> list[int]:
+def _update(block: list[ast.stmt], step: ast.stmt) -> list[int]:
     """The statements from the backward call (and the clearing before it) to the step (and the clearing behind it)."""
-    block = found.block
     if step not in block:
         raise CannotFix("the step is in a branch or a loop of its own")
     end = block.index(step)
@@ -482,30 +407,6 @@ def _update(found: Stretch, step: ast.stmt) -> list[int]:
     if end + 1 < len(block) and method_of(block[end + 1])[0] == "zero_grad" and _optimizer(block[end + 1]) == mine:
         end += 1
     return list(range(start, end + 1))
-
-
-def _optimizer(node: ast.stmt) -> str:
-    on = method_of(node)[1]
-    return key(on) if on is not None else ""
-
-
-def _with_loss(found: Stretch, first: int, moved: list[int]) -> list[int]:
-    """The statements behind the forward that compute what the update uses, with it.
-
-    Raises:
-        CannotFix: the other loss is itself made of the forward that the update is to precede.
-    """
-    wanted = {n for i in moved for n in reads(found.block[i])}
-    out = list(moved)
-    for i in range(moved[0] - 1, first - 1, -1):
-        node = found.block[i]
-        if not changes(node) & wanted:
-            continue
-        if i in found.seeds or not isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
-            raise CannotFix("the other loss is made of the same forward pass")
-        out.insert(0, i)
-        wanted |= reads(node)
-    return out
 
 
 def _check(moved: list[ast.stmt], crossed: list[ast.stmt], busy: frozenset[int]) -> None:

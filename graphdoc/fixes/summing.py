@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from itertools import pairwise
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, kind, place, required
-from graphdoc.fixes.program_slices import binds, check_passed, reads
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, plain_backward, required
+from graphdoc.fixes.program_slices import changes, check_passed, made_of, reads
 from graphdoc.source.edits import (
     below,
     copied,
@@ -52,11 +52,7 @@ def sum_over_loop(
     keywords = ", ".join(f"{k}={{{k}}}" for k in kept)
     behind: list[Text] = [written(source, f"{name}.backward({keywords})", **kept)]
     if steps:
-        again = _again(loop, owner, steps)
-        if not repeatable(source, loop, loop.iter):
-            raise CannotFix("what the loop goes through may not give the same a second time")
-        header = written(source, "for {target} in {group}:", target=loop.target, group=loop.iter)
-        behind.append(below(header, [copied(source, s) for s in again]))
+        behind.append(in_own_loop(source, loop, _again(loop, owner, steps)))
     return [
         *insert_before(source, loop, [f"{name} = 0.0"]),
         *instead(source, owner, [written(source, f"{name} = {name} + {{loss}}", loss=loss)]),
@@ -74,55 +70,51 @@ def _check(loop: ast.For, owner: ast.stmt) -> None:
 
 def _steps(loop: ast.For, owner: ast.stmt) -> list[ast.stmt]:
     """The statements of the body that step, or set gradients to zero behind the call; in their order."""
-    at = next(i for i, s in enumerate(loop.body) if s is owner)
     found: list[ast.stmt] = []
-    stepping = False
-    for i, statement in enumerate(loop.body):
+    stepping, behind = False, False
+    for statement in loop.body:
+        behind = behind or statement is owner
         names = {n.attr for n in each(statement, ast.Attribute)}
-        if not names & {"step", "zero_grad", "update"}:
-            continue
-        value = bare_call(statement)
-        plain = value if is_method_call(value) and not value.args else None
-        method = plain.func.attr if plain is not None else ""
-        if i < at:
+        if not behind:
             if "step" in names:
                 raise CannotFix("an optimizer steps before the backward call of the loop")
             continue
-        if plain is None or method not in ("step", "zero_grad") or (plain.keywords and method == "step"):
-            if "step" in names or ("update" in names and stepping):
-                raise CannotFix("a step hides in a statement of the loop")
-            continue
-        stepping = stepping or method == "step"
-        found.append(statement)
+        value = bare_call(statement)
+        method = value.func.attr if is_method_call(value, "step", "zero_grad") and not value.args else ""
+        if method and not (method == "step" and value is not None and value.keywords):
+            stepping = stepping or method == "step"
+            found.append(statement)
+        elif "step" in names or ("update" in names and stepping):
+            raise CannotFix("a step hides in a statement of the loop")
     return found if stepping else []
 
 
 def _again(loop: ast.For, owner: ast.stmt, steps: list[ast.stmt]) -> list[ast.stmt]:
-    """The second loop's body: the steps, and the names of this round that they need."""
-    known = {key(t) for t in targets_of(loop)}
-    again: list[ast.stmt] = []
-    for step in steps:
-        wanted = {n for n in reads(step) if n.isidentifier()} | plain_names(step)
-        for statement in loop.body:
-            if statement is owner:
-                break
-            bound = (
-                binds(statement)
-                if isinstance(statement, ast.Assign | ast.AnnAssign)
-                else plain_names(statement, ast.Store)
-            )
-            if not bound & wanted:
-                continue
-            value = getattr(statement, "value", None)
-            if not isinstance(statement, ast.Assign) or value is None or not is_path(value) or bound - wanted:
-                raise CannotFix(f"{min(bound & wanted)} belongs to one round of the loop")
-            if not any(same(statement, s) for s in again):
-                again.append(statement)
-        again.append(step)
-    later = {n for s in loop.body for n in plain_names(s, ast.Store)} & known
+    """The second loop's body: the names of this round that the steps need, and the steps."""
+    wanted = {n for s in steps for n in reads(s) if n.isidentifier()}
+    before = loop.body[: loop.body.index(owner)]
+    named = made_of(before, wanted)
+    for statement in before:
+        taken = changes(statement) & wanted
+        plain = isinstance(statement, ast.Assign) and statement in named and is_path(statement.value)
+        if taken and (not plain or changes(statement) - wanted):
+            raise CannotFix(f"{min(taken)} belongs to one round of the loop")
+    later = {n for s in loop.body for n in plain_names(s, ast.Store)} & {key(t) for t in targets_of(loop)}
     if later:
         raise CannotFix(f"{min(later)} is assigned again in the loop")
-    return again
+    return [*named, *steps]
+
+
+def in_own_loop(source: Source, loop: ast.For, statements: list[ast.stmt]) -> Text:
+    """Statements that run once more for each round of a loop, in a loop of their own.
+
+    Raises:
+        CannotFix: the loop cannot be gone through a second time.
+    """
+    if not repeatable(source, loop, loop.iter):
+        raise CannotFix("what the loop goes through may not give the same a second time")
+    header = written(source, "for {target} in {group}:", target=loop.target, group=loop.iter)
+    return below(header, [copied(source, s) for s in statements])
 
 
 def repeatable(source: Source, loop: ast.For, node: ast.expr) -> bool:
@@ -162,7 +154,7 @@ def merge_backward(sources: Sources, args: Args) -> list[Edit]:
         move_steps: True moves a ``step()`` that stands between them behind the merged call (otherwise it is a reason to
             refuse, as a ``zero_grad()`` is).
     """
-    found = [_backward(sources, p) for p in required(args, "places")]
+    found = [plain_backward(sources, p, {"retain_graph", *_KEPT}) for p in required(args, "places")]
     if not found:
         raise CannotFix("no backward call was named")
     source = found[0][0]
@@ -172,36 +164,21 @@ def merge_backward(sources: Sources, args: Args) -> list[Edit]:
     pairs = sorted(unique.values(), key=lambda p: source.span(p[1])[0])
     if len(pairs) == 1:
         return _merge_loop(source, *pairs[0], bool(args.get("move_steps")))
-    blocks = [source.node_block(owner) for _, owner in pairs]
-    if any(b is None or blocks[0] is None or b[0] is not blocks[0][0] for b in blocks):
+    owners = [owner for _, owner in pairs]
+    passed = source.node_between(owners[0], owners[-1])
+    if passed is None or any(o not in passed for o in owners[1:-1]):
         raise CannotFix("the backward calls do not stand in one block")
-    block = blocks[0][0]  # type: ignore[index]
-    indices = [b[1] for b in blocks if b is not None]
-    between = [s for s in block[indices[0] : indices[-1]] if all(s is not owner for _, owner in pairs)]
-    return _merge(source, pairs, between, args)
+    return _merge(source, pairs, [s for s in passed if s not in owners], args)
 
 
-def _backward(sources: Sources, at: object) -> tuple[Source, MethodCall, ast.stmt]:
-    source, node = call(sources, at)
-    owner = source.node_owner(node)
-    if not is_method_call(node, "backward"):
-        raise CannotFix(f"{place(at).file}:{node.lineno} does not call backward on a loss")
-    if not isinstance(owner, ast.Expr) or owner.value is not node:
-        raise CannotFix("the backward call is part of a larger statement")
-    allowed = {"retain_graph", *_KEPT}
-    if node.args or any(k.arg not in allowed for k in node.keywords):
-        raise CannotFix("a backward call with its own gradient or inputs cannot be merged")
-    return source, node, owner
-
-
-def _merge(source: Source, pairs: list[tuple[MethodCall, ast.stmt]], between: list[ast.stmt], args: Args) -> list[Edit]:
+def _merge(source: Source, pairs: list[tuple[MethodCall, ast.stmt]], passed: list[ast.stmt], args: Args) -> list[Edit]:
     last_call, last = pairs[-1]
     losses = [node.func.value for node, _ in pairs]
     same_name = len({key(loss) for loss in losses}) == 1
     used = set() if same_name else {n for loss in losses[:-1] for n in reads(loss)}
     edits: list[Edit] = []
     moved: list[ast.stmt] = []
-    for statement in between:
+    for statement in passed:
         method, _ = method_of(statement)
         if method == "zero_grad":
             raise CannotFix("gradients are set to zero between the backward calls")
@@ -213,7 +190,7 @@ def _merge(source: Source, pairs: list[tuple[MethodCall, ast.stmt]], between: li
         else:
             check_passed([statement], used, gradients=READS_GRADIENTS | {"step", "zero_grad", "backward"})
     if same_name:
-        edits += _accumulate(source, pairs, between, losses[0])
+        edits += _accumulate(source, pairs, passed, losses[0])
     else:
         terms = {f"loss{i}": loss for i, loss in enumerate(losses)}
         edits.append(write(source, losses[-1], " + ".join(f"{{{t}}}" for t in terms), **terms))
@@ -224,14 +201,14 @@ def _merge(source: Source, pairs: list[tuple[MethodCall, ast.stmt]], between: li
 
 
 def _accumulate(
-    source: Source, pairs: list[tuple[MethodCall, ast.stmt]], between: list[ast.stmt], loss: ast.expr
+    source: Source, pairs: list[tuple[MethodCall, ast.stmt]], passed: list[ast.stmt], loss: ast.expr
 ) -> list[Edit]:
     """One name for every loss: each later ``loss = value`` becomes ``loss = loss + value``."""
     name = key(loss)
     stops = [source.span(owner)[0] for _, owner in pairs]
     edits: list[Edit] = []
     for begin, end in pairwise(stops):
-        here = [s for s in between if begin < source.span(s)[0] < end]
+        here = [s for s in passed if begin < source.span(s)[0] < end]
         again = [s for s in here if any(same(t, loss) for t in targets_of(s))]
         if not again:
             continue  # the same loss twice: the repeated call only goes

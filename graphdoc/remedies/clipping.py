@@ -85,14 +85,13 @@ def moved_with(sources: SourceTexts, clip: Frame, other: Frame) -> dict[str, obj
     """
     source = source_at(sources, clip)
     node, anchor = source.node_statement(Place.of(clip)), source.node_statement(Place.of(other))
-    beside = source.node_block(anchor) if anchor is not None and clip.file == other.file else None
-    found = source.node_block(node) if node is not None else None
-    while beside is not None and found is not None and found[0] is not beside[0]:
-        above = source.parents.get(found[0][0])
+    beside = source.node_block(anchor)[0] if anchor is not None and clip.file == other.file else None
+    while beside is not None and node is not None and source.node_block(node)[0] is not beside:
+        above = source.parents.get(node)
         if not isinstance(above, ast.If) or above.orelse or any(calls_method(s, *_UPDATES) for s in above.body):
             return place(clip)
-        node, found = above, source.node_block(above)
-    return vars(source.place(node)) if isinstance(node, ast.If) and found is not None else place(clip)
+        node = above
+    return vars(source.place(node)) if isinstance(node, ast.If) else place(clip)
 
 
 def _last(events: list[Event], kind: str, at: Frame | None = None) -> Event | None:
@@ -186,10 +185,9 @@ def step_place(sources: SourceTexts, backward: Frame, cleared: Frame | None) -> 
     """
     source = source_at(sources, backward)
     call = source.node_statement(Place.of(backward))
-    found = source.node_block(call) if call is not None else None
-    if call is None or found is None:
+    if call is None:
         return Place.of(backward), False
-    block, at = found
+    block, at = source.node_block(call)
     thrown = source.node_statement(Place.of(cleared)) if cleared is not None and cleared.file == backward.file else None
     anchor = call
     for later in block[at + 1 :]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -58,6 +58,34 @@ def to_finish(
     return tuple(replace(r, placeholders=dict(placeholders)) for r in found)
 
 
+def again_behind(
+    forwards: Sequence[Frame], write: Frame, call: Frame, title: str, note: str, constants: Sequence[Frame] = ()
+) -> Remedy:
+    """What these lines compute, again behind a write, for the loss of a backward call; see ``recompute_after``."""
+    args: dict[str, Any] = {"places": [place(f) for f in forwards], "after": place(write), "backward": place(call)}
+    if constants:
+        args["constants"] = [place(f) for f in constants]
+    return Remedy("recompute_after", title, "unsafe", note, args)
+
+
+def flag_set(
+    call: Frame, title: str, note: str, safety: Safety = "safe", left: str = "", flag: str = "retain_graph"
+) -> Remedy:
+    """A flag of a call set to True; ``title`` lacks the place."""
+    args = {"place": place(call), "name": flag, "value": "True"}
+    return Remedy("set_keyword", f"{title} at {where(call)}", safety, note, args, left)
+
+
+def listed_lines(frames: Sequence[Frame]) -> str:
+    """The first lines of some places, for a title."""
+    return ", ".join(dict.fromkeys(where(f) for f in frames[:3]))
+
+
+def parsed(sources: SourceTexts) -> dict[str, Source]:
+    """The program's files as the kinds of fix take them."""
+    return {file: Source(file, text) for file, text in sources.items()}
+
+
 # Whether a proposed fix can be written into the sources of the run, and which of several are the same.
 
 
@@ -72,7 +100,7 @@ def written(sources: SourceTexts, remedy: Remedy) -> list[Edit] | None:
     from graphdoc.fixes.kinds import edits
 
     try:
-        return edits(remedy.kind, {f: Source(f, t) for f, t in sources.items()}, remedy.args)
+        return edits(remedy.kind, parsed(sources), remedy.args)
     except CannotFix:
         return None
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from graphdoc.evidence import Evidence, Frame, SourceTexts, Stale
 from graphdoc.finding import Remedy, together
-from graphdoc.program.bindings import scope_around, source_at, text_of
+from graphdoc.fixes.program_slices import lift, made_of, reads
+from graphdoc.program.bindings import source_at, text_of
 from graphdoc.program.carried_names import bound_names
 from graphdoc.program.in_place_writes import operands_named
 from graphdoc.program.observed import Program
@@ -18,7 +18,7 @@ from graphdoc.program.overwrites import Overwrite, reached_without_line
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import depth, in_function, innermost_user, place, shared_levels, where
 from graphdoc.program.update_function import Scene, scene, stale_forwards
-from graphdoc.remedies.fix_places import applies
+from graphdoc.remedies.fix_places import again_behind, applies, listed_lines
 from graphdoc.source.effects import another_each_time
 from graphdoc.source.module import Source
 from graphdoc.source.paths import covers, names_read, names_written, plain_names
@@ -91,20 +91,15 @@ def scored_again(program: Program, found: Overwrite, at: Scene | None) -> list[R
     constants = _of_whole_statements(program.sources, at.forwards, _foreign(program, found, at))
     if not constants:
         return []
-    rest = [f for f in at.forwards if f not in constants]
-    lines = ", ".join(dict.fromkeys(where(f) for f in constants[:3]))
-    remedy = Remedy(
-        "recompute_after",
-        f"detach what {lines} computes, and run what follows again for this loss, after {where(at.write)}",
-        "unsafe",
+    remedy = again_behind(
+        [*constants, *(f for f in at.forwards if f not in constants)],
+        at.write,
+        at.backward,
+        f"detach what {listed_lines(constants)} computes, and run what follows again for this loss, after "
+        f"{where(at.write)}",
         "This loss then takes that value as a constant, since its optimizer trains nothing that it was computed from. "
         "The rest is computed with the updated weights.",
-        {
-            "places": [place(f) for f in [*constants, *rest]],
-            "after": place(at.write),
-            "backward": place(at.backward),
-            "constants": [place(f) for f in constants],
-        },
+        constants,
     )
     return [remedy] if applies(program.sources, remedy) else []
 
@@ -170,12 +165,15 @@ def behind_call(program: Program, reuse: Reuse) -> list[Remedy]:
 def _unread(sources: SourceTexts, forwards: list[Frame], after: Frame, backward: Frame) -> list[Remedy]:
     """Read the new values instead, wherever the failing loss is made of the old ones behind a line."""
     source = source_at(sources, backward)
-    scope = _Scope(source, scope_around(source.tree, backward.line), after, backward)
-    pairs = [scope.twin(f) for f in forwards]
+    call = source.node_statement(Place.of(backward))
+    if call is None:
+        return []
+    function = _Function(source, call, after.line)
+    pairs = [function.twin(f) for f in forwards]
     known = [p for p in pairs if p is not None]
     if not known or len(known) != len(pairs):
         return []
-    taken = [(name, new, read) for name, new, made in known for read in scope.reads(name, made)]
+    taken = [(name, new, read) for name, new, made in known for read in function.reads(name, made)]
     if {name for name, _, _ in taken} != {name for name, _, _ in known}:
         return []
     edits = [
@@ -190,25 +188,13 @@ def _unread(sources: SourceTexts, forwards: list[Frame], after: Frame, backward:
     return together(edits, f"use {new}, computed again for this loss, in place of {old}", "unsafe", note)
 
 
-@dataclass
-class _Scope:
+class _Function:
     """A function with a line behind which something is computed again, and the backward call that fails."""
 
-    source: Source
-    node: ast.AST
-    after: Frame
-    backward: Frame
-
-    def __post_init__(self) -> None:
-        inside = [s for s in self.source.node_statements() if self._is_inside(s)]
-        self.every = sorted(inside, key=lambda s: (s.lineno, s.col_offset))
-        covering = [s for s in self.every if covers(s, self.backward.line)]
-        self.around = set(covering)
-        """The statements around the backward call, itself included."""
-
-    def _is_inside(self, statement: ast.stmt) -> bool:
-        function = self.source.node_function(statement)
-        return function is self.node or (function is None and isinstance(self.node, ast.Module))
+    def __init__(self, source: Source, call: ast.stmt, after: int) -> None:
+        self.source, self.call, self.after = source, call, after
+        self.node = source.node_function(call)
+        self.every = [s for s in source.node_statements() if source.node_function(s) is self.node]
 
     def twin(self, forward: Frame) -> tuple[str, str, ast.stmt] | None:
         """The name of what a forward gave, the one that the same call gives its value behind the line and that nothing
@@ -217,19 +203,18 @@ class _Scope:
         if len(made) != 1 or another_each_time(made[0]):
             return None
         name = _bound(made[0])
-        loads = plain_names(self.node, ast.Load)
+        loads = plain_names(self.node or self.source.tree, ast.Load)
         twins = [
             s
             for s in self.every
-            if self.after.line < s.lineno < self.backward.line and _bound(s) not in {"", name, *loads}
+            if self.after < s.lineno < self.call.lineno and _bound(s) not in {"", name, *loads}
             if _value(s) == _value(made[0]) and self._always_runs(s) and self._same(made[0], s)
         ]
         return (name, _bound(twins[0]), twins[0]) if len(twins) == 1 else None
 
     def _always_runs(self, statement: ast.stmt) -> bool:
-        """Whether nothing stands around a statement that does not stand around the backward call as well."""
-        above = [a for a in self.source.node_ancestors(statement) if isinstance(a, ast.stmt)]
-        return all(a in self.around or a is self.node for a in above if a in self.every)
+        """Whether the statement runs whenever the backward call behind it does."""
+        return lift(self.source, self.call, self.source.node_block(statement)[0]) is not None
 
     def _same(self, made: ast.stmt, again: ast.stmt) -> bool:
         """Whether what the call is made of is the same both times, or bound by the same expression in between."""
@@ -238,31 +223,17 @@ class _Scope:
             if not made.lineno < s.lineno < again.lineno:
                 continue
             for path in {*names_written(s)} & read:
-                if not path.isidentifier() or _value(s) != self._last(path, made):
+                last = [o for o in self.every if o.lineno < made.lineno and _bound(o) == path]
+                if not last or _value(s) != _value(last[-1]):
                     return False
         return True
 
-    def _last(self, name: str, before: ast.stmt) -> str:
-        """What was bound to a name before a statement."""
-        found = [s for s in self.every if s.lineno < before.lineno and _bound(s) == name]
-        return _value(found[-1]) if found else ""
-
     def reads(self, name: str, behind: ast.stmt) -> list[ast.stmt]:
         """The plain statements behind one that make the failing loss of a name; none where it is set again there."""
-        last = [s for s in self.every if behind.lineno < s.lineno <= self.backward.line]
-        if any(name in {*names_written(s)} for s in last):
+        last = [s for s in self.every if behind.lineno < s.lineno <= self.call.lineno]
+        if any(name in names_written(s) for s in last) or not isinstance(self.call, ast.Expr):
             return []
-        wanted: set[str] = set()
-        found: list[ast.stmt] = []
-        for s in reversed(last):
-            plain = isinstance(s, ast.Assign | ast.AnnAssign | ast.AugAssign)
-            if not (covers(s, self.backward.line) and isinstance(s, ast.Expr)) and not (
-                plain and {*names_written(s)} & wanted
-            ):
-                continue
-            wanted |= names_read(s)
-            found += [s] if name in names_read(s) else []
-        return found
+        return [s for s in [*made_of(last, reads(self.call)), self.call] if name in reads(s)]
 
 
 def _value(statement: ast.stmt) -> str:

@@ -513,7 +513,9 @@ def _beside(sources: SourceTexts, clear: Frame, reader: Frame) -> Place | None:
     """The statement around the reader that stands in the block of the clearing, behind it."""
     source = source_at(sources, clear)
     own = source.node_statement(Place.of(clear))
-    block, index = (source.node_block(own) if own is not None else None) or ([], 0)
+    if own is None:
+        return None
+    block, index = source.node_block(own)
     found = source.node_in(Place.of(reader), block[index + 1 :])
     return source.place(found) if found is not None else None
 

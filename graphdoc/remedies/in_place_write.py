@@ -10,6 +10,7 @@ from typing import Any
 from graphdoc.evidence import Evidence, Frame, Node, SourceTexts, Stale
 from graphdoc.evidence.lookup import node_with
 from graphdoc.finding import Remedy, together
+from graphdoc.fixes.program_slices import lift
 from graphdoc.model import Safety
 from graphdoc.program.bindings import call_at, frame_of, source_at, statement_at, tree
 from graphdoc.program.exception import SEVERAL_VIEWS, message_of
@@ -356,16 +357,14 @@ def move_behind(program: Program, found: Overwrite) -> list[Remedy]:
         return []
     source = source_at(program.sources, at.write)
     write, backward = source.node_statement(Place.of(at.write)), source.node_statement(Place.of(at.backward))
-    above = [backward, *source.node_ancestors(backward)] if backward is not None else []
     whole = write
-    while whole is not None:
-        found_block = source.node_block(whole)
-        anchor = next((a for a in above if found_block is not None and a in found_block[0]), None)
-        if anchor is not None:
+    while whole is not None and backward is not None:
+        block, index = source.node_block(whole)
+        if (anchor := lift(source, backward, block)) is not None:
             break
         parent = source.parents.get(whole)
         whole = parent if isinstance(parent, ast.For | ast.With | ast.While) else None
-    if whole is None or anchor is None or whole is anchor:
+    if whole is None or backward is None or anchor is None or anchor == index:
         return []
     return [
         Remedy(
@@ -373,6 +372,6 @@ def move_behind(program: Program, found: Overwrite) -> list[Remedy]:
             f"move the write at {where(at.write)} after the backward call at {where(at.backward)}",
             "unsafe",
             "The loss is differentiated with the values of its own forward; the write takes place right after.",
-            {"place": vars(source.place(whole)), "after": vars(source.place(anchor)), "same_loss": True},
+            {"place": vars(source.place(whole)), "after": vars(source.place(block[anchor])), "same_loss": True},
         )
     ]

@@ -8,7 +8,7 @@ from graphdoc.model import Safety
 from graphdoc.program.container_entries import user_frames
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import innermost_user, place, where
-from graphdoc.source.module import Source
+from graphdoc.remedies.fix_places import applies
 
 
 def merge(reuse: Reuse) -> list[Remedy]:
@@ -38,14 +38,4 @@ def merge(reuse: Reuse) -> list[Remedy]:
 
 def can_merge(sources: SourceTexts, reuse: Reuse) -> bool:
     """Whether the source lets the calls be made one."""
-    from graphdoc.fixes.fix_kind import CannotFix
-    from graphdoc.fixes.kinds import build
-
-    parsed = {file: Source(file, text) for file, text in sources.items()}
-    for remedy in merge(reuse):
-        try:
-            build(remedy.kind, parsed, remedy.args)
-        except CannotFix:
-            continue
-        return True
-    return False
+    return any(applies(sources, r) for r in merge(reuse))

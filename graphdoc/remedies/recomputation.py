@@ -36,7 +36,7 @@ from graphdoc.program.spans import (
     where,
 )
 from graphdoc.remedies.carried_value import detach_behind_step
-from graphdoc.remedies.fix_places import applies, edit_at, remedy_at, titled, unique, written
+from graphdoc.remedies.fix_places import applies, edit_at, flag_set, remedy_at, titled, unique, written
 from graphdoc.remedies.sum_of_rounds import sum_of_rounds
 from graphdoc.source.module import each, is_method_call, is_within, receiver_of, walked
 from graphdoc.source.paths import bare_call, blocks_of, key, pairs, plain_names, same, targets_of
@@ -155,7 +155,7 @@ def _round(sources: SourceTexts, reuse: Reuse, used: Frame) -> Frame:
 def result_anew(program: Program, reuse: Reuse) -> list[Remedy]:
     """Compute the result that is differentiated again in the loop around the call; with all that it is made of, where
     all of it leads to what this one trains: that is used up, or older than the step, with the result."""
-    made, call = made_outside(program, reuse), _failing_place(reuse)
+    made, call = made_outside(program, reuse), user_line(reuse.failing)
     if made is None or call is None:
         return []
     args = {"places": [place(made)], "loop": place(call)}
@@ -169,15 +169,11 @@ def result_anew(program: Program, reuse: Reuse) -> list[Remedy]:
 
 def made_outside(program: Program, reuse: Reuse) -> Frame | None:
     """The statement of the call's own function that makes what the call differentiates, on a line of its own."""
-    root, call = program.node(program.evidence.root), _failing_place(reuse)
+    root, call = program.node(program.evidence.root), user_line(reuse.failing)
     if root is None or call is None:
         return None
     made = in_function(user_frames(root.stack), call)
     return made if made is not None and made.line != call.line else None
-
-
-def _failing_place(reuse: Reuse) -> Frame | None:
-    return user_line(reuse.failing)
 
 
 def in_methods(program: Program, reuse: Reuse) -> list[Remedy]:
@@ -339,7 +335,7 @@ def _kept(sources: SourceTexts, reuse: Reuse, frame: Frame) -> tuple[Remedy, ...
     at, flag = decided or (frame, "retain_graph")
     note = "The graph stays until the last call that needs it." + " No optimizer steps in between." * reuse.calm
     what = "autograd.grad" if reuse.failing is None or reuse.failing.kind == "grad" else "backward"
-    title, args = f"keep the graph in the {what} call at {where(at)}", {"place": place(at)}
+    title = f"keep the graph in the {what} call"
     if (at.file, at.line) != (frame.file, frame.line):
-        title = f"keep the graph of the {what} call at {where(frame)}, by what is given at {where(at)}"
-    return (Remedy("set_keyword", title, "safe", note, {**args, "name": flag, "value": "True"}),)
+        title = f"keep the graph of the {what} call at {where(frame)}, by what is given"
+    return (flag_set(at, title, note, flag=flag),)

@@ -28,7 +28,7 @@ from graphdoc.remedies.constant_value import (
     value_with_its_graph,
 )
 from graphdoc.remedies.emptied_store import emptied_behind_step, only_grows
-from graphdoc.remedies.fix_places import applies, edit_at, left_open
+from graphdoc.remedies.fix_places import again_behind, applies, edit_at, flag_set, left_open
 from graphdoc.remedies.forward_copies import behind_call
 from graphdoc.remedies.installed_packages import cleared_by_call
 from graphdoc.remedies.merged_backward import can_merge, merge
@@ -47,28 +47,22 @@ def keep_inner_graph(sources: SourceTexts, failing: Event, freeing: Event) -> tu
     way = entered(sources, freeing, failing, None)
     step = is_inner_step(sources, freeing)
     left = failing.kind == "backward" and not freeing.create_graph and not step
-    first_order = Remedy(
-        "set_keyword",
-        f"keep the graph in the autograd.grad call at {where(frame)}",
-        "safe",
+    first_order = flag_set(
+        frame,
+        "keep the graph in the autograd.grad call",
         "Its result has a graph already; the one that it was computed from then stays as well."
         if freeing.create_graph
         else "Its result stays a number for the loss (first order): gradient flows through what else the loss is made "
         "of. Nothing is stepped in between.",
-        {"place": place(frame), "name": "retain_graph", "value": "True"},
-        "whether the loss is to be differentiated through its result as well, no run tells" if left else "",
+        left="whether the loss is to be differentiated through its result as well, no run tells" if left else "",
     )
     if freeing.create_graph or (way is not Entered.AS_TENSOR and not step):
         return (first_order,)
-    second_order = Remedy(
-        "set_keyword",
-        f"compute the gradient at {where(frame)} with create_graph=True",
-        "unsafe",
-        "The result gets a graph, so the loss is differentiated through it as well (second order), and the graph stays "
-        "for whatever else needs it.",
-        {"place": place(frame), "name": "create_graph", "value": "True"},
-        "whether the inner step is to be differentiated as well (second order), no run tells" if step else "",
-    )
+    inner = "whether the inner step is to be differentiated as well (second order), no run tells" if step else ""
+    note = "The result gets a graph, so the loss is differentiated through it as well (second order), and the graph "
+    note += "stays for whatever else needs it."
+    second_order = flag_set(frame, "compute the gradient", note, "unsafe", inner, "create_graph")
+    second_order = replace(second_order, title=f"{second_order.title} with create_graph=True")
     return (first_order, second_order) if step else (second_order, first_order)
 
 
@@ -102,15 +96,9 @@ def second_forward(program: Program, reuse: Reuse) -> list[Remedy]:
     seeds = _shared(program, reuse, step)
     if not seeds:
         return []
-    return [
-        Remedy(
-            "recompute_after",
-            f"run the forward pass again for the second loss, after {where(step)}",
-            "unsafe",
-            "The second loss is computed with the weights as they are after that step, and its gradient is theirs.",
-            {"places": [place(f) for f in seeds], "after": place(step), "backward": place(failing)},
-        )
-    ]
+    title = f"run the forward pass again for the second loss, after {where(step)}"
+    note = "The second loss is computed with the weights as they are after that step, and its gradient is theirs."
+    return [again_behind(seeds, step, failing, title, note)]
 
 
 def _in_one_function(reuse: Reuse) -> tuple[Frame, Frame] | None:
@@ -245,12 +233,16 @@ def _data_of_another_pass(program: Program, reuse: Reuse) -> list[Remedy]:
     ]
 
 
+_EACH_BY_BOTH = "Each network is then trained by the other's loss too, through what that loss takes in of it."
+
+
 def as_constant(program: Program, reuse: Reuse) -> list[Remedy]:
     """Take the values as constants in the loss that is not to train them; for both losses where they are made."""
     note = constant_note(reuse)
     if reuse.coupling is not None:
-        return [*detach_targets(reuse.coupling, note), *merge_coupled(reuse)]
-    both = _with_both_losses(reuse) if reuse.weighed_by is not None else []
+        return [*detach_targets(reuse.coupling, note), *_merged(reuse, _EACH_BY_BOTH)]
+    learn = f"{folded(reuse.behind)} then learn{'s' * (len(reuse.behind) == 1)} from both losses."
+    both = _merged(reuse, learn) if reuse.weighed_by is not None else []
     if reuse.in_earlier_loss:
         ways = constant_at_use(program, reuse.earlier, note, use_only=True) or in_earlier_loss(reuse, note)
         if reuse.may_be_for_both:
@@ -286,12 +278,12 @@ def held_by_second(program: Program, reuse: Reuse) -> list[Remedy]:
     if not reuse.held_by_second:
         return []
     ways = constant_at_use(program, reuse.earlier, constant_note(reuse), use_only=True)
-    left = f"whether {folded(reuse.behind)} {_learn(reuse)} from both losses, no run tells"
-    return [replace(r, open=left) for r in ways[:1]]
+    return [replace(r, open=_from_both(reuse)) for r in ways[:1]]
 
 
-def _learn(reuse: Reuse) -> str:
-    return f"{'is' if len(reuse.behind) == 1 else 'are'} to learn"
+def _from_both(reuse: Reuse) -> str:
+    are = "is" if len(reuse.behind) == 1 else "are"
+    return f"whether {folded(reuse.behind)} {are} to learn from both losses, no run tells"
 
 
 def kept_for_each(sources: SourceTexts, reuse: Reuse) -> list[Remedy]:
@@ -304,12 +296,10 @@ def kept_for_each(sources: SourceTexts, reuse: Reuse) -> list[Remedy]:
     call, flag = decided
     what, whose = ("call", "the gradient that it is asked for") if within else ("loss", "its loss's own gradient")
     note = f"No optimizer steps between the calls: each gives {whose}. The graph goes with the losses."
-    args = {"place": place(call), "name": flag, "value": "True"}
-    kept_for_next = Remedy("set_keyword", f"keep the graph for the next {what}, at {where(call)}", "safe", note, args)
-    if reuse.read_apart or within:
-        return [kept_for_next]
-    left = "what it gives is cleared before a step could use it: whether it was read before, no run tells"
-    return [replace(kept_for_next, safety="unsafe", open=left)]
+    title, left = f"keep the graph for the next {what},", ""
+    if not reuse.read_apart and not within:
+        left = "what it gives is cleared before a step could use it: whether it was read before, no run tells"
+    return [flag_set(call, title, note, "unsafe" if left else "safe", left, flag)]
 
 
 def kept_for_second(sources: SourceTexts, reuse: Reuse, root: int) -> list[Remedy]:
@@ -331,16 +321,8 @@ def kept_for_second(sources: SourceTexts, reuse: Reuse, root: int) -> list[Remed
         note = "No optimizer steps between the two calls: their gradients add up to that of the sum of the losses."
     whole = not reuse.asks_for_it and bool(reuse.carries) and all(c.producer == root for c in reuse.carries)
     second = "gradient that is asked for" if reuse.asks_for_it else "second loss"
-    return [
-        Remedy(
-            "set_keyword",
-            f"keep the graph for the {second}, at {where(call)}",
-            "safe",
-            note,
-            {"place": place(call), "name": "retain_graph", "value": "True"},
-            "the first loss is made of the second one, which then counts twice: whether it is to, no run tells" * whole,
-        )
-    ]
+    left = "the first loss is made of the second one, which then counts twice: whether it is to, no run tells" * whole
+    return [flag_set(call, f"keep the graph for the {second},", note, left=left)]
 
 
 def kept_for_outer(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
@@ -358,28 +340,15 @@ def detach_targets(coupling: Coupling, note: str) -> list[Remedy]:
     return together(edits, f"detach the target of {loss} at {where(frame)}", "unsafe", note)
 
 
-def _with_both_losses(reuse: Reuse) -> list[Remedy]:
-    """One call on the sum, where what the one loss fits may after all be meant to learn from the other, too."""
-    return _merged(reuse, f"{folded(reuse.behind)} then learn{'s' * (len(reuse.behind) == 1)} from both losses.")
-
-
-def merge_coupled(reuse: Reuse) -> list[Remedy]:
-    """One call on the sum of coupled losses, with what that changes."""
-    return _merged(
-        reuse, "Each network is then trained by the other's loss too, through what that loss takes in of it."
-    )
-
-
 def _sum(reuse: Reuse) -> list[Remedy]:
     """One call on the sum; open where one of the losses may be meant to take what the other fits as data."""
     if not reuse.may_be_data:
         return merge(reuse)
-    whose = folded(reuse.behind)
-    left = f"whether {whose} {_learn(reuse)} from both losses, no run tells"
-    return [replace(r, safety="unsafe", open=left) for r in merge(reuse)]
+    return [replace(r, safety="unsafe", open=_from_both(reuse)) for r in merge(reuse)]
 
 
 def _merged(reuse: Reuse, note: str) -> list[Remedy]:
+    """One call on the sum, with what that changes."""
     return [replace(r, safety="unsafe", note=note) for r in merge(reuse)]
 
 

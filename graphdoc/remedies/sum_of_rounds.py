@@ -165,7 +165,7 @@ def detach_before_use(program: Program, reuse: Reuse, call: Frame, paths: list[t
     if backward is None or not paths or not all("." in path for path, _ in paths):
         return []
     chain = [backward, *(n for n in source.node_ancestors(backward) if isinstance(n, ast.stmt))]
-    level = [s for n in chain for s in (source.node_block(n) or ([], 0))[0] if s not in chain]
+    level = [s for n in chain for s in source.node_block(n)[0] if s not in chain]
     uses = [in_function(c.using[::-1], call) for c in reuse.carries]
     taken = [source.node_in(Place.of(f), level) for f in uses if f is not None]
     found = [s for s in taken if s is not None]
@@ -189,9 +189,9 @@ def detach_behind_renewal(
             behind.append(frame)
     if not behind or update is None:
         return []
-    block = source.node_block(update)
+    block = source.node_block(update)[0]
     renewals = [source.node_statement(Place.of(f)) for f in behind]
-    always = block is not None and all(any(s is r for s in block[0]) for r in renewals)
+    always = all(r in block for r in renewals)
     places = behind if always else [anchor, *behind]
     when = f"after the call at {' and '.join(where(f) for f in places)}"
     return detach_carried(reuse, paths, places, when, which=" (also those through the pass between two updates)")

@@ -19,15 +19,14 @@ from graphdoc.program.spans import in_function, innermost_user, loop_of, place, 
 from graphdoc.program.update_function import Scene, scene
 from graphdoc.remedies.alongside import with_flag_dropped
 from graphdoc.remedies.constant_value import OF_THIS_LOSS, constant_at_use, value_with_its_graph
-from graphdoc.remedies.fix_places import applies, unique
+from graphdoc.remedies.fix_places import again_behind, applies, listed_lines, parsed, unique
 from graphdoc.remedies.forward_copies import behind_step, clone_forward, scored_again
 from graphdoc.remedies.in_place_write import hook_of, hook_remedies, instead_of_writing, move_behind
 from graphdoc.remedies.installed_packages import copy_for_package
 from graphdoc.remedies.recomputation import result_anew
 from graphdoc.remedies.recording import open_at_terms, taking
 from graphdoc.remedies.reused_graph import remedies_for
-from graphdoc.source.effects import built_objects, method_of, opaque_calls
-from graphdoc.source.module import Source, each
+from graphdoc.source.effects import method_of
 from graphdoc.source.paths import key, last_word
 from graphdoc.source.places import Place
 from graphdoc.story.wording import folded
@@ -41,7 +40,7 @@ def steps_behind(program: Program, writers: list[Event]) -> list[Remedy]:
 
     ``writers`` are the steps that came too early.
     """
-    failing = program.failing
+    failing, writers = program.failing, sorted(writers, key=lambda e: e.index)
     if failing is not None and failing.kind == "grad":
         return _behind_gradient(program, writers, failing)
     if failing is None or failing.kind != "backward":
@@ -61,8 +60,7 @@ def _behind_gradient(program: Program, writers: list[Event], failing: Event) -> 
         return []
     (step,) = steps.values()
     stepped = program.owners.parameters([e.optimizer for e in writers])
-    if _is_read_between(program.sources, step, call, {part for n in stepped for part in re.split(r"[.\[]", n)}):
-        return []
+    parts = sorted({part for n in stepped for part in re.split(r"[.\[]", n)})
     remedy = Remedy(
         "move_statement",
         f"step at {where(step)} after the autograd.grad call at {where(call)}",
@@ -71,21 +69,8 @@ def _behind_gradient(program: Program, writers: list[Event], failing: Event) -> 
         "the step.",
         {"place": place(step), "after": place(call)},
     )
-    return [remedy] if applies(program.sources, remedy) else []
-
-
-def _is_read_between(sources: SourceTexts, step: Frame, call: Frame, parts: set[str]) -> bool:
-    """Whether a statement between the two names a part of a stepped parameter's name, or calls what may read one."""
-    source = source_at(sources, step)
-    node, behind = source.node_statement(Place.of(step)), source.node_statement(Place.of(call))
-    block = source.node_block(node) if node is not None else None
-    if node is None or behind is None or block is None or behind not in block[0]:
-        return True
-    between = block[0][block[1] + 1 : block[0].index(behind)]
-    read = {n.id if isinstance(n, ast.Name) else n.attr for s in between for n in each(s, ast.Name, ast.Attribute)}
-    known = frozenset({"zero_grad", "zero_"})
-    objects = built_objects(source.tree)
-    return bool(read & parts) or any(opaque_calls(s, parts | {"self"}, known, objects) for s in between)
+    alone = replace(remedy, args={**remedy.args, "untouched": parts})
+    return [remedy] if applies(program.sources, alone) else []
 
 
 def for_each_round(sources: SourceTexts, found: Overwrite, at: Scene | None) -> list[Remedy]:
@@ -101,7 +86,7 @@ def for_each_round(sources: SourceTexts, found: Overwrite, at: Scene | None) -> 
         return []
     if not at.forwards or any(loop.line < f.line <= loop.end_line for f in at.forwards):
         return []
-    lines = ", ".join(dict.fromkeys(where(f) for f in at.forwards[:3]))
+    lines = listed_lines(at.forwards)
     remedy = (
         Remedy(
             "move_into_loop",
@@ -160,65 +145,50 @@ def _once(earlier: Event, failing: Event) -> list[Remedy]:
 def _last(program: Program, writers: list[Event], failing: Event) -> list[Remedy]:
     """Move the steps behind the backward call of a loss of another optimizer."""
     call, works_for = innermost_user(failing.stack), program.journal.works_for(failing)
-    users = [f for f in failing.stack if f.user]
-    places: dict[tuple[int, int], Frame] = {}
-    for event in sorted(writers, key=lambda e: e.index):
-        step = innermost_user(event.stack)
-        if event.kind != "step" or step is None or call is None:
-            return []
-        if not works_for or event.optimizer in works_for:
-            return []  # the same optimizer steps with both: no step is to be put between
-        places.setdefault((step.line, step.column), step)
-    if not places or call is None:
-        return []
-    if len({f.file for f in places.values()}) > 1:
-        return []
+    steps = {f.start: f for e in writers if (f := innermost_user(e.stack)) is not None}
     stepped = program.owners.parameters([e.optimizer for e in writers])
-    if stepped & program.owners.parameters(works_for):
-        return []  # of what both hold each would step with the other's gradient, or with a cleared one
+    held = program.owners.parameters(works_for)
+    # Where one optimizer steps with both losses, no step is to be put between. Of what two of them hold each would step
+    # with the other's gradient, or with a cleared one.
+    if call is None or not steps or not works_for or stepped & held or len({f.file for f in steps.values()}) > 1:
+        return []
+    if any(e.kind != "step" or e.optimizer in works_for or innermost_user(e.stack) is None for e in writers):
+        return []
     reached = stepped & set(failing.reaches or program.evidence.reaches)
-    keepers = {name.split(".")[0].split("[")[0] for name in stepped}
-    note = "Both losses are" if len(places) == 1 else "All losses are"
-    note += " differentiated with the weights of their own forward pass."
+    first, *others = steps.values()
+    args: dict[str, Any] = {
+        "step": place(first),
+        "backward": place(call),
+        "inputs": bool(reached),
+        "keepers": sorted({name.split(".")[0].split("[")[0] for name in stepped}),
+    }
+    if any(p.name in held and not p.requires_grad for p in program.parameters):
+        args["frozen"] = True
+    if not others and (own := _own_loop(program.sources, first, call, works_for, args)):
+        return own
+    note = ("All" if others else "Both") + _THEIR_OWN
     if reached:
         note += " The last call gives gradient to its own optimizer's parameters alone, so that it adds nothing to "
         note += "what the others step with."
-    first, *others = places.values()
-    roots = sorted(keepers)
-    held = program.owners.parameters(works_for)
-    frozen = any(p.name in held and not p.requires_grad for p in program.parameters)
-    helped: dict[str, Any] = {"frozen": True} if frozen else {}
-    if not others and (own := _own_loop(program.sources, first, call, works_for, bool(reached), roots)):
-        return [replace(r, args={**r.args, **helped}) for r in own]
-    at = ", ".join(where(f) for f in places.values())
+    users = [f for f in failing.stack if f.user]
     level = in_function(users, first)
     if level is not None and level is not call:
         if reached and _is_for_others(program.sources, call):
             return []
-        below = users[users.index(level) + 1 :]
-        helped |= {"behind": place(level), "through": [place(f) for f in below]}
+        args |= {"behind": place(level), "through": [place(f) for f in users[users.index(level) + 1 :]]}
     since = min(e.index for e in writers)
     calls = [e for e in program.evidence.events if e.kind == "backward" and since < e.index < failing.index]
     if not calls and takes_up_anew(program.evidence.folded, stepped) is False:
-        helped["apart"] = sorted({part for n in stepped for part in re.split(r"[.\[\]]+", n) if part})
-        helped["optimizers"] = sorted({o.name.rsplit(".", 1)[-1] for o in program.optimizers if o.name})
-    return [
-        Remedy(
-            "steps_last",
-            f"move the step at {at} after {'all' if others else 'both'} backward calls, below {where(level or call)}",
-            "safe",
-            note,
-            {
-                **helped,
-                "step": place(first),
-                "others": [place(f) for f in others],
-                "backward": place(call),
-                "inputs": bool(reached),
-                "learners": len(works_for),
-                "keepers": roots,
-            },
-        )
-    ]
+        args["apart"] = sorted({part for n in stepped for part in re.split(r"[.\[\]]+", n) if part})
+        args["optimizers"] = sorted({o.name.rsplit(".", 1)[-1] for o in program.optimizers if o.name})
+    at = ", ".join(where(f) for f in steps.values())
+    calls_made = "all" if others else "both"
+    title = f"move the step at {at} after {calls_made} backward calls, below {where(level or call)}"
+    more = {"others": [place(f) for f in others], "learners": len(works_for)}
+    return [Remedy("steps_last", title, "safe", note, {**args, **more})]
+
+
+_THEIR_OWN = " losses are differentiated with the weights of their own forward pass."
 
 
 def _is_for_others(sources: SourceTexts, call: Frame) -> bool:
@@ -228,7 +198,7 @@ def _is_for_others(sources: SourceTexts, call: Frame) -> bool:
 
 
 def _own_loop(
-    sources: SourceTexts, step: Frame, call: Frame, works_for: frozenset[int], reached: bool, keepers: list[str]
+    sources: SourceTexts, step: Frame, call: Frame, works_for: frozenset[int], args: dict[str, Any]
 ) -> list[Remedy]:
     """For a loop whose rounds differentiate one loss and step one optimizer each: the steps in a loop of their own."""
     from graphdoc.fixes.steps import limited_again
@@ -239,20 +209,13 @@ def _own_loop(
     source = source_at(sources, step)
     owner = source.node_statement(Place.of(step))
     again = owner is not None and limited_again(source, owner)
-    note = "All losses are differentiated with the weights of their own forward pass."
-    if reached:
+    note = "All" + _THEIR_OWN
+    if args["inputs"]:
         note += " Each call gives gradient to its own optimizer's parameters alone."
     if again:
         note += " What a round limits by its norm is limited again in the rounds after it."
-    return [
-        Remedy(
-            "steps_behind_rounds",
-            f"step in a loop of its own, after the loop at {where(loop)} that differentiates the losses",
-            "unsafe" if again else "safe",
-            note,
-            {"step": place(step), "backward": place(call), "inputs": reached, "keepers": keepers},
-        )
-    ]
+    title = f"step in a loop of its own, after the loop at {where(loop)} that differentiates the losses"
+    return [Remedy("steps_behind_rounds", title, "unsafe" if again else "safe", note, args)]
 
 
 def later_step(program: Program, found: Overwrite, at: Scene | None) -> list[Remedy]:
@@ -283,22 +246,19 @@ def _steps_again(sources: SourceTexts, step: Frame, call: Frame) -> bool:
     """Whether the same optimizer steps behind the call as well, before there is another backward call, and clears
     nothing between the two steps.
     """
-    if step.file != call.file:
-        return False
     source = source_at(sources, step)
     early, late = source.node_statement(Place.of(step)), source.node_statement(Place.of(call))
-    first, behind = source.node_block(early) if early else None, source.node_block(late) if late else None
-    if early is None or late is None or first is None or behind is None or first[0] is not behind[0]:
+    if step.file != call.file or early is None or late is None or source.node_between(early, late) is None:
         return False
-    mine = method_of(early)[1]
-    for later in first[0][first[1] + 1 :]:
+    (block, begin), mine = source.node_block(early), method_of(early)[1]
+    for later in block[begin + 1 :]:
         method, optimizer = method_of(later)
-        if optimizer is None or mine is None:
+        if optimizer is None or mine is None or later is late:
             continue
-        if method == "zero_grad" or (method == "backward" and later is not late):
-            return False
         if method == "step" and key(optimizer) == key(mine):
-            return first[0].index(later) > behind[1]
+            return block.index(later) > block.index(late)
+        if method in ("zero_grad", "backward"):
+            return False
     return False
 
 
@@ -439,20 +399,9 @@ def recompute(at: Scene) -> list[Remedy]:
     """Run the forward again behind the step or write, so that the loss uses the weights of now."""
     if not at.forwards or at.order in ("within", "below"):
         return []
-    lines = ", ".join(dict.fromkeys(where(f) for f in at.forwards[:3]))
-    return [
-        Remedy(
-            "recompute_after",
-            f"compute {lines} again after {where(at.write)}",
-            "unsafe",
-            "The loss is then computed with the updated weights.",
-            {
-                "places": [place(f) for f in at.forwards],
-                "after": place(at.write),
-                "backward": place(at.backward),
-            },
-        )
-    ]
+    title = f"compute {listed_lines(at.forwards)} again after {where(at.write)}"
+    note = "The loss is then computed with the updated weights."
+    return [again_behind(at.forwards, at.write, at.backward, title, note)]
 
 
 def weights_of_now(program: Program, at: Scene) -> list[Remedy]:
@@ -503,7 +452,7 @@ def as_constant(program: Program, found: Overwrite, at: Scene | None) -> list[Re
         reached = set(found.trained) & set(seen.reaches)
         through = lines_with(seen.folded, reached, at.backward)
         args = {**args, "through": through} if through is not None else args
-    if found.trained and through_network({f: Source(f, t) for f, t in program.sources.items()}, args):
+    if found.trained and through_network(parsed(program.sources), args):
         # Cut behind a network that this loss trains, it would teach that network nothing.
         title = f"detach what {where(at.forwards[0])} computes, and run what follows again for this loss"
         return [*scored_again(program, found, at), Remedy("score_detached", title, "unsafe", note, args)]
@@ -548,27 +497,23 @@ def uses(program: Program, found: Overwrite, at: Scene | None) -> list[Frame]:
 
     if at is None or not at.forwards:
         return []
-    parsed = {f: Source(f, t) for f, t in program.sources.items()}
     seen = program.evidence
     try:
-        taken = entries(parsed, _between(seen.events, seen.folded, seen.extras, found, at))
-        return [Frame(**vars(p), function=at.backward.function) for p, _ in taken]
+        taken = entries(parsed(program.sources), _between(seen.events, seen.folded, seen.extras, found, at))
     except CannotFix:
         return []
+    return [Frame(**vars(p), function=at.backward.function) for p, _ in taken]
 
 
 def _other_calls(events: list[Event], found: Overwrite, level: Frame) -> list[Frame]:
     """The other backward calls as the same function makes them."""
-    out: list[Frame] = []
+    out: dict[int, Frame] = {}
     for e in events:
-        if e.kind != "backward" or (found.failing is not None and e.index == found.failing.index):
-            continue
-        for f in e.stack:
-            if f.user and f.file == level.file and f.function == level.function and f.line != level.line:
-                if not any(o.line == f.line for o in out):
-                    out.append(f)
-                break
-    return out
+        if e.kind == "backward" and (found.failing is None or e.index != found.failing.index):
+            users = (f for f in e.stack if f.user and f.in_function_of(level) and f.line != level.line)
+            if (call := next(users, None)) is not None:
+                out.setdefault(call.line, call)
+    return list(out.values())
 
 
 def _unique(remedies: list[Remedy]) -> tuple[Remedy, ...]:

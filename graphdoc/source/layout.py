@@ -47,7 +47,7 @@ def comment_above(source: Source, statement: ast.stmt) -> int:
     lines = source.lines
     line = lines.line_of(source.start_of(statement))
     margin = lines.content(line)[: _margin(source, line)[1] - lines.start(line)]
-    block, index = source.node_block(statement) or ([], 0)
+    block, index = source.node_block(statement)
     above = block[index - 1].end_lineno if index else getattr(source.parents.get(statement), "lineno", 0)
     while line - 1 > (above or 0) and lines.content(line - 1).startswith(f"{margin}#"):
         line -= 1
@@ -56,7 +56,7 @@ def comment_above(source: Source, statement: ast.stmt) -> int:
 
 def paragraph(source: Source, statement: ast.stmt) -> list[ast.stmt]:
     """A statement and those that follow it in its block up to the next blank line or comment."""
-    block, index = source.node_block(statement) or ([statement], 0)
+    block, index = source.node_block(statement)
     for end, other in enumerate(block[index + 1 :], index + 1):
         line = source.lines.line_of(source.start_of(other))
         if comment_above(source, other) < line or not source.lines.content(line - 1).strip():
@@ -76,9 +76,9 @@ def indent_of(source: Source, statement: ast.stmt) -> str:
     """The indentation of the line on which a statement (or what it shares the line with) begins."""
     while not begins_line(source, statement):
         # The line may begin with the end of an earlier statement: look at where that one begins.
-        found, above = source.node_block(statement), source.parents.get(statement)
-        if found is not None and found[1]:
-            statement = found[0][found[1] - 1]
+        (block, index), above = source.node_block(statement), source.parents.get(statement)
+        if index:
+            statement = block[index - 1]
         elif isinstance(above, ast.stmt):
             statement = above
         else:

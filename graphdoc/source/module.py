@@ -343,13 +343,20 @@ class Source:
         between = takewhile(lambda a: a is not owner, self.node_ancestors(node))
         return any(isinstance(a, _APART) for a in between)
 
-    def node_block(self, statement: ast.stmt) -> tuple[list[ast.stmt], int] | None:
-        """The block that a statement stands in, and its index there."""
+    def node_block(self, statement: ast.stmt) -> tuple[list[ast.stmt], int]:
+        """The block that a statement stands in, and its index there; one of another file is a block of its own."""
         above = self.parents.get(statement)
         for _, value in ast.iter_fields(above) if above is not None else ():
             if isinstance(value, list) and any(v is statement for v in value):
                 return value, next(i for i, v in enumerate(value) if v is statement)
-        return None
+        return [statement], 0
+
+    def node_between(self, first: ast.stmt | None, second: ast.stmt | None) -> list[ast.stmt] | None:
+        """The statements between two of one block; None where the second does not stand behind the first in it."""
+        if first is None or second is None:
+            return None
+        (block, begin), (other, end) = self.node_block(first), self.node_block(second)
+        return block[begin + 1 : end] if block is other and begin < end else None
 
     def node_in(self, place: Place, block: Sequence[ast.stmt]) -> ast.stmt | None:
         """The statement of a block that a place lies in; None where it lies in none of them."""

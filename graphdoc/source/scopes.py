@@ -103,8 +103,9 @@ def is_read_later(source: Source, at: ast.stmt, name: str, within: ast.AST | Non
     if any(f not in above and reads(f, name, own) for f in inner):
         return True
     statement = at
-    while (found := source.node_block(statement)) is not None:
-        used = _next_use(found[0][found[1] + 1 :], name)
+    while statement in source.parents:
+        block, index = source.node_block(statement)
+        used = _next_use(block[index + 1 :], name)
         owner = source.node_owner(source.parents[statement])
         if used is not None or owner is within or owner is None or isinstance(owner, Function | ast.ClassDef):
             return bool(used) or isinstance(owner, ast.ClassDef)
@@ -286,14 +287,10 @@ def add_import(source: Source, statement: str) -> list[Edit]:
             break
     if anchor is not None:
         while not ends_line(source, anchor):
-            block = source.node_block(anchor)
-            if (
-                block is None
-                or block[1] + 1 >= len(block[0])
-                or not isinstance(block[0][block[1] + 1], ast.Import | ast.ImportFrom)
-            ):
+            block, index = source.node_block(anchor)
+            if not any(isinstance(s, ast.Import | ast.ImportFrom) for s in block[index + 1 : index + 2]):
                 break
-            anchor = block[0][block[1] + 1]
+            anchor = block[index + 1]
         return insert_after(source, anchor, [statement], once=True)
     if body:
         return insert_before(source, body[0], [statement], once=True)

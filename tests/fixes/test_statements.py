@@ -39,6 +39,12 @@ REFUSED = [
     ),
     (
         "move_into_loop",
+        "class A:\n  def __init__(self):\n    «self.x = g(self.w)»\nclass B:\n  def forward(self):\n    return «self.x»\n",
+        {"into": "@1"},
+        "self is another variable in forward",
+    ),
+    (
+        "move_into_loop",
         "def fit(m, x):\n  «p = m(x)»\n  def closure(x):\n    «use(p)»\n  step(closure)\n",
         {"into": "@1"},
         "x is another variable in closure",

@@ -249,7 +249,7 @@ for step in range(4):
     ("between", "why"),
     [
         ("loss = loss + 1", "loss would have another value"),
-        ("update(target, net)", "what `update(target, net)` does"),
+        ("update(target, net)", "`update(target, net)` stands between"),
         ("norms.append(net.weight.grad.norm())", "weight.grad"),
         ("one.zero_grad()", "steps once with each"),
     ],
@@ -365,7 +365,7 @@ class Team:
 @pytest.mark.parametrize(
     ("between", "behind", "why"),
     [
-        ("pass", "agent.update_target()", "may use what the steps change"),
+        ("pass", "agent.update_target()", "may use what the step changes"),
         ("self.zero_grad()", "pass", "before the steps of earlier rounds"),
         ("norms.append(agent.w.grad.norm())", "pass", "takes part in an update"),
         ("agent = self.best()", "pass", "agent would have another value"),

@@ -91,14 +91,14 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
     )
     what = "holds none of the parameters that get gradients"
     why = (
-        "The optimizer steps others of the same shapes, which get no gradient: those of another network, or of this one "
-        "before it was replaced."
+        "The optimizer steps others of the same shapes, which get no gradient: those of another network, or of this "
+        "one before it was replaced."
     )
     if change is not None or later is not None:
         what = "holds what the model no longer has"
         why = (
-            "The parameters that the optimizer holds were replaced after it was made. It goes on stepping the old ones, "
-            "which get no gradient."
+            "The parameters that the optimizer holds were replaced after it was made. It goes on stepping the old "
+            "ones, which get no gradient."
         )
     return Finding(
         0.97,
