@@ -81,7 +81,8 @@ def ends(run: Evidence, carry: OlderEdge) -> tuple[Frame, Frame] | None:
 def bound_names(sources: SourceTexts, frame: Frame) -> list[str]:
     """The names that the statement around this place assigns."""
 
-    return list(bindings.source_at(sources, frame).names_bound_by(frame.line, frame.column or 1))
+    node = bindings.statement_at(sources, frame)
+    return [key(t) for t in targets_of(node)] if node is not None else []
 
 
 def beside_the_new(sources: SourceTexts, carry: OlderEdge, made: Frame, used: Frame) -> str:
@@ -92,11 +93,7 @@ def beside_the_new(sources: SourceTexts, carry: OlderEdge, made: Frame, used: Fr
 
     if not carry.remade or not made.in_function_of(used):
         return ""
-    found = (
-        [o.text for o in bindings.source_at(sources, used).operands(used)]
-        if used.column and made.line < used.line
-        else []
-    )
+    found = bindings.source_at(sources, used).operands(used) if used.column and made.line < used.line else ()
     new = {*bound_names(sources, made)}
     kept = [n for n in dict.fromkeys(found) if n not in new and not n.isidentifier()]
     return kept[0] if len(kept) == 1 and new & {*found} else ""
@@ -138,7 +135,7 @@ def grows_at(sources: SourceTexts, frame: Frame) -> bool:
 def operands_in(sources: SourceTexts, frame: Frame, names: Iterable[str]) -> list[str]:
     """Those of the names (or paths) that are read in the expression at this place."""
 
-    found = {spelled(o.text) for o in bindings.source_at(sources, frame).operands(frame)} if frame.column else ()
+    found = {spelled(o) for o in bindings.source_at(sources, frame).operands(frame)} if frame.column else ()
     return [n for n in dict.fromkeys(names) if spelled(n) in found]
 
 
@@ -147,7 +144,7 @@ def slices_in(sources: SourceTexts, frame: Frame, names: Iterable[str]) -> list[
 
     found: set[str] = set()
     for operand in bindings.source_at(sources, frame).operands(frame) if frame.column else ():
-        node = parse_expression(operand.text)
+        node = parse_expression(operand)
         while isinstance(node, ast.Subscript):
             node = node.value
             found.add(key(node))

@@ -10,7 +10,16 @@ from typing import Any
 from graphdoc.evidence import Event, Evidence, Folded, Frame, Holder, Node, OlderEdge, SourceTexts
 from graphdoc.finding import Remedy, together
 from graphdoc.program import carried_names, overwrites
-from graphdoc.program.bindings import assignments, frame_of, function_at, names_in, statement_at, tree
+from graphdoc.program.bindings import (
+    assignments,
+    expression_at,
+    frame_of,
+    function_at,
+    names_in,
+    source_at,
+    statement_at,
+    tree,
+)
 from graphdoc.program.container_entries import FILLING, entry_of, given, kept_at, putting, statements, user_frames
 from graphdoc.program.expression_values import (
     UNKNOWN,
@@ -25,7 +34,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import code_at, once_a_batch, place, where, within_a_loop
 from graphdoc.remedies.recording import open_at_loop
-from graphdoc.source.module import Source, each, is_method_call, walked
+from graphdoc.source.module import each, is_method_call, walked
 from graphdoc.source.paths import bare_call, covers, is_name, is_read, key, pairs
 from graphdoc.story.older_graph import distinct_carries, earlier_uses, paths_of
 from graphdoc.story.wording import folded, listing
@@ -228,9 +237,7 @@ def _whole_use(program: Program, consumer: Node, used: Frame) -> dict[str, Any] 
     ``torch.stack(rows)``. Only a call gives a tensor whatever it is given; what an operator takes may be a number the
     first time."""
     at = user_frames(consumer.stack)
-    text = program.sources.get(used.file)
-    found = Source(used.file, text).expression_at(place(used)) if text is not None else None
-    if found is None or found.kind != "Call":
+    if not isinstance(expression_at(program.sources, used), ast.Call):
         return None
     if not at or at[0] is not used or not overwrites.takes_only_older(program.evidence.folded, consumer.id):
         return None
@@ -284,14 +291,12 @@ def _whole_expressions(
     for group in by_place.values():
         at = group[0]["args"]["place"]
         names = {operand[0] for edit in group for operand in edit["args"].get("operands", ())}
-        text = sources.get(at["file"])
-        source = Source(at["file"], text) if text is not None else None
-        found = source.expression_at(at) if source is not None else None
-        read = {o.text for o in source.operands(at)} if source is not None else set()
-        if len(names) > 1 and found is not None and found.kind == "BinOp" and read <= names:
+        frame = frame_at(at)
+        source, found = source_at(sources, frame), expression_at(sources, frame)
+        if len(names) > 1 and isinstance(found, ast.BinOp) and names.issuperset(source.operands(at)):
             out.append({"kind": "detach_expression", "args": {"place": at}})
-            bound = carried_names.bound_names(sources, frame_at(at))
-            shown = bound[0] if bound else found.text
+            bound = carried_names.bound_names(sources, frame)
+            shown = bound[0] if bound else source.segment(found)
         else:
             out += group
     return out, shown
@@ -308,7 +313,7 @@ def in_earlier_loss(run: Evidence, reuse: Reuse, note: str) -> list[Remedy]:
 
 
 def frame_at(at: dict[str, Any]) -> Frame:
-    return Frame(str(at["file"]), int(at["line"]), int(at.get("column") or 0))
+    return Frame(**at)
 
 
 # A loss that takes the older one of two values that bear one name: ``self.score`` of the other update, with ``score``
