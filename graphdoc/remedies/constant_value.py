@@ -291,7 +291,7 @@ def _whole_expressions(
     for group in by_place.values():
         at = group[0]["args"]["place"]
         names = {operand[0] for edit in group for operand in edit["args"].get("operands", ())}
-        frame = frame_at(at)
+        frame = Frame(**at)
         source, found = source_at(sources, frame), expression_at(sources, frame)
         if len(names) > 1 and isinstance(found, ast.BinOp) and names.issuperset(source.operands(at)):
             out.append({"kind": "detach_expression", "args": {"place": at}})
@@ -313,7 +313,7 @@ def in_earlier_loss(run: Evidence, reuse: Reuse, note: str) -> list[Remedy]:
 
 
 def frame_at(at: dict[str, Any]) -> Frame:
-    return Frame(**at)
+    return Frame(str(at["file"]), int(at["line"]), int(at.get("column") or 0))
 
 
 # A loss that takes the older one of two values that bear one name: ``self.score`` of the other update, with ``score``
