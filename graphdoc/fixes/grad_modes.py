@@ -31,7 +31,7 @@ from graphdoc.source.edits import (
 )
 from graphdoc.source.layout import is_compound
 from graphdoc.source.module import Function, Source, has, is_within
-from graphdoc.source.paths import SYMBOLS, is_constant, same
+from graphdoc.source.paths import is_constant, same
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for
 
@@ -163,7 +163,7 @@ def under_no_grad_update(sources: Sources, args: Args) -> list[Edit]:
     edits = no_grad_block(sources, args)
     value = node.value if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
     if isinstance(node, ast.Assign) and isinstance(value, ast.BinOp) and same(value.left, node.targets[0]):
-        template = f"{{target}} {SYMBOLS[type(value.op)]}= {{value}}"
+        template = ast.unparse(ast.AugAssign(ast.Name("{target}"), value.op, ast.Name("{value}")))
         edits += instead(source, node, [written(source, template, target=node.targets[0], value=value.right)])
     return edits
 

@@ -96,13 +96,9 @@ stands elsewhere, or a header with such texts below it."""
 
 @dataclass(frozen=True)
 class Filled:
-    """A template in the place of an expression, which may be one of its parts.
-
-    ``room``: how tightly the result has to bind to stand there without parentheses (``paths.binding``).
-    """
+    """A template in the place of an expression, which may be one of its parts."""
 
     written: Written
-    room: int = 0
 
 
 @dataclass(frozen=True)
