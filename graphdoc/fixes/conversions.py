@@ -201,14 +201,13 @@ def _outside(source: Source, node: ast.expr) -> ast.expr | None:
     return None
 
 
-@kind("to_numpy")
-def to_numpy(sources: Sources, args: Args) -> list[Edit]:
+@kind("to_numpy", expression)
+def to_numpy(source: Source, node: ast.expr, _: Args) -> list[Edit]:
     """Take a tensor out of the graph before it becomes an array: ``x.numpy()`` → ``x.detach().cpu().numpy()``.
 
     Args:
         place: the call of ``numpy()``, of ``np.asarray(x)`` (``float(x)`` …), or the tensor expression itself.
     """
-    source, node = expression(sources, required(args, "place"))
     if is_method_call(node, "numpy"):
         inner = node.func.value
         methods = []
@@ -238,8 +237,8 @@ _REDUCTIONS |= dict.fromkeys(("min", "amin"), "amin")
 _JOINS = {"stack": "stack", "vstack": "vstack", "hstack": "hstack", "concatenate": "cat", "concat": "cat"}
 
 
-@kind("torch_instead_of_numpy")
-def torch_instead_of_numpy(sources: Sources, args: Args) -> list[Edit]:
+@kind("torch_instead_of_numpy", call)
+def torch_instead_of_numpy(source: Source, node: ast.Call, args: Args) -> list[Edit]:
     """Compute in torch what NumPy or ``math`` was asked for: ``np.sum(layers, 0)`` → ``torch.stack(layers).sum(0)``,
     ``math.exp(x)`` → ``torch.exp(x)``.
 
@@ -250,7 +249,6 @@ def torch_instead_of_numpy(sources: Sources, args: Args) -> list[Edit]:
         place: the call of NumPy's function, or of that of ``math``.
         structure: ``"list"`` where its argument is a variable that holds several tensors.
     """
-    source, node = call(sources, required(args, "place"))
     name = last_name(node)
     of_math = stands_for(source, node.func) == f"math.{name}"
     if not (of_math or _is_numpy(source, node)) or not node.args or isinstance(node.args[0], ast.Starred):
@@ -291,8 +289,8 @@ _MAKERS = ("tensor", "as_tensor", "Tensor", "FloatTensor", "DoubleTensor", "from
 _LISTS = ("list", "tuple", "sorted")
 
 
-@kind("stack_instead_of_tensor", keeps_loss=True)
-def stack_instead_of_tensor(sources: Sources, args: Args) -> list[Edit]:
+@kind("stack_instead_of_tensor", call, keeps_loss=True)
+def stack_instead_of_tensor(source: Source, node: ast.Call, args: Args) -> list[Edit]:
     """Join tensors with their graphs: ``torch.tensor([a, b])`` → ``torch.stack([a, b])``; ``torch.tensor(x)`` → ``x``.
 
     ``.item()`` and ``float()`` on the elements go too.
@@ -304,7 +302,6 @@ def stack_instead_of_tensor(sources: Sources, args: Args) -> list[Edit]:
         nested: True where it is a list of lists: each is joined by itself, where it is written.
         mixed: True where numbers stand among the tensors: each entry is made a tensor, which one stays.
     """
-    source, node = call(sources, required(args, "place"))
     if last_name(node) not in _MAKERS or not node.args:
         raise CannotFix("the call does not make a tensor from a list")
     if args.get("mixed"):
@@ -392,8 +389,8 @@ MAKERS = frozenset({"Tensor", "FloatTensor", "tensor"})
 SIZED = frozenset({"ones", "zeros"})
 
 
-@kind("number_for_one")
-def number_for_one(sources: Sources, args: Args) -> list[Edit]:
+@kind("number_for_one", call)
+def number_for_one(source: Source, node: ast.Call, _: Args) -> list[Edit]:
     """Make a number in place of a tensor of one element: ``torch.Tensor([1])`` → ``torch.tensor(1.0)``.
 
     A tensor without dimensions is made of the same number: ``torch.ones(1)`` → ``torch.ones(())``.
@@ -401,7 +398,6 @@ def number_for_one(sources: Sources, args: Args) -> list[Edit]:
     Args:
         place: the call that makes the tensor.
     """
-    source, node = call(sources, required(args, "place"))
     name, given = last_word(node.func), node.args[0] if node.args else None
     if len(node.args) != 1 or not is_method_call(node) or given is None:
         raise CannotFix("what makes the tensor is none of torch's own functions with one argument")

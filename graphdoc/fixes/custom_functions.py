@@ -28,8 +28,8 @@ from graphdoc.source.places import Below, Copied, Edit, Text
 from graphdoc.source.scopes import bound_names, own_nodes
 
 
-@kind("write_backward")
-def write_backward(sources: Sources, args: Args) -> list[Edit]:
+@kind("write_backward", statement)
+def write_backward(source: Source, forward: ast.stmt, args: Args) -> list[Edit]:
     """Give a custom Function without a ``backward`` one: ``return GRADIENT_OF_X, None`` below what forward has saved.
 
     Args:
@@ -37,7 +37,6 @@ def write_backward(sources: Sources, args: Args) -> list[Edit]:
         gradients: the source of the gradient of each input.
         outputs: the names of the gradients that it is given, one for each output.
     """
-    source, forward = statement(sources, required(args, "place"))
     around = source.parents.get(forward)
     if not isinstance(forward, ast.FunctionDef) or not isinstance(around, ast.ClassDef):
         raise CannotFix("no forward of a class stands there")
@@ -52,8 +51,8 @@ def write_backward(sources: Sources, args: Args) -> list[Edit]:
     )
 
 
-@kind("register_derivative")
-def register_derivative(sources: Sources, args: Args) -> list[Edit]:
+@kind("register_derivative", statement)
+def register_derivative(source: Source, operator: ast.stmt, args: Args) -> list[Edit]:
     """Register a derivative for a custom operator: ``smooth.register_autograd(smooth_backward, setup_context=…)``.
 
     Args:
@@ -62,7 +61,6 @@ def register_derivative(sources: Sources, args: Args) -> list[Edit]:
         gradients: the source of the gradient of each input.
         outputs: the names of the gradients that it is given, one for each output.
     """
-    source, operator = statement(sources, required(args, "place"))
     found = source.node_block(operator)
     if not isinstance(operator, ast.FunctionDef) or found is None or isinstance(source.parents[operator], ast.ClassDef):
         raise CannotFix("no function of a module stands there")
@@ -113,15 +111,14 @@ def _unpacked(names: Sequence[str], value: str) -> list[str]:
 # Those of the old style made into today's, and what their backward returns.
 
 
-@kind("return_values")
-def return_values(sources: Sources, args: Args) -> list[Edit]:
+@kind("return_values", statement)
+def return_values(source: Source, node: ast.stmt, args: Args) -> list[Edit]:
     """Return these values: ``return g`` → ``return g, grad_w``; where a function ends without a return, one is added.
 
     Args:
         place: the ``return`` statement, or the function at whose end it is missing.
         values: the source of each value.
     """
-    source, node = statement(sources, required(args, "place"))
     text = ", ".join(str(v) for v in required(args, "values"))
     if isinstance(node, Function):
         return insert_after(source, node.body[-1], [f"return {text}"])
@@ -165,8 +162,8 @@ def _pad(source: Source, node: ast.Return, values: list[str]) -> list[Edit]:
 _PRODUCTS = frozenset({"mm", "matmul", "bmm"})
 
 
-@kind("fit_gradient")
-def fit_gradient(sources: Sources, args: Args) -> list[Edit]:
+@kind("fit_gradient", statement)
+def fit_gradient(source: Source, node: ast.stmt, args: Args) -> list[Edit]:
     """Give a gradient that a custom Function returns the shape of its input: ``return w`` → ``return w.unsqueeze(0)``.
 
     Args:
@@ -176,7 +173,6 @@ def fit_gradient(sources: Sources, args: Args) -> list[Edit]:
         product: optional; True where the value has to be a product with a transposed factor, whose order the shape
             shows.
     """
-    source, node = statement(sources, required(args, "place"))
     index = int(required(args, "index"))
     value = _returned(node, index)
     written = _written(source, node, value)

@@ -127,15 +127,14 @@ def detach_after(sources: Sources, args: Args) -> list[Edit]:
     return [*(insert_after if behind else insert_before)(source, anchor, texts), *edits]
 
 
-@kind("detach_assigned")
-def detach_assigned(sources: Sources, args: Args) -> list[Edit]:
+@kind("detach_assigned", statement)
+def detach_assigned(source: Source, anchor: ast.stmt, args: Args) -> list[Edit]:
     """Detach where state is assigned: in the assignment itself, or in a statement behind it.
 
     Args:
         place: an expression inside the assignment, or the assignment.
         targets: list of ``[path, structure]`` (or paths alone, for tensors) of the assigned values to detach.
     """
-    source, anchor = statement(sources, required(args, "place"))
     edits: list[Edit] = []
     behind: list[str] = []
     for entry in required(args, "targets"):
@@ -184,8 +183,8 @@ def _behind(source: Source, anchor: ast.stmt, texts: list[str]) -> list[Edit]:
     return insert_after(source, anchor, texts)
 
 
-@kind("detach_stored")
-def detach_stored(sources: Sources, args: Args) -> list[Edit]:
+@kind("detach_stored", statement)
+def detach_stored(source: Source, anchor: ast.stmt, _: Args) -> list[Edit]:
     """Keep only a detached copy of a result in an attribute; the function itself goes on with the live one.
 
     ``self.map = f(x)`` … ``return x * self.map`` becomes ``map_ = f(x)``, ``self.map = map_.detach()`` … ``return x *
@@ -194,7 +193,6 @@ def detach_stored(sources: Sources, args: Args) -> list[Edit]:
     Args:
         place: the assignment ``self.name = …``, or an expression in it.
     """
-    source, anchor = statement(sources, required(args, "place"))
     if not isinstance(anchor, ast.Assign) or len(anchor.targets) != 1:
         raise CannotFix("the result is not stored by a plain assignment")
     target = anchor.targets[0]
@@ -300,8 +298,8 @@ _SEVERAL = frozenset({"unbind", "chunk", "split", "tensor_split", "hsplit", "vsp
 """Functions and methods that return a tuple of views."""
 
 
-@kind("detach_instead", keeps_numbers=True)
-def detach_instead(sources: Sources, args: Args) -> list[Edit]:
+@kind("detach_instead", statement, keeps_numbers=True)
+def detach_instead(source: Source, owner: ast.stmt, _: Args) -> list[Edit]:
     """Use what ``detach()`` returns where ``detach_()`` cannot cut in place: ``h.detach_()`` → ``h = h.detach()``.
 
     A loop variable over a list or tuple of tensors would lose the new one, so the list is made anew before the loop:
@@ -310,7 +308,6 @@ def detach_instead(sources: Sources, args: Args) -> list[Edit]:
     Args:
         place: the call of ``detach_``; a statement of its own.
     """
-    source, owner = statement(sources, required(args, "place"))
     method, target = method_of(owner)
     if method != "detach_" or target is None:
         raise CannotFix("`detach_()` is part of a larger statement there")
@@ -376,8 +373,8 @@ def _is_list(source: Source, value: ast.expr) -> bool:
 # A copy, a list or another value in the place of one that is shared.
 
 
-@kind("clone_parameters")
-def clone_parameters(sources: Sources, args: Args) -> list[Edit]:
+@kind("clone_parameters", call)
+def clone_parameters(source: Source, node: ast.Call, args: Args) -> list[Edit]:
     """Run a forward on cloned parameters, so that a later step does not change what its backward needs.
 
     Args:
@@ -385,7 +382,6 @@ def clone_parameters(sources: Sources, args: Args) -> list[Edit]:
         untied: the module holds another one under two names, each of which PyTorch would replace and give back in turn:
             it would be left with the clone. Without ``tie_weights`` it goes by the names that the clones have.
     """
-    source, node = call(sources, required(args, "place"))
     module = node.func
     if isinstance(module, ast.Attribute) and module.attr in ("forward", "__call__"):
         module = module.value
@@ -408,27 +404,25 @@ def clone_parameters(sources: Sources, args: Args) -> list[Edit]:
     return [write(source, node, f"{name.text}({', '.join(given)})", **parts), *name.edits]
 
 
-@kind("deepcopy_expression")
-def deepcopy_expression(sources: Sources, args: Args) -> list[Edit]:
+@kind("deepcopy_expression", expression)
+def deepcopy_expression(source: Source, node: ast.expr, _: Args) -> list[Edit]:
     """Make a copy of what an expression gives: ``net.to(device)`` → ``copy.deepcopy(net.to(device))``.
 
     Args:
         place: the expression.
     """
-    source, node = expression(sources, required(args, "place"))
     name = scopes.name_for(source, "copy.deepcopy", node, "import copy")
     return [write(source, node, f"{name.text}({{it}})", it=node), *name.edits]
 
 
-@kind("copies_of_entries")
-def copies_of_entries(sources: Sources, args: Args) -> list[Edit]:
+@kind("copies_of_entries", expression)
+def copies_of_entries(source: Source, node: ast.expr, _: Args) -> list[Edit]:
     """Keep copies of parameters in place of themselves: ``list(net.parameters())`` →
     ``[p.detach().clone() for p in net.parameters()]``.
 
     Args:
         place: the list or dictionary, as ``list(…)``, ``dict(…)`` or a comprehension.
     """
-    source, node = expression(sources, required(args, "place"))
     entry = entry_of_parameters(node)
     if entry is None:
         raise CannotFix("what is kept there is no list or dictionary of a module's parameters")
@@ -439,14 +433,13 @@ def copies_of_entries(sources: Sources, args: Args) -> list[Edit]:
     return [write(source, node, "[p.detach().clone() for p in {it}]", it=entry)]
 
 
-@kind("wrap_in_list")
-def wrap_in_list(sources: Sources, args: Args) -> list[Edit]:
+@kind("wrap_in_list", expression)
+def wrap_in_list(source: Source, node: ast.expr, _: Args) -> list[Edit]:
     """Make a list of what can be gone through only once: ``net.parameters()`` → ``list(net.parameters())``.
 
     Args:
         place: the expression.
     """
-    source, node = expression(sources, required(args, "place"))
     return [write(source, node, "list({it})", it=node)]
 
 

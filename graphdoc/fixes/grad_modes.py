@@ -111,14 +111,13 @@ def _is_no_grad(node: ast.With) -> bool:
     return any(getattr(f, "attr", getattr(f, "id", "")) in ("no_grad", "inference_mode") for f in calls)
 
 
-@kind("no_grad_decorator")
-def no_grad_decorator(sources: Sources, args: Args) -> list[Edit]:
+@kind("no_grad_decorator", statement)
+def no_grad_decorator(source: Source, node: ast.stmt, _: Args) -> list[Edit]:
     """Run a whole function without gradients: ``@torch.no_grad()`` directly above its ``def``.
 
     Args:
         place: the function, or anything in it.
     """
-    source, node = statement(sources, required(args, "place"))
     function = node if isinstance(node, Function) else source.node_function(node)
     if function is None:
         raise CannotFix("no function stands around that place")

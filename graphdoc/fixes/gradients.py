@@ -38,8 +38,8 @@ from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, name_for, parameters
 
 
-@kind("make_leaf")
-def make_leaf(sources: Sources, args: Args) -> list[Edit]:
+@kind("make_leaf", expression)
+def make_leaf(source: Source, whole: ast.expr, _: Args) -> list[Edit]:
     """The tensor that is trained becomes a leaf: it requires gradients after the operation, not before it.
 
     ``torch.randn(3, requires_grad=True) * 0.1`` → ``(torch.randn(3) * 0.1).requires_grad_(True)``;
@@ -48,7 +48,6 @@ def make_leaf(sources: Sources, args: Args) -> list[Edit]:
     Args:
         place: the whole expression that is bound to the name.
     """
-    source, whole = expression(sources, required(args, "place"))
     inner = [n for n in each(whole, ast.Call) if n is not whole and _requires(n)]
     if len(inner) != 1:
         raise CannotFix("no single tensor inside the expression is made with requires_grad")
@@ -101,15 +100,14 @@ def require_input_grad(sources: Sources, args: Args) -> list[Edit]:
     return insert_before(source, owner, [text])
 
 
-@kind("retain_grad", only_records=True)
-def retain_grad(sources: Sources, args: Args) -> list[Edit]:
+@kind("retain_grad", statement, only_records=True)
+def retain_grad(source: Source, owner: ast.stmt, args: Args) -> list[Edit]:
     """Keep the gradient of a tensor that is no leaf: ``h.retain_grad()`` behind the statement that makes it.
 
     Args:
         place: the statement that binds the name, or an expression in it.
         name: the tensor's name or path.
     """
-    source, owner = statement(sources, required(args, "place"))
     name = str(required(args, "name"))
     wanted = parse_expression(name)
     if wanted is None or not is_path(wanted):
@@ -153,8 +151,8 @@ def grad_if_any(sources: Sources, args: Args) -> list[Edit]:
     return [write(source, node, either, grad=node, tensor=node.value), *zeros.edits]
 
 
-@kind("grad_of_all", only_records=True)
-def grad_of_all(sources: Sources, args: Args) -> list[Edit]:
+@kind("grad_of_all", call, only_records=True)
+def grad_of_all(source: Source, node: ast.Call, _: Args) -> list[Edit]:
     """Ask for the gradients of all inputs in one ``torch.autograd.grad`` call instead of one call for each.
 
     ``grads = []`` … ``for x in xs: grads.append(torch.autograd.grad(y, x)[0])`` becomes
@@ -163,7 +161,6 @@ def grad_of_all(sources: Sources, args: Args) -> list[Edit]:
     Args:
         place: the call of ``torch.autograd.grad`` in the loop or comprehension.
     """
-    source, node = call(sources, required(args, "place"))
     if last_name(node) != "grad" or len(node.args) < 2:
         raise CannotFix("no torch.autograd.grad with its inputs stands there")
     element = _first_of(source, node)
@@ -219,8 +216,8 @@ def _asked(source: Source, node: ast.Call, inputs: ast.expr) -> list[Edit]:
     return [write(source, node.args[1], "{inputs}", inputs=inputs), *without_flag(source, node)]
 
 
-@kind("grad_of_flagged", only_records=True)
-def grad_of_flagged(sources: Sources, args: Args) -> list[Edit]:
+@kind("grad_of_flagged", call, only_records=True)
+def grad_of_flagged(source: Source, node: ast.Call, _: Args) -> list[Edit]:
     """Ask only for the gradients of those inputs that require them; the others keep their place in the result, as None.
 
     ``grads = torch.autograd.grad(y, xs)`` becomes ``asked = list(xs)``, ``grads = torch.autograd.grad(y, [x for x in
@@ -229,7 +226,6 @@ def grad_of_flagged(sources: Sources, args: Args) -> list[Edit]:
     Args:
         place: the call of ``torch.autograd.grad``, whose result a plain assignment takes.
     """
-    source, node = call(sources, required(args, "place"))
     given = node.args[1] if len(node.args) > 1 else next((k.value for k in node.keywords if k.arg == "inputs"), None)
     if last_name(node) != "grad" or given is None:
         raise CannotFix("no torch.autograd.grad with its inputs stands there")
@@ -253,8 +249,8 @@ _COPIES = ("clone", "contiguous")
 """Methods whose result has the elements of their tensor, each in its place."""
 
 
-@kind("grad_of_whole", only_records=True)
-def grad_of_whole(sources: Sources, args: Args) -> list[Edit]:
+@kind("grad_of_whole", call, only_records=True)
+def grad_of_whole(source: Source, node: ast.Call, _: Args) -> list[Edit]:
     """Ask for the gradient of the whole tensor and take the part of it that is wanted.
 
     ``torch.autograd.grad(u, x[:, 0:1])[0]`` becomes ``torch.autograd.grad(u, x)[0][:, 0:1]``: the part is a new tensor,
@@ -263,7 +259,6 @@ def grad_of_whole(sources: Sources, args: Args) -> list[Edit]:
     Args:
         place: the call of ``torch.autograd.grad``.
     """
-    source, node = call(sources, required(args, "place"))
     given = node.args[1] if len(node.args) > 1 else next((k.value for k in node.keywords if k.arg == "inputs"), None)
     tensor = given.value if isinstance(given, ast.Subscript) else given
     while is_method_call(tensor) and tensor.func.attr in _COPIES:

@@ -14,8 +14,8 @@ from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, is_torchs, parameters, reads, scope_of, stands_for, torch_name
 
 
-@kind("guard_operand", keeps_finite=True)
-def guard_operand(sources: Sources, args: Args) -> list[Edit]:
+@kind("guard_operand", expression, keeps_finite=True)
+def guard_operand(source: Source, node: ast.expr, args: Args) -> list[Edit]:
     """Keep what a function is given inside of its domain: ``torch.log(p)`` → ``torch.log(p.clamp_min(1e-12))``.
 
     Args:
@@ -28,7 +28,6 @@ def guard_operand(sources: Sources, args: Args) -> list[Edit]:
         argument: the number of the argument that is meant, where the function runs inside of the one that is called;
             it has to be the only one.
     """
-    source, node = expression(sources, required(args, "place"))
     guard = str(required(args, "guard"))
     side = args.get("side")
     if "argument" in args:
@@ -48,8 +47,8 @@ def guard_operand(sources: Sources, args: Args) -> list[Edit]:
     return [write(source, operand, f"{{operand}}.{guard}", operand=operand)]
 
 
-@kind("bound_name", keeps_finite=True)
-def bound_name(sources: Sources, args: Args) -> list[Edit]:
+@kind("bound_name", expression, keeps_finite=True)
+def bound_name(source: Source, node: ast.expr, args: Args) -> list[Edit]:
     """Keep a value inside of a bound for all that is computed from it: ``a = a.clamp_max(20.0)`` before its first use.
 
     Args:
@@ -57,7 +56,6 @@ def bound_name(sources: Sources, args: Args) -> list[Edit]:
         name: the value's name in the function around it, where it is given to the function or bound once.
         guard: the method call that bounds it.
     """
-    source, node = expression(sources, required(args, "place"))
     name, scope = str(required(args, "name")), scope_of(source, node)
     line = f"{name} = {name}.{required(args, 'guard')}"
     inside = (n for s in scope.body for n in each(s, ast.stmt))
@@ -194,15 +192,14 @@ def _choice(source: Source, node: ast.expr) -> tuple[ast.Call, bool]:
     return around[-1] if around else named[0]  # ast.walk comes to what is inside later
 
 
-@kind("spread_diagonal")
-def spread_diagonal(sources: Sources, args: Args) -> list[Edit]:
+@kind("spread_diagonal", expression)
+def spread_diagonal(source: Source, node: ast.expr, args: Args) -> list[Edit]:
     """Make a symmetric matrix's eigenvalues distinct: ``eigh(a)`` → ``eigh(a + 1e-4 * torch.arange(n).to(a).diag())``.
 
     Args:
         place: the decomposition.
         jitter: the source of the distance between two elements that are added to the diagonal.
     """
-    source, node = expression(sources, required(args, "place"))
     matrix, owner = operand_of(source, node), source.node_owner(node)
     if matrix is None or owner is None or is_compound(owner) or source.runs_apart(node, owner):
         raise CannotFix("the matrix has no name, and cannot be given one there")
@@ -218,8 +215,8 @@ def spread_diagonal(sources: Sources, args: Args) -> list[Edit]:
     return [*torch.edits, *bound, write(source, matrix, new)]
 
 
-@kind("log_sum_exp")
-def log_sum_exp(sources: Sources, args: Args) -> list[Edit]:
+@kind("log_sum_exp", expression)
+def log_sum_exp(source: Source, node: ast.expr, _: Args) -> list[Edit]:
     """Take the logarithm of a sum of exponentials in one function, which leaves no range.
 
     ``s = (w * x.exp()).sum(1)`` with ``torch.log(s)`` behind it → ``s = torch.logsumexp(torch.log(w) + x, dim=1)``,
@@ -228,7 +225,6 @@ def log_sum_exp(sources: Sources, args: Args) -> list[Edit]:
     Args:
         place: the exponential.
     """
-    source, node = expression(sources, required(args, "place"))
     inner, torch = operand_of(source, node), torch_name(source, node)
     total, dim = _sum_around(source, node)
     if inner is None or total is None or dim is None:
@@ -308,14 +304,13 @@ def _logarithm(source: Source, inner: ast.expr) -> ast.Call | None:
 _COUNTED = ("cross_entropy", "nll_loss")
 
 
-@kind("mean_of_some")
-def mean_of_some(sources: Sources, args: Args) -> list[Edit]:
+@kind("mean_of_some", expression)
+def mean_of_some(source: Source, node: ast.expr, _: Args) -> list[Edit]:
     """Let the mean of nothing be zero: ``F.cross_entropy`` over at least one target, any other mean by ``nan_to_num``.
 
     Args:
         place: the call that takes the mean.
     """
-    source, node = expression(sources, required(args, "place"))
     if not isinstance(node, ast.Call):
         raise CannotFix("the mean is not taken by a call there")
     if "nan_to_num" in source.segment(node):
@@ -331,15 +326,14 @@ def mean_of_some(sources: Sources, args: Args) -> list[Edit]:
     return [*set_keyword(source, node, "reduction", '"sum"'), mean]
 
 
-@kind("select_known")
-def select_known(sources: Sources, args: Args) -> list[Edit]:
+@kind("select_known", statement)
+def select_known(source: Source, owner: ast.stmt, args: Args) -> list[Edit]:
     """Leave out what is nan in the data before computing: ``torch.nanmean((x - y) ** 2)`` → the mean of what is known.
 
     Args:
         place: any expression of the statement that takes the ``nanmean`` or ``nansum``.
         side: which side of the difference or product has nan: 0 or 1.
     """
-    source, owner = statement(sources, required(args, "place"))
     side = args.get("side")
     for node in each(owner, ast.Call):
         if stands_for(source, node.func) not in ("torch.nanmean", "torch.nansum") or len(node.args) != 1:
@@ -404,15 +398,14 @@ def _assigned(sources: Sources, at: object) -> tuple[Source, ast.expr, ast.expr]
     return source, target.value, statement.value
 
 
-@kind("spare_empty_rows")
-def spare_empty_rows(sources: Sources, args: Args) -> list[Edit]:
+@kind("spare_empty_rows", expression)
+def spare_empty_rows(source: Source, node: ast.expr, _: Args) -> list[Edit]:
     """Let a mask leave a row as it is in which it would leave out everything: ``pad`` → ``pad & ~pad.all(-1,
     keepdim=True)``.
 
     Args:
         place: the mask, True where an element is left out.
     """
-    source, node = expression(sources, required(args, "place"))
     return [write(source, node, "{mask} & ~{mask}.all(-1, keepdim=True)", mask=node)]
 
 
@@ -454,14 +447,13 @@ _NAMES = {
 }
 
 
-@kind("zeros_for_empty")
-def zeros_for_empty(sources: Sources, args: Args) -> list[Edit]:
+@kind("zeros_for_empty", call)
+def zeros_for_empty(source: Source, node: ast.Call, _: Args) -> list[Edit]:
     """Ask for zeros instead of memory as it is found: ``torch.empty(n)`` → ``torch.zeros(n)``.
 
     Args:
         place: the call.
     """
-    source, node = call(sources, required(args, "place"))
     function = node.func
     if not is_attribute(function, *_NAMES):
         raise CannotFix("what asks for the memory is none of torch's own functions")

@@ -272,14 +272,13 @@ def _row(source: Source, use: ast.AST, path: str) -> list[Edit]:
     return [write(source, above, template, buffer=above.value, **parts)]
 
 
-@kind("drop_full_slice", keeps_numbers=True)
-def drop_full_slice(sources: Sources, args: Args) -> list[Edit]:
+@kind("drop_full_slice", statement, keeps_numbers=True)
+def drop_full_slice(source: Source, owner: ast.stmt, _: Args) -> list[Edit]:
     """Write without the ``[:]`` that selects everything: ``x[a:b][:] += y`` → ``x[a:b] += y``.
 
     Args:
         place: the augmented assignment.
     """
-    source, owner = statement(sources, required(args, "place"))
     target = owner.target if isinstance(owner, ast.AugAssign) else None
     if not isinstance(target, ast.Subscript) or not is_full(target.slice):
         raise CannotFix("no full slice is written there")

@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, kind, last_name, required
 from graphdoc.source.edits import drop_arguments, rename, write
-from graphdoc.source.module import is_method_call
+from graphdoc.source.module import Source, is_method_call
 from graphdoc.source.paths import same
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for
@@ -14,8 +14,8 @@ from graphdoc.source.scopes import name_for
 _REGISTERED = ("ModuleList", "ModuleDict", "ParameterList", "ParameterDict", "Sequential")
 
 
-@kind("module_list")
-def module_list(sources: Sources, args: Args) -> list[Edit]:
+@kind("module_list", expression)
+def module_list(source: Source, node: ast.expr, args: Args) -> list[Edit]:
     """Register layers that sit in a plain list or dict: ``[nn.Linear(2, 2)]`` → ``nn.ModuleList([nn.Linear(2, 2)])``.
 
     Args:
@@ -23,7 +23,6 @@ def module_list(sources: Sources, args: Args) -> list[Edit]:
         parameters: True for ``nn.ParameterList`` and ``nn.ParameterDict``.
         mapping: whether it is a dict, where the expression does not tell.
     """
-    source, node = expression(sources, required(args, "place"))
     if last_name(node) in _REGISTERED:
         raise CannotFix("the layers are registered already")
     if last_name(node) == "defaultdict":
@@ -62,15 +61,14 @@ def register_parameter(sources: Sources, args: Args) -> list[Edit]:
     ]
 
 
-@kind("take_all")
-def take_all(sources: Sources, args: Args) -> list[Edit]:
+@kind("take_all", expression)
+def take_all(source: Source, node: ast.expr, _: Args) -> list[Edit]:
     """Take what was filtered as a whole: ``filter(lambda p: p.requires_grad, net.parameters())`` →
     ``net.parameters()``, and the same of ``[p for p in net.parameters() if p.requires_grad]``.
 
     Args:
         place: the filtering expression.
     """
-    source, node = expression(sources, required(args, "place"))
     if isinstance(node, ast.Call) and last_name(node) == "filter" and len(node.args) == 2:
         return [write(source, node, "{all}", all=node.args[1])]
     if isinstance(node, ast.ListComp | ast.GeneratorExp) and len(node.generators) == 1:

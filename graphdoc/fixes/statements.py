@@ -34,8 +34,8 @@ def clears(args: Args) -> bool:
     return str(args.get("statement", "")).endswith(".zero_grad()")
 
 
-@kind("add_statement", only_forgets=only_forgets, clears=clears)
-def add_statement(sources: Sources, args: Args) -> list[Edit]:
+@kind("add_statement", statement, only_forgets=only_forgets, clears=clears)
+def add_statement(source: Source, node: ast.stmt, args: Args) -> list[Edit]:
     """Add a statement beside another one: ``optimizer.step()`` behind ``loss.backward()``.
 
     Args:
@@ -43,7 +43,6 @@ def add_statement(sources: Sources, args: Args) -> list[Edit]:
         statement: its Python source, one line.
         before: True to put it in front instead of behind.
     """
-    source, node = statement(sources, required(args, "place"))
     text = str(required(args, "statement"))
     try:
         parsed = ast.parse(text).body
@@ -59,15 +58,14 @@ def _did_nothing(args: Args) -> bool:
     return bool(args.get("refused"))
 
 
-@kind("delete_statement", only_records=_did_nothing)
-def delete_statement(sources: Sources, args: Args) -> list[Edit]:
+@kind("delete_statement", statement, only_records=_did_nothing)
+def delete_statement(source: Source, node: ast.stmt, _: Args) -> list[Edit]:
     """Remove a statement: a repeated backward, ``loss.requires_grad = True``, a forgotten ``set_grad_enabled(False)``.
 
     Args:
         place: the statement, or an expression in it.
         refused: True where PyTorch refuses the statement, so that the program has never had its effect.
     """
-    source, node = statement(sources, required(args, "place"))
     if is_compound(node):
         raise CannotFix("a whole block is not removed")
     return delete(source, node)
@@ -177,15 +175,14 @@ def reset_accumulator(sources: Sources, args: Args) -> list[Edit]:
     return insert_before(source, node, [text])
 
 
-@kind("clear_lists")
-def clear_lists(sources: Sources, args: Args) -> list[Edit]:
+@kind("clear_lists", statement)
+def clear_lists(source: Source, node: ast.stmt, args: Args) -> list[Edit]:
     """Empty lists behind a statement: ``log_probs.clear()`` and ``rewards.clear()`` behind the step that has used them.
 
     Args:
         place: the statement behind which they are emptied.
         paths: the lists as they are written there.
     """
-    source, node = statement(sources, required(args, "place"))
     paths = [str(p) for p in required(args, "paths")]
     for path in paths:
         parsed = parse_expression(path)
