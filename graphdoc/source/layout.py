@@ -32,16 +32,6 @@ def begins_line(source: Source, statement: ast.stmt) -> bool:
     return not source.code[source.lines.start(source.lines.line_of(start)) : start].strip()
 
 
-def ends_line(source: Source, statement: ast.stmt) -> bool:
-    """Whether only blanks, a closing semicolon or a comment follow a statement on its last line."""
-    return not _rest(source, statement).split("#")[0].strip(" \t\f;\\")
-
-
-def _rest(source: Source, statement: ast.stmt) -> str:
-    end = source.span(statement)[1]
-    return source.code[end : source.lines.end(source.lines.line_of(end))]
-
-
 def comment_above(source: Source, statement: ast.stmt) -> int:
     """The first line of the comment directly above a statement and indented as it is; its own where there is none."""
     lines = source.lines
