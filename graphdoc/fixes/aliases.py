@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.source.edits import insert_before
 from graphdoc.source.module import Source, each, is_method_call, walked
-from graphdoc.source.paths import is_attribute, is_name, is_path, is_set, targets_of, without_subscripts
+from graphdoc.source.paths import is_attribute, is_name, is_path, is_set, targets_of, value_given, without_subscripts
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import is_read_later, is_rebindable, is_torchs, iterated, parameters, scope_of
 
@@ -92,18 +92,8 @@ def view_binding(source: Source, at: ast.stmt, name: str) -> Binding | None:
     value = getattr(best, "value", None)
     if best is None or value is None:
         return None
-    base = _base(source, _matching(best, value, name))
+    base = _base(source, value_given(best, ast.Name(name)) or value)
     return Binding(best, base, False) if base is not None else None
-
-
-def _matching(statement: ast.stmt, value: ast.expr, name: str) -> ast.expr:
-    """The value that a name gets out of a tuple of values; the whole value where it is taken apart at run time."""
-    for target in getattr(statement, "targets", ()):
-        if isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
-            for t, v in zip(target.elts, value.elts, strict=False):
-                if is_name(t, name):
-                    return v
-    return value
 
 
 def _base(source: Source, node: ast.expr) -> ast.expr | None:

@@ -6,14 +6,38 @@ import ast
 from typing import Any
 
 from graphdoc.fixes.aliases import refuse_lost, view_binding
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, anchored, call, expression, kind, required, statement
+from graphdoc.fixes.fix_kind import (
+    Args,
+    CannotFix,
+    Sources,
+    anchored,
+    call,
+    expression,
+    kind,
+    path_in,
+    required,
+    statement,
+)
 from graphdoc.fixes.structures import convert_expression, rebinding
 from graphdoc.source import scopes
-from graphdoc.source.edits import copied, delete, insert_after, insert_before, instead, write, written
+from graphdoc.source.edits import copied, delete, insert_after, insert_before, instead, where_bound, write, written
 from graphdoc.source.effects import method_of
 from graphdoc.source.expressions import entry_of_parameters
 from graphdoc.source.module import Source, each, is_method_call, walked
-from graphdoc.source.paths import is_name, is_path, key, parse_expression, plain_names, same, targets_of, words
+from graphdoc.source.paths import (
+    is_attribute,
+    is_name,
+    is_path,
+    is_read,
+    is_set,
+    key,
+    parse_expression,
+    plain_names,
+    same,
+    targets_of,
+    value_given,
+    words,
+)
 from graphdoc.source.places import Edit
 
 # Reading these takes no gradient along.
@@ -62,24 +86,10 @@ def _operand(source: Source, node: ast.expr, text: str, structure: Any, method: 
     wanted = parse_expression(text)
     if wanted is None:
         raise CannotFix(f"{text} is not an expression")
-    spelling = key(wanted)
-    found: list[ast.expr] = []
-    spared = False
-
-    def visit(n: ast.AST, above: ast.AST | None) -> None:
-        nonlocal spared
-        if isinstance(n, type(wanted)) and isinstance(n, ast.expr) and key(n) == spelling:
-            if isinstance(above, ast.Attribute) and above.attr in _METADATA:
-                spared = True
-            elif isinstance(getattr(n, "ctx", ast.Load()), ast.Load):
-                found.append(n)
-            return
-        for child in ast.iter_child_nodes(n):
-            visit(child, n)
-
-    visit(node, source.parents.get(node))
+    there = [n for n in each(node, type(wanted)) if key(n) == key(wanted) and not is_set(n)]
+    found = [n for n in there if not is_attribute(source.parents.get(n), *_METADATA)]
     if not found:
-        raise CannotFix(f"{text} is already detached there" if spared else f"{text} does not occur in the expression")
+        raise CannotFix(f"{text} is already detached there" if there else f"{text} does not occur in the expression")
     return [e for n in found for e in convert_expression(source, n, structure, method)]
 
 
@@ -142,45 +152,14 @@ def detach_assigned(source: Source, anchor: ast.stmt, args: Args) -> list[Edit]:
         wanted = parse_expression(path)
         if wanted is None or not any(same(t, wanted) for t in targets_of(anchor)):
             raise CannotFix(f"{path} is not assigned at {source.file}:{anchor.lineno}")
-        value = _value_of(anchor, wanted)
+        value = value_given(anchor, wanted)
         if value is not None:
             edits += convert_expression(source, value, structure)
         else:
             texts, needed = rebinding(source, anchor, path, structure)
             behind += texts
             edits += needed
-    return [*edits, *(_behind(source, anchor, behind) if behind else [])]
-
-
-def _value_of(anchor: ast.stmt, wanted: ast.expr) -> ast.expr | None:
-    """The expression that is assigned to this target and to no other, if there is one."""
-    for node in each(anchor, ast.NamedExpr):
-        if same(node.target, wanted):
-            return node.value
-    if isinstance(anchor, ast.AnnAssign):
-        return anchor.value
-    if not isinstance(anchor, ast.Assign) or len(anchor.targets) != 1:
-        return None
-    return _matched(anchor.targets[0], anchor.value, wanted)
-
-
-def _matched(target: ast.expr, value: Any, wanted: ast.expr) -> ast.expr | None:
-    if same(target, wanted):
-        return value  # type: ignore[no-any-return]
-    if isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
-        if len(target.elts) != len(value.elts) or any(isinstance(e, ast.Starred) for e in target.elts + value.elts):
-            return None
-        for inner, its_value in zip(target.elts, value.elts, strict=True):
-            found = _matched(inner, its_value, wanted)
-            if found is not None:
-                return found
-    return None
-
-
-def _behind(source: Source, anchor: ast.stmt, texts: list[str]) -> list[Edit]:
-    if isinstance(anchor, ast.For | ast.AsyncFor | ast.With | ast.AsyncWith):
-        return insert_before(source, anchor.body[0], texts)
-    return insert_after(source, anchor, texts)
+    return [*edits, *where_bound(source, anchor, behind)]
 
 
 @kind("detach_stored", statement)
@@ -334,7 +313,8 @@ def _list_anew(source: Source, owner: ast.stmt, loop: ast.For, name: str) -> lis
     given = scopes.iterated(loop.target, loop.iter, name)
     if not isinstance(given, ast.Name) or not scopes.is_rebindable(source, given.id, loop):
         raise CannotFix(f"{name} is bound by a loop over what has no name of its own: a new tensor would be lost")
-    if not _is_sequence(source, loop, given.id):
+    values = scopes.values_bound(source, given)
+    if not values or not all(_is_list(source, v) for v in values):
         raise CannotFix(f"{given.id} may be one tensor, and not a list of them")
     if owner not in loop.body or any(scopes.binds(s, name) for s in loop.body):
         raise CannotFix(f"not each {name} of the loop is detached")
@@ -347,15 +327,6 @@ def _list_anew(source: Source, owner: ast.stmt, loop: ast.For, name: str) -> lis
     if loop.orelse:
         raise CannotFix(f"the loop over {name} does something else when it ends")
     return [*cut, *delete(source, loop)]
-
-
-def _is_sequence(source: Source, at: ast.stmt, name: str) -> bool:
-    """Whether all that a function binds to a name is a list or tuple."""
-    scope = scopes.scope_of(source, at)
-    nodes = scopes.own_nodes(scope)
-    bound = [n for n in nodes if isinstance(n, ast.stmt) and any(key(t) == name for t in targets_of(n))]
-    values = [n.value for n in bound if isinstance(n, ast.Assign | ast.AnnAssign) and n.value is not None]
-    return bool(bound) and len(values) == len(bound) and all(_is_list(source, v) for v in values)
 
 
 def _is_list(source: Source, value: ast.expr) -> bool:
@@ -455,14 +426,8 @@ def use_instead(sources: Sources, args: Args) -> list[Edit]:
     """
     find = expression if args.get("inside") else statement
     source, node = find(sources, required(args, "place"))
-    wanted = parse_expression(str(required(args, "operand")))
-    if wanted is None:
-        raise CannotFix("what is read there is no name, attribute or item")
-    found = [
-        n
-        for n in walked(node)
-        if isinstance(n, type(wanted)) and isinstance(getattr(n, "ctx", None), ast.Load) and key(n) == key(wanted)
-    ]
+    wanted = path_in(required(args, "operand"))
+    found = [n for n in each(node, type(wanted)) if is_read(n) and key(n) == key(wanted)]
     if not found:
         raise CannotFix(f"{args['operand']} is not read there")
     return [write(source, n, str(required(args, "name"))) for n in found]

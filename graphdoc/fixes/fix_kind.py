@@ -14,7 +14,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from graphdoc.source.module import Source
-from graphdoc.source.paths import last_word
+from graphdoc.source.paths import is_path, last_word, parse_expression
 from graphdoc.source.places import Edit, Place
 
 Sources = Mapping[str, Source]
@@ -80,6 +80,18 @@ def required(args: Args, name: str) -> Any:
     if value is None:
         raise CannotFix(f"the fix was asked for without its {name!r}")
     return value
+
+
+def path_in(text: object) -> ast.expr:
+    """A name, attribute or item from args, as the program spells it.
+
+    Raises:
+        CannotFix: it is none.
+    """
+    node = parse_expression(str(text))
+    if node is None or not is_path(node):
+        raise CannotFix(f"{text} is no name, attribute or item")
+    return node
 
 
 def source_of(sources: Sources, at: Place) -> Source:

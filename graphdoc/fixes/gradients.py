@@ -12,6 +12,7 @@ from graphdoc.fixes.fix_kind import (
     expression,
     kind,
     last_name,
+    path_in,
     place,
     required,
     source_of,
@@ -25,6 +26,7 @@ from graphdoc.source.edits import (
     insert_before,
     instead,
     rename,
+    where_bound,
     without_flag,
     wrap,
     write,
@@ -33,7 +35,7 @@ from graphdoc.source.edits import (
 from graphdoc.source.expressions import Use, use_of
 from graphdoc.source.layout import first_statement
 from graphdoc.source.module import Function, Source, each, is_method_call
-from graphdoc.source.paths import is_constant, is_path, parse_expression, same, targets_of
+from graphdoc.source.paths import is_constant, is_path, same, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, name_for, parameters
 
@@ -85,18 +87,14 @@ def require_input_grad(sources: Sources, args: Args) -> list[Edit]:
         source, node = expression(sources, required(args, "place"))
         return convert_expression(source, node, "tensor", "requires_grad_")
     source, owner = statement(sources, required(args, "place"))
-    wanted = parse_expression(str(name))
-    if wanted is None or not is_path(wanted):
-        raise CannotFix(f"{name} is no name or attribute")
+    wanted = path_in(name)
     text = f"{name}.requires_grad_()"
     if any(text in ast.unparse(s) for s in (source.node_block(owner) or ([], 0))[0] if not hasattr(s, "body")):
         raise CannotFix(f"{name} already requires gradients there")
     if isinstance(owner, Function) and str(name) in parameters(owner):
         return insert_before(source, first_statement(owner), [text])
     if any(same(t, wanted) for t in targets_of(owner)):
-        if isinstance(owner, ast.For | ast.AsyncFor | ast.With | ast.AsyncWith):
-            return insert_before(source, owner.body[0], [text])
-        return insert_after(source, owner, [text])
+        return where_bound(source, owner, [text])
     return insert_before(source, owner, [text])
 
 
@@ -109,18 +107,14 @@ def retain_grad(source: Source, owner: ast.stmt, args: Args) -> list[Edit]:
         name: the tensor's name or path.
     """
     name = str(required(args, "name"))
-    wanted = parse_expression(name)
-    if wanted is None or not is_path(wanted):
-        raise CannotFix(f"{name} is no name or attribute")
+    path_in(name)
     if isinstance(owner, ast.Return | ast.Raise):
         raise CannotFix("nothing after that statement is ever reached")
     text = f"{name}.retain_grad()"
     block, index = source.node_block(owner) or ([], 0)
     if index + 1 < len(block) and ast.unparse(block[index + 1]) == text:
         raise CannotFix(f"the gradient of {name} is already kept there")
-    if isinstance(owner, ast.For | ast.AsyncFor | ast.With | ast.AsyncWith):
-        return insert_before(source, owner.body[0], [text])
-    return insert_after(source, owner, [text])
+    return where_bound(source, owner, [text])
 
 
 @kind("grad_if_any", only_records=True)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, path_in, required, statement
 from graphdoc.fixes.program_slices import changes, check_passed, reads
 from graphdoc.source.edits import copied, delete, insert_after, insert_before
 from graphdoc.source.effects import calls_method, method_of
 from graphdoc.source.expressions import NOT_A_WRITE
 from graphdoc.source.layout import is_compound
 from graphdoc.source.module import Source, each, is_within
-from graphdoc.source.paths import is_path, parse_expression
 from graphdoc.source.places import Edit
 
 
@@ -162,9 +161,7 @@ def reset_accumulator(sources: Sources, args: Args) -> list[Edit]:
     after = args.get("after") is not None
     source, node = statement(sources, args["after"] if after else required(args, "place"))
     name, value = str(required(args, "name")), str(args.get("value", "0"))
-    target = parse_expression(name)
-    if target is None or not is_path(target):
-        raise CannotFix(f"{name} cannot be assigned")
+    path_in(name)
     text = f"{name} = {value}"
     if after:
         return insert_after(source, node, [text])
@@ -185,9 +182,7 @@ def clear_lists(source: Source, node: ast.stmt, args: Args) -> list[Edit]:
     """
     paths = [str(p) for p in required(args, "paths")]
     for path in paths:
-        parsed = parse_expression(path)
-        if parsed is None or not is_path(parsed):
-            raise CannotFix(f"{path} is no name of a list")
+        path_in(path)
     if not paths:
         raise CannotFix("no list is named")
     return insert_after(source, node, [f"{path}.clear()" for path in paths])

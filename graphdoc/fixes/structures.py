@@ -13,7 +13,7 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
-from graphdoc.fixes.fix_kind import CannotFix
+from graphdoc.fixes.fix_kind import CannotFix, path_in
 from graphdoc.source.edits import write
 from graphdoc.source.expressions import may_be_none, may_be_number, tensor_part
 from graphdoc.source.module import Source, is_method_call
@@ -135,9 +135,7 @@ def rebinding(
         CannotFix: the path is no assignable name, attribute or item.
     """
     path = with_items(path)
-    node = parse_expression(path)
-    if node is None or not is_path(node):
-        raise CannotFix(f"{path} is not a name, attribute or item that can be assigned")
+    node = path_in(path)
     if isinstance(structure, Mapping) and "attribute" in structure:
         texts: list[str] = []
         edits: list[Edit] = []

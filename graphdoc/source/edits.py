@@ -122,6 +122,13 @@ def insert_before(source: Source, statement: ast.stmt, texts: Sequence[Text], on
     return [Edit(source.file, spot(source, statement), Beside(tuple(texts), False), once)] if texts else []
 
 
+def where_bound(source: Source, statement: ast.stmt, texts: Sequence[Text]) -> list[Edit]:
+    """Insert statements where what a statement binds is there: behind it, or first in the body of a loop or with."""
+    if isinstance(statement, ast.For | ast.AsyncFor | ast.With | ast.AsyncWith):
+        return insert_before(source, statement.body[0], texts)
+    return insert_after(source, statement, texts)
+
+
 def instead(source: Source, statement: ast.stmt, texts: Sequence[Text]) -> list[Edit]:
     """Put statements in the place of a statement."""
     return [Edit(source.file, spot(source, statement), Instead(tuple(texts)))]

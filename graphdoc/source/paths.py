@@ -161,6 +161,24 @@ def pairs(statement: ast.stmt) -> list[tuple[ast.expr, ast.expr]]:
     return out
 
 
+def value_given(statement: ast.stmt, wanted: ast.expr) -> ast.expr | None:
+    """The expression that a statement assigns to this target and to no other, if there is one."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.NamedExpr) and same(node.target, wanted):
+            return node.value
+    if isinstance(statement, ast.AnnAssign):
+        return statement.value
+    todo = [(sole_target(statement), getattr(statement, "value", None))]
+    for target, value in todo:  # the parts of tuples are put behind
+        if target is not None and same(target, wanted):
+            return value
+        match target, value:
+            case ast.Tuple(elts=left) | ast.List(elts=left), ast.Tuple(elts=right) | ast.List(elts=right):
+                if len(left) == len(right) and not any(isinstance(e, ast.Starred) for e in left + right):
+                    todo += zip(left, right, strict=True)
+    return None
+
+
 def names_read(node: ast.AST) -> set[str]:
     """The names and attribute paths that a piece of code reads."""
     found = (n for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute))

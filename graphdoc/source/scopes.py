@@ -286,17 +286,17 @@ def is_list(source: Source, node: ast.expr) -> bool:
 
     An item of such a list is a value of its own; to assign one writes into no tensor.
     """
-    makers = _makers(source, node)
+    makers = values_bound(source, node)
     return bool(makers) and all(_makes_list(m) for m in makers)
 
 
 def is_container(source: Source, node: ast.expr) -> bool:
     """Whether all that a name is bound to in its scope are lists or dictionaries written out."""
-    makers = _makers(source, node)
+    makers = values_bound(source, node)
     return bool(makers) and all(_makes_list(m) or _makes_dictionary(m) for m in makers)
 
 
-def _makers(source: Source, node: ast.expr) -> list[ast.expr]:
+def values_bound(source: Source, node: ast.expr) -> list[ast.expr]:
     """The values of all bindings of a name in its scope; none where one of them is no plain assignment."""
     scope = scope_of(source, node)
     if not isinstance(node, ast.Name):
