@@ -183,19 +183,12 @@ def _inside(node: ast.expr) -> ast.expr | None:
 
 def _outside(source: Source, node: ast.expr) -> ast.expr | None:
     """The conversion around this one that would fail or cut again without it."""
-    above = source.parents.get(node)
-    if isinstance(above, ast.Attribute):
-        outer = source.parents.get(above)
-        called = isinstance(outer, ast.Call) and outer.func is above
-        if above.attr == "data" and not called:
-            return above
-        if (
-            called
-            and isinstance(outer, ast.Call)
-            and above.attr in _ALONG
-            and (above.attr != "cpu" or is_attribute(source.parents.get(outer), *_LEADS_OUT))
-        ):
-            return outer
+    above, outer = source.parents.get(node), source.node_method_of(node)
+    if outer is None and is_attribute(above, "data"):
+        return above
+    if outer is not None and outer.func.attr in _ALONG:
+        leads_out = outer.func.attr != "cpu" or is_attribute(source.parents.get(outer), *_LEADS_OUT)
+        return outer if leads_out else None
     if isinstance(above, ast.Call) and above.args and above.args[0] is node and last_name(above) in _WRAPPERS:
         return above if last_name(above) not in ("int", "array", "asarray") else None
     return None

@@ -307,9 +307,9 @@ def _applied(sources: Sources, name: str, start: ast.FunctionDef | None, functio
     """Every ``Name(a)(x)`` as ``Name.apply(x, a)``."""
     edits: list[Edit] = []
     for source, node in uses_of(sources, function):
-        inner = source.parents.get(node)
-        outer = source.parents.get(inner) if isinstance(inner, ast.Call) and inner.func is node else None
-        if not isinstance(inner, ast.Call) or not isinstance(outer, ast.Call) or outer.func is not inner:
+        inner = source.node_call_of(node)
+        outer = source.node_call_of(inner)
+        if inner is None or outer is None:
             raise CannotFix(f"{name} is used in another way at line {node.lineno}")
         if outer.keywords or any(isinstance(a, ast.Starred) for a in (*outer.args, *inner.args)):
             raise CannotFix("the arguments of a call cannot be put in order")
@@ -459,10 +459,9 @@ def _built(sources: Sources, function: ast.ClassDef, path: str) -> list[ast.Call
     """Every ``Name(...)``; each has to be what this path is bound to."""
     out: list[ast.Call] = []
     for source, node in uses_of(sources, function):
-        made = source.parents.get(node)
-        bound = source.parents.get(made) if isinstance(made, ast.Call) and made.func is node else None
-        kept = isinstance(bound, ast.Assign) and bound.value is made and [key(t) for t in bound.targets] == [path]
-        if not isinstance(made, ast.Call) or not kept:
+        made = source.node_call_of(node)
+        bound = source.parents.get(made) if made is not None else None
+        if made is None or not isinstance(bound, ast.Assign) or [key(t) for t in bound.targets] != [path]:
             raise CannotFix(f"{function.name} is used in another way at line {node.lineno}")
         out.append(made)
     return out

@@ -52,14 +52,12 @@ def switch_at(
     source = source_of(sources, spot)
     exact, node = source.node_expression(spot), source.node_statement(spot)
     for above in (node, *source.node_ancestors(node)) if node is not None else ():
-        found: list[Switch] = []
-        if isinstance(above, Function):
-            found += above.decorator_list
-        elif isinstance(above, With):
-            found += above.items
+        if not isinstance(above, Function | With):
+            continue
+        found: list[Switch] = [*(above.decorator_list if isinstance(above, Function) else above.items)]
         exactly = [n for n in found if exact is not None and is_within(exact, _switch(n))]
         named = [n for n in found if last_name(_switch(n)) in ((name,) if name else SWITCHES)]
-        if isinstance(above, Function | With) and (exactly or named):
+        if exactly or named:
             return source, above, (exactly or named)[0]
     raise CannotFix(f"no {name or 'grad mode'} stands around that place")
 
@@ -100,15 +98,19 @@ def no_grad_block(sources: Sources, args: Args) -> list[Edit]:
 
 def under_no_grad(source: Source, chosen: list[ast.stmt]) -> list[Edit]:
     """The edits; refuses where the statements already run without gradients."""
-    if any(isinstance(a, ast.With) and _is_no_grad(a) for a in (*source.node_ancestors(chosen[0]), *chosen)):
+    if any(_switches_to(a, "no_grad", "inference_mode") for a in (*source.node_ancestors(chosen[0]), *chosen)):
         raise CannotFix("the statements already run under no_grad")
-    name = name_for(source, "torch.no_grad", chosen[0], "import torch")
+    return _under(source, chosen, "no_grad")
+
+
+def _under(source: Source, chosen: list[ast.stmt], mode: str) -> list[Edit]:
+    name = name_for(source, f"torch.{mode}", chosen[0])
     return [*wrap(source, chosen, f"with {name.text}():"), *name.edits]
 
 
-def _is_no_grad(node: ast.With) -> bool:
-    calls = [i.context_expr.func for i in node.items if isinstance(i.context_expr, ast.Call)]
-    return any(getattr(f, "attr", getattr(f, "id", "")) in ("no_grad", "inference_mode") for f in calls)
+def _switches_to(node: ast.AST, *modes: str) -> bool:
+    """Whether a block sets one of these grad modes."""
+    return isinstance(node, ast.With) and any(last_name(i.context_expr) in modes for i in node.items)
 
 
 @kind("no_grad_decorator", statement)
@@ -138,14 +140,11 @@ def enable_grad_block(sources: Sources, args: Args) -> list[Edit]:
         last: optional; the last statement of the range, in the same block.
     """
     source, chosen = statements(sources, args)
-    node = chosen[0]
-    if is_compound(node):
+    if is_compound(chosen[0]):
         raise CannotFix("it is in the head of a block")
-    around = [a for a in source.node_ancestors(node) if isinstance(a, ast.With)]
-    if any(last_name(item.context_expr) == "enable_grad" for a in around for item in a.items):
+    if any(_switches_to(a, "enable_grad") for a in source.node_ancestors(chosen[0])):
         raise CannotFix("the statement runs under enable_grad already")
-    name = name_for(source, "torch.enable_grad", node, "import torch")
-    return [*wrap(source, chosen, f"with {name.text}():"), *name.edits]
+    return _under(source, chosen, "enable_grad")
 
 
 @kind("under_no_grad_update")

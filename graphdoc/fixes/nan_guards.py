@@ -295,10 +295,10 @@ def _weight(summed: ast.expr, node: ast.expr) -> ast.expr | None:
 
 def _logarithm(source: Source, inner: ast.expr) -> ast.Call | None:
     """The call around an expression where it is ``torch.log(x)`` or ``x.log()``."""
-    outer = source.parents.get(inner)
-    outer = source.parents.get(outer) if isinstance(outer, ast.Attribute) else outer
-    known = isinstance(outer, ast.Call) and name_of(outer) == "log" and operand_of(source, outer) is inner
-    return outer if known and isinstance(outer, ast.Call) and len(outer.args) < 2 else None
+    outer = source.node_method_of(inner) or source.parents.get(inner)
+    if isinstance(outer, ast.Call) and name_of(outer) == "log" and operand_of(source, outer) is inner:
+        return outer if len(outer.args) < 2 else None
+    return None
 
 
 _COUNTED = ("cross_entropy", "nll_loss")

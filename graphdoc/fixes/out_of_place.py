@@ -21,7 +21,7 @@ from graphdoc.source.edits import (
     written_out,
 )
 from graphdoc.source.expressions import NOT_A_WRITE, POSITIONS, REPLACEMENTS, WITHOUT_COUNTERPART, is_fresh, is_full
-from graphdoc.source.module import Source, each, is_method_call, walked
+from graphdoc.source.module import MethodCall, Source, each, is_method_call, walked
 from graphdoc.source.paths import bare_call, is_in_place, is_name, is_path, key, last_word, same, targets_of
 from graphdoc.source.places import Edit, Text
 from graphdoc.source.scopes import (
@@ -220,13 +220,13 @@ def _written(source: Source, node: ast.Subscript, text: str) -> list[Edit] | Non
         return [] if len(above.targets) == 1 and not smaller else None
     if isinstance(above, ast.AugAssign) and above.target is node:
         return written_out(source, above)
-    if not isinstance(above, ast.Attribute) or above.attr in NOT_A_WRITE | WITHOUT_COUNTERPART | REPLACEMENTS.keys():
-        return None
-    call = source.parents.get(above)
+    call = source.node_method_of(node)
     statement = source.parents.get(call) if call is not None else None
-    if not isinstance(call, ast.Call) or call.func is not above or not isinstance(statement, ast.Expr):
+    if call is None or not isinstance(statement, ast.Expr):
         return None
-    return [*bound(source, statement, text), rename(source, above, above.attr[:-1])]
+    if call.func.attr in NOT_A_WRITE | WITHOUT_COUNTERPART | REPLACEMENTS.keys():
+        return None
+    return [*bound(source, statement, text), _without_underscore(source, call)]
 
 
 def rewrite(source: Source, owner: ast.Assign | ast.AugAssign, target: ast.Subscript, args: Args) -> list[Edit]:
@@ -417,10 +417,10 @@ def _bind_first(source: Source, node: ast.Call, owner: ast.stmt, args: Args) -> 
     return bound(source, owner, copied(source, node.args[0]))
 
 
-def _method(source: Source, node: ast.Call, owner: ast.stmt, args: Args) -> list[Edit]:
+def _method(source: Source, node: MethodCall, owner: ast.stmt, args: Args) -> list[Edit]:
     chain = _chain(source, node)
-    names = [c.func.attr for c in chain]  # type: ignore[attr-defined]
-    root: ast.expr = chain[0].func.value  # type: ignore[attr-defined]
+    names = [c.func.attr for c in chain]
+    root = chain[0].func.value
     top = chain[-1]
     if any(n in NOT_A_WRITE for n in names):
         raise CannotFix(f"{names[0]} writes no element of the tensor")
@@ -470,21 +470,16 @@ def _part(source: Source, owner: ast.stmt, root: ast.expr, args: Args) -> list[E
     return value_first(source, owner, root, base) or clone_before(source, owner, base, joined)
 
 
-def _chain(source: Source, node: ast.Call) -> list[ast.Call]:
+def _chain(source: Source, node: MethodCall) -> list[MethodCall]:
     """The in-place calls made on one another, innermost first."""
     chain = [node]
-    inner = node.func.value  # type: ignore[attr-defined]
+    inner = node.func.value
     while is_method_call(inner) and _writes(inner.func.attr):
         chain.insert(0, inner)
         inner = inner.func.value
-    while True:
-        access = source.parents.get(chain[-1])
-        outer = source.parents.get(access) if isinstance(access, ast.Attribute) else None
-        if not (isinstance(access, ast.Attribute) and isinstance(outer, ast.Call) and outer.func is access):
-            return chain
-        if not _writes(access.attr):
-            return chain
+    while (outer := source.node_method_of(chain[-1])) is not None and _writes(outer.func.attr):
         chain.append(outer)
+    return chain
 
 
 def _without_underscore(source: Source, node: ast.Call) -> Edit:

@@ -237,9 +237,7 @@ def _refuse_elsewhere(sources: Iterable[Source], scope: ast.AST, name: str) -> N
         for node in each(source.tree, ast.Attribute):
             if node.attr != name or node in own:
                 continue
-            called = source.parents.get(node)
-            theirs = is_name(node.value, "self")
-            if not theirs and not (isinstance(called, ast.Call) and called.func is node):
+            if not is_name(node.value, "self") and source.node_call_of(node) is None:
                 raise CannotFix(f"{name} is used at {source.file}:{node.lineno} too")
 
 

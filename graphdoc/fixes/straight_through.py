@@ -105,9 +105,8 @@ def _is_threshold(node: ast.expr) -> bool:
 
 def _as_number(source: Source, node: ast.expr, *also: str) -> ast.expr | None:
     """A yes or no as a number: converted (or what is ``also`` called of it), or in arithmetic. What indexes is none."""
-    above = source.parents.get(node)
-    call = source.parents.get(above) if isinstance(above, ast.Attribute) else None
-    if isinstance(call, ast.Call) and call.func is above and last_name(call) in (*_CASTS, *also):
+    above, call = source.parents.get(node), source.node_method_of(node)
+    if call is not None and call.func.attr in (*_CASTS, *also):
         return call
     plain = isinstance(above, ast.BinOp) and isinstance(above.op, ast.Add | ast.Sub | ast.Mult | ast.Div)
     return node if plain else None

@@ -353,6 +353,17 @@ class Source:
         """The innermost function around a node."""
         return next((a for a in self.node_ancestors(node) if isinstance(a, Function)), None)
 
+    def node_call_of(self, node: ast.AST | None) -> ast.Call | None:
+        """The call of an expression: ``f(x)`` around ``f``."""
+        above = self.parents.get(node) if node is not None else None
+        return above if isinstance(above, ast.Call) and above.func is node else None
+
+    def node_method_of(self, node: ast.AST) -> MethodCall | None:
+        """The call of a method of an expression: ``x.sum()`` around ``x``."""
+        above = self.parents.get(node)
+        call = self.node_call_of(above)
+        return call if isinstance(above, ast.Attribute) and is_method_call(call) else None
+
     def node_loop(self, node: ast.AST) -> Loop | None:
         """The innermost loop around a node within the same function."""
         for above in self.node_ancestors(node):
