@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.source.edits import insert_before
 from graphdoc.source.module import Source, each, is_method_call, walked
-from graphdoc.source.paths import is_attribute, is_name, is_path, is_set, targets_of, value_given, without_subscripts
+from graphdoc.source.paths import (
+    is_attribute,
+    is_in_place,
+    is_name,
+    is_path,
+    is_set,
+    targets_of,
+    value_given,
+)
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import is_read_later, is_rebindable, is_torchs, iterated, parameters, scope_of
 
@@ -111,14 +119,27 @@ def _base(source: Source, node: ast.expr) -> ast.expr | None:
     return node if is_path(node) else None
 
 
-def written_name(owner: ast.stmt, node: ast.expr | None) -> str:
-    """The name that a statement writes through: ``part += …``, ``part[0] = …``, ``part.mul_(…)``; else empty."""
-    targets = [t for t in targets_of(owner) if isinstance(t, ast.Subscript) or isinstance(owner, ast.AugAssign)]
-    call = node if isinstance(node, ast.Call) else getattr(owner, "value", None)
-    if isinstance(owner, ast.Expr) and is_method_call(call):
-        targets = [call.func.value]
-    base = without_subscripts(targets[0]) if len(targets) == 1 else None
-    return base.id if isinstance(base, ast.Name) else ""
+def written_name(owner: ast.stmt) -> str:
+    """The plain name that a statement writes through: ``part += …``, ``part[0] = …``, ``part.mul_(…)``, ``F.relu(part,
+    inplace=True)``; empty where it is none."""
+    node: ast.expr
+    match owner:
+        case ast.AugAssign(target=target) | ast.Assign(targets=[ast.Subscript() as target]):
+            node = target
+        case ast.Expr(value=ast.Call() as call):
+            node = call.args[0] if call.args and any(k.arg == "inplace" for k in call.keywords) else call
+        case _:
+            return ""
+    writes = not isinstance(node, ast.Call)
+    while not isinstance(node, ast.Name):
+        if is_method_call(node):
+            writes = writes or is_in_place(node.func.attr)
+            node = node.func.value
+        elif isinstance(node, ast.Subscript):
+            node = node.value
+        else:
+            return ""
+    return node.id if writes else ""
 
 
 def clone_whole(source: Source, owner: ast.stmt, name: str) -> list[Edit]:

@@ -259,7 +259,7 @@ def torch_instead_of_numpy(source: Source, node: ast.Call, args: Args) -> list[E
 
 
 def _renamed(source: Source, node: ast.Call, name: str) -> list[Edit]:
-    torch = name_for(source, f"torch.{name}", node, "import torch")
+    torch = name_for(source, f"torch.{name}", node)
     return [write(source, node.func, torch.text), *torch.edits]
 
 
@@ -271,7 +271,7 @@ def _reduced(source: Source, node: ast.Call, method: str) -> list[Edit]:
         raise CannotFix("the call has arguments that torch writes in another way")
     if method in ("prod", "amax", "amin") and axis is not None and not isinstance(axis, ast.Constant):
         raise CannotFix("the axes of the reduction are not written at the call")
-    stack = name_for(source, "torch.stack", node, "import torch")
+    stack = name_for(source, "torch.stack", node)
     several = "{given}" if isinstance(given, ast.List | ast.ListComp) else "list({given})"
     over = {"axis": axis} if axis is not None and ast.unparse(axis) != "None" else {}
     template = f"{stack.text}({several}).{method}({'{axis}' if over else ''})"
@@ -319,7 +319,7 @@ def _stacked(
     several = several or (isinstance(given, ast.Call) and last_name(given) in _LISTS)
     if not several and not (structure == "list" or (isinstance(structure, dict) and "list" in structure)):
         return [write(source, node, "{given}", given=given)]
-    name = name_for(source, "torch.stack", node, "import torch")
+    name = name_for(source, "torch.stack", node)
     rows = [e for e in getattr(given, "elts", ()) if isinstance(e, ast.List)]
     if (nested and not rows) or (rows and (len(rows) != len(getattr(given, "elts", ())) or flat)):
         widths = {len(row.elts) for row in rows}
@@ -339,7 +339,7 @@ def _each_a_tensor(source: Source, node: ast.Call, shaped: bool) -> list[Edit]:
     """``torch.tensor(x, dtype=d)`` → ``torch.stack([torch.as_tensor(entry, dtype=d) for entry in x])``."""
     if shaped or last_name(node) not in ("tensor", "as_tensor"):
         raise CannotFix("plain numbers stand among the elements")
-    stack, entry = (name_for(source, f"torch.{name}", node, "import torch") for name in ("stack", "as_tensor"))
+    stack, entry = (name_for(source, f"torch.{name}", node) for name in ("stack", "as_tensor"))
     kept = {k.arg: k.value for k in node.keywords if k.arg in ("dtype", "device")}
     each_one = ", ".join(["entry", *(f"{name}={{{name}}}" for name in kept)])
     template = f"{stack.text}([{entry.text}({each_one}) for entry in {{given}}])"

@@ -367,7 +367,7 @@ def clone_parameters(source: Source, node: ast.Call, args: Args) -> list[Edit]:
     positional = [f"*{v}" if isinstance(a, ast.Starred) else v for a, v in zip(node.args, values, strict=False)]
     behind = zip(node.keywords, values[len(positional) :], strict=True)
     named = [f'"{k.arg}": {v}' if k.arg else f"**{v}" for k, v in behind]
-    name = scopes.name_for(source, "torch.func.functional_call", node, "import torch")
+    name = scopes.name_for(source, "torch.func.functional_call", node)
     given = [net, f"{{k: v.clone() for k, v in {net}.named_parameters()}}"]
     given.append(f"({positional[0]},)" if len(positional) == 1 else f"({', '.join(positional)})")
     given += [f"{{{', '.join(named)}}}"] if named else []
@@ -382,7 +382,7 @@ def deepcopy_expression(source: Source, node: ast.expr, _: Args) -> list[Edit]:
     Args:
         place: the expression.
     """
-    name = scopes.name_for(source, "copy.deepcopy", node, "import copy")
+    name = scopes.name_for(source, "copy.deepcopy", node)
     return [write(source, node, f"{name.text}({{it}})", it=node), *name.edits]
 
 

@@ -80,7 +80,7 @@ def renamed(source: Source, node: ast.expr, new: str) -> list[Edit]:
             edits += drop_arguments(source, node, lambda *_: True)
     if isinstance(function, ast.Attribute):
         return [rename(source, function, new), *edits]
-    name = name_for(source, f"torch.{new}", node, "import torch")
+    name = name_for(source, f"torch.{new}", node)
     return [write(source, function, name.text), *name.edits, *edits]
 
 
@@ -127,7 +127,7 @@ def no_grad_decorator(source: Source, node: ast.stmt, _: Args) -> list[Edit]:
         raise CannotFix(f"{function.name} already runs without gradients")
     if has(function, ast.Yield, ast.YieldFrom):
         raise CannotFix(f"{function.name} is a generator")
-    name = name_for(source, "torch.no_grad", function, "import torch")
+    name = name_for(source, "torch.no_grad", function)
     return [*decorate(source, function, f"{name.text}()"), *name.edits]
 
 

@@ -137,7 +137,7 @@ def grad_if_any(sources: Sources, args: Args) -> list[Edit]:
         raise CannotFix("what is done there with the gradient cannot be done to some of them only")
     if use is Use.SCALED:
         return wrap(source, [owner], f"if {source.segment(node)} is not None:")
-    zeros = name_for(source, "torch.zeros_like", node, "import torch")
+    zeros = name_for(source, "torch.zeros_like", node)
     if use is Use.GIVEN:
         lines = f"if {{grad}} is None:\n    {{grad}} = {zeros.text}({{tensor}})"
         return [*insert_before(source, owner, [written(source, lines, grad=node, tensor=node.value)]), *zeros.edits]

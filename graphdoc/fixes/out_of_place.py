@@ -329,7 +329,7 @@ def out_of_place(sources: Sources, args: Args) -> list[Edit]:
     try:
         return _edit(source, owner, node, args)
     except CannotFix:
-        name = "" if args.get("joined") else written_name(owner, node)
+        name = "" if args.get("joined") else written_name(owner)
         whole = clone_whole(source, owner, name) if name else []
         if not whole:
             raise

@@ -31,7 +31,7 @@ def module_list(source: Source, node: ast.expr, args: Args) -> list[Edit]:
     mapping = isinstance(node, ast.Dict | ast.DictComp) or last_name(node) in ("dict", "OrderedDict")
     mapping = mapping or (bool(args.get("mapping")) and not plain)
     group = "Parameter" if args.get("parameters") else "Module"
-    name = name_for(source, f"torch.nn.{group}{'Dict' if mapping else 'List'}", node, "import torch")
+    name = name_for(source, f"torch.nn.{group}{'Dict' if mapping else 'List'}", node)
     return [write(source, node, "{group}({layers})", group=name.text, layers=node), *name.edits]
 
 
@@ -50,7 +50,7 @@ def register_parameter(sources: Sources, args: Args) -> list[Edit]:
         raise CannotFix("what registers the buffer is not written out")
     if other is not source:
         raise CannotFix("the tensor is made in another file")
-    name = name_for(source, "torch.nn.Parameter", made, "import torch")
+    name = name_for(source, "torch.nn.Parameter", made)
     flag = drop_arguments(source, made, lambda _, k: k == "requires_grad") if isinstance(made, ast.Call) else []
     return [
         rename(source, registering.func, "register_parameter"),

@@ -111,6 +111,13 @@ def sole_target(statement: ast.AST | None) -> ast.expr | None:
     return only(statement.targets) if isinstance(statement, ast.Assign) else None
 
 
+def root_of(node: ast.expr) -> ast.expr:
+    """What a path starts from: ``self`` of ``self.rows[i].grad``."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node
+
+
 def without_subscripts(node: ast.expr) -> ast.expr:
     """What an expression takes its entries from: ``self.rows`` of ``self.rows[i][0]``; itself where it takes none."""
     while isinstance(node, ast.Subscript):
