@@ -28,7 +28,7 @@ Trait = bool | Callable[[Args], bool]
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of fix: what makes its edits, and its traits by the names of the fields of ``traits.Traits``."""
+    """A kind of fix: what makes its edits, and its traits by the names of the fields of ``kinds.Traits``."""
 
     edit: Editor
     traits: Mapping[str, Trait]

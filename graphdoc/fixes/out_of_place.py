@@ -442,16 +442,18 @@ def _method(source: Source, node: MethodCall, owner: ast.stmt, args: Args) -> li
         refuse_for_caller(source, owner, root)
     if isinstance(root, ast.Name) and not is_rebindable(source, root.id, owner):
         raise CannotFix(f"{text} belongs to an enclosing scope and cannot be assigned here")
-    if replaced:
-        if not whole or len(chain) > 1:
-            return clone_before(source, owner, text, bool(args.get("joined")))
+    if replaced and whole and len(chain) == 1:
         return _written_anew(source, owner, top, names[0], text)
+    if replaced:
+        return clone_before(source, owner, text, bool(args.get("joined")))
     strip = [_without_underscore(source, c) for c in chain]
-    if whole:
-        return [*bound(source, owner, text), *strip]
-    if not _needed_later(source, owner, root):
-        return strip
-    if isinstance(owner, ast.Assign) and owner.value is top:
+    needed = whole or _needed_later(source, owner, root)
+    return _bound_anew(source, owner, top, text, strip) if needed else strip
+
+
+def _bound_anew(source: Source, owner: ast.stmt, top: ast.expr, text: str, strip: list[Edit]) -> list[Edit]:
+    """What methods without their underscore give, under the name of their tensor."""
+    if isinstance(owner, ast.Expr | ast.Assign) and owner.value is top:
         return [*bound(source, owner, text), *strip]
     if not isinstance(owner, ast.Return | ast.Assign | ast.Expr | ast.AnnAssign) or source.runs_apart(top, owner):
         raise CannotFix(f"{text} is used again after this expression")

@@ -11,8 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from graphdoc.fixes.apply import unified
-from graphdoc.fixes.kinds import build, known
-from graphdoc.fixes.traits import Traits
+from graphdoc.fixes.kinds import Traits, build, known
 from graphdoc.source.module import Source
 
 
