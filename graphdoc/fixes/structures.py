@@ -32,12 +32,10 @@ def converted(structure: Any, text: str, method: str = "detach", depth: int = 0)
     Raises:
         CannotFix: the structure cannot be written as one expression.
     """
+    if structure in ("tensor", "value", None):
+        return f"{text}.{method}()" if structure == "tensor" else text
     element = _ELEMENTS[depth]
     match structure:
-        case "tensor":
-            return f"{text}.{method}()"
-        case "value" | None:
-            return text
         case _ if depth >= 3:
             pass
         case {"tuple": []} | {"namedtuple": []} | {"list": []} | {"deque": []}:
