@@ -18,8 +18,19 @@ from graphdoc.fixes.fix_kind import (
 )
 from graphdoc.fixes.structures import convert_expression
 from graphdoc.source.edits import delete, drop_arguments, insert_after, rename, write
-from graphdoc.source.module import Source, each, is_method_call
-from graphdoc.source.paths import bare_call, is_attribute, is_constant, is_read, key, last_word, sole_target, words
+from graphdoc.source.module import Source, each, is_method_call, keyword
+from graphdoc.source.paths import (
+    bare_call,
+    is_attribute,
+    is_constant,
+    is_read,
+    key,
+    last_word,
+    only,
+    same,
+    sole_target,
+    words,
+)
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for, stands_for
 
@@ -80,10 +91,11 @@ def drop_call(sources: Sources, args: Args) -> list[Edit]:
 
 def _is_counted(source: Source, node: ast.expr) -> bool:
     """Whether a whole number is made of it at once, or it is where a slice ends."""
-    above = source.parents.get(node)
-    if isinstance(above, ast.Call) and node in above.args:
-        return isinstance(above.func, ast.Name) and above.func.id in ("int", "round", "range")
-    return isinstance(above, ast.Slice)
+    match source.parents.get(node):
+        case ast.Call(func=ast.Name(id="int" | "round" | "range"), args=given):
+            return node in given
+        case above:
+            return isinstance(above, ast.Slice)
 
 
 _SCALED = {
@@ -147,19 +159,15 @@ def _is_numpy(source: Source, node: ast.Call) -> bool:
 def _gradient_kept(sources: Sources, source: Source, owner: ast.stmt, top: ast.expr) -> list[Edit]:
     """``retain_grad()`` for what was made a leaf so that its ``.grad`` can be read: a result keeps none by itself, and
     refuses to where nothing is recorded."""
-    flag = [k.value for k in top.keywords if k.arg == "requires_grad"] if isinstance(top, ast.Call) else []
-    asked = any(is_constant(v, True) for v in flag)
-    if not asked or not isinstance(owner, ast.Assign) or owner.value is not top or len(owner.targets) != 1:
+    asked = isinstance(top, ast.Call) and is_constant(keyword(top, "requires_grad"), True)
+    target = sole_target(owner) if isinstance(owner, ast.Assign) and owner.value is top else None
+    if not asked or target is None:
         return []
-    name = ast.unparse(owner.targets[0])
-    reads = (
-        n
-        for s in (sources.values() if isinstance(owner.targets[0], ast.Attribute) else [source])
-        for n in each(s.tree, ast.Attribute)
-        if n.attr == "grad" and is_read(n)
-    )
-    if not any(ast.unparse(n.value) == name for n in reads):
+    everywhere = sources.values() if isinstance(target, ast.Attribute) else [source]
+    reads = (n for s in everywhere for n in each(s.tree, ast.Attribute) if n.attr == "grad" and is_read(n))
+    if not any(same(n.value, target) for n in reads):
         return []
+    name = key(target)
     return insert_after(source, owner, [f"if {name}.requires_grad:\n    {name}.retain_grad()"])
 
 
@@ -172,12 +180,10 @@ def _cover_up(owner: ast.stmt) -> bool:
 
 def _inside(node: ast.expr) -> ast.expr | None:
     """What stays when this call or attribute access is dropped."""
-    if isinstance(node, ast.Call):
-        if is_method_call(node) and node.func.attr in _METHODS:
-            return node.func.value
-        if last_name(node) in {*_WRAPPERS, "Parameter"} and node.args and not isinstance(node.args[0], ast.Starred):
-            return node.args[0]
-        return None
+    if is_method_call(node, *_METHODS):
+        return node.func.value
+    if isinstance(node, ast.Call) and last_name(node) in {*_WRAPPERS, "Parameter"}:
+        return node.args[0] if node.args and not isinstance(node.args[0], ast.Starred) else None
     return node.value if is_attribute(node, "data") else None
 
 
@@ -306,9 +312,8 @@ def _made_of_elements(source: Source, node: ast.expr) -> ast.Call | None:
     """The call that makes a tensor of a list of which this is an element."""
     around = source.parents.get(node)
     listed = isinstance(around, ast.List | ast.Tuple) or (isinstance(around, ast.ListComp) and around.elt is node)
-    maker = source.parents.get(around) if around is not None and listed else None
-    makes = isinstance(maker, ast.Call) and maker.args[:1] == [around] and last_name(maker) in _MAKERS
-    return maker if makes and isinstance(maker, ast.Call) else None
+    maker = source.parents.get(around) if listed and around is not None else None
+    return maker if isinstance(maker, ast.Call) and maker.args[:1] == [around] and last_name(maker) in _MAKERS else None
 
 
 def _stacked(
@@ -352,28 +357,22 @@ def _each_a_tensor(source: Source, node: ast.Call, shaped: bool) -> list[Edit]:
 
 def _elements(source: Source, given: ast.expr, stack: str, numbers: bool = False) -> list[Edit]:
     """What makes tensors of the entries of a list again; ``numbers``: plain ones may stand among them."""
-    if isinstance(given, ast.GeneratorExp | ast.ListComp):
-        edits = _element(source, given.elt, stack, numbers)
-        if isinstance(given, ast.GeneratorExp):
-            raise CannotFix("torch.stack takes a list, not a generator")
-        return edits
-    if isinstance(given, ast.List | ast.Tuple):
-        if not given.elts:
-            raise CannotFix("the list is empty")
-        return [e for element in given.elts for e in _element(source, element, stack, numbers)]
-    return []
+    if isinstance(given, ast.GeneratorExp):
+        raise CannotFix("torch.stack takes a list, not a generator")
+    if isinstance(given, ast.List | ast.Tuple) and not given.elts:
+        raise CannotFix("the list is empty")
+    entries = [given.elt] if isinstance(given, ast.ListComp) else getattr(given, "elts", [])
+    return [e for entry in entries for e in _element(source, entry, stack, numbers)]
 
 
 def _element(source: Source, node: ast.expr, stack: str, numbers: bool) -> list[Edit]:
-    plain = isinstance(node, ast.Constant | ast.UnaryOp) and isinstance(getattr(node, "operand", node), ast.Constant)
-    if plain and not numbers:
-        raise CannotFix("plain numbers stand among the elements")
-    if isinstance(node, ast.List | ast.ListComp):
-        return [write(source, node, f"{stack}({{it}})", it=node), *_elements(source, node, stack)]
-    if is_method_call(node, "item"):
-        return [write(source, node, "{it}", it=node.func.value)]
-    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "float" and len(node.args) == 1:
-        return [write(source, node, "{it}", it=node.args[0])]
+    match node:
+        case ast.Constant() | ast.UnaryOp(operand=ast.Constant()) if not numbers:
+            raise CannotFix("plain numbers stand among the elements")
+        case ast.List() | ast.ListComp():
+            return [write(source, node, f"{stack}({{it}})", it=node), *_elements(source, node, stack)]
+        case ast.Call(func=ast.Attribute(attr="item", value=it)) | ast.Call(func=ast.Name(id="float"), args=[it]):
+            return [write(source, node, "{it}", it=it)]
     return []
 
 
@@ -391,10 +390,10 @@ def number_for_one(source: Source, node: ast.Call, _: Args) -> list[Edit]:
     Args:
         place: the call that makes the tensor.
     """
-    name, given = last_word(node.func), node.args[0] if node.args else None
-    if len(node.args) != 1 or not is_method_call(node) or given is None:
+    name, given = last_word(node.func), only(node.args)
+    if not is_method_call(node) or given is None:
         raise CannotFix("what makes the tensor is none of torch's own functions with one argument")
-    if name in SIZED and isinstance(given, ast.Constant) and given.value == 1:
+    if name in SIZED and is_constant(given, 1):
         return [write(source, given, "()")]
     if name not in MAKERS or not isinstance(given, ast.List) or len(given.elts) != 1:
         raise CannotFix("the tensor is not made of a list of one number")

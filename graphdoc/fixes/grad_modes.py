@@ -30,7 +30,7 @@ from graphdoc.source.edits import (
     written,
 )
 from graphdoc.source.layout import is_compound
-from graphdoc.source.module import Function, Source, has, is_within
+from graphdoc.source.module import Function, Source, given_to, has, is_within
 from graphdoc.source.paths import is_constant, same
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for
@@ -73,8 +73,7 @@ def renamed(source: Source, node: ast.expr, new: str) -> list[Edit]:
         raise CannotFix(f"it is {new} already")
     edits: list[Edit] = []
     if isinstance(node, ast.Call):
-        given = [*node.args, *(k.value for k in node.keywords)]
-        if any(is_constant(g, False) for g in given):
+        if any(is_constant(g, False) for g in given_to(node)):
             raise CannotFix("the mode is switched off there")
         if new == "no_grad":
             edits += drop_arguments(source, node, lambda *_: True)

@@ -34,7 +34,7 @@ from graphdoc.source.edits import (
 )
 from graphdoc.source.expressions import Use, use_of
 from graphdoc.source.layout import first_statement
-from graphdoc.source.module import Function, Source, each, is_method_call
+from graphdoc.source.module import Function, Source, each, is_method_call, keyword
 from graphdoc.source.paths import is_constant, is_path, same, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, name_for, parameters
@@ -68,8 +68,7 @@ def make_leaf(source: Source, whole: ast.expr, _: Args) -> list[Edit]:
 def _requires(node: ast.Call) -> bool:
     if last_name(node) in ("Parameter", "requires_grad_"):
         return True
-    flag = next((k.value for k in node.keywords if k.arg == "requires_grad"), None)
-    return is_constant(flag, True)
+    return is_constant(keyword(node, "requires_grad"), True)
 
 
 @kind("require_input_grad", only_records=True)
@@ -180,7 +179,7 @@ def _check_output(node: ast.Call, target: ast.expr) -> None:
 def _first_of(source: Source, node: ast.Call) -> ast.expr:
     """The ``[0]`` around the call: the gradient itself rather than the tuple of one."""
     above = source.parents.get(node)
-    if isinstance(above, ast.Subscript) and isinstance(above.slice, ast.Constant) and above.slice.value == 0:
+    if isinstance(above, ast.Subscript) and is_constant(above.slice, 0):
         return above
     raise CannotFix("the result is not taken as a single gradient")
 
@@ -188,16 +187,10 @@ def _first_of(source: Source, node: ast.Call) -> ast.expr:
 def _appending_loop(source: Source, element: ast.expr, node: ast.Call) -> tuple[ast.For, ast.Expr, ast.Call]:
     append = source.parents.get(element)
     statement = source.parents.get(append) if append is not None else None
-    loop = source.parents.get(statement) if statement is not None else None
-    if (
-        is_method_call(append, "append")
-        and isinstance(statement, ast.Expr)
-        and isinstance(loop, ast.For)
-        and len(loop.body) == 1
-        and not loop.orelse
-        and _is(node.args[1], loop.target)
-    ):
-        return loop, statement, append
+    match source.parents.get(statement) if statement is not None else None:
+        case ast.For(body=[ast.Expr() as only], orelse=[]) as loop if is_method_call(append, "append"):
+            if _is(node.args[1], loop.target):
+                return loop, only, append
     raise CannotFix("the gradients are not collected in a plain loop")
 
 
@@ -220,7 +213,7 @@ def grad_of_flagged(source: Source, node: ast.Call, _: Args) -> list[Edit]:
     Args:
         place: the call of ``torch.autograd.grad``, whose result a plain assignment takes.
     """
-    given = node.args[1] if len(node.args) > 1 else next((k.value for k in node.keywords if k.arg == "inputs"), None)
+    given = node.args[1] if len(node.args) > 1 else keyword(node, "inputs")
     if last_name(node) != "grad" or given is None:
         raise CannotFix("no torch.autograd.grad with its inputs stands there")
     owner = source.parents.get(node)
@@ -253,7 +246,7 @@ def grad_of_whole(source: Source, node: ast.Call, _: Args) -> list[Edit]:
     Args:
         place: the call of ``torch.autograd.grad``.
     """
-    given = node.args[1] if len(node.args) > 1 else next((k.value for k in node.keywords if k.arg == "inputs"), None)
+    given = node.args[1] if len(node.args) > 1 else keyword(node, "inputs")
     tensor = given.value if isinstance(given, ast.Subscript) else given
     while is_method_call(tensor) and tensor.func.attr in _COPIES:
         tensor = tensor.func.value

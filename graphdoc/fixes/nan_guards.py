@@ -8,8 +8,8 @@ from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, 
 from graphdoc.source.edits import Piece, copied, insert_after, insert_before, rename, set_keyword, write, written
 from graphdoc.source.expressions import factor_of, is_number, name_of, operand_of
 from graphdoc.source.layout import is_compound
-from graphdoc.source.module import Function, Source, each, is_method_call, is_within, receiver_of
-from graphdoc.source.paths import is_attribute, is_path, key, last_word, plain_names, targets_of
+from graphdoc.source.module import Function, Source, each, given_to, is_method_call, is_within, keyword, receiver_of
+from graphdoc.source.paths import is_attribute, is_path, key, last_word, only, plain_names, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, is_torchs, parameters, reads, scope_of, stands_for, torch_name
 
@@ -31,7 +31,7 @@ def guard_operand(source: Source, node: ast.expr, args: Args) -> list[Edit]:
     guard = str(required(args, "guard"))
     side = args.get("side")
     if "argument" in args:
-        given = [*node.args, *(k.value for k in node.keywords)] if isinstance(node, ast.Call) else []
+        given = given_to(node) if isinstance(node, ast.Call) else []
         operand = given[int(args["argument"])] if len(given) == 1 and is_path(given[0]) else None
     elif side is None:
         operand = operand_of(source, node, str(args.get("function", "")))
@@ -74,7 +74,7 @@ def _clamped_by_numbers(source: Source, node: ast.expr) -> ast.expr | None:
     if name_of(node) not in ("clamp", "clip") or not isinstance(node, ast.Call):
         return None
     inner = operand_of(source, node)
-    bounds = [v for v in (*node.args, *(k.value for k in node.keywords)) if v is not inner]
+    bounds = [v for v in given_to(node) if v is not inner]
     return inner if len(bounds) == 2 and all(is_number(b) for b in bounds) else None
 
 
@@ -320,7 +320,7 @@ def mean_of_some(source: Source, node: ast.expr, _: Args) -> list[Edit]:
     plain = len(node.args) == 2 and not given & {"weight", "reduction", "label_smoothing", None}
     if name not in _COUNTED or not plain:
         return [write(source, node, "{mean}.nan_to_num(0.0)", mean=node)]
-    ignored = next((k.value for k in node.keywords if k.arg == "ignore_index"), "-100")
+    ignored = keyword(node, "ignore_index") or "-100"
     counted = "{sum} / ({target} != {ignored}).sum().clamp(min=1)"
     mean = write(source, node, counted, sum=node, target=node.args[1], ignored=ignored)
     return [*set_keyword(source, node, "reduction", '"sum"'), mean]
@@ -336,26 +336,15 @@ def select_known(source: Source, owner: ast.stmt, args: Args) -> list[Edit]:
     """
     side = args.get("side")
     for node in each(owner, ast.Call):
-        if stands_for(source, node.func) not in ("torch.nanmean", "torch.nansum") or len(node.args) != 1:
+        if stands_for(source, node.func) not in ("torch.nanmean", "torch.nansum") or not is_method_call(node):
             continue
-        if not is_method_call(node):
-            continue
-        differences = [n for n in each(node.args[0], ast.BinOp) if isinstance(n.left, n.right.__class__)]
-        pair = next(
-            (
-                (n.left, n.right)
-                for n in differences
-                if isinstance(n.left, ast.Name)
-                and isinstance(n.right, ast.Name)
-                and isinstance(n.op, ast.Sub | ast.Mult)
-            ),
-            None,
-        )
-        if pair is None or side not in (0, 1):
-            break
-        known = f"[~{ast.unparse(node.func.value)}.isnan({pair[side].id})]"
-        edits = [write(source, n, f"{{values}}{known}", values=n) for n in pair]
-        return [*edits, rename(source, node.func, node.func.attr.removeprefix("nan"))]
+        for part in each(only(node.args), ast.BinOp):
+            match part:
+                case ast.BinOp(left=ast.Name(), op=ast.Sub() | ast.Mult(), right=ast.Name()) if side in (0, 1):
+                    pair = (part.left, part.right)
+                    known = f"[~{ast.unparse(node.func.value)}.isnan({key(pair[side])})]"
+                    edits = [write(source, n, f"{{values}}{known}", values=n) for n in pair]
+                    return [*edits, rename(source, node.func, node.func.attr.removeprefix("nan"))]
     raise CannotFix("which elements are to take part cannot be read off the expression")
 
 
@@ -373,8 +362,7 @@ def finite_fill(sources: Sources, args: Args) -> list[Edit]:
         torch = torch_name(source, value)
         return [*torch.edits, write(source, value, f"{torch.text}.finfo({{tensor}}.dtype).min", tensor=tensor)]
     source, node = call(sources, required(args, "place"))
-    given = [*node.args, *(k.value for k in node.keywords)]
-    wanted = next((a for a in given if _is_minus_inf(source, a)), None)
+    wanted = next((a for a in given_to(node) if _is_minus_inf(source, a)), None)
     if wanted is None:
         raise CannotFix("-inf does not stand in the call itself")
     filled = receiver_of(node)

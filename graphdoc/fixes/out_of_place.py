@@ -21,8 +21,18 @@ from graphdoc.source.edits import (
     written_out,
 )
 from graphdoc.source.expressions import NOT_A_WRITE, POSITIONS, REPLACEMENTS, WITHOUT_COUNTERPART, is_fresh, is_full
-from graphdoc.source.module import MethodCall, Source, each, is_method_call, walked
-from graphdoc.source.paths import bare_call, is_in_place, is_name, is_path, key, last_word, same, targets_of
+from graphdoc.source.module import MethodCall, Source, each, is_method_call, keyword, walked
+from graphdoc.source.paths import (
+    bare_call,
+    is_constant,
+    is_in_place,
+    is_name,
+    is_path,
+    key,
+    last_word,
+    same,
+    targets_of,
+)
 from graphdoc.source.places import Edit, Text
 from graphdoc.source.scopes import (
     fresh_name,
@@ -377,8 +387,7 @@ def _call(source: Source, node: ast.Call, owner: ast.stmt, args: Args) -> list[E
     name = last_word(node.func)
     if is_method_call(node) and _writes(name) and not is_torchs(source, node.func.value):
         return _method(source, node, owner, args)
-    flag = next((k for k in node.keywords if k.arg == "inplace"), None)
-    if flag is not None and isinstance(flag.value, ast.Constant) and flag.value.value is True:
+    if is_constant(keyword(node, "inplace"), True):
         known = name in POSITIONS or name == "partial"
         edits = drop_arguments(source, node, lambda _, k: k == "inplace") if known else []
         edits = edits or set_keyword(source, node, "inplace", "False")
@@ -387,7 +396,7 @@ def _call(source: Source, node: ast.Call, owner: ast.stmt, args: Args) -> list[E
     if at is not None and len(node.args) == at + 1 and getattr(node.args[at], "value", None) is True:
         dropped = drop_arguments(source, node, lambda i, k: i == at and k is None)
         return [*dropped, *_bind_first(source, node, owner, args)]
-    out = next((k.value for k in node.keywords if k.arg == "out"), None)
+    out = keyword(node, "out")
     if out is not None and is_path(out) and isinstance(owner, ast.Expr) and owner.value is node:
         drop = drop_arguments(source, node, lambda _, k: k == "out")
         return [*bound(source, owner, copied(source, out)), *drop]

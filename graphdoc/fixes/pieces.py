@@ -11,7 +11,7 @@ from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, kind, 
 from graphdoc.fixes.out_of_place import out_of_place, refuse_for_caller
 from graphdoc.source.edits import insert_after, insert_before, instead, spot, write, written
 from graphdoc.source.expressions import counts, first_index, is_full
-from graphdoc.source.module import Function, Loop, Source, each, is_method_call, walked
+from graphdoc.source.module import Function, Loop, Source, each, is_method_call, keyword, walked
 from graphdoc.source.paths import (
     is_attribute,
     is_name,
@@ -94,7 +94,7 @@ def pieces_at(source: Source, owner: ast.stmt) -> Pieces | None:
     if join is None or not is_path(base) or any(isinstance(a, ast.Starred) for a in given.args):
         return None
     at = 0 if join == "stack" else 1
-    dim = next((k.value for k in given.keywords if k.arg == "dim"), rest[at] if len(rest) > at else None)
+    dim = keyword(given, "dim") or (rest[at] if len(rest) > at else None)
     return Pieces(loop, name, base, join, dim)
 
 

@@ -7,7 +7,7 @@ import builtins
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 
-from graphdoc.source.module import each, is_method_call, walked
+from graphdoc.source.module import each, given_to, is_method_call, walked
 from graphdoc.source.paths import bare_call, key, last_word, pairs, targets_of, words
 
 _MODULES = frozenset({"torch", "F", "nn", "functional", "math", "np", "numpy", "T"})
@@ -98,7 +98,7 @@ def built_objects(tree: ast.AST) -> frozenset[str]:
 def _harmless(call: ast.Call, keepers: Set[str], known: Set[str], objects: Set[str]) -> bool:
     func = call.func
     kept = {*keepers, "self", "cls"}
-    given = {key(a).split(".")[0] for a in (*call.args, *(k.value for k in call.keywords))}
+    given = {key(a).split(".")[0] for a in given_to(call)}
     if isinstance(func, ast.Name):
         if func.id in objects and func.id not in keepers:
             return not given & kept
@@ -207,8 +207,7 @@ class Touching:
     def _known(self, call: ast.Call, within: Set[str]) -> bool:
         """Whether a call can be seen not to touch them, but for what stands in its own arguments."""
         func, name = call.func, last_word(call.func)
-        given = [*call.args, *(k.value for k in call.keywords)]
-        if any(_is_object(a) for a in given):
+        if any(_is_object(a) for a in given_to(call)):
             return False
         known = self._known_method(func) if isinstance(func, ast.Attribute) else self._known_function(name)
         if known is not None or name in within:

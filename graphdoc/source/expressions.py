@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from enum import Enum
 
-from graphdoc.source.module import Source, is_method_call
+from graphdoc.source.module import Source, is_method_call, keyword
 from graphdoc.source.paths import is_in_place, is_name, is_path, last_word, only, plain_names, root_of, words
 from graphdoc.source.scopes import is_module
 
@@ -48,7 +48,7 @@ def operand_of(source: Source, node: ast.expr, operation: str = "") -> ast.expr 
             return None
         number, keywords = _LATER[operation]
         given = [*([function.value] if isinstance(function, ast.Attribute) and method and own else []), *node.args]
-        named = next((k.value for k in node.keywords if k.arg in keywords), None)
+        named = keyword(node, *keywords)
         chosen = named or (given[number] if len(given) > number else None)
         return None if any(isinstance(a, ast.Starred) for a in node.args) else chosen
     if isinstance(function, ast.Attribute) and method:

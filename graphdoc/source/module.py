@@ -207,6 +207,16 @@ def is_method_call(node: ast.AST | None, *names: str) -> TypeGuard[MethodCall]:
     return isinstance(called, ast.Attribute) and (not names or called.attr in names)
 
 
+def keyword(call: ast.Call, *names: str) -> ast.expr | None:
+    """What a call is given by a keyword of one of these names."""
+    return next((k.value for k in call.keywords if k.arg in names), None)
+
+
+def given_to(call: ast.Call) -> list[ast.expr]:
+    """Every argument of a call, positional ones first."""
+    return [*call.args, *(k.value for k in call.keywords)]
+
+
 def receiver_of(call: ast.Call) -> ast.expr | None:
     """What a method is called on: ``loss`` of ``loss.backward()``; None for another call."""
     return call.func.value if isinstance(call.func, ast.Attribute) else None
