@@ -8,15 +8,7 @@ from dataclasses import dataclass
 from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.source.edits import insert_before
 from graphdoc.source.module import Source, each, is_method_call, walked
-from graphdoc.source.paths import (
-    is_attribute,
-    is_in_place,
-    is_name,
-    is_path,
-    is_set,
-    targets_of,
-    value_given,
-)
+from graphdoc.source.paths import is_attribute, is_in_place, is_name, is_path, is_set, targets_of, value_given
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import is_read_later, is_rebindable, is_torchs, iterated, parameters, scope_of
 

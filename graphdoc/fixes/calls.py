@@ -5,17 +5,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, kind, last_name, required, statement
-from graphdoc.source.edits import (
-    add_argument,
-    add_members,
-    drop_arguments,
-    instead,
-    rename,
-    set_keyword,
-    wrap,
-    write,
-    written,
-)
+from graphdoc.source.edits import add_members, drop_arguments, instead, rename, set_keyword, wrap, write, written
 from graphdoc.source.module import Source, each, is_method_call, is_within, receiver_of
 from graphdoc.source.paths import is_attribute, is_read, last_word, same, sole_target, weights_of
 from graphdoc.source.places import Edit
@@ -257,7 +247,7 @@ def pass_captured(sources: Sources, args: Args) -> list[Edit]:
         edits = [_with_buffers(source, running.args[1], name)]
     if seen in bound_names(function) or not is_readable(source, seen, calling):
         raise CannotFix(f"`{seen}` is not known where the transformed function is called")
-    return [*edits, *add_members(source, function, [name]), *add_argument(source, calling, f"{name}={value}")]
+    return [*edits, *add_members(source, function, [name]), *add_members(source, calling, [f"{name}={value}"])]
 
 
 def _with_buffers(source: Source, given: ast.expr, name: str) -> Edit:

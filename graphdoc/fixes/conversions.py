@@ -4,33 +4,12 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import (
-    Args,
-    CannotFix,
-    Sources,
-    call,
-    expression,
-    kind,
-    last_name,
-    place,
-    required,
-    statement,
-)
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, both_at, call, expression, kind, last_name, required
 from graphdoc.fixes.structures import convert_expression
 from graphdoc.source.edits import delete, drop_arguments, insert_after, rename, write
+from graphdoc.source.effects import method_of
 from graphdoc.source.module import Source, each, is_method_call, keyword
-from graphdoc.source.paths import (
-    bare_call,
-    is_attribute,
-    is_constant,
-    is_read,
-    key,
-    last_word,
-    only,
-    same,
-    sole_target,
-    words,
-)
+from graphdoc.source.paths import is_attribute, is_constant, is_read, key, last_word, only, same, sole_target, words
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for, stands_for
 
@@ -58,10 +37,9 @@ def drop_call(sources: Sources, args: Args) -> list[Edit]:
     Args:
         place: the call, the attribute access, or the statement.
     """
-    source, owner = statement(sources, required(args, "place"))
+    source, owner, node = both_at(sources, required(args, "place"))
     if _cover_up(owner):
         return delete(source, owner)
-    node = source.node_expression(place(args["place"]))
     if node is None and isinstance(getattr(owner, "value", None), ast.Call):
         node = owner.value  # type: ignore[attr-defined]
     core = _inside(node) if node is not None else None
@@ -172,10 +150,7 @@ def _gradient_kept(sources: Sources, source: Source, owner: ast.stmt, top: ast.e
 
 
 def _cover_up(owner: ast.stmt) -> bool:
-    call = bare_call(owner)
-    return is_attribute(sole_target(owner), "requires_grad") or (
-        call is not None and last_name(call) == "requires_grad_"
-    )
+    return is_attribute(sole_target(owner), "requires_grad") or method_of(owner)[0] == "requires_grad_"
 
 
 def _inside(node: ast.expr) -> ast.expr | None:

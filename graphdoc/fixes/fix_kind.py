@@ -158,6 +158,12 @@ def statement(sources: Sources, value: object) -> tuple[Source, ast.stmt]:
     return source, node
 
 
+def both_at(sources: Sources, value: object) -> tuple[Source, ast.stmt, ast.expr | None]:
+    """The innermost statement at a place, and the expression that stands exactly there, if one does."""
+    source, owner = statement(sources, value)
+    return source, owner, source.node_expression(place(value))
+
+
 def statements(sources: Sources, args: Args) -> tuple[Source, list[ast.stmt]]:
     """The statement at ``place``, or all from it to the one at ``last``, in the same block."""
     source, first = statement(sources, required(args, "place"))

@@ -4,18 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import (
-    Args,
-    CannotFix,
-    Sources,
-    kind,
-    last_name,
-    place,
-    required,
-    source_of,
-    statement,
-    statements,
-)
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, both_at, kind, last_name, required, statement, statements
 from graphdoc.source.edits import (
     decorate,
     delete,
@@ -48,10 +37,8 @@ def switch_at(
     Raises:
         CannotFix: there is none.
     """
-    spot = place(at)
-    source = source_of(sources, spot)
-    exact, node = source.node_expression(spot), source.node_statement(spot)
-    for above in (node, *source.node_ancestors(node)) if node is not None else ():
+    source, node, exact = both_at(sources, at)
+    for above in (node, *source.node_ancestors(node)):
         if not isinstance(above, Function | With):
             continue
         found: list[Switch] = [*(above.decorator_list if isinstance(above, Function) else above.items)]

@@ -8,14 +8,13 @@ from graphdoc.fixes.fix_kind import (
     Args,
     CannotFix,
     Sources,
+    both_at,
     call,
     expression,
     kind,
     last_name,
     path_in,
-    place,
     required,
-    source_of,
     statement,
 )
 from graphdoc.fixes.structures import convert_expression
@@ -127,12 +126,9 @@ def grad_if_any(sources: Sources, args: Args) -> list[Edit]:
     Args:
         place: the expression ``p.grad``.
     """
-    at = place(required(args, "place"))
-    source = source_of(sources, at)
-    node = source.node_expression(at)
+    source, owner, node = both_at(sources, required(args, "place"))
     use = use_of(source, node) if node is not None else None
-    owner = source.node_statement(at)
-    if use is None or owner is None or not isinstance(node, ast.Attribute):
+    if use is None or not isinstance(node, ast.Attribute):
         raise CannotFix("what is done there with the gradient cannot be done to some of them only")
     if use is Use.SCALED:
         return wrap(source, [owner], f"if {source.segment(node)} is not None:")

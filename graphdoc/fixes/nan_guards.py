@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, kind, place, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, both_at, call, expression, kind, required, statement
 from graphdoc.source.edits import Piece, copied, insert_after, insert_before, rename, set_keyword, write, written
 from graphdoc.source.expressions import factor_of, is_number, name_of, operand_of
 from graphdoc.source.layout import is_compound
@@ -356,34 +356,21 @@ def finite_fill(sources: Sources, args: Args) -> list[Edit]:
     Args:
         place: the call that writes ``-inf``, or what it is assigned to: ``bias[~mask] = -inf``.
     """
-    assigned = _assigned(sources, required(args, "place"))
-    if assigned is not None:
-        source, tensor, value = assigned
-        torch = torch_name(source, value)
-        return [*torch.edits, write(source, value, f"{torch.text}.finfo({{tensor}}.dtype).min", tensor=tensor)]
-    source, node = call(sources, required(args, "place"))
-    wanted = next((a for a in given_to(node) if _is_minus_inf(source, a)), None)
-    if wanted is None:
-        raise CannotFix("-inf does not stand in the call itself")
-    filled = receiver_of(node)
-    of_tensor = is_method_call(node) and node.func.attr.startswith("masked_fill")
-    if of_tensor and isinstance(filled, ast.Name | ast.Attribute) and not is_torchs(source, filled):
-        torch = torch_name(source, wanted)
-        return [*torch.edits, write(source, wanted, f"{torch.text}.finfo({{filled}}.dtype).min", filled=filled)]
-    return [write(source, wanted, "-1e9")]
-
-
-def _assigned(sources: Sources, at: object) -> tuple[Source, ast.expr, ast.expr] | None:
-    """Where ``-inf`` is assigned to a part of a tensor: the source, the tensor and the value."""
-    found = place(at)
-    source = sources.get(found.file)
-    target = source.node_expression(found) if source is not None and found.exact else None
-    if source is None or not isinstance(target, ast.Subscript):
-        return None
-    statement = source.node_owner(target)
-    if not isinstance(statement, ast.Assign) or not _is_minus_inf(source, statement.value):
-        return None
-    return source, target.value, statement.value
+    source, owner, part = both_at(sources, required(args, "place"))
+    if isinstance(part, ast.Subscript) and isinstance(owner, ast.Assign) and _is_minus_inf(source, owner.value):
+        tensor, value = part.value, owner.value
+    else:
+        source, node = call(sources, args["place"])
+        minus = [a for a in given_to(node) if _is_minus_inf(source, a)]
+        if not minus:
+            raise CannotFix("-inf does not stand in the call itself")
+        value, filled = minus[0], receiver_of(node)
+        of_tensor = is_method_call(node) and node.func.attr.startswith("masked_fill")
+        if not of_tensor or not isinstance(filled, ast.Name | ast.Attribute) or is_torchs(source, filled):
+            return [write(source, value, "-1e9")]
+        tensor = filled
+    torch = torch_name(source, value)
+    return [*torch.edits, write(source, value, f"{torch.text}.finfo({{tensor}}.dtype).min", tensor=tensor)]
 
 
 @kind("spare_empty_rows", expression)

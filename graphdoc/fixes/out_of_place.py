@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 
 from graphdoc.fixes.aliases import clone_whole, refuse_lost, written_name
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, place, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, both_at, kind, required
 from graphdoc.source.edits import (
     bound,
     copied,
@@ -22,17 +22,7 @@ from graphdoc.source.edits import (
 )
 from graphdoc.source.expressions import NOT_A_WRITE, POSITIONS, REPLACEMENTS, WITHOUT_COUNTERPART, is_fresh, is_full
 from graphdoc.source.module import MethodCall, Source, each, is_method_call, keyword, walked
-from graphdoc.source.paths import (
-    bare_call,
-    is_constant,
-    is_in_place,
-    is_name,
-    is_path,
-    key,
-    last_word,
-    same,
-    targets_of,
-)
+from graphdoc.source.paths import is_constant, is_in_place, is_name, is_path, key, last_word, same, targets_of
 from graphdoc.source.places import Edit, Text
 from graphdoc.source.scopes import (
     fresh_name,
@@ -73,14 +63,12 @@ def value_first(source: Source, owner: ast.stmt, target: ast.expr, text: str) ->
 
 def _value(owner: ast.stmt, target: ast.expr) -> ast.expr | None:
     """What a statement writes into the target; None where that is no single expression."""
-    if isinstance(owner, ast.Assign):
-        return owner.value if len(owner.targets) == 1 else None
-    if isinstance(owner, ast.AugAssign):
-        return owner.value
-    call = bare_call(owner)
-    if call is None or len(call.args) != 1 or call.keywords or isinstance(call.args[0], ast.Starred):
-        return None
-    return call.args[0] if is_method_call(call) and call.func.value is target else None
+    match owner:
+        case ast.Assign(targets=[_], value=value) | ast.AugAssign(value=value):
+            return value
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=on), args=[value], keywords=[])) if on is target:
+            return None if isinstance(value, ast.Starred) else value
+    return None
 
 
 _ABOUT = frozenset({"shape", "device", "dtype", "ndim", "size", "dim", "new_zeros", "new_ones", "new_tensor"})
@@ -247,9 +235,7 @@ def rewrite(source: Source, owner: ast.Assign | ast.AugAssign, target: ast.Subsc
     text = args.get("base") or (source.segment(base) if is_path(base) else "")
     if not text:
         raise CannotFix("the tensor that is written has no name here")
-    joined = bool(args.get("joined"))
-    rows = by_rows(source, owner, target) if args.get("mode") != "clone" and not joined else []
-    return rows or value_first(source, owner, target, text) or clone_before(source, owner, text, joined)
+    return _part(source, owner, target, text, args)
 
 
 def _string_key(node: ast.Subscript) -> bool:
@@ -334,8 +320,7 @@ def out_of_place(sources: Sources, args: Args) -> list[Edit]:
         caller: True where the function writes into what it was given and its caller takes up what it returns: the
             tensor that was given then keeps its numbers.
     """
-    source, owner = statement(sources, required(args, "place"))
-    node = source.node_expression(place(args["place"]))
+    source, owner, node = both_at(sources, required(args, "place"))
     try:
         return _edit(source, owner, node, args)
     except CannotFix:
@@ -443,7 +428,7 @@ def _method(source: Source, node: MethodCall, owner: ast.stmt, args: Args) -> li
             raise CannotFix("the tensor that is written has no name here")
         return [_without_underscore(source, c) for c in chain]
     if args.get("mode") == "clone" or not simple or any(n in WITHOUT_COUNTERPART for n in names):
-        return _part(source, owner, root, args)
+        return _part(source, owner, root, args.get("base") or _base(source, root), args)
     text = source.segment(root)
     if whole:
         _refuse(source, owner, root, args)
@@ -470,15 +455,14 @@ def _bound_anew(source: Source, owner: ast.stmt, top: ast.expr, text: str, strip
     return [*insert_before(source, owner, [before]), write(source, top, text)]
 
 
-def _part(source: Source, owner: ast.stmt, root: ast.expr, args: Args) -> list[Edit]:
-    """The tensor behind a view that a method writes into: a list of its slices, or a clone of it before the write."""
-    base = args.get("base") or _base(source, root)
+def _part(source: Source, owner: ast.stmt, part: ast.expr, text: str, args: Args) -> list[Edit]:
+    """Of the tensor whose part is written a list of its slices, or a clone before the write."""
     joined = bool(args.get("joined"))
-    if isinstance(root, ast.Subscript) and args.get("mode") != "clone" and not joined:
-        rows = by_rows(source, owner, root)
+    if isinstance(part, ast.Subscript) and args.get("mode") != "clone" and not joined:
+        rows = by_rows(source, owner, part)
         if rows:
             return rows
-    return value_first(source, owner, root, base) or clone_before(source, owner, base, joined)
+    return value_first(source, owner, part, text) or clone_before(source, owner, text, joined)
 
 
 def _chain(source: Source, node: MethodCall) -> list[MethodCall]:

@@ -12,14 +12,7 @@ from graphdoc.fixes.out_of_place import out_of_place, refuse_for_caller
 from graphdoc.source.edits import insert_after, insert_before, instead, spot, write, written
 from graphdoc.source.expressions import counts, first_index, is_full
 from graphdoc.source.module import Function, Loop, Source, each, is_method_call, keyword, walked
-from graphdoc.source.paths import (
-    is_attribute,
-    is_name,
-    is_path,
-    key,
-    only,
-    without_subscripts,
-)
+from graphdoc.source.paths import is_attribute, is_name, is_path, key, only, without_subscripts
 from graphdoc.source.places import Beside, Copied, Edit, Instead, Written
 from graphdoc.source.scopes import fresh_name, is_read_later, is_rebindable, is_torchs, iterated, torch_name
 
