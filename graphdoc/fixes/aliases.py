@@ -69,22 +69,14 @@ def base_read_after(source: Source, at: ast.stmt, name: str) -> str:
 
 def view_binding(source: Source, at: ast.stmt, name: str) -> Binding | None:
     """The binding that makes a name a part of something else at this place; None where it is a tensor of its own."""
-    best: ast.stmt | None = None
-    scope = scope_of(source, at)
-    around = list(source.node_ancestors(at))
-    for node in walked(scope):
-        if not isinstance(node, ast.Assign | ast.AnnAssign | ast.For | ast.AsyncFor):
-            continue
-        if isinstance(node, ast.For | ast.AsyncFor) and node not in around:
-            continue
-        if node is at or source.span(node)[0] > source.span(at)[0]:
-            continue
-        if source.node_function(node) is not source.node_function(at):
-            continue
-        if any(is_name(t, name) for t in targets_of(node)) and (
-            best is None or source.span(node)[0] > source.span(best)[0]
-        ):
-            best = node
+    around = [a for a in source.node_ancestors(at) if isinstance(a, ast.For | ast.AsyncFor)]
+    above = [
+        n
+        for n in (*each(scope_of(source, at), ast.Assign, ast.AnnAssign), *around)
+        if n is not at and source.span(n)[0] <= source.span(at)[0] and any(is_name(t, name) for t in targets_of(n))
+        if source.node_function(n) is source.node_function(at)
+    ]
+    best = max(above, key=source.span, default=None)
     if isinstance(best, ast.For | ast.AsyncFor):
         given = iterated(best.target, best.iter, name)
         base = _base(source, given) if given is not None else None

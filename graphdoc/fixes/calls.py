@@ -151,20 +151,16 @@ def set_flag(source: Source, node: ast.stmt, args: Args) -> list[Edit]:
         attribute: the name of the flag, where another one was set.
     """
     if args.get("attribute"):
-        return _spelled(source, node, str(args["attribute"]))
+        target = sole_target(node)
+        if not isinstance(target, ast.Attribute):
+            raise CannotFix("no attribute is set there")
+        return [rename(source, target, str(args["attribute"]))]
     value = str(required(args, "value"))
     if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Constant):
         raise CannotFix("no flag is set there")
     if repr(node.value.value) == value:
         raise CannotFix(f"the flag is {value} already")
     return [write(source, node.value, value)]
-
-
-def _spelled(source: Source, node: ast.stmt, name: str) -> list[Edit]:
-    target = sole_target(node)
-    if not isinstance(target, ast.Attribute):
-        raise CannotFix("no attribute is set there")
-    return [rename(source, target, name)]
 
 
 @kind("call_flag", statement)

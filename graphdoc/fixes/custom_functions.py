@@ -78,21 +78,10 @@ def register_derivative(source: Source, operator: ast.stmt, args: Args) -> list[
         if not any(ast.unparse(d).startswith(f"{name}.") for d in decorators):
             break
         last = following
-    return insert_after(
-        source,
-        last,
-        [
-            "",
-            "",
-            below(written(source, f"def {setup}(ctx, inputs, output):"), keeps),
-            "",
-            "",
-            _function(source, backward, "ctx", args, _unpacked(tensors, "ctx.saved_tensors")),
-            "",
-            "",
-            f"{name}.register_autograd({backward}, setup_context={setup})",
-        ],
-    )
+    sets_up = below(written(source, f"def {setup}(ctx, inputs, output):"), keeps)
+    returns = _function(source, backward, "ctx", args, _unpacked(tensors, "ctx.saved_tensors"))
+    registers = f"{name}.register_autograd({backward}, setup_context={setup})"
+    return insert_after(source, last, ["", "", sets_up, "", "", returns, "", "", registers])
 
 
 def _function(source: Source, name: str, context: str, args: Args, first: Sequence[str], decorators: str = "") -> Below:
@@ -337,22 +326,17 @@ def uses_of(sources: Sources, function: ast.ClassDef) -> Iterator[tuple[Source, 
 
 def _in_order(node: ast.Call, start: ast.FunctionDef | None) -> list[ast.expr | str]:
     """What a call gives to ``__init__``, one for each of its arguments."""
-    wanted = start.args.args[1:] if start is not None else []
+    wanted = [a.arg for a in start.args.args[1:]] if start is not None else []
     defaults = start.args.defaults if start is not None else []
-    named = {k.arg: k.value for k in node.keywords}
-    if len(node.args) > len(wanted) or None in named:
+    if len(node.args) > len(wanted) or any(k.arg is None for k in node.keywords):
         raise CannotFix("the arguments of a call cannot be put in order")
-    out: list[ast.expr | str] = []
-    for i, argument in enumerate(wanted):
-        fallback = i - (len(wanted) - len(defaults))
-        value = node.args[i] if i < len(node.args) else named.get(argument.arg)
-        if value is not None:
-            out.append(value)
-        elif fallback >= 0 and isinstance(defaults[fallback], ast.Constant):
-            out.append(ast.unparse(defaults[fallback]))
-        else:
-            raise CannotFix(f"a call leaves out {argument.arg}")
-    return out
+    fallbacks = zip(wanted[len(wanted) - len(defaults) :], defaults, strict=True)
+    given: dict[str, ast.expr | str] = {n: key(d) for n, d in fallbacks if isinstance(d, ast.Constant)}
+    given |= dict(zip(wanted, node.args, strict=False)) | {k.arg: k.value for k in node.keywords if k.arg}
+    missing = next((name for name in wanted if name not in given), None)
+    if missing is not None:
+        raise CannotFix(f"a call leaves out {missing}")
+    return [given[name] for name in wanted]
 
 
 _OF_CONTEXT = frozenset(

@@ -398,8 +398,8 @@ def ctc_zero_infinity(sources: Sources, args: Args) -> list[Edit]:
         place: the call of the loss.
     """
     source, node = call(sources, required(args, "place"))
-    if not _named(node, "ctc_loss"):
-        made = [(s, n) for s in sources.values() for n in each(s.tree, ast.Call) if _named(n, "CTCLoss")]
+    if last_word(node.func) != "ctc_loss":
+        made = [(s, n) for s in sources.values() for n in each(s.tree, ast.Call) if last_word(n.func) == "CTCLoss"]
         if len(made) != 1:
             raise CannotFix("the loss is not made in one place")
         source, node = made[0]
@@ -407,10 +407,6 @@ def ctc_zero_infinity(sources: Sources, args: Args) -> list[Edit]:
     if not edits:
         raise CannotFix("the loss already leaves them out")
     return edits
-
-
-def _named(node: ast.Call, name: str) -> bool:
-    return last_word(node.func) == name
 
 
 _NAMES = {

@@ -21,7 +21,7 @@ from graphdoc.source.edits import (
     written_out,
 )
 from graphdoc.source.expressions import NOT_A_WRITE, POSITIONS, REPLACEMENTS, WITHOUT_COUNTERPART, is_fresh, is_full
-from graphdoc.source.module import MethodCall, Source, each, is_method_call, keyword, walked
+from graphdoc.source.module import Function, MethodCall, Source, each, is_method_call, keyword, walked
 from graphdoc.source.paths import is_constant, is_in_place, is_name, is_path, key, last_word, same, targets_of
 from graphdoc.source.places import Edit, Text
 from graphdoc.source.scopes import (
@@ -75,15 +75,7 @@ _ABOUT = frozenset({"shape", "device", "dtype", "ndim", "size", "dim", "new_zero
 """Attributes that tell what kind of tensor it is, which the writes leave as it was."""
 _REDUCING = frozenset({"mean", "sum", "prod", "max", "min", "norm", "std", "var"})
 """What is written into a slice by these may be one number for all of it."""
-_NESTED = (
-    ast.Lambda,
-    ast.FunctionDef,
-    ast.AsyncFunctionDef,
-    ast.ListComp,
-    ast.SetComp,
-    ast.DictComp,
-    ast.GeneratorExp,
-)
+_NESTED = Function | ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from graphdoc.source.edits import copied, delete, insert_after, insert_before
 from graphdoc.source.effects import calls_method, method_of
 from graphdoc.source.expressions import NOT_A_WRITE
 from graphdoc.source.layout import is_compound
-from graphdoc.source.module import Source, each, is_within
+from graphdoc.source.module import Source, each, is_within, parsed
 from graphdoc.source.places import Edit
 
 
@@ -19,13 +19,10 @@ def only_forgets(args: Args) -> bool:
 
     No graph is cut by that; a gradient is lost only where it is ``.grad`` itself that is let go of.
     """
-    try:
-        (node,) = ast.parse(str(args.get("statement", ""))).body
-    except (SyntaxError, ValueError):
-        return False
-    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Constant) or node.value.value is not None:
-        return False
-    return all(isinstance(t, ast.Attribute) and t.attr != "grad" for t in node.targets)
+    match parsed(str(args.get("statement", ""))).body:
+        case [ast.Assign(targets=targets, value=ast.Constant(value=None))]:
+            return all(isinstance(t, ast.Attribute) and t.attr != "grad" for t in targets)
+    return False
 
 
 def clears(args: Args) -> bool:
@@ -43,11 +40,7 @@ def add_statement(source: Source, node: ast.stmt, args: Args) -> list[Edit]:
         before: True to put it in front instead of behind.
     """
     text = str(required(args, "statement"))
-    try:
-        parsed = ast.parse(text).body
-    except SyntaxError as e:
-        raise CannotFix(f"{text} is no statement") from e
-    if len(parsed) != 1:
+    if len(parsed(text).body) != 1:
         raise CannotFix(f"{text} is not one statement")
     return (insert_before if args.get("before") else insert_after)(source, node, [text])
 

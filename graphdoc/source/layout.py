@@ -6,21 +6,6 @@ import ast
 
 from graphdoc.source.module import Function, Source
 
-_COMPOUND = (
-    ast.If,
-    ast.For,
-    ast.AsyncFor,
-    ast.While,
-    ast.With,
-    ast.AsyncWith,
-    ast.Try,
-    ast.TryStar,
-    ast.Match,
-    ast.FunctionDef,
-    ast.AsyncFunctionDef,
-    ast.ClassDef,
-)
-
 
 class Unplaceable(ValueError):
     """The layout of the source leaves no room for this edit."""
@@ -90,7 +75,8 @@ def indent_unit(source: Source, statement: ast.AST) -> str:
 
 
 def is_compound(statement: ast.stmt) -> bool:
-    return isinstance(statement, _COMPOUND)
+    """Whether a statement holds others."""
+    return isinstance(statement, ast.Match) or hasattr(statement, "body")
 
 
 def first_statement(owner: ast.stmt) -> ast.stmt:
