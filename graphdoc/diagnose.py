@@ -14,7 +14,7 @@ from graphdoc.causes.base import Cause
 from graphdoc.errors import UsageError
 from graphdoc.evidence import Evidence, Node, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
-from graphdoc.fixes.traits import safety_of
+from graphdoc.fixes.kinds import safety_of
 from graphdoc.launch.keep import Kept, observed
 from graphdoc.messages.recognise import Match, listed_of, recognise_exception
 from graphdoc.messages.ways_out import way_out

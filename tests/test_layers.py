@@ -135,7 +135,9 @@ def test_every_maker_of_edits_is_known_as_a_kind() -> None:
         f"{path.name}: {node.name}": [ast.unparse(d) for d in node.decorator_list]
         for path in (ROOT / "fixes").glob("*.py")
         for node in ast.parse(path.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.FunctionDef) and [a.arg for a in node.args.args] == ["sources", "args"]
+        if isinstance(node, ast.FunctionDef) and len(node.args.args) in (2, 3)
+        if node.args.args[0].arg in ("source", "sources")
+        if ast.unparse(node.args.args[-1].annotation or node) == "Args"
         if not node.name.startswith("_") and node.returns is not None and ast.unparse(node.returns) == "list[Edit]"
     }
     assert len(makers) > 50

@@ -283,16 +283,7 @@ def _why_unsafe(fix: Fix) -> str:
 
 def _why_none(result: Report) -> str:
     if not result.diagnoses:
-        from graphdoc.render.story import not_observed
-
-        if not_observed(result):
-            return not_observed(result)
-        if result.outcome == "autograd-failure":
-            return "there is no patch: the run does not show which cause its failure has (`graphdoc show`)"
-        if result.exception is not None and result.notes:
-            return "there is no patch: `graphdoc show` says what is known of this failure"
-        note = ", only a note (`graphdoc show`)" if result.notes else ""
-        return f"there is nothing to fix: no fault of the graph was found in this run{note}"
+        return _why_no_cause(result)
     fixes = [fix for d in result.diagnoses for fix in d.fixes]
     if any(f.verified is False for f in fixes):
         return "none of the fixes worked: `graphdoc fix --list` shows what was tried"
@@ -303,6 +294,19 @@ def _why_none(result: Report) -> str:
     code = result.diagnoses[0].code
     left_out = f"; left out: {result.left_out[0]}" if result.left_out else ""
     return f"there is no patch for {code}: `graphdoc explain {code}` says more{left_out}"
+
+
+def _why_no_cause(result: Report) -> str:
+    from graphdoc.render.story import not_observed
+
+    if unseen := not_observed(result):
+        return unseen
+    if result.outcome == "autograd-failure":
+        return "there is no patch: the run does not show which cause its failure has (`graphdoc show`)"
+    if result.exception is not None and result.notes:
+        return "there is no patch: `graphdoc show` says what is known of this failure"
+    note = ", only a note (`graphdoc show`)" if result.notes else ""
+    return f"there is nothing to fix: no fault of the graph was found in this run{note}"
 
 
 def _listing(fixes: list[Fix], left_out: Sequence[str]) -> str:

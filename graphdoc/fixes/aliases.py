@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.source.edits import insert_before
 from graphdoc.source.module import Source, each, is_method_call, walked
-from graphdoc.source.paths import is_attribute, is_name, is_path, is_set, targets_of, without_subscripts
+from graphdoc.source.paths import is_attribute, is_in_place, is_name, is_path, is_set, targets_of, value_given
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import is_read_later, is_rebindable, is_torchs, iterated, parameters, scope_of
 
@@ -69,22 +69,14 @@ def base_read_after(source: Source, at: ast.stmt, name: str) -> str:
 
 def view_binding(source: Source, at: ast.stmt, name: str) -> Binding | None:
     """The binding that makes a name a part of something else at this place; None where it is a tensor of its own."""
-    best: ast.stmt | None = None
-    scope = scope_of(source, at)
-    around = list(source.node_ancestors(at))
-    for node in walked(scope):
-        if not isinstance(node, ast.Assign | ast.AnnAssign | ast.For | ast.AsyncFor):
-            continue
-        if isinstance(node, ast.For | ast.AsyncFor) and node not in around:
-            continue
-        if node is at or source.span(node)[0] > source.span(at)[0]:
-            continue
-        if source.node_function(node) is not source.node_function(at):
-            continue
-        if any(is_name(t, name) for t in targets_of(node)) and (
-            best is None or source.span(node)[0] > source.span(best)[0]
-        ):
-            best = node
+    around = [a for a in source.node_ancestors(at) if isinstance(a, ast.For | ast.AsyncFor)]
+    above = [
+        n
+        for n in (*each(scope_of(source, at), ast.Assign, ast.AnnAssign), *around)
+        if n is not at and source.span(n)[0] <= source.span(at)[0] and any(is_name(t, name) for t in targets_of(n))
+        if source.node_function(n) is source.node_function(at)
+    ]
+    best = max(above, key=source.span, default=None)
     if isinstance(best, ast.For | ast.AsyncFor):
         given = iterated(best.target, best.iter, name)
         base = _base(source, given) if given is not None else None
@@ -92,18 +84,8 @@ def view_binding(source: Source, at: ast.stmt, name: str) -> Binding | None:
     value = getattr(best, "value", None)
     if best is None or value is None:
         return None
-    base = _base(source, _matching(best, value, name))
+    base = _base(source, value_given(best, ast.Name(name)) or value)
     return Binding(best, base, False) if base is not None else None
-
-
-def _matching(statement: ast.stmt, value: ast.expr, name: str) -> ast.expr:
-    """The value that a name gets out of a tuple of values; the whole value where it is taken apart at run time."""
-    for target in getattr(statement, "targets", ()):
-        if isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
-            for t, v in zip(target.elts, value.elts, strict=False):
-                if is_name(t, name):
-                    return v
-    return value
 
 
 def _base(source: Source, node: ast.expr) -> ast.expr | None:
@@ -121,14 +103,27 @@ def _base(source: Source, node: ast.expr) -> ast.expr | None:
     return node if is_path(node) else None
 
 
-def written_name(owner: ast.stmt, node: ast.expr | None) -> str:
-    """The name that a statement writes through: ``part += …``, ``part[0] = …``, ``part.mul_(…)``; else empty."""
-    targets = [t for t in targets_of(owner) if isinstance(t, ast.Subscript) or isinstance(owner, ast.AugAssign)]
-    call = node if isinstance(node, ast.Call) else getattr(owner, "value", None)
-    if isinstance(owner, ast.Expr) and is_method_call(call):
-        targets = [call.func.value]
-    base = without_subscripts(targets[0]) if len(targets) == 1 else None
-    return base.id if isinstance(base, ast.Name) else ""
+def written_name(owner: ast.stmt) -> str:
+    """The plain name that a statement writes through: ``part += …``, ``part[0] = …``, ``part.mul_(…)``, ``F.relu(part,
+    inplace=True)``; empty where it is none."""
+    node: ast.expr
+    match owner:
+        case ast.AugAssign(target=target) | ast.Assign(targets=[ast.Subscript() as target]):
+            node = target
+        case ast.Expr(value=ast.Call() as call):
+            node = call.args[0] if call.args and any(k.arg == "inplace" for k in call.keywords) else call
+        case _:
+            return ""
+    writes = not isinstance(node, ast.Call)
+    while not isinstance(node, ast.Name):
+        if is_method_call(node):
+            writes = writes or is_in_place(node.func.attr)
+            node = node.func.value
+        elif isinstance(node, ast.Subscript):
+            node = node.value
+        else:
+            return ""
+    return node.id if writes else ""
 
 
 def clone_whole(source: Source, owner: ast.stmt, name: str) -> list[Edit]:

@@ -1,12 +1,11 @@
-"""Another call, other arguments of a call, or a name for what it gives; flags that are set, and names handed over."""
+"""Another call, other arguments or a name for what it gives; flags, names handed over, what is registered."""
 
 from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, kind, last_name, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, kind, last_name, required, statement
 from graphdoc.source.edits import (
-    add_argument,
     add_members,
     drop_arguments,
     instead,
@@ -17,7 +16,7 @@ from graphdoc.source.edits import (
     written,
 )
 from graphdoc.source.module import Source, each, is_method_call, is_within, receiver_of
-from graphdoc.source.paths import is_attribute, is_read, last_word, sole_target, weights_of
+from graphdoc.source.paths import is_attribute, is_read, last_word, same, sole_target, weights_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import bound_names, fresh_name, is_readable, name_for
 
@@ -32,8 +31,8 @@ def _of_one_alone(args: Args) -> bool:
     return args.get("name") == "correction" and " > 1" in str(args.get("value"))
 
 
-@kind("set_keyword", only_records=_records, keeps_finite=_of_one_alone)
-def give_keyword(sources: Sources, args: Args) -> list[Edit]:
+@kind("set_keyword", call, only_records=_records, keeps_finite=_of_one_alone)
+def give_keyword(source: Source, node: ast.Call, args: Args) -> list[Edit]:
     """Give a call a keyword argument (``create_graph=True``), in place of the value that it has.
 
     Args:
@@ -41,7 +40,6 @@ def give_keyword(sources: Sources, args: Args) -> list[Edit]:
         name: the keyword.
         value: its value as Python source (``"True"``), or True, False, None, a number.
     """
-    source, node = call(sources, required(args, "place"))
     name = str(required(args, "name"))
     value = args.get("value", "True")
     if not any(k.arg == name for k in node.keywords) and any(k.arg is None for k in node.keywords):
@@ -52,15 +50,14 @@ def give_keyword(sources: Sources, args: Args) -> list[Edit]:
     return edits
 
 
-@kind("drop_keyword")
-def drop_keyword(sources: Sources, args: Args) -> list[Edit]:
+@kind("drop_keyword", call)
+def drop_keyword(source: Source, node: ast.Call, args: Args) -> list[Edit]:
     """Take a keyword argument (``retain_graph=True``) out of a call.
 
     Args:
         place: the call.
         name: the keyword.
     """
-    source, node = call(sources, required(args, "place"))
     name = str(required(args, "name"))
     edits = drop_arguments(source, node, lambda _, keyword: keyword == name)
     if not edits:
@@ -68,8 +65,8 @@ def drop_keyword(sources: Sources, args: Args) -> list[Edit]:
     return edits
 
 
-@kind("drop_weights")
-def drop_weights(sources: Sources, args: Args) -> list[Edit]:
+@kind("drop_weights", call)
+def drop_weights(source: Source, node: ast.Call, _: Args) -> list[Edit]:
     """Leave out the weights of what is differentiated: ``torch.autograd.backward(losses, ones)`` →
     ``backward(losses)``.
 
@@ -78,7 +75,6 @@ def drop_weights(sources: Sources, args: Args) -> list[Edit]:
     Args:
         place: the call of ``backward`` or of ``torch.autograd.grad``.
     """
-    source, node = call(sources, required(args, "place"))
     name, position = weights_of(node)
     if len(node.args) > position + 1:
         return [write(source, node.args[position], "None")]
@@ -88,15 +84,14 @@ def drop_weights(sources: Sources, args: Args) -> list[Edit]:
     return edits
 
 
-@kind("call_wrapper")
-def call_wrapper(sources: Sources, args: Args) -> list[Edit]:
+@kind("call_wrapper", call)
+def call_wrapper(source: Source, node: ast.Call, args: Args) -> list[Edit]:
     """Call a module through what wraps it: ``model.module(x)`` → ``model(x)``.
 
     Args:
         place: the call.
         wrapper: the name or path that is called instead.
     """
-    source, node = call(sources, required(args, "place"))
     wrapper = str(required(args, "wrapper"))
     if source.segment(node.func) == wrapper:
         raise CannotFix("the wrapper is called already")
@@ -107,14 +102,13 @@ _OF_CHECKPOINT = ("use_reentrant", "preserve_rng_state", "determinism_check", "d
 """Keywords of ``torch.utils.checkpoint.checkpoint`` (torch/utils/checkpoint.py) that say how it runs its function."""
 
 
-@kind("call_directly", keeps_numbers=True, only_records=True)
-def call_directly(sources: Sources, args: Args) -> list[Edit]:
+@kind("call_directly", call, keeps_numbers=True, only_records=True)
+def call_directly(source: Source, node: ast.Call, _: Args) -> list[Edit]:
     """Call what a checkpoint runs itself: ``checkpoint(block, x, use_reentrant=False)`` → ``block(x)``.
 
     Args:
         place: the call of ``torch.utils.checkpoint.checkpoint``.
     """
-    source, node = call(sources, required(args, "place"))
     if last_word(node.func) != "checkpoint" or not node.args or isinstance(node.args[0], ast.Starred):
         raise CannotFix("what is checkpointed is not written in the call")
     if any(k.arg in (None, "context_fn") for k in node.keywords):
@@ -123,15 +117,14 @@ def call_directly(sources: Sources, args: Args) -> list[Edit]:
     return [write(source, node.func, "{function}", function=node.args[0]), *edits]
 
 
-@kind("bind_result")
-def bind_result(sources: Sources, args: Args) -> list[Edit]:
+@kind("bind_result", call)
+def bind_result(source: Source, node: ast.Call, args: Args) -> list[Edit]:
     """Bind what a call gives back to the name that it was called on: ``x.detach()`` → ``x = x.detach()``.
 
     Args:
         place: the call, a statement of its own.
         name: optional; the name that it is bound to instead.
     """
-    source, node = call(sources, required(args, "place"))
     owner, receiver = source.node_owner(node), receiver_of(node)
     name = args.get("name") or (receiver.id if isinstance(receiver, ast.Name) else "")
     if not isinstance(owner, ast.Expr) or owner.value is not node or not name:
@@ -139,15 +132,14 @@ def bind_result(sources: Sources, args: Args) -> list[Edit]:
     return instead(source, owner, [written(source, f"{name} = {{call}}", call=node)])
 
 
-@kind("made_from", keeps_numbers=True)
-def made_from(sources: Sources, args: Args) -> list[Edit]:
+@kind("made_from", call, keeps_numbers=True)
+def made_from(source: Source, node: ast.Call, args: Args) -> list[Edit]:
     """Make a tensor from another one: ``torch.zeros(x.shape)`` → ``x.new_zeros(x.shape)``, which vmap maps with ``x``.
 
     Args:
         place: the call of ``torch.zeros``, ``ones``, ``empty`` or ``full``, or of its ``_like`` form.
         tensor: the name of the other tensor.
     """
-    source, node = call(sources, required(args, "place"))
     name = source.segment(node.func).rpartition(".")[2]
     plain = name.removesuffix("_like")
     if plain not in ("zeros", "ones", "empty", "full") or not node.args:
@@ -158,8 +150,8 @@ def made_from(sources: Sources, args: Args) -> list[Edit]:
     return edits
 
 
-@kind("set_flag")
-def set_flag(sources: Sources, args: Args) -> list[Edit]:
+@kind("set_flag", statement)
+def set_flag(source: Source, node: ast.stmt, args: Args) -> list[Edit]:
     """Give a flag another value where it is set (``p.requires_grad = False`` → ``= True``), or its right name.
 
     Args:
@@ -167,9 +159,11 @@ def set_flag(sources: Sources, args: Args) -> list[Edit]:
         value: the new value as Python source; or
         attribute: the name of the flag, where another one was set.
     """
-    source, node = statement(sources, required(args, "place"))
     if args.get("attribute"):
-        return _spelled(source, node, str(args["attribute"]))
+        target = sole_target(node)
+        if not isinstance(target, ast.Attribute):
+            raise CannotFix("no attribute is set there")
+        return [rename(source, target, str(args["attribute"]))]
     value = str(required(args, "value"))
     if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Constant):
         raise CannotFix("no flag is set there")
@@ -178,21 +172,13 @@ def set_flag(sources: Sources, args: Args) -> list[Edit]:
     return [write(source, node.value, value)]
 
 
-def _spelled(source: Source, node: ast.stmt, name: str) -> list[Edit]:
-    target = sole_target(node)
-    if not isinstance(target, ast.Attribute):
-        raise CannotFix("no attribute is set there")
-    return [rename(source, target, name)]
-
-
-@kind("call_flag")
-def call_flag(sources: Sources, args: Args) -> list[Edit]:
+@kind("call_flag", statement)
+def call_flag(source: Source, node: ast.stmt, _: Args) -> list[Edit]:
     """Switch a module's parameters instead of an attribute: ``m.requires_grad = False`` → ``m.requires_grad_(False)``.
 
     Args:
         place: the assignment.
     """
-    source, node = statement(sources, required(args, "place"))
     target = sole_target(node)
     if not isinstance(node, ast.Assign) or not is_attribute(target, "requires_grad"):
         raise CannotFix("no `requires_grad` is set there")
@@ -200,15 +186,14 @@ def call_flag(sources: Sources, args: Args) -> list[Edit]:
     return instead(source, node, [called])
 
 
-@kind("rsample")
-def rsample(sources: Sources, args: Args) -> list[Edit]:
+@kind("rsample", call)
+def rsample(source: Source, node: ast.Call, _: Args) -> list[Edit]:
     """Draw a sample that gradients pass: ``dist.sample()`` → ``dist.rsample()`` (distributions that have it);
     ``torch.normal(mean, std)`` → ``torch.distributions.Normal(mean, std).rsample()``.
 
     Args:
         place: the call of ``sample`` or ``torch.normal``.
     """
-    source, node = call(sources, required(args, "place"))
     if is_method_call(node, "sample"):
         return [rename(source, node.func, "rsample")]
     if last_name(node) != "normal" or len(node.args) != 2 or node.keywords:
@@ -222,14 +207,13 @@ def rsample(sources: Sources, args: Args) -> list[Edit]:
 _IMPORT = "from torch.nn.attention import SDPBackend, sdpa_kernel"
 
 
-@kind("sdpa_math")
-def sdpa_math(sources: Sources, args: Args) -> list[Edit]:
+@kind("sdpa_math", statement)
+def sdpa_math(source: Source, node: ast.stmt, _: Args) -> list[Edit]:
     """Use the attention that has a second derivative: ``with sdpa_kernel(SDPBackend.MATH):`` around a forward.
 
     Args:
         place: the statement that calls the attention or the module that holds it.
     """
-    source, node = statement(sources, required(args, "place"))
     if any(isinstance(a, ast.With) and "sdpa_kernel" in ast.unparse(a.items[0]) for a in source.node_ancestors(node)):
         raise CannotFix("the attention already runs under sdpa_kernel")
     kernel = name_for(source, "torch.nn.attention.sdpa_kernel", node, _IMPORT)
@@ -274,7 +258,7 @@ def pass_captured(sources: Sources, args: Args) -> list[Edit]:
         edits = [_with_buffers(source, running.args[1], name)]
     if seen in bound_names(function) or not is_readable(source, seen, calling):
         raise CannotFix(f"`{seen}` is not known where the transformed function is called")
-    return [*edits, *add_members(source, function, [name]), *add_argument(source, calling, f"{name}={value}")]
+    return [*edits, *add_members(source, function, [name]), *add_members(source, calling, [f"{name}={value}"])]
 
 
 def _with_buffers(source: Source, given: ast.expr, name: str) -> Edit:
@@ -282,3 +266,72 @@ def _with_buffers(source: Source, given: ast.expr, name: str) -> Edit:
     if isinstance(given, ast.Tuple | ast.List):
         raise CannotFix("several dicts are given already")
     return write(source, given, f"({{given}}, {name})", given=given)
+
+
+# Register what a module is to hold: layers in a plain list or dict, a tensor that is to learn; hand over all of it.
+
+_REGISTERED = ("ModuleList", "ModuleDict", "ParameterList", "ParameterDict", "Sequential")
+
+
+@kind("module_list", expression)
+def module_list(source: Source, node: ast.expr, args: Args) -> list[Edit]:
+    """Register layers that sit in a plain list or dict: ``[nn.Linear(2, 2)]`` → ``nn.ModuleList([nn.Linear(2, 2)])``.
+
+    Args:
+        place: the list (dict, comprehension), or the assignment of it.
+        parameters: True for ``nn.ParameterList`` and ``nn.ParameterDict``.
+        mapping: whether it is a dict, where the expression does not tell.
+    """
+    if last_name(node) in _REGISTERED:
+        raise CannotFix("the layers are registered already")
+    if last_name(node) == "defaultdict":
+        raise CannotFix("a ModuleDict makes no entries by itself")
+    plain = isinstance(node, ast.List | ast.Tuple | ast.ListComp | ast.GeneratorExp)
+    mapping = isinstance(node, ast.Dict | ast.DictComp) or last_name(node) in ("dict", "OrderedDict")
+    mapping = mapping or (bool(args.get("mapping")) and not plain)
+    group = "Parameter" if args.get("parameters") else "Module"
+    name = name_for(source, f"torch.nn.{group}{'Dict' if mapping else 'List'}", node)
+    return [write(source, node, "{group}({layers})", group=name.text, layers=node), *name.edits]
+
+
+@kind("register_parameter")
+def register_parameter(sources: Sources, args: Args) -> list[Edit]:
+    """Register a tensor that is to learn as a parameter: ``register_buffer("b", torch.zeros(3, requires_grad=True))`` →
+    ``register_parameter("b", nn.Parameter(torch.zeros(3)))``.
+
+    Args:
+        place: the call of ``register_buffer``.
+        made: the expression that makes the tensor.
+    """
+    source, registering = call(sources, required(args, "place"))
+    other, made = expression(sources, required(args, "made"))
+    if not is_method_call(registering, "register_buffer"):
+        raise CannotFix("what registers the buffer is not written out")
+    if other is not source:
+        raise CannotFix("the tensor is made in another file")
+    name = name_for(source, "torch.nn.Parameter", made)
+    flag = drop_arguments(source, made, lambda _, k: k == "requires_grad") if isinstance(made, ast.Call) else []
+    return [
+        rename(source, registering.func, "register_parameter"),
+        *drop_arguments(source, registering, lambda i, k: k == "persistent" or (k is None and i == 2)),
+        *flag,
+        write(source, made, "{parameter}({tensor})", parameter=name.text, tensor=made),
+        *name.edits,
+    ]
+
+
+@kind("take_all", expression)
+def take_all(source: Source, node: ast.expr, _: Args) -> list[Edit]:
+    """Take what was filtered as a whole: ``filter(lambda p: p.requires_grad, net.parameters())`` →
+    ``net.parameters()``, and the same of ``[p for p in net.parameters() if p.requires_grad]``.
+
+    Args:
+        place: the filtering expression.
+    """
+    if isinstance(node, ast.Call) and last_name(node) == "filter" and len(node.args) == 2:
+        return [write(source, node, "{all}", all=node.args[1])]
+    if isinstance(node, ast.ListComp | ast.GeneratorExp) and len(node.generators) == 1:
+        (over,) = node.generators
+        if len(over.ifs) == 1 and same(node.elt, over.target):
+            return [write(source, node, "{all}", all=over.iter)]
+    raise CannotFix("more is done there than to leave some of them out")

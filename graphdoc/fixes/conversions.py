@@ -4,22 +4,12 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import (
-    Args,
-    CannotFix,
-    Sources,
-    call,
-    expression,
-    kind,
-    last_name,
-    place,
-    required,
-    statement,
-)
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, both_at, call, expression, kind, last_name, required
 from graphdoc.fixes.structures import convert_expression
 from graphdoc.source.edits import delete, drop_arguments, insert_after, rename, write
-from graphdoc.source.module import Source, each, is_method_call
-from graphdoc.source.paths import bare_call, is_attribute, is_constant, is_read, key, last_word, sole_target, words
+from graphdoc.source.effects import method_of
+from graphdoc.source.module import Source, each, is_method_call, keyword
+from graphdoc.source.paths import is_attribute, is_constant, is_read, key, last_word, only, same, sole_target, words
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for, stands_for
 
@@ -47,10 +37,9 @@ def drop_call(sources: Sources, args: Args) -> list[Edit]:
     Args:
         place: the call, the attribute access, or the statement.
     """
-    source, owner = statement(sources, required(args, "place"))
+    source, owner, node = both_at(sources, required(args, "place"))
     if _cover_up(owner):
         return delete(source, owner)
-    node = source.node_expression(place(args["place"]))
     if node is None and isinstance(getattr(owner, "value", None), ast.Call):
         node = owner.value  # type: ignore[attr-defined]
     core = _inside(node) if node is not None else None
@@ -80,10 +69,11 @@ def drop_call(sources: Sources, args: Args) -> list[Edit]:
 
 def _is_counted(source: Source, node: ast.expr) -> bool:
     """Whether a whole number is made of it at once, or it is where a slice ends."""
-    above = source.parents.get(node)
-    if isinstance(above, ast.Call) and node in above.args:
-        return isinstance(above.func, ast.Name) and above.func.id in ("int", "round", "range")
-    return isinstance(above, ast.Slice)
+    match source.parents.get(node):
+        case ast.Call(func=ast.Name(id="int" | "round" | "range"), args=given):
+            return node in given
+        case above:
+            return isinstance(above, ast.Slice)
 
 
 _SCALED = {
@@ -147,68 +137,51 @@ def _is_numpy(source: Source, node: ast.Call) -> bool:
 def _gradient_kept(sources: Sources, source: Source, owner: ast.stmt, top: ast.expr) -> list[Edit]:
     """``retain_grad()`` for what was made a leaf so that its ``.grad`` can be read: a result keeps none by itself, and
     refuses to where nothing is recorded."""
-    flag = [k.value for k in top.keywords if k.arg == "requires_grad"] if isinstance(top, ast.Call) else []
-    asked = any(is_constant(v, True) for v in flag)
-    if not asked or not isinstance(owner, ast.Assign) or owner.value is not top or len(owner.targets) != 1:
+    asked = isinstance(top, ast.Call) and is_constant(keyword(top, "requires_grad"), True)
+    target = sole_target(owner) if isinstance(owner, ast.Assign) and owner.value is top else None
+    if not asked or target is None:
         return []
-    name = ast.unparse(owner.targets[0])
-    reads = (
-        n
-        for s in (sources.values() if isinstance(owner.targets[0], ast.Attribute) else [source])
-        for n in each(s.tree, ast.Attribute)
-        if n.attr == "grad" and is_read(n)
-    )
-    if not any(ast.unparse(n.value) == name for n in reads):
+    everywhere = sources.values() if isinstance(target, ast.Attribute) else [source]
+    reads = (n for s in everywhere for n in each(s.tree, ast.Attribute) if n.attr == "grad" and is_read(n))
+    if not any(same(n.value, target) for n in reads):
         return []
+    name = key(target)
     return insert_after(source, owner, [f"if {name}.requires_grad:\n    {name}.retain_grad()"])
 
 
 def _cover_up(owner: ast.stmt) -> bool:
-    call = bare_call(owner)
-    return is_attribute(sole_target(owner), "requires_grad") or (
-        call is not None and last_name(call) == "requires_grad_"
-    )
+    return is_attribute(sole_target(owner), "requires_grad") or method_of(owner)[0] == "requires_grad_"
 
 
 def _inside(node: ast.expr) -> ast.expr | None:
     """What stays when this call or attribute access is dropped."""
-    if isinstance(node, ast.Call):
-        if is_method_call(node) and node.func.attr in _METHODS:
-            return node.func.value
-        if last_name(node) in {*_WRAPPERS, "Parameter"} and node.args and not isinstance(node.args[0], ast.Starred):
-            return node.args[0]
-        return None
+    if is_method_call(node, *_METHODS):
+        return node.func.value
+    if isinstance(node, ast.Call) and last_name(node) in {*_WRAPPERS, "Parameter"}:
+        return node.args[0] if node.args and not isinstance(node.args[0], ast.Starred) else None
     return node.value if is_attribute(node, "data") else None
 
 
 def _outside(source: Source, node: ast.expr) -> ast.expr | None:
     """The conversion around this one that would fail or cut again without it."""
-    above = source.parents.get(node)
-    if isinstance(above, ast.Attribute):
-        outer = source.parents.get(above)
-        called = isinstance(outer, ast.Call) and outer.func is above
-        if above.attr == "data" and not called:
-            return above
-        if (
-            called
-            and isinstance(outer, ast.Call)
-            and above.attr in _ALONG
-            and (above.attr != "cpu" or is_attribute(source.parents.get(outer), *_LEADS_OUT))
-        ):
-            return outer
+    above, outer = source.parents.get(node), source.node_method_of(node)
+    if outer is None and is_attribute(above, "data"):
+        return above
+    if outer is not None and outer.func.attr in _ALONG:
+        leads_out = outer.func.attr != "cpu" or is_attribute(source.parents.get(outer), *_LEADS_OUT)
+        return outer if leads_out else None
     if isinstance(above, ast.Call) and above.args and above.args[0] is node and last_name(above) in _WRAPPERS:
         return above if last_name(above) not in ("int", "array", "asarray") else None
     return None
 
 
-@kind("to_numpy")
-def to_numpy(sources: Sources, args: Args) -> list[Edit]:
+@kind("to_numpy", expression)
+def to_numpy(source: Source, node: ast.expr, _: Args) -> list[Edit]:
     """Take a tensor out of the graph before it becomes an array: ``x.numpy()`` → ``x.detach().cpu().numpy()``.
 
     Args:
         place: the call of ``numpy()``, of ``np.asarray(x)`` (``float(x)`` …), or the tensor expression itself.
     """
-    source, node = expression(sources, required(args, "place"))
     if is_method_call(node, "numpy"):
         inner = node.func.value
         methods = []
@@ -238,8 +211,8 @@ _REDUCTIONS |= dict.fromkeys(("min", "amin"), "amin")
 _JOINS = {"stack": "stack", "vstack": "vstack", "hstack": "hstack", "concatenate": "cat", "concat": "cat"}
 
 
-@kind("torch_instead_of_numpy")
-def torch_instead_of_numpy(sources: Sources, args: Args) -> list[Edit]:
+@kind("torch_instead_of_numpy", call)
+def torch_instead_of_numpy(source: Source, node: ast.Call, args: Args) -> list[Edit]:
     """Compute in torch what NumPy or ``math`` was asked for: ``np.sum(layers, 0)`` → ``torch.stack(layers).sum(0)``,
     ``math.exp(x)`` → ``torch.exp(x)``.
 
@@ -250,7 +223,6 @@ def torch_instead_of_numpy(sources: Sources, args: Args) -> list[Edit]:
         place: the call of NumPy's function, or of that of ``math``.
         structure: ``"list"`` where its argument is a variable that holds several tensors.
     """
-    source, node = call(sources, required(args, "place"))
     name = last_name(node)
     of_math = stands_for(source, node.func) == f"math.{name}"
     if not (of_math or _is_numpy(source, node)) or not node.args or isinstance(node.args[0], ast.Starred):
@@ -268,7 +240,7 @@ def torch_instead_of_numpy(sources: Sources, args: Args) -> list[Edit]:
 
 
 def _renamed(source: Source, node: ast.Call, name: str) -> list[Edit]:
-    torch = name_for(source, f"torch.{name}", node, "import torch")
+    torch = name_for(source, f"torch.{name}", node)
     return [write(source, node.func, torch.text), *torch.edits]
 
 
@@ -280,7 +252,7 @@ def _reduced(source: Source, node: ast.Call, method: str) -> list[Edit]:
         raise CannotFix("the call has arguments that torch writes in another way")
     if method in ("prod", "amax", "amin") and axis is not None and not isinstance(axis, ast.Constant):
         raise CannotFix("the axes of the reduction are not written at the call")
-    stack = name_for(source, "torch.stack", node, "import torch")
+    stack = name_for(source, "torch.stack", node)
     several = "{given}" if isinstance(given, ast.List | ast.ListComp) else "list({given})"
     over = {"axis": axis} if axis is not None and ast.unparse(axis) != "None" else {}
     template = f"{stack.text}({several}).{method}({'{axis}' if over else ''})"
@@ -291,8 +263,8 @@ _MAKERS = ("tensor", "as_tensor", "Tensor", "FloatTensor", "DoubleTensor", "from
 _LISTS = ("list", "tuple", "sorted")
 
 
-@kind("stack_instead_of_tensor", keeps_loss=True)
-def stack_instead_of_tensor(sources: Sources, args: Args) -> list[Edit]:
+@kind("stack_instead_of_tensor", call, keeps_loss=True)
+def stack_instead_of_tensor(source: Source, node: ast.Call, args: Args) -> list[Edit]:
     """Join tensors with their graphs: ``torch.tensor([a, b])`` → ``torch.stack([a, b])``; ``torch.tensor(x)`` → ``x``.
 
     ``.item()`` and ``float()`` on the elements go too.
@@ -304,7 +276,6 @@ def stack_instead_of_tensor(sources: Sources, args: Args) -> list[Edit]:
         nested: True where it is a list of lists: each is joined by itself, where it is written.
         mixed: True where numbers stand among the tensors: each entry is made a tensor, which one stays.
     """
-    source, node = call(sources, required(args, "place"))
     if last_name(node) not in _MAKERS or not node.args:
         raise CannotFix("the call does not make a tensor from a list")
     if args.get("mixed"):
@@ -316,9 +287,8 @@ def _made_of_elements(source: Source, node: ast.expr) -> ast.Call | None:
     """The call that makes a tensor of a list of which this is an element."""
     around = source.parents.get(node)
     listed = isinstance(around, ast.List | ast.Tuple) or (isinstance(around, ast.ListComp) and around.elt is node)
-    maker = source.parents.get(around) if around is not None and listed else None
-    makes = isinstance(maker, ast.Call) and maker.args[:1] == [around] and last_name(maker) in _MAKERS
-    return maker if makes and isinstance(maker, ast.Call) else None
+    maker = source.parents.get(around) if listed and around is not None else None
+    return maker if isinstance(maker, ast.Call) and maker.args[:1] == [around] and last_name(maker) in _MAKERS else None
 
 
 def _stacked(
@@ -329,7 +299,7 @@ def _stacked(
     several = several or (isinstance(given, ast.Call) and last_name(given) in _LISTS)
     if not several and not (structure == "list" or (isinstance(structure, dict) and "list" in structure)):
         return [write(source, node, "{given}", given=given)]
-    name = name_for(source, "torch.stack", node, "import torch")
+    name = name_for(source, "torch.stack", node)
     rows = [e for e in getattr(given, "elts", ()) if isinstance(e, ast.List)]
     if (nested and not rows) or (rows and (len(rows) != len(getattr(given, "elts", ())) or flat)):
         widths = {len(row.elts) for row in rows}
@@ -349,7 +319,7 @@ def _each_a_tensor(source: Source, node: ast.Call, shaped: bool) -> list[Edit]:
     """``torch.tensor(x, dtype=d)`` → ``torch.stack([torch.as_tensor(entry, dtype=d) for entry in x])``."""
     if shaped or last_name(node) not in ("tensor", "as_tensor"):
         raise CannotFix("plain numbers stand among the elements")
-    stack, entry = (name_for(source, f"torch.{name}", node, "import torch") for name in ("stack", "as_tensor"))
+    stack, entry = (name_for(source, f"torch.{name}", node) for name in ("stack", "as_tensor"))
     kept = {k.arg: k.value for k in node.keywords if k.arg in ("dtype", "device")}
     each_one = ", ".join(["entry", *(f"{name}={{{name}}}" for name in kept)])
     template = f"{stack.text}([{entry.text}({each_one}) for entry in {{given}}])"
@@ -362,28 +332,22 @@ def _each_a_tensor(source: Source, node: ast.Call, shaped: bool) -> list[Edit]:
 
 def _elements(source: Source, given: ast.expr, stack: str, numbers: bool = False) -> list[Edit]:
     """What makes tensors of the entries of a list again; ``numbers``: plain ones may stand among them."""
-    if isinstance(given, ast.GeneratorExp | ast.ListComp):
-        edits = _element(source, given.elt, stack, numbers)
-        if isinstance(given, ast.GeneratorExp):
-            raise CannotFix("torch.stack takes a list, not a generator")
-        return edits
-    if isinstance(given, ast.List | ast.Tuple):
-        if not given.elts:
-            raise CannotFix("the list is empty")
-        return [e for element in given.elts for e in _element(source, element, stack, numbers)]
-    return []
+    if isinstance(given, ast.GeneratorExp):
+        raise CannotFix("torch.stack takes a list, not a generator")
+    if isinstance(given, ast.List | ast.Tuple) and not given.elts:
+        raise CannotFix("the list is empty")
+    entries = [given.elt] if isinstance(given, ast.ListComp) else getattr(given, "elts", [])
+    return [e for entry in entries for e in _element(source, entry, stack, numbers)]
 
 
 def _element(source: Source, node: ast.expr, stack: str, numbers: bool) -> list[Edit]:
-    plain = isinstance(node, ast.Constant | ast.UnaryOp) and isinstance(getattr(node, "operand", node), ast.Constant)
-    if plain and not numbers:
-        raise CannotFix("plain numbers stand among the elements")
-    if isinstance(node, ast.List | ast.ListComp):
-        return [write(source, node, f"{stack}({{it}})", it=node), *_elements(source, node, stack)]
-    if is_method_call(node, "item"):
-        return [write(source, node, "{it}", it=node.func.value)]
-    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "float" and len(node.args) == 1:
-        return [write(source, node, "{it}", it=node.args[0])]
+    match node:
+        case ast.Constant() | ast.UnaryOp(operand=ast.Constant()) if not numbers:
+            raise CannotFix("plain numbers stand among the elements")
+        case ast.List() | ast.ListComp():
+            return [write(source, node, f"{stack}({{it}})", it=node), *_elements(source, node, stack)]
+        case ast.Call(func=ast.Attribute(attr="item", value=it)) | ast.Call(func=ast.Name(id="float"), args=[it]):
+            return [write(source, node, "{it}", it=it)]
     return []
 
 
@@ -392,8 +356,8 @@ MAKERS = frozenset({"Tensor", "FloatTensor", "tensor"})
 SIZED = frozenset({"ones", "zeros"})
 
 
-@kind("number_for_one")
-def number_for_one(sources: Sources, args: Args) -> list[Edit]:
+@kind("number_for_one", call)
+def number_for_one(source: Source, node: ast.Call, _: Args) -> list[Edit]:
     """Make a number in place of a tensor of one element: ``torch.Tensor([1])`` → ``torch.tensor(1.0)``.
 
     A tensor without dimensions is made of the same number: ``torch.ones(1)`` → ``torch.ones(())``.
@@ -401,11 +365,10 @@ def number_for_one(sources: Sources, args: Args) -> list[Edit]:
     Args:
         place: the call that makes the tensor.
     """
-    source, node = call(sources, required(args, "place"))
-    name, given = last_word(node.func), node.args[0] if node.args else None
-    if len(node.args) != 1 or not is_method_call(node) or given is None:
+    name, given = last_word(node.func), only(node.args)
+    if not is_method_call(node) or given is None:
         raise CannotFix("what makes the tensor is none of torch's own functions with one argument")
-    if name in SIZED and isinstance(given, ast.Constant) and given.value == 1:
+    if name in SIZED and is_constant(given, 1):
         return [write(source, given, "()")]
     if name not in MAKERS or not isinstance(given, ast.List) or len(given.elts) != 1:
         raise CannotFix("the tensor is not made of a list of one number")

@@ -28,8 +28,8 @@ from graphdoc.source.places import Below, Copied, Edit, Text
 from graphdoc.source.scopes import bound_names, own_nodes
 
 
-@kind("write_backward")
-def write_backward(sources: Sources, args: Args) -> list[Edit]:
+@kind("write_backward", statement)
+def write_backward(source: Source, forward: ast.stmt, args: Args) -> list[Edit]:
     """Give a custom Function without a ``backward`` one: ``return GRADIENT_OF_X, None`` below what forward has saved.
 
     Args:
@@ -37,7 +37,6 @@ def write_backward(sources: Sources, args: Args) -> list[Edit]:
         gradients: the source of the gradient of each input.
         outputs: the names of the gradients that it is given, one for each output.
     """
-    source, forward = statement(sources, required(args, "place"))
     around = source.parents.get(forward)
     if not isinstance(forward, ast.FunctionDef) or not isinstance(around, ast.ClassDef):
         raise CannotFix("no forward of a class stands there")
@@ -52,8 +51,8 @@ def write_backward(sources: Sources, args: Args) -> list[Edit]:
     )
 
 
-@kind("register_derivative")
-def register_derivative(sources: Sources, args: Args) -> list[Edit]:
+@kind("register_derivative", statement)
+def register_derivative(source: Source, operator: ast.stmt, args: Args) -> list[Edit]:
     """Register a derivative for a custom operator: ``smooth.register_autograd(smooth_backward, setup_context=…)``.
 
     Args:
@@ -62,7 +61,6 @@ def register_derivative(sources: Sources, args: Args) -> list[Edit]:
         gradients: the source of the gradient of each input.
         outputs: the names of the gradients that it is given, one for each output.
     """
-    source, operator = statement(sources, required(args, "place"))
     block, index = source.node_block(operator)
     if not isinstance(operator, ast.FunctionDef) or isinstance(source.parents[operator], ast.ClassDef):
         raise CannotFix("no function of a module stands there")
@@ -80,21 +78,10 @@ def register_derivative(sources: Sources, args: Args) -> list[Edit]:
         if not any(ast.unparse(d).startswith(f"{name}.") for d in decorators):
             break
         last = following
-    return insert_after(
-        source,
-        last,
-        [
-            "",
-            "",
-            below(written(source, f"def {setup}(ctx, inputs, output):"), keeps),
-            "",
-            "",
-            _function(source, backward, "ctx", args, _unpacked(tensors, "ctx.saved_tensors")),
-            "",
-            "",
-            f"{name}.register_autograd({backward}, setup_context={setup})",
-        ],
-    )
+    sets_up = below(written(source, f"def {setup}(ctx, inputs, output):"), keeps)
+    returns = _function(source, backward, "ctx", args, _unpacked(tensors, "ctx.saved_tensors"))
+    registers = f"{name}.register_autograd({backward}, setup_context={setup})"
+    return insert_after(source, last, ["", "", sets_up, "", "", returns, "", "", registers])
 
 
 def _function(source: Source, name: str, context: str, args: Args, first: Sequence[str], decorators: str = "") -> Below:
@@ -113,15 +100,14 @@ def _unpacked(names: Sequence[str], value: str) -> list[str]:
 # Those of the old style made into today's, and what their backward returns.
 
 
-@kind("return_values")
-def return_values(sources: Sources, args: Args) -> list[Edit]:
+@kind("return_values", statement)
+def return_values(source: Source, node: ast.stmt, args: Args) -> list[Edit]:
     """Return these values: ``return g`` → ``return g, grad_w``; where a function ends without a return, one is added.
 
     Args:
         place: the ``return`` statement, or the function at whose end it is missing.
         values: the source of each value.
     """
-    source, node = statement(sources, required(args, "place"))
     text = ", ".join(str(v) for v in required(args, "values"))
     if isinstance(node, Function):
         return insert_after(source, node.body[-1], [f"return {text}"])
@@ -165,8 +151,8 @@ def _pad(source: Source, node: ast.Return, values: list[str]) -> list[Edit]:
 _PRODUCTS = frozenset({"mm", "matmul", "bmm"})
 
 
-@kind("fit_gradient")
-def fit_gradient(sources: Sources, args: Args) -> list[Edit]:
+@kind("fit_gradient", statement)
+def fit_gradient(source: Source, node: ast.stmt, args: Args) -> list[Edit]:
     """Give a gradient that a custom Function returns the shape of its input: ``return w`` → ``return w.unsqueeze(0)``.
 
     Args:
@@ -176,7 +162,6 @@ def fit_gradient(sources: Sources, args: Args) -> list[Edit]:
         product: optional; True where the value has to be a product with a transposed factor, whose order the shape
             shows.
     """
-    source, node = statement(sources, required(args, "place"))
     index = int(required(args, "index"))
     value = _returned(node, index)
     written = _written(source, node, value)
@@ -311,9 +296,9 @@ def _applied(sources: Sources, name: str, start: ast.FunctionDef | None, functio
     """Every ``Name(a)(x)`` as ``Name.apply(x, a)``."""
     edits: list[Edit] = []
     for source, node in uses_of(sources, function):
-        inner = source.parents.get(node)
-        outer = source.parents.get(inner) if isinstance(inner, ast.Call) and inner.func is node else None
-        if not isinstance(inner, ast.Call) or not isinstance(outer, ast.Call) or outer.func is not inner:
+        inner = source.node_call_of(node)
+        outer = source.node_call_of(inner)
+        if inner is None or outer is None:
             raise CannotFix(f"{name} is used in another way at line {node.lineno}")
         if outer.keywords or any(isinstance(a, ast.Starred) for a in (*outer.args, *inner.args)):
             raise CannotFix("the arguments of a call cannot be put in order")
@@ -341,22 +326,17 @@ def uses_of(sources: Sources, function: ast.ClassDef) -> Iterator[tuple[Source, 
 
 def _in_order(node: ast.Call, start: ast.FunctionDef | None) -> list[ast.expr | str]:
     """What a call gives to ``__init__``, one for each of its arguments."""
-    wanted = start.args.args[1:] if start is not None else []
+    wanted = [a.arg for a in start.args.args[1:]] if start is not None else []
     defaults = start.args.defaults if start is not None else []
-    named = {k.arg: k.value for k in node.keywords}
-    if len(node.args) > len(wanted) or None in named:
+    if len(node.args) > len(wanted) or any(k.arg is None for k in node.keywords):
         raise CannotFix("the arguments of a call cannot be put in order")
-    out: list[ast.expr | str] = []
-    for i, argument in enumerate(wanted):
-        fallback = i - (len(wanted) - len(defaults))
-        value = node.args[i] if i < len(node.args) else named.get(argument.arg)
-        if value is not None:
-            out.append(value)
-        elif fallback >= 0 and isinstance(defaults[fallback], ast.Constant):
-            out.append(ast.unparse(defaults[fallback]))
-        else:
-            raise CannotFix(f"a call leaves out {argument.arg}")
-    return out
+    fallbacks = zip(wanted[len(wanted) - len(defaults) :], defaults, strict=True)
+    given: dict[str, ast.expr | str] = {n: key(d) for n, d in fallbacks if isinstance(d, ast.Constant)}
+    given |= dict(zip(wanted, node.args, strict=False)) | {k.arg: k.value for k in node.keywords if k.arg}
+    missing = next((name for name in wanted if name not in given), None)
+    if missing is not None:
+        raise CannotFix(f"a call leaves out {missing}")
+    return [given[name] for name in wanted]
 
 
 _OF_CONTEXT = frozenset(
@@ -463,10 +443,9 @@ def _built(sources: Sources, function: ast.ClassDef, path: str) -> list[ast.Call
     """Every ``Name(...)``; each has to be what this path is bound to."""
     out: list[ast.Call] = []
     for source, node in uses_of(sources, function):
-        made = source.parents.get(node)
-        bound = source.parents.get(made) if isinstance(made, ast.Call) and made.func is node else None
-        kept = isinstance(bound, ast.Assign) and bound.value is made and [key(t) for t in bound.targets] == [path]
-        if not isinstance(made, ast.Call) or not kept:
+        made = source.node_call_of(node)
+        bound = source.parents.get(made) if made is not None else None
+        if made is None or not isinstance(bound, ast.Assign) or [key(t) for t in bound.targets] != [path]:
             raise CannotFix(f"{function.name} is used in another way at line {node.lineno}")
         out.append(made)
     return out

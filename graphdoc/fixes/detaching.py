@@ -6,14 +6,38 @@ import ast
 from typing import Any
 
 from graphdoc.fixes.aliases import refuse_lost, view_binding
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, anchored, call, expression, kind, required, statement
+from graphdoc.fixes.fix_kind import (
+    Args,
+    CannotFix,
+    Sources,
+    anchored,
+    call,
+    expression,
+    kind,
+    path_in,
+    required,
+    statement,
+)
 from graphdoc.fixes.structures import convert_expression, rebinding
 from graphdoc.source import scopes
-from graphdoc.source.edits import copied, delete, insert_after, insert_before, instead, write, written
+from graphdoc.source.edits import copied, delete, insert_after, insert_before, instead, where_bound, write, written
 from graphdoc.source.effects import method_of
 from graphdoc.source.expressions import entry_of_parameters
 from graphdoc.source.module import Source, each, is_method_call, walked
-from graphdoc.source.paths import is_name, is_path, key, parse_expression, plain_names, same, targets_of, words
+from graphdoc.source.paths import (
+    is_attribute,
+    is_name,
+    is_path,
+    is_read,
+    is_set,
+    key,
+    parse_expression,
+    plain_names,
+    same,
+    targets_of,
+    value_given,
+    words,
+)
 from graphdoc.source.places import Edit
 
 # Reading these takes no gradient along.
@@ -62,24 +86,10 @@ def _operand(source: Source, node: ast.expr, text: str, structure: Any, method: 
     wanted = parse_expression(text)
     if wanted is None:
         raise CannotFix(f"{text} is not an expression")
-    spelling = key(wanted)
-    found: list[ast.expr] = []
-    spared = False
-
-    def visit(n: ast.AST, above: ast.AST | None) -> None:
-        nonlocal spared
-        if isinstance(n, type(wanted)) and isinstance(n, ast.expr) and key(n) == spelling:
-            if isinstance(above, ast.Attribute) and above.attr in _METADATA:
-                spared = True
-            elif isinstance(getattr(n, "ctx", ast.Load()), ast.Load):
-                found.append(n)
-            return
-        for child in ast.iter_child_nodes(n):
-            visit(child, n)
-
-    visit(node, source.parents.get(node))
+    there = [n for n in each(node, type(wanted)) if key(n) == key(wanted) and not is_set(n)]
+    found = [n for n in there if not is_attribute(source.parents.get(n), *_METADATA)]
     if not found:
-        raise CannotFix(f"{text} is already detached there" if spared else f"{text} does not occur in the expression")
+        raise CannotFix(f"{text} is already detached there" if there else f"{text} does not occur in the expression")
     return [e for n in found for e in convert_expression(source, n, structure, method)]
 
 
@@ -125,15 +135,14 @@ def detach_after(sources: Sources, args: Args) -> list[Edit]:
     return [*(insert_after if behind else insert_before)(source, anchor, texts), *edits]
 
 
-@kind("detach_assigned")
-def detach_assigned(sources: Sources, args: Args) -> list[Edit]:
+@kind("detach_assigned", statement)
+def detach_assigned(source: Source, anchor: ast.stmt, args: Args) -> list[Edit]:
     """Detach where state is assigned: in the assignment itself, or in a statement behind it.
 
     Args:
         place: an expression inside the assignment, or the assignment.
         targets: list of ``[path, structure]`` (or paths alone, for tensors) of the assigned values to detach.
     """
-    source, anchor = statement(sources, required(args, "place"))
     edits: list[Edit] = []
     behind: list[str] = []
     for entry in required(args, "targets"):
@@ -141,49 +150,18 @@ def detach_assigned(sources: Sources, args: Args) -> list[Edit]:
         wanted = parse_expression(path)
         if wanted is None or not any(same(t, wanted) for t in targets_of(anchor)):
             raise CannotFix(f"{path} is not assigned at {source.file}:{anchor.lineno}")
-        value = _value_of(anchor, wanted)
+        value = value_given(anchor, wanted)
         if value is not None:
             edits += convert_expression(source, value, structure)
         else:
             texts, needed = rebinding(source, anchor, path, structure)
             behind += texts
             edits += needed
-    return [*edits, *(_behind(source, anchor, behind) if behind else [])]
+    return [*edits, *where_bound(source, anchor, behind)]
 
 
-def _value_of(anchor: ast.stmt, wanted: ast.expr) -> ast.expr | None:
-    """The expression that is assigned to this target and to no other, if there is one."""
-    for node in each(anchor, ast.NamedExpr):
-        if same(node.target, wanted):
-            return node.value
-    if isinstance(anchor, ast.AnnAssign):
-        return anchor.value
-    if not isinstance(anchor, ast.Assign) or len(anchor.targets) != 1:
-        return None
-    return _matched(anchor.targets[0], anchor.value, wanted)
-
-
-def _matched(target: ast.expr, value: Any, wanted: ast.expr) -> ast.expr | None:
-    if same(target, wanted):
-        return value  # type: ignore[no-any-return]
-    if isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
-        if len(target.elts) != len(value.elts) or any(isinstance(e, ast.Starred) for e in target.elts + value.elts):
-            return None
-        for inner, its_value in zip(target.elts, value.elts, strict=True):
-            found = _matched(inner, its_value, wanted)
-            if found is not None:
-                return found
-    return None
-
-
-def _behind(source: Source, anchor: ast.stmt, texts: list[str]) -> list[Edit]:
-    if isinstance(anchor, ast.For | ast.AsyncFor | ast.With | ast.AsyncWith):
-        return insert_before(source, anchor.body[0], texts)
-    return insert_after(source, anchor, texts)
-
-
-@kind("detach_stored")
-def detach_stored(sources: Sources, args: Args) -> list[Edit]:
+@kind("detach_stored", statement)
+def detach_stored(source: Source, anchor: ast.stmt, _: Args) -> list[Edit]:
     """Keep only a detached copy of a result in an attribute; the function itself goes on with the live one.
 
     ``self.map = f(x)`` … ``return x * self.map`` becomes ``map_ = f(x)``, ``self.map = map_.detach()`` … ``return x *
@@ -192,7 +170,6 @@ def detach_stored(sources: Sources, args: Args) -> list[Edit]:
     Args:
         place: the assignment ``self.name = …``, or an expression in it.
     """
-    source, anchor = statement(sources, required(args, "place"))
     if not isinstance(anchor, ast.Assign) or len(anchor.targets) != 1:
         raise CannotFix("the result is not stored by a plain assignment")
     target = anchor.targets[0]
@@ -298,8 +275,8 @@ _SEVERAL = frozenset({"unbind", "chunk", "split", "tensor_split", "hsplit", "vsp
 """Functions and methods that return a tuple of views."""
 
 
-@kind("detach_instead", keeps_numbers=True)
-def detach_instead(sources: Sources, args: Args) -> list[Edit]:
+@kind("detach_instead", statement, keeps_numbers=True)
+def detach_instead(source: Source, owner: ast.stmt, _: Args) -> list[Edit]:
     """Use what ``detach()`` returns where ``detach_()`` cannot cut in place: ``h.detach_()`` → ``h = h.detach()``.
 
     A loop variable over a list or tuple of tensors would lose the new one, so the list is made anew before the loop:
@@ -308,7 +285,6 @@ def detach_instead(sources: Sources, args: Args) -> list[Edit]:
     Args:
         place: the call of ``detach_``; a statement of its own.
     """
-    source, owner = statement(sources, required(args, "place"))
     method, target = method_of(owner)
     if method != "detach_" or target is None:
         raise CannotFix("`detach_()` is part of a larger statement there")
@@ -335,7 +311,8 @@ def _list_anew(source: Source, owner: ast.stmt, loop: ast.For, name: str) -> lis
     given = scopes.iterated(loop.target, loop.iter, name)
     if not isinstance(given, ast.Name) or not scopes.is_rebindable(source, given.id, loop):
         raise CannotFix(f"{name} is bound by a loop over what has no name of its own: a new tensor would be lost")
-    if not _is_sequence(source, loop, given.id):
+    values = scopes.values_bound(source, given)
+    if not values or not all(_is_list(source, v) for v in values):
         raise CannotFix(f"{given.id} may be one tensor, and not a list of them")
     if owner not in loop.body or any(scopes.binds(s, name) for s in loop.body):
         raise CannotFix(f"not each {name} of the loop is detached")
@@ -348,15 +325,6 @@ def _list_anew(source: Source, owner: ast.stmt, loop: ast.For, name: str) -> lis
     if loop.orelse:
         raise CannotFix(f"the loop over {name} does something else when it ends")
     return [*cut, *delete(source, loop)]
-
-
-def _is_sequence(source: Source, at: ast.stmt, name: str) -> bool:
-    """Whether all that a function binds to a name is a list or tuple."""
-    scope = scopes.scope_of(source, at)
-    nodes = scopes.own_nodes(scope)
-    bound = [n for n in nodes if isinstance(n, ast.stmt) and any(key(t) == name for t in targets_of(n))]
-    values = [n.value for n in bound if isinstance(n, ast.Assign | ast.AnnAssign) and n.value is not None]
-    return bool(bound) and len(values) == len(bound) and all(_is_list(source, v) for v in values)
 
 
 def _is_list(source: Source, value: ast.expr) -> bool:
@@ -374,8 +342,8 @@ def _is_list(source: Source, value: ast.expr) -> bool:
 # A copy, a list or another value in the place of one that is shared.
 
 
-@kind("clone_parameters")
-def clone_parameters(sources: Sources, args: Args) -> list[Edit]:
+@kind("clone_parameters", call)
+def clone_parameters(source: Source, node: ast.Call, args: Args) -> list[Edit]:
     """Run a forward on cloned parameters, so that a later step does not change what its backward needs.
 
     Args:
@@ -383,7 +351,6 @@ def clone_parameters(sources: Sources, args: Args) -> list[Edit]:
         untied: the module holds another one under two names, each of which PyTorch would replace and give back in turn:
             it would be left with the clone. Without ``tie_weights`` it goes by the names that the clones have.
     """
-    source, node = call(sources, required(args, "place"))
     module = node.func
     if isinstance(module, ast.Attribute) and module.attr in ("forward", "__call__"):
         module = module.value
@@ -398,7 +365,7 @@ def clone_parameters(sources: Sources, args: Args) -> list[Edit]:
     positional = [f"*{v}" if isinstance(a, ast.Starred) else v for a, v in zip(node.args, values, strict=False)]
     behind = zip(node.keywords, values[len(positional) :], strict=True)
     named = [f'"{k.arg}": {v}' if k.arg else f"**{v}" for k, v in behind]
-    name = scopes.name_for(source, "torch.func.functional_call", node, "import torch")
+    name = scopes.name_for(source, "torch.func.functional_call", node)
     given = [net, f"{{k: v.clone() for k, v in {net}.named_parameters()}}"]
     given.append(f"({positional[0]},)" if len(positional) == 1 else f"({', '.join(positional)})")
     given += [f"{{{', '.join(named)}}}"] if named else []
@@ -406,27 +373,25 @@ def clone_parameters(sources: Sources, args: Args) -> list[Edit]:
     return [write(source, node, f"{name.text}({', '.join(given)})", **parts), *name.edits]
 
 
-@kind("deepcopy_expression")
-def deepcopy_expression(sources: Sources, args: Args) -> list[Edit]:
+@kind("deepcopy_expression", expression)
+def deepcopy_expression(source: Source, node: ast.expr, _: Args) -> list[Edit]:
     """Make a copy of what an expression gives: ``net.to(device)`` → ``copy.deepcopy(net.to(device))``.
 
     Args:
         place: the expression.
     """
-    source, node = expression(sources, required(args, "place"))
-    name = scopes.name_for(source, "copy.deepcopy", node, "import copy")
+    name = scopes.name_for(source, "copy.deepcopy", node)
     return [write(source, node, f"{name.text}({{it}})", it=node), *name.edits]
 
 
-@kind("copies_of_entries")
-def copies_of_entries(sources: Sources, args: Args) -> list[Edit]:
+@kind("copies_of_entries", expression)
+def copies_of_entries(source: Source, node: ast.expr, _: Args) -> list[Edit]:
     """Keep copies of parameters in place of themselves: ``list(net.parameters())`` →
     ``[p.detach().clone() for p in net.parameters()]``.
 
     Args:
         place: the list or dictionary, as ``list(…)``, ``dict(…)`` or a comprehension.
     """
-    source, node = expression(sources, required(args, "place"))
     entry = entry_of_parameters(node)
     if entry is None:
         raise CannotFix("what is kept there is no list or dictionary of a module's parameters")
@@ -437,14 +402,13 @@ def copies_of_entries(sources: Sources, args: Args) -> list[Edit]:
     return [write(source, node, "[p.detach().clone() for p in {it}]", it=entry)]
 
 
-@kind("wrap_in_list")
-def wrap_in_list(sources: Sources, args: Args) -> list[Edit]:
+@kind("wrap_in_list", expression)
+def wrap_in_list(source: Source, node: ast.expr, _: Args) -> list[Edit]:
     """Make a list of what can be gone through only once: ``net.parameters()`` → ``list(net.parameters())``.
 
     Args:
         place: the expression.
     """
-    source, node = expression(sources, required(args, "place"))
     return [write(source, node, "list({it})", it=node)]
 
 
@@ -460,14 +424,8 @@ def use_instead(sources: Sources, args: Args) -> list[Edit]:
     """
     find = expression if args.get("inside") else statement
     source, node = find(sources, required(args, "place"))
-    wanted = parse_expression(str(required(args, "operand")))
-    if wanted is None:
-        raise CannotFix("what is read there is no name, attribute or item")
-    found = [
-        n
-        for n in walked(node)
-        if isinstance(n, type(wanted)) and isinstance(getattr(n, "ctx", None), ast.Load) and key(n) == key(wanted)
-    ]
+    wanted = path_in(required(args, "operand"))
+    found = [n for n in each(node, type(wanted)) if is_read(n) and key(n) == key(wanted)]
     if not found:
         raise CannotFix(f"{args['operand']} is not read there")
     return [write(source, n, str(required(args, "name"))) for n in found]

@@ -1,7 +1,8 @@
 """What every kind of fix uses: making itself known, looking up its places, refusing with a reason.
 
-A kind is a function ``(sources, args) -> list[Edit]`` of this package below ``@kind(name)``. All positions refer to the
-text of the run; ``graphdoc.fixes.kinds.build`` makes the edits and checks the result.
+A kind is a function ``(sources, args) -> list[Edit]`` of this package below ``@kind(name)``, or one ``(source, node,
+args) -> list[Edit]`` below ``@kind(name, call)`` where all it changes is the call (expression, statement) at its place.
+All positions refer to the text of the run; ``graphdoc.fixes.kinds.build`` makes the edits and checks the result.
 """
 
 from __future__ import annotations
@@ -9,22 +10,25 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
 from graphdoc.source.module import MethodCall, Source, is_method_call
-from graphdoc.source.paths import last_word
+from graphdoc.source.paths import is_path, last_word, parse_expression
 from graphdoc.source.places import Edit, Place
 
 Sources = Mapping[str, Source]
 Args = Mapping[str, Any]
 Editor = Callable[[Sources, Args], list[Edit]]
+Finder = Callable[[Sources, object], tuple[Source, Any]]
+_Function = TypeVar("_Function", bound=Callable[..., list[Edit]])
 Trait = bool | Callable[[Args], bool]
 """What holds for a kind, or a function of its arguments that tells whether it does."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of fix: what makes its edits, and its traits by the names of the fields of ``traits.Traits``."""
+    """A kind of fix: what makes its edits, and its traits by the names of the fields of ``kinds.Traits``."""
 
     edit: Editor
     traits: Mapping[str, Trait]
@@ -34,17 +38,22 @@ KINDS: dict[str, Kind] = {}
 """Those whose files have been imported; ``graphdoc.fixes.kinds.known`` imports them all."""
 
 
-def kind(name: str, **traits: Trait) -> Callable[[Editor], Editor]:
+def kind(name: str, at: Finder | None = None, **traits: Trait) -> Callable[[_Function], _Function]:
     """Make the function below known as a kind of fix.
 
     Args:
         name: the kind's name, as remedies and reports have it.
+        at: what finds the one node that it changes, by ``place`` of its arguments; the function takes that node.
         traits: what the fix says of itself; all others are False.
     """
 
-    def make_known(edit: Editor) -> Editor:
+    def make_known(function: _Function) -> _Function:
+        @wraps(function)
+        def edit(sources: Sources, args: Args) -> list[Edit]:
+            return function(*at(sources, required(args, "place")), args) if at is not None else function(sources, args)
+
         KINDS[name] = Kind(edit, traits)
-        return edit
+        return function
 
     return make_known
 
@@ -71,6 +80,18 @@ def required(args: Args, name: str) -> Any:
     if value is None:
         raise CannotFix(f"the fix was asked for without its {name!r}")
     return value
+
+
+def path_in(text: object) -> ast.expr:
+    """A name, attribute or item from args, as the program spells it.
+
+    Raises:
+        CannotFix: it is none.
+    """
+    node = parse_expression(str(text))
+    if node is None or not is_path(node):
+        raise CannotFix(f"{text} is no name, attribute or item")
+    return node
 
 
 def source_of(sources: Sources, at: Place) -> Source:
@@ -150,6 +171,12 @@ def statement(sources: Sources, value: object) -> tuple[Source, ast.stmt]:
     if node is None:
         raise CannotFix(f"no statement stands at {at.file}:{at.line}")
     return source, node
+
+
+def both_at(sources: Sources, value: object) -> tuple[Source, ast.stmt, ast.expr | None]:
+    """The innermost statement at a place, and the expression that stands exactly there, if one does."""
+    source, owner = statement(sources, value)
+    return source, owner, source.node_expression(place(value))
 
 
 def statements(sources: Sources, args: Args) -> tuple[Source, list[ast.stmt]]:

@@ -4,18 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import (
-    Args,
-    CannotFix,
-    Sources,
-    kind,
-    last_name,
-    place,
-    required,
-    source_of,
-    statement,
-    statements,
-)
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, both_at, kind, last_name, required, statement, statements
 from graphdoc.source.edits import (
     decorate,
     delete,
@@ -30,8 +19,8 @@ from graphdoc.source.edits import (
     written,
 )
 from graphdoc.source.layout import is_compound
-from graphdoc.source.module import Function, Source, has, is_within
-from graphdoc.source.paths import SYMBOLS, is_constant, same
+from graphdoc.source.module import Function, Source, given_to, has, is_within
+from graphdoc.source.paths import is_constant, same
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for
 
@@ -48,18 +37,14 @@ def switch_at(
     Raises:
         CannotFix: there is none.
     """
-    spot = place(at)
-    source = source_of(sources, spot)
-    exact, node = source.node_expression(spot), source.node_statement(spot)
-    for above in (node, *source.node_ancestors(node)) if node is not None else ():
-        found: list[Switch] = []
-        if isinstance(above, Function):
-            found += above.decorator_list
-        elif isinstance(above, With):
-            found += above.items
+    source, node, exact = both_at(sources, at)
+    for above in (node, *source.node_ancestors(node)):
+        if not isinstance(above, Function | With):
+            continue
+        found: list[Switch] = [*(above.decorator_list if isinstance(above, Function) else above.items)]
         exactly = [n for n in found if exact is not None and is_within(exact, _switch(n))]
         named = [n for n in found if last_name(_switch(n)) in ((name,) if name else SWITCHES)]
-        if isinstance(above, Function | With) and (exactly or named):
+        if exactly or named:
             return source, above, (exactly or named)[0]
     raise CannotFix(f"no {name or 'grad mode'} stands around that place")
 
@@ -75,14 +60,13 @@ def renamed(source: Source, node: ast.expr, new: str) -> list[Edit]:
         raise CannotFix(f"it is {new} already")
     edits: list[Edit] = []
     if isinstance(node, ast.Call):
-        given = [*node.args, *(k.value for k in node.keywords)]
-        if any(is_constant(g, False) for g in given):
+        if any(is_constant(g, False) for g in given_to(node)):
             raise CannotFix("the mode is switched off there")
         if new == "no_grad":
             edits += drop_arguments(source, node, lambda *_: True)
     if isinstance(function, ast.Attribute):
         return [rename(source, function, new), *edits]
-    name = name_for(source, f"torch.{new}", node, "import torch")
+    name = name_for(source, f"torch.{new}", node)
     return [write(source, function, name.text), *name.edits, *edits]
 
 
@@ -100,25 +84,28 @@ def no_grad_block(sources: Sources, args: Args) -> list[Edit]:
 
 def under_no_grad(source: Source, chosen: list[ast.stmt]) -> list[Edit]:
     """The edits; refuses where the statements already run without gradients."""
-    if any(isinstance(a, ast.With) and _is_no_grad(a) for a in (*source.node_ancestors(chosen[0]), *chosen)):
+    if any(_switches_to(a, "no_grad", "inference_mode") for a in (*source.node_ancestors(chosen[0]), *chosen)):
         raise CannotFix("the statements already run under no_grad")
-    name = name_for(source, "torch.no_grad", chosen[0], "import torch")
+    return _under(source, chosen, "no_grad")
+
+
+def _under(source: Source, chosen: list[ast.stmt], mode: str) -> list[Edit]:
+    name = name_for(source, f"torch.{mode}", chosen[0])
     return [*wrap(source, chosen, f"with {name.text}():"), *name.edits]
 
 
-def _is_no_grad(node: ast.With) -> bool:
-    calls = [i.context_expr.func for i in node.items if isinstance(i.context_expr, ast.Call)]
-    return any(getattr(f, "attr", getattr(f, "id", "")) in ("no_grad", "inference_mode") for f in calls)
+def _switches_to(node: ast.AST, *modes: str) -> bool:
+    """Whether a block sets one of these grad modes."""
+    return isinstance(node, ast.With) and any(last_name(i.context_expr) in modes for i in node.items)
 
 
-@kind("no_grad_decorator")
-def no_grad_decorator(sources: Sources, args: Args) -> list[Edit]:
+@kind("no_grad_decorator", statement)
+def no_grad_decorator(source: Source, node: ast.stmt, _: Args) -> list[Edit]:
     """Run a whole function without gradients: ``@torch.no_grad()`` directly above its ``def``.
 
     Args:
         place: the function, or anything in it.
     """
-    source, node = statement(sources, required(args, "place"))
     function = node if isinstance(node, Function) else source.node_function(node)
     if function is None:
         raise CannotFix("no function stands around that place")
@@ -126,7 +113,7 @@ def no_grad_decorator(sources: Sources, args: Args) -> list[Edit]:
         raise CannotFix(f"{function.name} already runs without gradients")
     if has(function, ast.Yield, ast.YieldFrom):
         raise CannotFix(f"{function.name} is a generator")
-    name = name_for(source, "torch.no_grad", function, "import torch")
+    name = name_for(source, "torch.no_grad", function)
     return [*decorate(source, function, f"{name.text}()"), *name.edits]
 
 
@@ -139,14 +126,11 @@ def enable_grad_block(sources: Sources, args: Args) -> list[Edit]:
         last: optional; the last statement of the range, in the same block.
     """
     source, chosen = statements(sources, args)
-    node = chosen[0]
-    if is_compound(node):
+    if is_compound(chosen[0]):
         raise CannotFix("it is in the head of a block")
-    around = [a for a in source.node_ancestors(node) if isinstance(a, ast.With)]
-    if any(last_name(item.context_expr) == "enable_grad" for a in around for item in a.items):
+    if any(_switches_to(a, "enable_grad") for a in source.node_ancestors(chosen[0])):
         raise CannotFix("the statement runs under enable_grad already")
-    name = name_for(source, "torch.enable_grad", node, "import torch")
-    return [*wrap(source, chosen, f"with {name.text}():"), *name.edits]
+    return _under(source, chosen, "enable_grad")
 
 
 @kind("under_no_grad_update")
@@ -163,7 +147,7 @@ def under_no_grad_update(sources: Sources, args: Args) -> list[Edit]:
     edits = no_grad_block(sources, args)
     value = node.value if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
     if isinstance(node, ast.Assign) and isinstance(value, ast.BinOp) and same(value.left, node.targets[0]):
-        template = f"{{target}} {SYMBOLS[type(value.op)]}= {{value}}"
+        template = ast.unparse(ast.AugAssign(ast.Name("{target}"), value.op, ast.Name("{value}")))
         edits += instead(source, node, [written(source, template, target=node.targets[0], value=value.right)])
     return edits
 

@@ -8,13 +8,13 @@ from graphdoc.fixes.fix_kind import (
     Args,
     CannotFix,
     Sources,
+    both_at,
     call,
     expression,
     kind,
     last_name,
-    place,
+    path_in,
     required,
-    source_of,
     statement,
 )
 from graphdoc.fixes.structures import convert_expression
@@ -25,6 +25,7 @@ from graphdoc.source.edits import (
     insert_before,
     instead,
     rename,
+    where_bound,
     without_flag,
     wrap,
     write,
@@ -32,14 +33,14 @@ from graphdoc.source.edits import (
 )
 from graphdoc.source.expressions import Use, use_of
 from graphdoc.source.layout import first_statement
-from graphdoc.source.module import Function, Source, each, is_method_call
-from graphdoc.source.paths import is_constant, is_path, parse_expression, same, targets_of
+from graphdoc.source.module import Function, Source, each, is_method_call, keyword
+from graphdoc.source.paths import is_constant, is_path, same, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, name_for, parameters
 
 
-@kind("make_leaf")
-def make_leaf(sources: Sources, args: Args) -> list[Edit]:
+@kind("make_leaf", expression)
+def make_leaf(source: Source, whole: ast.expr, _: Args) -> list[Edit]:
     """The tensor that is trained becomes a leaf: it requires gradients after the operation, not before it.
 
     ``torch.randn(3, requires_grad=True) * 0.1`` → ``(torch.randn(3) * 0.1).requires_grad_(True)``;
@@ -48,7 +49,6 @@ def make_leaf(sources: Sources, args: Args) -> list[Edit]:
     Args:
         place: the whole expression that is bound to the name.
     """
-    source, whole = expression(sources, required(args, "place"))
     inner = [n for n in each(whole, ast.Call) if n is not whole and _requires(n)]
     if len(inner) != 1:
         raise CannotFix("no single tensor inside the expression is made with requires_grad")
@@ -67,8 +67,7 @@ def make_leaf(sources: Sources, args: Args) -> list[Edit]:
 def _requires(node: ast.Call) -> bool:
     if last_name(node) in ("Parameter", "requires_grad_"):
         return True
-    flag = next((k.value for k in node.keywords if k.arg == "requires_grad"), None)
-    return is_constant(flag, True)
+    return is_constant(keyword(node, "requires_grad"), True)
 
 
 @kind("require_input_grad", only_records=True)
@@ -86,43 +85,34 @@ def require_input_grad(sources: Sources, args: Args) -> list[Edit]:
         source, node = expression(sources, required(args, "place"))
         return convert_expression(source, node, "tensor", "requires_grad_")
     source, owner = statement(sources, required(args, "place"))
-    wanted = parse_expression(str(name))
-    if wanted is None or not is_path(wanted):
-        raise CannotFix(f"{name} is no name or attribute")
+    wanted = path_in(name)
     text = f"{name}.requires_grad_()"
     if any(text in ast.unparse(s) for s in source.node_block(owner)[0] if not hasattr(s, "body")):
         raise CannotFix(f"{name} already requires gradients there")
     if isinstance(owner, Function) and str(name) in parameters(owner):
         return insert_before(source, first_statement(owner), [text])
     if any(same(t, wanted) for t in targets_of(owner)):
-        if isinstance(owner, ast.For | ast.AsyncFor | ast.With | ast.AsyncWith):
-            return insert_before(source, owner.body[0], [text])
-        return insert_after(source, owner, [text])
+        return where_bound(source, owner, [text])
     return insert_before(source, owner, [text])
 
 
-@kind("retain_grad", only_records=True)
-def retain_grad(sources: Sources, args: Args) -> list[Edit]:
+@kind("retain_grad", statement, only_records=True)
+def retain_grad(source: Source, owner: ast.stmt, args: Args) -> list[Edit]:
     """Keep the gradient of a tensor that is no leaf: ``h.retain_grad()`` behind the statement that makes it.
 
     Args:
         place: the statement that binds the name, or an expression in it.
         name: the tensor's name or path.
     """
-    source, owner = statement(sources, required(args, "place"))
     name = str(required(args, "name"))
-    wanted = parse_expression(name)
-    if wanted is None or not is_path(wanted):
-        raise CannotFix(f"{name} is no name or attribute")
+    path_in(name)
     if isinstance(owner, ast.Return | ast.Raise):
         raise CannotFix("nothing after that statement is ever reached")
     text = f"{name}.retain_grad()"
     block, index = source.node_block(owner)
     if index + 1 < len(block) and ast.unparse(block[index + 1]) == text:
         raise CannotFix(f"the gradient of {name} is already kept there")
-    if isinstance(owner, ast.For | ast.AsyncFor | ast.With | ast.AsyncWith):
-        return insert_before(source, owner.body[0], [text])
-    return insert_after(source, owner, [text])
+    return where_bound(source, owner, [text])
 
 
 @kind("grad_if_any", only_records=True)
@@ -136,16 +126,13 @@ def grad_if_any(sources: Sources, args: Args) -> list[Edit]:
     Args:
         place: the expression ``p.grad``.
     """
-    at = place(required(args, "place"))
-    source = source_of(sources, at)
-    node = source.node_expression(at)
+    source, owner, node = both_at(sources, required(args, "place"))
     use = use_of(source, node) if node is not None else None
-    owner = source.node_statement(at)
-    if use is None or owner is None or not isinstance(node, ast.Attribute):
+    if use is None or not isinstance(node, ast.Attribute):
         raise CannotFix("what is done there with the gradient cannot be done to some of them only")
     if use is Use.SCALED:
         return wrap(source, [owner], f"if {source.segment(node)} is not None:")
-    zeros = name_for(source, "torch.zeros_like", node, "import torch")
+    zeros = name_for(source, "torch.zeros_like", node)
     if use is Use.GIVEN:
         lines = f"if {{grad}} is None:\n    {{grad}} = {zeros.text}({{tensor}})"
         return [*insert_before(source, owner, [written(source, lines, grad=node, tensor=node.value)]), *zeros.edits]
@@ -153,8 +140,8 @@ def grad_if_any(sources: Sources, args: Args) -> list[Edit]:
     return [write(source, node, either, grad=node, tensor=node.value), *zeros.edits]
 
 
-@kind("grad_of_all", only_records=True)
-def grad_of_all(sources: Sources, args: Args) -> list[Edit]:
+@kind("grad_of_all", call, only_records=True)
+def grad_of_all(source: Source, node: ast.Call, _: Args) -> list[Edit]:
     """Ask for the gradients of all inputs in one ``torch.autograd.grad`` call instead of one call for each.
 
     ``grads = []`` … ``for x in xs: grads.append(torch.autograd.grad(y, x)[0])`` becomes
@@ -163,7 +150,6 @@ def grad_of_all(sources: Sources, args: Args) -> list[Edit]:
     Args:
         place: the call of ``torch.autograd.grad`` in the loop or comprehension.
     """
-    source, node = call(sources, required(args, "place"))
     if last_name(node) != "grad" or len(node.args) < 2:
         raise CannotFix("no torch.autograd.grad with its inputs stands there")
     element = _first_of(source, node)
@@ -189,7 +175,7 @@ def _check_output(node: ast.Call, target: ast.expr) -> None:
 def _first_of(source: Source, node: ast.Call) -> ast.expr:
     """The ``[0]`` around the call: the gradient itself rather than the tuple of one."""
     above = source.parents.get(node)
-    if isinstance(above, ast.Subscript) and isinstance(above.slice, ast.Constant) and above.slice.value == 0:
+    if isinstance(above, ast.Subscript) and is_constant(above.slice, 0):
         return above
     raise CannotFix("the result is not taken as a single gradient")
 
@@ -197,16 +183,10 @@ def _first_of(source: Source, node: ast.Call) -> ast.expr:
 def _appending_loop(source: Source, element: ast.expr, node: ast.Call) -> tuple[ast.For, ast.Expr, ast.Call]:
     append = source.parents.get(element)
     statement = source.parents.get(append) if append is not None else None
-    loop = source.parents.get(statement) if statement is not None else None
-    if (
-        is_method_call(append, "append")
-        and isinstance(statement, ast.Expr)
-        and isinstance(loop, ast.For)
-        and len(loop.body) == 1
-        and not loop.orelse
-        and _is(node.args[1], loop.target)
-    ):
-        return loop, statement, append
+    match source.parents.get(statement) if statement is not None else None:
+        case ast.For(body=[ast.Expr() as only], orelse=[]) as loop if is_method_call(append, "append"):
+            if _is(node.args[1], loop.target):
+                return loop, only, append
     raise CannotFix("the gradients are not collected in a plain loop")
 
 
@@ -219,8 +199,8 @@ def _asked(source: Source, node: ast.Call, inputs: ast.expr) -> list[Edit]:
     return [write(source, node.args[1], "{inputs}", inputs=inputs), *without_flag(source, node)]
 
 
-@kind("grad_of_flagged", only_records=True)
-def grad_of_flagged(sources: Sources, args: Args) -> list[Edit]:
+@kind("grad_of_flagged", call, only_records=True)
+def grad_of_flagged(source: Source, node: ast.Call, _: Args) -> list[Edit]:
     """Ask only for the gradients of those inputs that require them; the others keep their place in the result, as None.
 
     ``grads = torch.autograd.grad(y, xs)`` becomes ``asked = list(xs)``, ``grads = torch.autograd.grad(y, [x for x in
@@ -229,8 +209,7 @@ def grad_of_flagged(sources: Sources, args: Args) -> list[Edit]:
     Args:
         place: the call of ``torch.autograd.grad``, whose result a plain assignment takes.
     """
-    source, node = call(sources, required(args, "place"))
-    given = node.args[1] if len(node.args) > 1 else next((k.value for k in node.keywords if k.arg == "inputs"), None)
+    given = node.args[1] if len(node.args) > 1 else keyword(node, "inputs")
     if last_name(node) != "grad" or given is None:
         raise CannotFix("no torch.autograd.grad with its inputs stands there")
     owner = source.parents.get(node)
@@ -253,8 +232,8 @@ _COPIES = ("clone", "contiguous")
 """Methods whose result has the elements of their tensor, each in its place."""
 
 
-@kind("grad_of_whole", only_records=True)
-def grad_of_whole(sources: Sources, args: Args) -> list[Edit]:
+@kind("grad_of_whole", call, only_records=True)
+def grad_of_whole(source: Source, node: ast.Call, _: Args) -> list[Edit]:
     """Ask for the gradient of the whole tensor and take the part of it that is wanted.
 
     ``torch.autograd.grad(u, x[:, 0:1])[0]`` becomes ``torch.autograd.grad(u, x)[0][:, 0:1]``: the part is a new tensor,
@@ -263,8 +242,7 @@ def grad_of_whole(sources: Sources, args: Args) -> list[Edit]:
     Args:
         place: the call of ``torch.autograd.grad``.
     """
-    source, node = call(sources, required(args, "place"))
-    given = node.args[1] if len(node.args) > 1 else next((k.value for k in node.keywords if k.arg == "inputs"), None)
+    given = node.args[1] if len(node.args) > 1 else keyword(node, "inputs")
     tensor = given.value if isinstance(given, ast.Subscript) else given
     while is_method_call(tensor) and tensor.func.attr in _COPIES:
         tensor = tensor.func.value

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, kind, place, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, both_at, call, expression, kind, required, statement
 from graphdoc.source.edits import Piece, copied, insert_after, insert_before, rename, set_keyword, write, written
 from graphdoc.source.expressions import factor_of, is_number, name_of, operand_of
 from graphdoc.source.layout import is_compound
-from graphdoc.source.module import Function, Source, each, is_method_call, is_within, receiver_of
-from graphdoc.source.paths import is_attribute, is_path, key, last_word, plain_names, targets_of
+from graphdoc.source.module import Function, Source, each, given_to, is_method_call, is_within, keyword, receiver_of
+from graphdoc.source.paths import is_attribute, is_path, key, last_word, only, plain_names, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, is_torchs, parameters, reads, scope_of, stands_for, torch_name
 
 
-@kind("guard_operand", keeps_finite=True)
-def guard_operand(sources: Sources, args: Args) -> list[Edit]:
+@kind("guard_operand", expression, keeps_finite=True)
+def guard_operand(source: Source, node: ast.expr, args: Args) -> list[Edit]:
     """Keep what a function is given inside of its domain: ``torch.log(p)`` → ``torch.log(p.clamp_min(1e-12))``.
 
     Args:
@@ -28,11 +28,10 @@ def guard_operand(sources: Sources, args: Args) -> list[Edit]:
         argument: the number of the argument that is meant, where the function runs inside of the one that is called;
             it has to be the only one.
     """
-    source, node = expression(sources, required(args, "place"))
     guard = str(required(args, "guard"))
     side = args.get("side")
     if "argument" in args:
-        given = [*node.args, *(k.value for k in node.keywords)] if isinstance(node, ast.Call) else []
+        given = given_to(node) if isinstance(node, ast.Call) else []
         operand = given[int(args["argument"])] if len(given) == 1 and is_path(given[0]) else None
     elif side is None:
         operand = operand_of(source, node, str(args.get("function", "")))
@@ -48,8 +47,8 @@ def guard_operand(sources: Sources, args: Args) -> list[Edit]:
     return [write(source, operand, f"{{operand}}.{guard}", operand=operand)]
 
 
-@kind("bound_name", keeps_finite=True)
-def bound_name(sources: Sources, args: Args) -> list[Edit]:
+@kind("bound_name", expression, keeps_finite=True)
+def bound_name(source: Source, node: ast.expr, args: Args) -> list[Edit]:
     """Keep a value inside of a bound for all that is computed from it: ``a = a.clamp_max(20.0)`` before its first use.
 
     Args:
@@ -57,7 +56,6 @@ def bound_name(sources: Sources, args: Args) -> list[Edit]:
         name: the value's name in the function around it, where it is given to the function or bound once.
         guard: the method call that bounds it.
     """
-    source, node = expression(sources, required(args, "place"))
     name, scope = str(required(args, "name")), scope_of(source, node)
     line = f"{name} = {name}.{required(args, 'guard')}"
     inside = (n for s in scope.body for n in each(s, ast.stmt))
@@ -76,7 +74,7 @@ def _clamped_by_numbers(source: Source, node: ast.expr) -> ast.expr | None:
     if name_of(node) not in ("clamp", "clip") or not isinstance(node, ast.Call):
         return None
     inner = operand_of(source, node)
-    bounds = [v for v in (*node.args, *(k.value for k in node.keywords)) if v is not inner]
+    bounds = [v for v in given_to(node) if v is not inner]
     return inner if len(bounds) == 2 and all(is_number(b) for b in bounds) else None
 
 
@@ -211,15 +209,14 @@ def _choice(source: Source, node: ast.expr) -> tuple[ast.Call, bool]:
     return around[-1] if around else named[0]  # ast.walk comes to what is inside later
 
 
-@kind("spread_diagonal")
-def spread_diagonal(sources: Sources, args: Args) -> list[Edit]:
+@kind("spread_diagonal", expression)
+def spread_diagonal(source: Source, node: ast.expr, args: Args) -> list[Edit]:
     """Make a symmetric matrix's eigenvalues distinct: ``eigh(a)`` → ``eigh(a + 1e-4 * torch.arange(n).to(a).diag())``.
 
     Args:
         place: the decomposition.
         jitter: the source of the distance between two elements that are added to the diagonal.
     """
-    source, node = expression(sources, required(args, "place"))
     matrix, owner = operand_of(source, node), source.node_owner(node)
     if matrix is None or owner is None or is_compound(owner) or source.runs_apart(node, owner):
         raise CannotFix("the matrix has no name, and cannot be given one there")
@@ -235,8 +232,8 @@ def spread_diagonal(sources: Sources, args: Args) -> list[Edit]:
     return [*torch.edits, *bound, write(source, matrix, new)]
 
 
-@kind("log_sum_exp")
-def log_sum_exp(sources: Sources, args: Args) -> list[Edit]:
+@kind("log_sum_exp", expression)
+def log_sum_exp(source: Source, node: ast.expr, _: Args) -> list[Edit]:
     """Take the logarithm of a sum of exponentials in one function, which leaves no range.
 
     ``s = (w * x.exp()).sum(1)`` with ``torch.log(s)`` behind it → ``s = torch.logsumexp(torch.log(w) + x, dim=1)``,
@@ -245,7 +242,6 @@ def log_sum_exp(sources: Sources, args: Args) -> list[Edit]:
     Args:
         place: the exponential.
     """
-    source, node = expression(sources, required(args, "place"))
     inner, torch = operand_of(source, node), torch_name(source, node)
     total, dim = _sum_around(source, node)
     if inner is None:
@@ -322,23 +318,22 @@ def _weight(summed: ast.expr, node: ast.expr) -> ast.expr | None:
 
 def _logarithm(source: Source, inner: ast.expr) -> ast.Call | None:
     """The call around an expression where it is ``torch.log(x)`` or ``x.log()``."""
-    outer = source.parents.get(inner)
-    outer = source.parents.get(outer) if isinstance(outer, ast.Attribute) else outer
-    known = isinstance(outer, ast.Call) and name_of(outer) == "log" and operand_of(source, outer) is inner
-    return outer if known and isinstance(outer, ast.Call) and len(outer.args) < 2 else None
+    outer = source.node_method_of(inner) or source.parents.get(inner)
+    if isinstance(outer, ast.Call) and name_of(outer) == "log" and operand_of(source, outer) is inner:
+        return outer if len(outer.args) < 2 else None
+    return None
 
 
 _COUNTED = ("cross_entropy", "nll_loss")
 
 
-@kind("mean_of_some")
-def mean_of_some(sources: Sources, args: Args) -> list[Edit]:
+@kind("mean_of_some", expression)
+def mean_of_some(source: Source, node: ast.expr, _: Args) -> list[Edit]:
     """Let the mean of nothing be zero: ``F.cross_entropy`` over at least one target, any other mean by ``nan_to_num``.
 
     Args:
         place: the call that takes the mean.
     """
-    source, node = expression(sources, required(args, "place"))
     if not isinstance(node, ast.Call):
         raise CannotFix("the mean is not taken by a call there")
     if "nan_to_num" in source.segment(node):
@@ -348,43 +343,31 @@ def mean_of_some(sources: Sources, args: Args) -> list[Edit]:
     plain = len(node.args) == 2 and not given & {"weight", "reduction", "label_smoothing", None}
     if name not in _COUNTED or not plain:
         return [write(source, node, "{mean}.nan_to_num(0.0)", mean=node)]
-    ignored = next((k.value for k in node.keywords if k.arg == "ignore_index"), "-100")
+    ignored = keyword(node, "ignore_index") or "-100"
     counted = "{sum} / ({target} != {ignored}).sum().clamp(min=1)"
     mean = write(source, node, counted, sum=node, target=node.args[1], ignored=ignored)
     return [*set_keyword(source, node, "reduction", '"sum"'), mean]
 
 
-@kind("select_known")
-def select_known(sources: Sources, args: Args) -> list[Edit]:
+@kind("select_known", statement)
+def select_known(source: Source, owner: ast.stmt, args: Args) -> list[Edit]:
     """Leave out what is nan in the data before computing: ``torch.nanmean((x - y) ** 2)`` → the mean of what is known.
 
     Args:
         place: any expression of the statement that takes the ``nanmean`` or ``nansum``.
         side: which side of the difference or product has nan: 0 or 1.
     """
-    source, owner = statement(sources, required(args, "place"))
     side = args.get("side")
     for node in each(owner, ast.Call):
-        if stands_for(source, node.func) not in ("torch.nanmean", "torch.nansum") or len(node.args) != 1:
+        if stands_for(source, node.func) not in ("torch.nanmean", "torch.nansum") or not is_method_call(node):
             continue
-        if not is_method_call(node):
-            continue
-        differences = [n for n in each(node.args[0], ast.BinOp) if isinstance(n.left, n.right.__class__)]
-        pair = next(
-            (
-                (n.left, n.right)
-                for n in differences
-                if isinstance(n.left, ast.Name)
-                and isinstance(n.right, ast.Name)
-                and isinstance(n.op, ast.Sub | ast.Mult)
-            ),
-            None,
-        )
-        if pair is None or side not in (0, 1):
-            break
-        known = f"[~{ast.unparse(node.func.value)}.isnan({pair[side].id})]"
-        edits = [write(source, n, f"{{values}}{known}", values=n) for n in pair]
-        return [*edits, rename(source, node.func, node.func.attr.removeprefix("nan"))]
+        for part in each(only(node.args), ast.BinOp):
+            match part:
+                case ast.BinOp(left=ast.Name(), op=ast.Sub() | ast.Mult(), right=ast.Name()) if side in (0, 1):
+                    pair = (part.left, part.right)
+                    known = f"[~{ast.unparse(node.func.value)}.isnan({key(pair[side])})]"
+                    edits = [write(source, n, f"{{values}}{known}", values=n) for n in pair]
+                    return [*edits, rename(source, node.func, node.func.attr.removeprefix("nan"))]
     raise CannotFix("which elements are to take part cannot be read off the expression")
 
 
@@ -396,46 +379,31 @@ def finite_fill(sources: Sources, args: Args) -> list[Edit]:
     Args:
         place: the call that writes ``-inf``, or what it is assigned to: ``bias[~mask] = -inf``.
     """
-    assigned = _assigned(sources, required(args, "place"))
-    if assigned is not None:
-        source, tensor, value = assigned
-        torch = torch_name(source, value)
-        return [*torch.edits, write(source, value, f"{torch.text}.finfo({{tensor}}.dtype).min", tensor=tensor)]
-    source, node = call(sources, required(args, "place"))
-    given = [*node.args, *(k.value for k in node.keywords)]
-    wanted = next((a for a in given if _is_minus_inf(source, a)), None)
-    if wanted is None:
-        raise CannotFix("-inf does not stand in the call itself")
-    filled = receiver_of(node)
-    of_tensor = is_method_call(node) and node.func.attr.startswith("masked_fill")
-    if of_tensor and isinstance(filled, ast.Name | ast.Attribute) and not is_torchs(source, filled):
-        torch = torch_name(source, wanted)
-        return [*torch.edits, write(source, wanted, f"{torch.text}.finfo({{filled}}.dtype).min", filled=filled)]
-    return [write(source, wanted, "-1e9")]
+    source, owner, part = both_at(sources, required(args, "place"))
+    if isinstance(part, ast.Subscript) and isinstance(owner, ast.Assign) and _is_minus_inf(source, owner.value):
+        tensor, value = part.value, owner.value
+    else:
+        source, node = call(sources, args["place"])
+        minus = [a for a in given_to(node) if _is_minus_inf(source, a)]
+        if not minus:
+            raise CannotFix("-inf does not stand in the call itself")
+        value, filled = minus[0], receiver_of(node)
+        of_tensor = is_method_call(node) and node.func.attr.startswith("masked_fill")
+        if not of_tensor or not isinstance(filled, ast.Name | ast.Attribute) or is_torchs(source, filled):
+            return [write(source, value, "-1e9")]
+        tensor = filled
+    torch = torch_name(source, value)
+    return [*torch.edits, write(source, value, f"{torch.text}.finfo({{tensor}}.dtype).min", tensor=tensor)]
 
 
-def _assigned(sources: Sources, at: object) -> tuple[Source, ast.expr, ast.expr] | None:
-    """Where ``-inf`` is assigned to a part of a tensor: the source, the tensor and the value."""
-    found = place(at)
-    source = sources.get(found.file)
-    target = source.node_expression(found) if source is not None and found.exact else None
-    if source is None or not isinstance(target, ast.Subscript):
-        return None
-    statement = source.node_owner(target)
-    if not isinstance(statement, ast.Assign) or not _is_minus_inf(source, statement.value):
-        return None
-    return source, target.value, statement.value
-
-
-@kind("spare_empty_rows")
-def spare_empty_rows(sources: Sources, args: Args) -> list[Edit]:
+@kind("spare_empty_rows", expression)
+def spare_empty_rows(source: Source, node: ast.expr, _: Args) -> list[Edit]:
     """Let a mask leave a row as it is in which it would leave out everything: ``pad`` → ``pad & ~pad.all(-1,
     keepdim=True)``.
 
     Args:
         place: the mask, True where an element is left out.
     """
-    source, node = expression(sources, required(args, "place"))
     return [write(source, node, "{mask} & ~{mask}.all(-1, keepdim=True)", mask=node)]
 
 
@@ -453,8 +421,8 @@ def ctc_zero_infinity(sources: Sources, args: Args) -> list[Edit]:
         place: the call of the loss.
     """
     source, node = call(sources, required(args, "place"))
-    if not _named(node, "ctc_loss"):
-        made = [(s, n) for s in sources.values() for n in each(s.tree, ast.Call) if _named(n, "CTCLoss")]
+    if last_word(node.func) != "ctc_loss":
+        made = [(s, n) for s in sources.values() for n in each(s.tree, ast.Call) if last_word(n.func) == "CTCLoss"]
         if len(made) != 1:
             raise CannotFix("the loss is not made in one place")
         source, node = made[0]
@@ -462,10 +430,6 @@ def ctc_zero_infinity(sources: Sources, args: Args) -> list[Edit]:
     if not edits:
         raise CannotFix("the loss already leaves them out")
     return edits
-
-
-def _named(node: ast.Call, name: str) -> bool:
-    return last_word(node.func) == name
 
 
 _NAMES = {
@@ -477,14 +441,13 @@ _NAMES = {
 }
 
 
-@kind("zeros_for_empty")
-def zeros_for_empty(sources: Sources, args: Args) -> list[Edit]:
+@kind("zeros_for_empty", call)
+def zeros_for_empty(source: Source, node: ast.Call, _: Args) -> list[Edit]:
     """Ask for zeros instead of memory as it is found: ``torch.empty(n)`` → ``torch.zeros(n)``.
 
     Args:
         place: the call.
     """
-    source, node = call(sources, required(args, "place"))
     function = node.func
     if not is_attribute(function, *_NAMES):
         raise CannotFix("what asks for the memory is none of torch's own functions")

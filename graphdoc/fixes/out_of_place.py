@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 
 from graphdoc.fixes.aliases import clone_whole, refuse_lost, written_name
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, place, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, both_at, kind, required
 from graphdoc.source.edits import (
     bound,
     copied,
@@ -21,8 +21,8 @@ from graphdoc.source.edits import (
     written_out,
 )
 from graphdoc.source.expressions import NOT_A_WRITE, POSITIONS, REPLACEMENTS, WITHOUT_COUNTERPART, is_fresh, is_full
-from graphdoc.source.module import Source, each, is_method_call, walked
-from graphdoc.source.paths import bare_call, is_in_place, is_name, is_path, key, last_word, same, targets_of
+from graphdoc.source.module import Function, MethodCall, Source, each, is_method_call, keyword, walked
+from graphdoc.source.paths import is_constant, is_in_place, is_name, is_path, key, last_word, same, targets_of
 from graphdoc.source.places import Edit, Text
 from graphdoc.source.scopes import (
     fresh_name,
@@ -63,29 +63,19 @@ def value_first(source: Source, owner: ast.stmt, target: ast.expr, text: str) ->
 
 def _value(owner: ast.stmt, target: ast.expr) -> ast.expr | None:
     """What a statement writes into the target; None where that is no single expression."""
-    if isinstance(owner, ast.Assign):
-        return owner.value if len(owner.targets) == 1 else None
-    if isinstance(owner, ast.AugAssign):
-        return owner.value
-    call = bare_call(owner)
-    if call is None or len(call.args) != 1 or call.keywords or isinstance(call.args[0], ast.Starred):
-        return None
-    return call.args[0] if is_method_call(call) and call.func.value is target else None
+    match owner:
+        case ast.Assign(targets=[_], value=value) | ast.AugAssign(value=value):
+            return value
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=on), args=[value], keywords=[])) if on is target:
+            return None if isinstance(value, ast.Starred) else value
+    return None
 
 
 _ABOUT = frozenset({"shape", "device", "dtype", "ndim", "size", "dim", "new_zeros", "new_ones", "new_tensor"})
 """Attributes that tell what kind of tensor it is, which the writes leave as it was."""
 _REDUCING = frozenset({"mean", "sum", "prod", "max", "min", "norm", "std", "var"})
 """What is written into a slice by these may be one number for all of it."""
-_NESTED = (
-    ast.Lambda,
-    ast.FunctionDef,
-    ast.AsyncFunctionDef,
-    ast.ListComp,
-    ast.SetComp,
-    ast.DictComp,
-    ast.GeneratorExp,
-)
+_NESTED = Function | ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
 @dataclass(frozen=True)
@@ -220,13 +210,13 @@ def _written(source: Source, node: ast.Subscript, text: str) -> list[Edit] | Non
         return [] if len(above.targets) == 1 and not smaller else None
     if isinstance(above, ast.AugAssign) and above.target is node:
         return written_out(source, above)
-    if not isinstance(above, ast.Attribute) or above.attr in NOT_A_WRITE | WITHOUT_COUNTERPART | REPLACEMENTS.keys():
-        return None
-    call = source.parents.get(above)
+    call = source.node_method_of(node)
     statement = source.parents.get(call) if call is not None else None
-    if not isinstance(call, ast.Call) or call.func is not above or not isinstance(statement, ast.Expr):
+    if call is None or not isinstance(statement, ast.Expr):
         return None
-    return [*bound(source, statement, text), rename(source, above, above.attr[:-1])]
+    if call.func.attr in NOT_A_WRITE | WITHOUT_COUNTERPART | REPLACEMENTS.keys():
+        return None
+    return [*bound(source, statement, text), _without_underscore(source, call)]
 
 
 def rewrite(source: Source, owner: ast.Assign | ast.AugAssign, target: ast.Subscript, args: Args) -> list[Edit]:
@@ -237,9 +227,7 @@ def rewrite(source: Source, owner: ast.Assign | ast.AugAssign, target: ast.Subsc
     text = args.get("base") or (source.segment(base) if is_path(base) else "")
     if not text:
         raise CannotFix("the tensor that is written has no name here")
-    joined = bool(args.get("joined"))
-    rows = by_rows(source, owner, target) if args.get("mode") != "clone" and not joined else []
-    return rows or value_first(source, owner, target, text) or clone_before(source, owner, text, joined)
+    return _part(source, owner, target, text, args)
 
 
 def _string_key(node: ast.Subscript) -> bool:
@@ -320,12 +308,11 @@ def out_of_place(sources: Sources, args: Args) -> list[Edit]:
         caller: True where the function writes into what it was given and its caller takes up what it returns: the
             tensor that was given then keeps its numbers.
     """
-    source, owner = statement(sources, required(args, "place"))
-    node = source.node_expression(place(args["place"]))
+    source, owner, node = both_at(sources, required(args, "place"))
     try:
         return _edit(source, owner, node, args)
     except CannotFix:
-        name = "" if args.get("joined") else written_name(owner, node)
+        name = "" if args.get("joined") else written_name(owner)
         whole = clone_whole(source, owner, name) if name else []
         if not whole:
             raise
@@ -373,8 +360,7 @@ def _call(source: Source, node: ast.Call, owner: ast.stmt, args: Args) -> list[E
     name = last_word(node.func)
     if is_method_call(node) and _writes(name) and not is_torchs(source, node.func.value):
         return _method(source, node, owner, args)
-    flag = next((k for k in node.keywords if k.arg == "inplace"), None)
-    if flag is not None and isinstance(flag.value, ast.Constant) and flag.value.value is True:
+    if is_constant(keyword(node, "inplace"), True):
         known = name in POSITIONS or name == "partial"
         edits = drop_arguments(source, node, lambda _, k: k == "inplace") if known else []
         edits = edits or set_keyword(source, node, "inplace", "False")
@@ -383,7 +369,7 @@ def _call(source: Source, node: ast.Call, owner: ast.stmt, args: Args) -> list[E
     if at is not None and len(node.args) == at + 1 and getattr(node.args[at], "value", None) is True:
         dropped = drop_arguments(source, node, lambda i, k: i == at and k is None)
         return [*dropped, *_bind_first(source, node, owner, args)]
-    out = next((k.value for k in node.keywords if k.arg == "out"), None)
+    out = keyword(node, "out")
     if out is not None and is_path(out) and isinstance(owner, ast.Expr) and owner.value is node:
         drop = drop_arguments(source, node, lambda _, k: k == "out")
         return [*bound(source, owner, copied(source, out)), *drop]
@@ -413,10 +399,10 @@ def _bind_first(source: Source, node: ast.Call, owner: ast.stmt, args: Args) -> 
     return bound(source, owner, copied(source, node.args[0]))
 
 
-def _method(source: Source, node: ast.Call, owner: ast.stmt, args: Args) -> list[Edit]:
+def _method(source: Source, node: MethodCall, owner: ast.stmt, args: Args) -> list[Edit]:
     chain = _chain(source, node)
-    names = [c.func.attr for c in chain]  # type: ignore[attr-defined]
-    root: ast.expr = chain[0].func.value  # type: ignore[attr-defined]
+    names = [c.func.attr for c in chain]
+    root = chain[0].func.value
     top = chain[-1]
     if any(n in NOT_A_WRITE for n in names):
         raise CannotFix(f"{names[0]} writes no element of the tensor")
@@ -430,7 +416,7 @@ def _method(source: Source, node: ast.Call, owner: ast.stmt, args: Args) -> list
             raise CannotFix("the tensor that is written has no name here")
         return [_without_underscore(source, c) for c in chain]
     if args.get("mode") == "clone" or not simple or any(n in WITHOUT_COUNTERPART for n in names):
-        return _part(source, owner, root, args)
+        return _part(source, owner, root, args.get("base") or _base(source, root), args)
     text = source.segment(root)
     if whole:
         _refuse(source, owner, root, args)
@@ -438,16 +424,18 @@ def _method(source: Source, node: ast.Call, owner: ast.stmt, args: Args) -> list
         refuse_for_caller(source, owner, root)
     if isinstance(root, ast.Name) and not is_rebindable(source, root.id, owner):
         raise CannotFix(f"{text} belongs to an enclosing scope and cannot be assigned here")
-    if replaced:
-        if not whole or len(chain) > 1:
-            return clone_before(source, owner, text, bool(args.get("joined")))
+    if replaced and whole and len(chain) == 1:
         return _written_anew(source, owner, top, names[0], text)
+    if replaced:
+        return clone_before(source, owner, text, bool(args.get("joined")))
     strip = [_without_underscore(source, c) for c in chain]
-    if whole:
-        return [*bound(source, owner, text), *strip]
-    if not _needed_later(source, owner, root):
-        return strip
-    if isinstance(owner, ast.Assign) and owner.value is top:
+    needed = whole or _needed_later(source, owner, root)
+    return _bound_anew(source, owner, top, text, strip) if needed else strip
+
+
+def _bound_anew(source: Source, owner: ast.stmt, top: ast.expr, text: str, strip: list[Edit]) -> list[Edit]:
+    """What methods without their underscore give, under the name of their tensor."""
+    if isinstance(owner, ast.Expr | ast.Assign) and owner.value is top:
         return [*bound(source, owner, text), *strip]
     if not isinstance(owner, ast.Return | ast.Assign | ast.Expr | ast.AnnAssign) or source.runs_apart(top, owner):
         raise CannotFix(f"{text} is used again after this expression")
@@ -455,32 +443,26 @@ def _method(source: Source, node: ast.Call, owner: ast.stmt, args: Args) -> list
     return [*insert_before(source, owner, [before]), write(source, top, text)]
 
 
-def _part(source: Source, owner: ast.stmt, root: ast.expr, args: Args) -> list[Edit]:
-    """The tensor behind a view that a method writes into: a list of its slices, or a clone of it before the write."""
-    base = args.get("base") or _base(source, root)
+def _part(source: Source, owner: ast.stmt, part: ast.expr, text: str, args: Args) -> list[Edit]:
+    """Of the tensor whose part is written a list of its slices, or a clone before the write."""
     joined = bool(args.get("joined"))
-    if isinstance(root, ast.Subscript) and args.get("mode") != "clone" and not joined:
-        rows = by_rows(source, owner, root)
+    if isinstance(part, ast.Subscript) and args.get("mode") != "clone" and not joined:
+        rows = by_rows(source, owner, part)
         if rows:
             return rows
-    return value_first(source, owner, root, base) or clone_before(source, owner, base, joined)
+    return value_first(source, owner, part, text) or clone_before(source, owner, text, joined)
 
 
-def _chain(source: Source, node: ast.Call) -> list[ast.Call]:
+def _chain(source: Source, node: MethodCall) -> list[MethodCall]:
     """The in-place calls made on one another, innermost first."""
     chain = [node]
-    inner = node.func.value  # type: ignore[attr-defined]
+    inner = node.func.value
     while is_method_call(inner) and _writes(inner.func.attr):
         chain.insert(0, inner)
         inner = inner.func.value
-    while True:
-        access = source.parents.get(chain[-1])
-        outer = source.parents.get(access) if isinstance(access, ast.Attribute) else None
-        if not (isinstance(access, ast.Attribute) and isinstance(outer, ast.Call) and outer.func is access):
-            return chain
-        if not _writes(access.attr):
-            return chain
+    while (outer := source.node_method_of(chain[-1])) is not None and _writes(outer.func.attr):
         chain.append(outer)
+    return chain
 
 
 def _without_underscore(source: Source, node: ast.Call) -> Edit:

@@ -6,23 +6,13 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from graphdoc.fixes.aliases import refuse_lost, view_binding
+from graphdoc.fixes.aliases import refuse_lost, view_binding, written_name
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, kind, required, statement
 from graphdoc.fixes.out_of_place import out_of_place, refuse_for_caller
 from graphdoc.source.edits import insert_after, insert_before, instead, spot, write, written
 from graphdoc.source.expressions import counts, first_index, is_full
-from graphdoc.source.module import Function, Loop, Source, each, is_method_call, walked
-from graphdoc.source.paths import (
-    bare_call,
-    is_attribute,
-    is_in_place,
-    is_name,
-    is_path,
-    key,
-    only,
-    sole_target,
-    without_subscripts,
-)
+from graphdoc.source.module import Function, Loop, Source, each, is_method_call, keyword, walked
+from graphdoc.source.paths import is_attribute, is_name, is_path, key, only, without_subscripts
 from graphdoc.source.places import Beside, Copied, Edit, Instead, Written
 from graphdoc.source.scopes import fresh_name, is_read_later, is_rebindable, is_torchs, iterated, torch_name
 
@@ -69,7 +59,7 @@ def join_pieces(sources: Sources, args: Args) -> list[Edit]:
     gathered = fresh_name(source, "pieces", f"{found.name}_pieces")
     edits = insert_before(source, loop, [f"{gathered} = []"])
     for node in _statements(loop):
-        if _written(node) == found.name:
+        if written_name(node) == found.name:
             edits += out_of_place(sources, {"place": vars(source.place(node)), "joined": True})
     edits += insert_after(source, loop.body[-1], [f"{gathered}.append({found.name})"])
     edits += insert_after(source, loop, [written(source, call, base=found.base, pieces=gathered, **along)])
@@ -78,7 +68,7 @@ def join_pieces(sources: Sources, args: Args) -> list[Edit]:
 
 def pieces_at(source: Source, owner: ast.stmt) -> Pieces | None:
     """The loop whose variable a statement writes into, where the loop runs over one tensor's pieces."""
-    name = _written(owner)
+    name = written_name(owner)
     bound = view_binding(source, owner, name) if name else None
     if bound is None or not isinstance(bound.statement, ast.For):
         return None
@@ -97,30 +87,8 @@ def pieces_at(source: Source, owner: ast.stmt) -> Pieces | None:
     if join is None or not is_path(base) or any(isinstance(a, ast.Starred) for a in given.args):
         return None
     at = 0 if join == "stack" else 1
-    dim = next((k.value for k in given.keywords if k.arg == "dim"), rest[at] if len(rest) > at else None)
+    dim = keyword(given, "dim") or (rest[at] if len(rest) > at else None)
     return Pieces(loop, name, base, join, dim)
-
-
-def _written(owner: ast.stmt) -> str:
-    """The plain name that a statement writes into; empty where it is none."""
-    node: ast.AST | None = None
-    if isinstance(owner, ast.AugAssign):
-        node = owner.target
-    elif isinstance(target := sole_target(owner), ast.Subscript):
-        node = target
-    elif (call := bare_call(owner)) is not None:
-        flagged = any(k.arg == "inplace" for k in call.keywords)
-        node = call.args[0] if flagged and call.args else call
-    writes = not isinstance(node, ast.Call)
-    while node is not None and not isinstance(node, ast.Name):
-        if is_method_call(node):
-            writes = writes or is_in_place(node.func.attr)
-            node = node.func.value
-        elif isinstance(node, ast.Subscript):
-            node = node.value
-        else:
-            return ""
-    return node.id if node is not None and writes else ""
 
 
 def _statements(loop: ast.For) -> list[ast.stmt]:
@@ -237,9 +205,7 @@ def _refuse_elsewhere(sources: Iterable[Source], scope: ast.AST, name: str) -> N
         for node in each(source.tree, ast.Attribute):
             if node.attr != name or node in own:
                 continue
-            called = source.parents.get(node)
-            theirs = is_name(node.value, "self")
-            if not theirs and not (isinstance(called, ast.Call) and called.func is node):
+            if not is_name(node.value, "self") and source.node_call_of(node) is None:
                 raise CannotFix(f"{name} is used at {source.file}:{node.lineno} too")
 
 
@@ -272,14 +238,13 @@ def _row(source: Source, use: ast.AST, path: str) -> list[Edit]:
     return [write(source, above, template, buffer=above.value, **parts)]
 
 
-@kind("drop_full_slice", keeps_numbers=True)
-def drop_full_slice(sources: Sources, args: Args) -> list[Edit]:
+@kind("drop_full_slice", statement, keeps_numbers=True)
+def drop_full_slice(source: Source, owner: ast.stmt, _: Args) -> list[Edit]:
     """Write without the ``[:]`` that selects everything: ``x[a:b][:] += y`` → ``x[a:b] += y``.
 
     Args:
         place: the augmented assignment.
     """
-    source, owner = statement(sources, required(args, "place"))
     target = owner.target if isinstance(owner, ast.AugAssign) else None
     if not isinstance(target, ast.Subscript) or not is_full(target.slice):
         raise CannotFix("no full slice is written there")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, kind, path_in, required, statement
 from graphdoc.fixes.program_slices import changes, check_passed, reads
 from graphdoc.source.edits import copied, delete, insert_after, insert_before, instead, written
 from graphdoc.source.effects import built_objects, calls_method, method_of
 from graphdoc.source.expressions import NOT_A_WRITE
 from graphdoc.source.layout import is_compound
-from graphdoc.source.module import Source, each, is_within
-from graphdoc.source.paths import is_path, parse_expression
+from graphdoc.source.module import Source, each, is_within, parsed
 from graphdoc.source.places import Edit
 
 
@@ -20,13 +19,10 @@ def only_forgets(args: Args) -> bool:
 
     No graph is cut by that; a gradient is lost only where it is ``.grad`` itself that is let go of.
     """
-    try:
-        (node,) = ast.parse(str(args.get("statement", ""))).body
-    except (SyntaxError, ValueError):
-        return False
-    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Constant) or node.value.value is not None:
-        return False
-    return all(isinstance(t, ast.Attribute) and t.attr != "grad" for t in node.targets)
+    match parsed(str(args.get("statement", ""))).body:
+        case [ast.Assign(targets=targets, value=ast.Constant(value=None))]:
+            return all(isinstance(t, ast.Attribute) and t.attr != "grad" for t in targets)
+    return False
 
 
 def clears(args: Args) -> bool:
@@ -34,8 +30,8 @@ def clears(args: Args) -> bool:
     return str(args.get("statement", "")).endswith(".zero_grad()")
 
 
-@kind("add_statement", only_forgets=only_forgets, clears=clears)
-def add_statement(sources: Sources, args: Args) -> list[Edit]:
+@kind("add_statement", statement, only_forgets=only_forgets, clears=clears)
+def add_statement(source: Source, node: ast.stmt, args: Args) -> list[Edit]:
     """Add a statement beside another one: ``optimizer.step()`` behind ``loss.backward()``.
 
     Args:
@@ -43,13 +39,8 @@ def add_statement(sources: Sources, args: Args) -> list[Edit]:
         statement: its Python source, one line.
         before: True to put it in front instead of behind.
     """
-    source, node = statement(sources, required(args, "place"))
     text = str(required(args, "statement"))
-    try:
-        parsed = ast.parse(text).body
-    except SyntaxError as e:
-        raise CannotFix(f"{text} is no statement") from e
-    if len(parsed) != 1:
+    if len(parsed(text).body) != 1:
         raise CannotFix(f"{text} is not one statement")
     return (insert_before if args.get("before") else insert_after)(source, node, [text])
 
@@ -59,15 +50,14 @@ def _did_nothing(args: Args) -> bool:
     return bool(args.get("refused"))
 
 
-@kind("delete_statement", only_records=_did_nothing)
-def delete_statement(sources: Sources, args: Args) -> list[Edit]:
+@kind("delete_statement", statement, only_records=_did_nothing)
+def delete_statement(source: Source, node: ast.stmt, _: Args) -> list[Edit]:
     """Remove a statement: a repeated backward, ``loss.requires_grad = True``, a forgotten ``set_grad_enabled(False)``.
 
     Args:
         place: the statement, or an expression in it.
         refused: True where PyTorch refuses the statement, so that the program has never had its effect.
     """
-    source, node = statement(sources, required(args, "place"))
     if is_compound(node):
         raise CannotFix("a whole block is not removed")
     return delete(source, node)
@@ -170,9 +160,7 @@ def reset_accumulator(sources: Sources, args: Args) -> list[Edit]:
     after = args.get("after") is not None
     source, node = statement(sources, args["after"] if after else required(args, "place"))
     name, value = str(required(args, "name")), str(args.get("value", "0"))
-    target = parse_expression(name)
-    if target is None or not is_path(target):
-        raise CannotFix(f"{name} cannot be assigned")
+    path_in(name)
     text = f"{name} = {value}"
     if after:
         return insert_after(source, node, [text])
@@ -182,20 +170,17 @@ def reset_accumulator(sources: Sources, args: Args) -> list[Edit]:
     return insert_before(source, node, [text])
 
 
-@kind("clear_lists")
-def clear_lists(sources: Sources, args: Args) -> list[Edit]:
+@kind("clear_lists", statement)
+def clear_lists(source: Source, node: ast.stmt, args: Args) -> list[Edit]:
     """Empty lists behind a statement: ``log_probs.clear()`` and ``rewards.clear()`` behind the step that has used them.
 
     Args:
         place: the statement behind which they are emptied.
         paths: the lists as they are written there.
     """
-    source, node = statement(sources, required(args, "place"))
     paths = [str(p) for p in required(args, "paths")]
     for path in paths:
-        parsed = parse_expression(path)
-        if parsed is None or not is_path(parsed):
-            raise CannotFix(f"{path} is no name of a list")
+        path_in(path)
     if not paths:
         raise CannotFix("no list is named")
     return insert_after(source, node, [f"{path}.clear()" for path in paths])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, expression, kind, last_name, required
+from graphdoc.fixes.fix_kind import Args, CannotFix, call, expression, kind, last_name, required
 from graphdoc.source.edits import Piece, copied, insert_before, write, written
 from graphdoc.source.expressions import operand_of
 from graphdoc.source.module import Source, is_method_call
@@ -18,14 +18,13 @@ _METHODS = {"gt": True, "ge": True, "greater": True, "lt": False, "le": False, "
 _SINGLE = ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Return | ast.Expr
 
 
-@kind("straight_through")
-def straight_through(sources: Sources, args: Args) -> list[Edit]:
+@kind("straight_through", call)
+def straight_through(source: Source, node: ast.Call, _: Args) -> list[Edit]:
     """Send the gradient past a rounding: ``torch.round(x)`` → ``x + (torch.round(x) - x).detach()``.
 
     Args:
         place: the call; what it rounds is its first argument, or what it is a method of.
     """
-    source, node = call(sources, required(args, "place"))
     name = last_name(node)
     if name not in _FLAT:
         raise CannotFix(f"{name or 'what is called'} is no rounding that is written out")
@@ -45,15 +44,14 @@ def straight_through(sources: Sources, args: Args) -> list[Edit]:
     ]
 
 
-@kind("soften_comparison")
-def soften_comparison(sources: Sources, args: Args) -> list[Edit]:
+@kind("soften_comparison", expression)
+def soften_comparison(source: Source, node: ast.expr, args: Args) -> list[Edit]:
     """Let a yes or no that is counted go over smoothly: ``(p > 0.5).sum()`` → ``torch.sigmoid((p - 0.5) / 0.1).sum()``.
 
     Args:
         place: the comparison.
         width: the source of the distance over which it goes from no to yes.
     """
-    source, node = expression(sources, required(args, "place"))
     if not isinstance(node, ast.Compare) or len(node.ops) != 1:
         raise CannotFix("one value is not compared with one other there")
     over, under = node.left, node.comparators[0]
@@ -71,14 +69,13 @@ def soften_comparison(sources: Sources, args: Args) -> list[Edit]:
     return [*torch.edits, write(source, node, f"{torch.text}.sigmoid({difference} / {{width}})", **parts)]
 
 
-@kind("probability_for_decision")
-def probability_for_decision(sources: Sources, args: Args) -> list[Edit]:
+@kind("probability_for_decision", expression)
+def probability_for_decision(source: Source, node: ast.expr, _: Args) -> list[Edit]:
     """Let a loss be made of the probability that a decision was made from: ``(p > 0.5).float()`` → ``p``.
 
     Args:
         place: the comparison of a probability with a number.
     """
-    source, node = expression(sources, required(args, "place"))
     probability, above = _compared(node)
     top = _as_number(source, node)
     if top is None:
@@ -108,9 +105,8 @@ def _is_threshold(node: ast.expr) -> bool:
 
 def _as_number(source: Source, node: ast.expr, *also: str) -> ast.expr | None:
     """A yes or no as a number: converted (or what is ``also`` called of it), or in arithmetic. What indexes is none."""
-    above = source.parents.get(node)
-    call = source.parents.get(above) if isinstance(above, ast.Attribute) else None
-    if isinstance(call, ast.Call) and call.func is above and last_name(call) in (*_CASTS, *also):
+    above, call = source.parents.get(node), source.node_method_of(node)
+    if call is not None and call.func.attr in (*_CASTS, *also):
         return call
     plain = isinstance(above, ast.BinOp) and isinstance(above.op, ast.Add | ast.Sub | ast.Mult | ast.Div)
     return node if plain else None

@@ -13,7 +13,7 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
-from graphdoc.fixes.fix_kind import CannotFix
+from graphdoc.fixes.fix_kind import CannotFix, path_in
 from graphdoc.source.edits import write
 from graphdoc.source.expressions import may_be_none, may_be_number, tensor_part
 from graphdoc.source.module import Source, is_method_call
@@ -34,44 +34,42 @@ def converted(structure: Any, text: str, method: str = "detach", depth: int = 0)
     """
     if structure in ("tensor", "value", None):
         return f"{text}.{method}()" if structure == "tensor" else text
-    if not isinstance(structure, Mapping) or len(structure) < 1 or depth >= 3:
-        raise CannotFix("the value is nested in a way that has no short expression")
-    kind = next(iter(structure))
-    inner = structure[kind]
     element = _ELEMENTS[depth]
-    if kind in ("tuple", "namedtuple") and isinstance(inner, list | tuple) and len({repr(s) for s in inner}) > 1:
-        if not is_path(parse_expression(text) or ast.Constant(0)):
-            raise CannotFix("the elements of the tuple differ, and its expression cannot be repeated")
-        items = ", ".join(converted(s, f"{text}[{i}]", method, depth + 1) for i, s in enumerate(inner))
-        return f"({items})" if kind == "tuple" else f"type({text})({items})"
-    if kind in ("tuple", "namedtuple", "list", "deque"):
-        one = inner[0] if isinstance(inner, list | tuple) and inner else inner
-        if isinstance(inner, list | tuple) and not inner:
+    match structure:
+        case _ if depth >= 3:
+            pass
+        case {"tuple": []} | {"namedtuple": []} | {"list": []} | {"deque": []}:
             raise CannotFix("the value is empty")
-        body = f"{converted(one, element, method, depth + 1)} for {element} in {text}"
-        return {
-            "tuple": f"tuple({body})",
-            "list": f"[{body}]",
-            "namedtuple": f"type({text})(*({body}))",
-            "deque": f"type({text})(({body}), {text}.maxlen)",
-        }[str(kind)]
-    if kind == "dict":
-        name, value = _KEYS[depth]
-        one = converted(inner, value, method, depth + 1)
-        return f"{{{name}: {one} for {name}, {value} in {text}.items()}}"
-    if kind == "optional":
-        return _unless_none(inner, text, method, depth)
-    if kind == "dataclass" and isinstance(inner, Mapping):
-        fields = ", ".join(f"{n}={converted(s, f'{text}.{n}', method, depth + 1)}" for n, s in inner.items())
-        return f"dataclasses.replace({text}, {fields})"
+        case {"tuple": [*inner]} | {"namedtuple": [*inner]} if len({repr(s) for s in inner}) > 1:
+            _check_repeatable(text, "the elements of the tuple differ")
+            items = ", ".join(converted(s, f"{text}[{i}]", method, depth + 1) for i, s in enumerate(inner))
+            return f"({items})" if "tuple" in structure else f"type({text})({items})"
+        case {"tuple": inner} | {"namedtuple": inner} | {"list": inner} | {"deque": inner}:
+            one = inner[0] if isinstance(inner, list | tuple) else inner
+            body = f"{converted(one, element, method, depth + 1)} for {element} in {text}"
+            return {
+                "tuple": f"tuple({body})",
+                "list": f"[{body}]",
+                "namedtuple": f"type({text})(*({body}))",
+                "deque": f"type({text})(({body}), {text}.maxlen)",
+            }[next(iter(structure))]
+        case {"dict": inner}:
+            name, value = _KEYS[depth]
+            one = converted(inner, value, method, depth + 1)
+            return f"{{{name}: {one} for {name}, {value} in {text}.items()}}"
+        case {"optional": inner}:
+            _check_repeatable(text, "the value may be None")
+            either = f"{text} if {text} is None else {converted(inner, text, method, depth)}"
+            return either if depth else f"({either})"
+        case {"dataclass": Mapping() as inner}:
+            fields = ", ".join(f"{n}={converted(s, f'{text}.{n}', method, depth + 1)}" for n, s in inner.items())
+            return f"dataclasses.replace({text}, {fields})"
     raise CannotFix("the value is nested in a way that has no short expression")
 
 
-def _unless_none(inner: Any, text: str, method: str, depth: int) -> str:
+def _check_repeatable(text: str, why: str) -> None:
     if not is_path(parse_expression(text) or ast.Constant(0)):
-        raise CannotFix("the value may be None, and its expression cannot be repeated")
-    either = f"{text} if {text} is None else {converted(inner, text, method, depth)}"
-    return either if depth else f"({either})"
+        raise CannotFix(f"{why}, and its expression cannot be repeated")
 
 
 def convert_expression(source: Source, node: ast.expr, structure: Any, method: str = "detach") -> list[Edit]:
@@ -84,10 +82,9 @@ def convert_expression(source: Source, node: ast.expr, structure: Any, method: s
     text = source.segment(node)
     if _already(node, structure, method):
         raise CannotFix(f"the expression already ends in .{method}()")
-    if isinstance(structure, Mapping) and "tuple" in structure and isinstance(node, ast.Tuple):
-        return _elementwise(source, node, structure["tuple"], method)
-    if isinstance(structure, Mapping) and "list" in structure and isinstance(node, ast.List):
-        return _elementwise(source, node, [structure["list"]] * len(node.elts), method)
+    match structure, node:
+        case ({"tuple": inner}, ast.Tuple() as parts) | ({"list": inner}, ast.List() as parts):
+            return _elementwise(source, parts, inner, method)
     edits = list(name_for(source, "dataclasses", node).edits) if _is_dataclass(structure) else []
     template = converted(structure, _VALUE, method)
     if template.count(_VALUE) == 1:
@@ -102,7 +99,7 @@ def _is_dataclass(structure: Any) -> bool:
 
 
 def _elementwise(source: Source, node: ast.Tuple | ast.List, structures: Any, method: str) -> list[Edit]:
-    if isinstance(structures, str | Mapping):
+    if not isinstance(structures, list | tuple):  # one for all
         structures = [structures] * len(node.elts)
     if len(structures) != len(node.elts) or any(isinstance(e, ast.Starred) for e in node.elts):
         raise CannotFix("the elements written here are not those that the run saw")
@@ -119,11 +116,10 @@ def _already(node: ast.expr, structure: Any, method: str) -> bool:
     if structure == "tensor":
         called = is_method_call(node) and node.func.attr
         return called == method or (method == "detach" and called in ("item", "detach_"))
-    if isinstance(node, ast.Call) and len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp):
-        return _already(node.args[0].elt, "tensor", method)
-    if isinstance(node, ast.ListComp):
-        return _already(node.elt, "tensor", method)
-    return isinstance(node, ast.DictComp) and _already(node.value, "tensor", method)
+    match node:
+        case ast.Call(args=[ast.GeneratorExp(elt=made)]) | ast.ListComp(elt=made) | ast.DictComp(value=made):
+            return _already(made, "tensor", method)
+    return False
 
 
 def rebinding(
@@ -137,9 +133,7 @@ def rebinding(
         CannotFix: the path is no assignable name, attribute or item.
     """
     path = with_items(path)
-    node = parse_expression(path)
-    if node is None or not is_path(node):
-        raise CannotFix(f"{path} is not a name, attribute or item that can be assigned")
+    node = path_in(path)
     if isinstance(structure, Mapping) and "attribute" in structure:
         texts: list[str] = []
         edits: list[Edit] = []
@@ -164,14 +158,14 @@ def rebinding(
 
 
 def _in_place(path: str, structure: Any, method: str) -> str:
-    value = "" if structure == "tensor" else converted(structure, path, method)
-    if structure == "tensor" and method == "detach":
-        return f"{path}.detach_()"
-    if isinstance(structure, Mapping) and "list" in structure:
-        return f"{path}[:] = {value}"
-    if isinstance(structure, Mapping) and "dict" in structure:
-        return f"{path}.update({value})"
-    if isinstance(structure, Mapping) and "deque" in structure:
-        element = converted(structure["deque"], f"{path}.popleft()", method, 1)
-        return f"{path}.extend([{element} for _ in range(len({path}))])"
+    match structure:
+        case "tensor" if method == "detach":
+            return f"{path}.detach_()"
+        case {"list": _}:
+            return f"{path}[:] = {converted(structure, path, method)}"
+        case {"dict": _}:
+            return f"{path}.update({converted(structure, path, method)})"
+        case {"deque": inner}:
+            element = converted(inner, f"{path}.popleft()", method, 1)
+            return f"{path}.extend([{element} for _ in range(len({path}))])"
     raise CannotFix(f"{path} belongs to an enclosing scope and cannot be assigned here")

@@ -276,24 +276,34 @@ def _never_started(kept: Kept, alone: bool) -> str:
 
 def _missing(kept: Kept, states: dict[str, set[str]]) -> str:
     """Why the run was not observed to its end, or an empty string."""
-    written = {file.stem.rpartition("evidence-")[2] for file in kept.evidence}
     told = "; ".join(kept.troubles[:3])
+    lost = _lost(kept, states, told)
+    if lost or kept.evidence:  # what failed first was written before its exception went on its way
+        return lost
+    return _not_ready(states) or told or _killed(kept, states)
+
+
+def _lost(kept: Kept, states: dict[str, set[str]], told: str) -> str:
+    written = {file.stem.rpartition("evidence-")[2] for file in kept.evidence}
     for pid, found in states.items():
         if "lost" in found and pid not in written:
             return "what was seen could not be written" + (f" ({told})" if told else "; is the disk full?")
         if "unobserved" in found:
             return f"torch was there, and the process could not be observed{f': {told}' if told else ''}"
-    if kept.evidence:
-        return ""  # what failed first was written before its exception went on its way
+    return ""
+
+
+def _not_ready(states: dict[str, set[str]]) -> str:
     for found in states.values():
         if "disabled" in found and "started" not in found:
             return "GRAPHDOC_DISABLE was set for a process"
         if "loading" in found and not found & {"observed", "unobserved", "ended"}:
             return "the import of torch began and was not seen to end"
-    if any("late" in found for found in states.values()):
-        return "an error of autograd's was printed as Python shut down, too late to be examined"
-    if told:
-        return told
+    late = any("late" in found for found in states.values())
+    return "an error of autograd's was printed as Python shut down, too late to be examined" if late else ""
+
+
+def _killed(kept: Kept, states: dict[str, set[str]]) -> str:
     killed = any("observed" in found and "ended" not in found for found in states.values())
     if killed and kept.signal is not None:
         return f"the program was ended by {_name(kept.signal)} before it came to its end"

@@ -392,6 +392,7 @@ _SINGULAR = {
     "eigen": "nan-repeated-eigenvalues",
     "norm": "nan-norm-at-zero",
 }
+_UNWRITTEN = "nan-uninitialised-parameter"
 GROWN = 100.0
 """How many times its usual size a gradient's norm has reached where it is called exploding."""
 
@@ -401,30 +402,42 @@ def kind_of(trouble: Trouble) -> str:
     born = trouble.born
     if born is None:
         return _of_constants(trouble)
-    if born.kind == "received":
-        return ""  # another process made it
-    if born.kind in ("empty", "unwritten"):
-        return "nan-uninitialised-parameter"
-    if born.kind == "given":
-        return "nan-uninitialised-parameter" if any(i.parameter for i in born.inputs) else "nan-input-data"
     point = trouble.point(born)
-    if born.kind == "constant":
-        return point.cause if point is not None else "nan-input-data"
+    origins = {
+        "received": "",  # another process made it
+        "empty": _UNWRITTEN,
+        "unwritten": _UNWRITTEN,
+        "given": _UNWRITTEN if any(i.parameter for i in born.inputs) else "nan-input-data",
+        "constant": point.cause if point is not None else "nan-input-data",
+    }
+    if born.kind in origins:
+        return origins[born.kind]
+    of_place = _of_mask(trouble, born) or _of_growth(trouble, born) or _of_point(born, point)
+    return of_place or _of_function(born) or _of_size(trouble, born)
+
+
+def _of_mask(trouble: Trouble, born: Birth) -> str:
+    """What it is told by that another value leaves some of it out."""
     if any(abs(n) == float("inf") for n in born.facts.get("numbers") or ()):
         return "nan-masked-softmax"  # a mask multiplied with -inf
-    if born is trouble.turned and (masked := _of_constants(trouble)):
-        return masked  # whether or not the loss leaves these rows out
-    if _left_out(trouble, born):
-        return "nan-where-branch"
+    masked = _of_constants(trouble) if born is trouble.turned else ""  # whether or not the loss leaves these rows out
+    return masked or ("nan-where-branch" if _left_out(trouble, born) else "")
+
+
+def _of_growth(trouble: Trouble, born: Birth) -> str:
+    """What a step tells, or gradients that grew up to it."""
     if born.facts.get("in_step") and not _in_own_code(born):
         return "exploding-gradients" if _exploded(born) else "nan-optimizer-update"
-    if trouble.grew_steadily:
-        return "exploding-gradients"  # no value at what was given to it, which had grown out of all bounds
-    if born.group in _SINGULAR and not _of_nothing(born):
-        return _SINGULAR[born.group]
-    if point is not None and not _of_nothing(born) and not (point.cause == POINT and _largest(born) >= HUGE):
-        return point.cause
-    return _of_function(born) or _of_size(trouble, born)
+    # No value at what was given to it, which had grown out of all bounds.
+    return "exploding-gradients" if trouble.grew_steadily else ""
+
+
+def _of_point(born: Birth, point: Singular | None) -> str:
+    """What the function's singular points tell."""
+    if _of_nothing(born):
+        return ""
+    huge = point is not None and point.cause == POINT and _largest(born) >= HUGE
+    return _SINGULAR.get(born.group) or (point.cause if point is not None and not huge else "")
 
 
 def _of_function(born: Birth) -> str:

@@ -15,13 +15,14 @@ from graphdoc.program.bindings import (
     everywhere,
     flow_into,
     frame_of,
+    function_at,
     scope_at,
     text_of,
 )
 from graphdoc.program.carried_names import Carried, carried
 from graphdoc.program.optimizer_places import Owners
 from graphdoc.program.spans import innermost_user, user_line
-from graphdoc.source.module import Source, each, is_method_call
+from graphdoc.source.module import each, is_method_call
 from graphdoc.source.paths import covers, words
 
 Site = tuple[tuple[str, int, int], ...]
@@ -133,8 +134,8 @@ class Journal:
         text = self._sources.get(frame.file) if frame is not None else None
         if frame is None or text is None:
             return set()
-        around = Source(frame.file, text).enclosing_function(frame.line, frame.column or 1)
-        lines = text.splitlines()[frame.line - 1 : around.place.end_line if around else None]
+        around = function_at(self._sources, frame)
+        lines = text.splitlines()[frame.line - 1 : around.end_lineno if around else None]
         found: set[int] = set()
         for path in (p for line in lines for m in _STEPS.finditer(line) for p in m.groups() if p):
             path = path.replace('"', "'")  # as the names of what was reached are spelled

@@ -129,7 +129,7 @@ class Carried(OlderEdge):
         """
         if not self.remade or not made.in_function_of(used) or not used.column or made.line >= used.line:
             return ""
-        found = [o.text for o in bindings.source_at(self.run.sources, used).operands(used)]
+        found = bindings.source_at(self.run.sources, used).operands(used)
         new = {*bound_names(self.run.sources, made)}
         kept = [n for n in dict.fromkeys(found) if n not in new and not n.isidentifier()]
         return kept[0] if len(kept) == 1 and new & {*found} else ""
@@ -279,7 +279,8 @@ def by_places(carries: Iterable[Carried]) -> list[Carried]:
 def bound_names(sources: SourceTexts, frame: Frame) -> list[str]:
     """The names that the statement around this place assigns."""
 
-    return list(bindings.source_at(sources, frame).names_bound_by(frame.line, frame.column or 1))
+    node = bindings.statement_at(sources, frame)
+    return [key(t) for t in targets_of(node)] if node is not None else []
 
 
 def name_bound(sources: SourceTexts, frame: Frame) -> list[str]:
@@ -318,7 +319,7 @@ def grows_at(sources: SourceTexts, frame: Frame) -> bool:
 def operands_in(sources: SourceTexts, frame: Frame, names: Iterable[str]) -> list[str]:
     """Those of the names (or paths) that are read in the expression at this place."""
 
-    found = {spelled(o.text) for o in bindings.source_at(sources, frame).operands(frame)} if frame.column else ()
+    found = {spelled(o) for o in bindings.source_at(sources, frame).operands(frame)} if frame.column else ()
     return [n for n in dict.fromkeys(names) if spelled(n) in found]
 
 
@@ -327,7 +328,7 @@ def slices_in(sources: SourceTexts, frame: Frame, names: Iterable[str]) -> list[
 
     found: set[str] = set()
     for operand in bindings.source_at(sources, frame).operands(frame) if frame.column else ():
-        node = parse_expression(operand.text)
+        node = parse_expression(operand)
         while isinstance(node, ast.Subscript):
             node = node.value
             found.add(key(node))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
 
 from graphdoc.evidence import Event, Frame, SourceTexts
@@ -160,27 +160,28 @@ class _Flow:
         """Whether an expression depends on the value as a tensor."""
         if isinstance(node, ast.Name | ast.Attribute) and ast.unparse(node) in self.marks:
             return True
-        if is_attribute(node, *_ATTRIBUTES):
-            return False
         if self._is_source(node):
             return not self.parts or any(self.parts)
-        if isinstance(node, ast.Call):
-            if is_method_call(node) and node.func.attr in _NUMBERS:
-                return node.func.attr == "cpu" and self._reads(node.func.value)
-            if isinstance(node.func, ast.Name) and node.func.id in _PLAIN:
-                return False
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div):
-            one, other = self._reads(node.left), self._reads(node.right)
-            if one != other:
-                weight, term = (node.left, node.right) if one else (node.right, node.left)
+        return any(self._reads(part) for part in self._differentiated(node))
+
+    def _differentiated(self, node: ast.AST) -> Iterable[ast.AST]:
+        """The parts of an expression through which a gradient of it goes."""
+        match node:
+            case ast.Attribute(attr=name) if name in _ATTRIBUTES:
+                return ()
+            case ast.Call(func=ast.Attribute(attr=name, value=tensor)) if name in _NUMBERS:
+                return (tensor,) if name == "cpu" else ()
+            case ast.Call(func=ast.Name(id=name)) if name in _PLAIN:
+                return ()
+            case ast.BinOp(left=left, op=ast.Mult() | ast.Div(), right=right):
                 # A norm that scales something computed from the parameters is looked at, not differentiated.
-                return not (self._is_reduced(weight) and self._is_computed(term))
-            return one
-        if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp) and any(
-            self._reads(g.iter) for g in node.generators
-        ):
-            return True
-        return any(self._reads(child) for child in ast.iter_child_nodes(node))
+                scales = self._scales(left, right) or self._scales(right, left)
+                return () if scales else (left, right)
+        return ast.iter_child_nodes(node)
+
+    def _scales(self, weight: ast.expr, term: ast.expr) -> bool:
+        known = self._is_reduced(weight) and self._is_computed(term)
+        return known and self._reads(weight) and not self._reads(term)
 
     def _is_reduced(self, node: ast.AST) -> bool:
         names = {ast.unparse(n) for n in each(node, ast.Name, ast.Attribute)}

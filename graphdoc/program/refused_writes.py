@@ -237,7 +237,7 @@ def unpacked_view(program: Program) -> Unpacked | None:
     if used is None or source is None or not used.column:
         return None
     parts: list[tuple[str, Frame]] = []
-    operands = dict.fromkeys(o.text for o in source.operands(used))
+    operands = dict.fromkeys(source.operands(used))
     for name in operands:
         whole = _whole(program.sources, bound_before(program.sources, used, name))
         if whole is not None:

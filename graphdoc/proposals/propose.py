@@ -16,8 +16,7 @@ from graphdoc.evidence import Evidence, Process
 from graphdoc.finding import Remedy
 from graphdoc.fixes.apply import unified
 from graphdoc.fixes.fix_kind import CannotFix
-from graphdoc.fixes.kinds import build
-from graphdoc.fixes.traits import traits_of
+from graphdoc.fixes.kinds import build, traits_of
 from graphdoc.launch.keep import Kept
 from graphdoc.model import Diagnosis, Fix, Report
 from graphdoc.probe import deepened

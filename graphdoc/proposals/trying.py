@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from graphdoc.diagnose import findings_for
 from graphdoc.errors import Interrupted
 from graphdoc.evidence import Evidence, Sign
-from graphdoc.fixes.traits import NO_TRAITS, Traits, safety_of, traits_of
+from graphdoc.fixes.kinds import NO_TRAITS, Traits, safety_of, traits_of
 from graphdoc.launch.isolation import CannotIsolate, CannotStart, Stop, check_ways, stoppable
 from graphdoc.launch.keep import Kept
 from graphdoc.proposals.composing import told_of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from graphdoc.evidence import Event, Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Safety
-from graphdoc.program.bindings import source_at
+from graphdoc.program.bindings import expression_at
 from graphdoc.program.cuts import cover_ups
 from graphdoc.program.observed import Leftover, Program, leftovers
 from graphdoc.program.optimizer_places import spelled
@@ -176,8 +177,8 @@ def flagged_calls(sources: SourceTexts, events: list[Event], found: Overwrite) -
         frame = innermost_user(e.stack) if own and e.retain_graph and e.kind == "backward" else None
         if frame is None or any(f.start == frame.start for f in out):
             continue
-        call = source_at(sources, frame).call_at(frame)
-        if call is not None and any(a.keyword == "retain_graph" for a in call.arguments):
+        call = expression_at(sources, frame)
+        if isinstance(call, ast.Call) and any(k.arg == "retain_graph" for k in call.keywords):
             out.append(frame)
     return out
 

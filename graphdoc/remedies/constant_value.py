@@ -10,7 +10,16 @@ from typing import Any
 from graphdoc.evidence import Event, Folded, Frame, Holder, SourceTexts
 from graphdoc.finding import Remedy, each_once, together
 from graphdoc.program import carried_names, overwrites
-from graphdoc.program.bindings import assignments, expression_at, frame_of, function_at, names_in, statement_at, tree
+from graphdoc.program.bindings import (
+    assignments,
+    expression_at,
+    frame_of,
+    function_at,
+    names_in,
+    source_at,
+    statement_at,
+    tree,
+)
 from graphdoc.program.carried_names import Carried, by_places
 from graphdoc.program.container_entries import FILLING, entry_of, given, kept_at, putting, statements, user_frames
 from graphdoc.program.expression_values import (
@@ -27,7 +36,7 @@ from graphdoc.program.reuse import Reuse, Role
 from graphdoc.program.spans import code_at, once_a_batch, place, where, within_a_loop
 from graphdoc.remedies.fix_places import edit_at, frame_at, one_a_statement, remedy_at
 from graphdoc.remedies.recording import open_at_loop
-from graphdoc.source.module import Source, each, is_method_call, walked
+from graphdoc.source.module import each, is_method_call, walked
 from graphdoc.source.paths import bare_call, is_name, is_read, key, pairs
 from graphdoc.story.older_graph import earlier_uses
 from graphdoc.story.wording import folded, listing
@@ -273,14 +282,12 @@ def _whole_expressions(
     for group in by_place.values():
         at = group[0]["args"]["place"]
         names = {operand[0] for edit in group for operand in edit["args"].get("operands", ())}
-        text = sources.get(at["file"])
-        source = Source(at["file"], text) if text is not None else None
-        found = source.expression_at(at) if source is not None else None
-        read = {o.text for o in source.operands(at)} if source is not None else set()
-        if len(names) > 1 and found is not None and found.kind == "BinOp" and read <= names:
+        frame = Frame(**at)
+        source, found = source_at(sources, frame), expression_at(sources, frame)
+        if len(names) > 1 and isinstance(found, ast.BinOp) and names.issuperset(source.operands(at)):
             out.append({"kind": "detach_expression", "args": {"place": at}})
-            bound = carried_names.bound_names(sources, frame_at(group[0]))
-            shown = bound[0] if bound else found.text
+            bound = carried_names.bound_names(sources, frame)
+            shown = bound[0] if bound else source.segment(found)
         else:
             out += group
     return out, shown

@@ -22,7 +22,7 @@ from graphdoc.program.spans import in_function, innermost, place, tensor_named, 
 from graphdoc.remedies.fix_places import remedy_at, to_finish
 from graphdoc.remedies.open_derivatives import open_gradients
 from graphdoc.source.expressions import Use, is_one_of_many, use_of
-from graphdoc.source.module import Source, each, is_method_call, receiver_of, walked
+from graphdoc.source.module import each, is_method_call, receiver_of, walked
 from graphdoc.source.paths import is_name, last_word
 from graphdoc.source.places import Place
 
@@ -438,7 +438,7 @@ def _summed(sources: SourceTexts, extras: dict[str, Any], drawn: Frame, loss: Fr
     """Whether ``log_prob`` gives a number for each element of what the loss counts as one decision."""
     if any(f.file.endswith(_JOINT) for f in inside):
         return False
-    sample = next((s for n in _names_bound(sources, drawn) if (s := _shape(extras, n)) is not None), None)
+    sample = next((s for n in bound_names(sources, drawn) if (s := _shape(extras, n)) is not None), None)
     if not sample:
         return False
     call = bindings.call_at(sources, loss)
@@ -446,11 +446,6 @@ def _summed(sources: SourceTexts, extras: dict[str, Any], drawn: Frame, loss: Fr
     told = bindings.assignments(sources, loss, root)
     shapes = [_shape(extras, n.id) for n in each(told[0][1], ast.Name)] if told else []
     return sample not in shapes and sample[:-1] in shapes
-
-
-def _names_bound(sources: SourceTexts, drawn: Frame) -> list[str]:
-    source = sources.get(drawn.file)
-    return list(Source(drawn.file, source).names_bound_by(drawn.line, drawn.column)) if source else []
 
 
 def _shape(extras: dict[str, Any], name: str) -> tuple[int, ...] | None:

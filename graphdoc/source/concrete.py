@@ -24,7 +24,7 @@ from libcst.helpers import parse_template_expression, parse_template_module
 from graphdoc.source import places
 from graphdoc.source.layout import Unplaceable, begins_line, comment_above, indent_unit, paragraph
 from graphdoc.source.module import Lines, Source
-from graphdoc.source.paths import binding, parse_expression
+from graphdoc.source.paths import parse_expression
 
 # Python ends a line at these three and at nothing else (str.splitlines also splits at form feeds and U+2028).
 _LINE_END = re.compile(r"\r\n|\n|\r")
@@ -37,6 +37,9 @@ _Node = Any  # libcst's own classes differ in what they hold; a tree is checked 
 _Span = tuple[int, int]
 _DEPTH = 20_000
 _PLAIN = cst.LeftParen | cst.RightParen | cst.Slice
+_WHOLE = cst.BaseExpression | cst.BaseSmallStatement | cst.BaseCompoundStatement
+_LOOSE = cst.IfExp | cst.Lambda | cst.NamedExpr | cst.Tuple | cst.Yield
+"""What stands in parentheses in every other expression."""
 
 
 class OverlappingEdits(ValueError):
@@ -147,6 +150,23 @@ class _Tree:
         if found is None:
             raise Unreadable("libcst does not see what is to change there")
         return found
+
+    def around(self, node: _Node) -> _Node:
+        """The expression or the statement that a node is a part of."""
+        node = self.parents[node]
+        while not isinstance(node, _WHOLE):
+            node = self.parents[node]
+        return node
+
+    def fits(self, code: str, node: _Node, around: _Node) -> bool:
+        """Whether an expression means the same in the place of a node without parentheses."""
+        start, end = self._spans[around]
+        first = self._spans[node.lpar[0] if node.lpar else node][0]
+        last = self._spans[node.rpar[-1] if node.rpar else node][1]
+        before, behind = self.written[start:first], self.written[last:end]
+        form = "{}" if isinstance(around, cst.BaseSmallStatement) else "({}\n)"
+        bare, safe = (_dumped(form.format(f"{before}{c}{behind}")) for c in (code, f"({code}\n)"))
+        return bare == safe
 
     def _offset(self, offset: int) -> int:
         """Where in the text as libcst writes it an offset of the text lies."""
@@ -395,7 +415,7 @@ class _Maker(cst.CSTTransformer):
             updated = self._listed(original, updated)
             self.results[original] = updated
             for edit in self.edits.get(original, ()):
-                updated = self._expression(edit, updated)
+                updated = self._expression(edit, original, updated)
                 self.results[original] = updated
         if original in self.open:
             self.results[original] = updated
@@ -409,10 +429,10 @@ class _Maker(cst.CSTTransformer):
                 node = make(node, {i for c in changes for i in c.dropped}, [t for c in changes for t in c.added])
         return node
 
-    def _expression(self, edit: places.Edit, node: _Node) -> _Node:
+    def _expression(self, edit: places.Edit, original: _Node, node: _Node) -> _Node:
         change = edit.change
         if isinstance(change, places.Filled):
-            return self._filled(change, node)
+            return self._filled(change, original, node)
         if isinstance(change, places.Named):
             attribute = isinstance(node, cst.Attribute)
             return node.with_changes(attr=cst.Name(change.name)) if attribute else node.with_changes(value=change.name)
@@ -420,16 +440,18 @@ class _Maker(cst.CSTTransformer):
             return node
         raise Unreadable("no such change can be made to an expression")
 
-    def _filled(self, change: places.Filled, node: _Node) -> _Node:
+    def _filled(self, change: places.Filled, original: _Node, node: _Node) -> _Node:
         parts = self.parts(change.written)
         made = _fill(parse_template_expression, change.written.template, parts)
         if made.lpar:
             return made
         code = _code(made)
-        value = parse_expression(f"({code}\n)")
-        fits = value is not None and binding(value) >= change.room
         if node.lpar and parse_expression(code) is None:  # its lines may go on because of the parentheses
             return made.with_changes(lpar=node.lpar, rpar=node.rpar)
+        around = self.tree.around(original)
+        fits = isinstance(around, cst.Return | cst.Assign)
+        if not isinstance(made, _LOOSE):
+            fits = fits or isinstance(around, cst.BaseCompoundStatement) or self.tree.fits(code, original, around)
         return made if fits else _parenthesized(made)
 
     def parts(self, written: places.Written) -> dict[str, _Node]:
@@ -503,10 +525,15 @@ def _fill(parse: Any, template: str, parts: dict[str, _Node]) -> _Node:
 def _meaning(node: _Node) -> str:
     """The syntax tree of an expression (which may go on over lines, as within brackets) or of a module."""
     text = _code(node)
+    return _dumped(text if isinstance(node, cst.Module) else f"({text}\n)") or text
+
+
+def _dumped(text: str) -> str:
+    """The syntax tree of a text; empty where it has none."""
     try:
-        return ast.dump(ast.parse(text if isinstance(node, cst.Module) else f"({text}\n)"))
+        return ast.dump(ast.parse(text))
     except SyntaxError:
-        return text
+        return ""
 
 
 # What a node lists: the field, and a text of such a node with one member.

@@ -10,7 +10,6 @@ import ast
 from collections.abc import Callable, Sequence
 
 from graphdoc.source.module import Function, Source
-from graphdoc.source.paths import SYMBOLS, binding, operator_binding
 from graphdoc.source.places import (
     Below,
     Beside,
@@ -43,22 +42,6 @@ def written(source: Source, template: str, **parts: Piece) -> Written:
     return Written(template, tuple(given))
 
 
-_ATOM = binding(ast.Name("_"))
-# Expressions between commas, brackets or keywords: whatever stands there needs no parentheses for its operators.
-_OPEN = (
-    ast.List
-    | ast.Tuple
-    | ast.Set
-    | ast.Dict
-    | ast.FormattedValue
-    | ast.IfExp
-    | ast.ListComp
-    | ast.SetComp
-    | ast.DictComp
-    | ast.GeneratorExp
-)
-
-
 # -- expressions -----------------------------------------------------------------------------------------------------
 
 
@@ -67,7 +50,7 @@ def write(source: Source, node: ast.expr, template: str, **parts: Piece) -> Edit
 
     The expression itself may be one of the parts; a part comes with what is changed inside it.
     """
-    return Edit(source.file, spot(source, node), Filled(written(source, template, **parts), _room(source, node)))
+    return Edit(source.file, spot(source, node), Filled(written(source, template, **parts)))
 
 
 def rename(source: Source, node: ast.expr | ast.arg, name: str) -> Edit:
@@ -76,26 +59,6 @@ def rename(source: Source, node: ast.expr | ast.arg, name: str) -> Edit:
     if isinstance(node, ast.arg):  # without its annotation
         at = Spot(at.start, at.start + len(node.arg))
     return Edit(source.file, at, Named(name))
-
-
-def _room(source: Source, node: ast.expr) -> int:
-    """How tightly an expression has to bind to stand in the place of this one; 0 where commas or the ends of a
-    statement are around it."""
-    above = source.parents.get(node)
-    if isinstance(above, ast.Return | ast.Assign):
-        return 0
-    inside = isinstance(above, ast.Call) and above.func is not node
-    inside = inside or (isinstance(above, ast.Subscript) and above.slice is node)
-    if inside or isinstance(above, ast.stmt | ast.keyword | ast.withitem | ast.comprehension | ast.Slice | _OPEN):
-        return 1
-    if isinstance(above, ast.BinOp):
-        power = isinstance(above.op, ast.Pow)
-        return operator_binding(above.op) + (power if above.left is node else not power)
-    if isinstance(above, ast.Attribute | ast.Subscript | ast.Call | ast.Await):
-        return _ATOM
-    if isinstance(above, ast.UnaryOp | ast.BoolOp | ast.Compare):
-        return binding(above) + (not isinstance(above, ast.UnaryOp))
-    return max(1, binding(node))
 
 
 # -- what a node lists -----------------------------------------------------------------------------------------------
@@ -159,6 +122,13 @@ def insert_before(source: Source, statement: ast.stmt, texts: Sequence[Text], on
     return [Edit(source.file, spot(source, statement), Beside(tuple(texts), False), once)] if texts else []
 
 
+def where_bound(source: Source, statement: ast.stmt, texts: Sequence[Text]) -> list[Edit]:
+    """Insert statements where what a statement binds is there: behind it, or first in the body of a loop or with."""
+    if isinstance(statement, ast.For | ast.AsyncFor | ast.With | ast.AsyncWith):
+        return insert_before(source, statement.body[0], texts)
+    return insert_after(source, statement, texts)
+
+
 def instead(source: Source, statement: ast.stmt, texts: Sequence[Text]) -> list[Edit]:
     """Put statements in the place of a statement."""
     return [Edit(source.file, spot(source, statement), Instead(tuple(texts)))]
@@ -166,8 +136,8 @@ def instead(source: Source, statement: ast.stmt, texts: Sequence[Text]) -> list[
 
 def written_out(source: Source, statement: ast.AugAssign) -> list[Edit]:
     """``x += y`` as ``x = x + y``."""
-    template = f"{{target}} = {{old}} {SYMBOLS[type(statement.op)]} {{new}}"
-    target = statement.target
+    target, value = statement.target, ast.BinOp(ast.Name("{old}"), statement.op, ast.Name("{new}"))
+    template = f"{{target}} = {ast.unparse(value)}"
     return instead(source, statement, [written(source, template, target=target, old=target, new=statement.value)])
 
 

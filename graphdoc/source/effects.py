@@ -7,7 +7,7 @@ import builtins
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 
-from graphdoc.source.module import each, is_method_call, walked
+from graphdoc.source.module import each, given_to, is_method_call, walked
 from graphdoc.source.paths import bare_call, key, last_word, pairs, targets_of, words
 
 _MODULES = frozenset({"torch", "F", "nn", "functional", "math", "np", "numpy", "T"})
@@ -98,7 +98,7 @@ def built_objects(tree: ast.AST) -> frozenset[str]:
 def _harmless(call: ast.Call, keepers: Set[str], known: Set[str], objects: Set[str]) -> bool:
     func = call.func
     kept = {*keepers, "self", "cls"}
-    given = {key(a).split(".")[0] for a in (*call.args, *(k.value for k in call.keywords))}
+    given = {key(a).split(".")[0] for a in given_to(call)}
     if isinstance(func, ast.Name):
         if func.id in objects and func.id not in keepers:
             return not given & kept
@@ -207,28 +207,30 @@ class Touching:
     def _known(self, call: ast.Call, within: Set[str]) -> bool:
         """Whether a call can be seen not to touch them, but for what stands in its own arguments."""
         func, name = call.func, last_word(call.func)
-        given = [*call.args, *(k.value for k in call.keywords)]
-        if any(isinstance(a, ast.Name) and a.id in ("self", "cls") for a in given):
+        if any(_is_object(a) for a in given_to(call)):
             return False
-        if isinstance(func, ast.Attribute):
-            owner = func.value
-            if name in _UPDATES:
-                return self._leaves_alone(name, owner)
-            if name == "backward" or self._is_library(owner):
-                return True
-            if isinstance(owner, ast.Call) and last_word(owner.func) == "super":
-                return False
-        elif name in self._imported or hasattr(builtins, name):
-            return name not in ("exec", "eval", "setattr", "delattr", "getattr", "vars", "globals", "locals")
-        if name in within:
-            return True
+        known = self._known_method(func) if isinstance(func, ast.Attribute) else self._known_function(name)
+        if known is not None or name in within:
+            return known is not False
         found = self._functions.get(name, [])
         if found:
             deeper = within | {name}
             return len(within) < _CALLS and all(self.first(s, None, deeper) is None for f in found for s in f.body)
-        on = func.value if isinstance(func, ast.Attribute) else None
-        own = on is None or (isinstance(on, ast.Name) and on.id in ("self", "cls"))
+        own = not isinstance(func, ast.Attribute) or _is_object(func.value)
         return not own or name in self._bound
+
+    def _known_method(self, func: ast.Attribute) -> bool | None:
+        """What the name of a method and its owner tell; None for nothing."""
+        if func.attr in _UPDATES:
+            return self._leaves_alone(func.attr, func.value)
+        if func.attr == "backward" or self._is_library(func.value):
+            return True
+        return False if isinstance(func.value, ast.Call) and last_word(func.value.func) == "super" else None
+
+    def _known_function(self, name: str) -> bool | None:
+        if name in self._imported or hasattr(builtins, name):
+            return name not in ("exec", "eval", "setattr", "delattr", "getattr", "vars", "globals", "locals")
+        return None
 
     def update(self, top: ast.AST) -> ast.Call | None:
         """The first ``step`` that may be no optimizer's, or ``zero_grad`` that may clear them; None where there is
@@ -248,6 +250,10 @@ class Touching:
         while isinstance(owner, ast.Attribute):
             owner = owner.value
         return isinstance(owner, ast.Name) and owner.id in self._imported
+
+
+def _is_object(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id in ("self", "cls")
 
 
 # Whether a piece of code draws random numbers, as far as what it calls is written in the program's own files.

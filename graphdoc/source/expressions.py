@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from enum import Enum
 
-from graphdoc.source.module import Source, is_method_call
-from graphdoc.source.paths import is_in_place, is_name, is_path, last_word, words
+from graphdoc.source.module import Source, is_method_call, keyword
+from graphdoc.source.paths import is_in_place, is_name, is_path, last_word, only, plain_names, root_of, words
 from graphdoc.source.scopes import is_module
 
 # What a function of numbers is given, read off its expression: the argument, the divisor, the base.
@@ -48,7 +48,7 @@ def operand_of(source: Source, node: ast.expr, operation: str = "") -> ast.expr 
             return None
         number, keywords = _LATER[operation]
         given = [*([function.value] if isinstance(function, ast.Attribute) and method and own else []), *node.args]
-        named = next((k.value for k in node.keywords if k.arg in keywords), None)
+        named = keyword(node, *keywords)
         chosen = named or (given[number] if len(given) > number else None)
         return None if any(isinstance(a, ast.Starred) for a in node.args) else chosen
     if isinstance(function, ast.Attribute) and method:
@@ -78,15 +78,13 @@ def tensor_part(node: ast.expr) -> ast.expr | None:
     """Of an expression that may be a plain number, the one part that is the tensor in the other case; None where it
     has several, or where nothing says that it may be a number.
     """
-    parts: list[ast.expr] = []
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("max", "min"):
-        if node.keywords or len(node.args) != 2:
-            return None
-        parts = node.args
-    elif isinstance(node, ast.IfExp):
-        parts = [node.body, node.orelse]
-    others = [p for p in parts if not is_number(p)]
-    return others[0] if parts and len(others) == 1 else None
+    match node:
+        case (
+            ast.Call(func=ast.Name(id="max" | "min"), args=[one, other], keywords=[])
+            | ast.IfExp(body=one, orelse=other)
+        ):
+            return only([part for part in (one, other) if not is_number(part)])
+    return None
 
 
 def is_number(node: ast.expr) -> bool:
@@ -110,9 +108,7 @@ def may_be_none(source: Source, path: ast.expr, at: ast.AST) -> str:
     """The variable that an attribute path starts from, where an assignment of the same scope gives it None in one case
     (``buffer = None``); empty where none does.
     """
-    root = path
-    while isinstance(root, ast.Attribute | ast.Subscript):
-        root = root.value
+    root = root_of(path)
     if root is path or not isinstance(root, ast.Name):
         return ""
     values = [getattr(s, "value", None) for s in source.node_assignments(root.id, source.node_function(at))]
@@ -140,18 +136,13 @@ def is_full(index: ast.expr) -> bool:
 def counts(source: Source, name: ast.Name) -> bool:
     """Whether a name is the counter of a loop around it: of ``range(…)``, or the first of ``enumerate(…)``."""
     for above in source.node_ancestors(name):
-        loops = [above] if isinstance(above, ast.For) else getattr(above, "generators", [])
-        for loop in loops:
-            called = (
-                loop.iter.func.id if isinstance(loop.iter, ast.Call) and isinstance(loop.iter.func, ast.Name) else ""
-            )
-            target = loop.target
-            if called == "enumerate" and isinstance(target, ast.Tuple):
-                target = target.elts[0]
-            elif called != "range":
-                continue
-            if is_name(target, name.id):
-                return True
+        for loop in [above] if isinstance(above, ast.For) else getattr(above, "generators", []):
+            match loop.iter, loop.target:
+                case (ast.Call(func=ast.Name(id="range")), counter) | (
+                    ast.Call(func=ast.Name(id="enumerate")),
+                    ast.Tuple(elts=[counter, *_]),
+                ) if is_name(counter, name.id):
+                    return True
     return False
 
 
@@ -239,17 +230,12 @@ def use_of(source: Source, node: ast.expr) -> Use | None:
 
 def is_one_of_many(source: Source, node: ast.expr) -> bool:
     """Whether ``p`` of ``p.grad`` is what a loop or a comprehension around it goes over."""
-    root = node
-    while isinstance(root, ast.Attribute | ast.Subscript):
-        root = root.value
-    names = {root.id} if isinstance(root, ast.Name) else set()
-    targets: list[ast.expr] = []
-    for above in source.node_ancestors(node):
-        if isinstance(above, ast.For | ast.AsyncFor):
-            targets.append(above.target)
-        elif isinstance(above, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp):
-            targets += [g.target for g in above.generators]
-    return any(isinstance(n, ast.Name) and n.id in names for t in targets for n in ast.walk(t))
+    root = root_of(node)
+    loops = (getattr(above, "generators", [above]) for above in source.node_ancestors(node))
+    targets = [
+        loop.target for group in loops for loop in group if isinstance(loop, ast.For | ast.AsyncFor | ast.comprehension)
+    ]
+    return isinstance(root, ast.Name) and any(root.id in plain_names(t) for t in targets)
 
 
 def _chain(source: Source, node: ast.expr) -> tuple[ast.expr, str]:
@@ -268,13 +254,12 @@ def _chain(source: Source, node: ast.expr) -> tuple[ast.expr, str]:
 def entry_of_parameters(node: ast.expr) -> ast.expr | None:
     """What stands for an entry of a list or dictionary of a module's own parameters: the call of which ``list(…)`` or
     ``dict(…)`` makes one, or the name of one in a comprehension; None for anything else."""
-    if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
-        maker = "named_parameters" if is_name(node.func, "dict") else "parameters"
-        plain = any(is_name(node.func, name) for name in ("dict", "list", "tuple"))
-        return node.args[0] if plain and is_method_call(node.args[0], maker) else None
-    value = {ast.ListComp: "elt", ast.DictComp: "value"}.get(type(node))
-    if value is None:
-        return None
-    entry, (over, *more) = getattr(node, value), node.generators  # type: ignore[attr-defined]
-    given = is_method_call(over.iter, "parameters", "named_parameters")
-    return entry if given and not more and isinstance(entry, ast.Name) else None
+    match node:
+        case ast.Call(func=ast.Name(id="dict" | "list" | "tuple" as maker), args=[given], keywords=[]):
+            return given if is_method_call(given, "named_parameters" if maker == "dict" else "parameters") else None
+        case (
+            ast.ListComp(elt=ast.Name() as entry, generators=[over])
+            | ast.DictComp(value=ast.Name() as entry, generators=[over])
+        ) if is_method_call(over.iter, "parameters", "named_parameters"):
+            return entry
+    return None

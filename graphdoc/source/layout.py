@@ -6,21 +6,6 @@ import ast
 
 from graphdoc.source.module import Function, Source
 
-_COMPOUND = (
-    ast.If,
-    ast.For,
-    ast.AsyncFor,
-    ast.While,
-    ast.With,
-    ast.AsyncWith,
-    ast.Try,
-    ast.TryStar,
-    ast.Match,
-    ast.FunctionDef,
-    ast.AsyncFunctionDef,
-    ast.ClassDef,
-)
-
 
 class Unplaceable(ValueError):
     """The layout of the source leaves no room for this edit."""
@@ -30,16 +15,6 @@ def begins_line(source: Source, statement: ast.stmt) -> bool:
     """Whether only blanks stand before a statement on its line."""
     start = source.start_of(statement)
     return not source.code[source.lines.start(source.lines.line_of(start)) : start].strip()
-
-
-def ends_line(source: Source, statement: ast.stmt) -> bool:
-    """Whether only blanks, a closing semicolon or a comment follow a statement on its last line."""
-    return not _rest(source, statement).split("#")[0].strip(" \t\f;\\")
-
-
-def _rest(source: Source, statement: ast.stmt) -> str:
-    end = source.span(statement)[1]
-    return source.code[end : source.lines.end(source.lines.line_of(end))]
 
 
 def comment_above(source: Source, statement: ast.stmt) -> int:
@@ -100,7 +75,8 @@ def indent_unit(source: Source, statement: ast.AST) -> str:
 
 
 def is_compound(statement: ast.stmt) -> bool:
-    return isinstance(statement, _COMPOUND)
+    """Whether a statement holds others."""
+    return isinstance(statement, ast.Match) or hasattr(statement, "body")
 
 
 def first_statement(owner: ast.stmt) -> ast.stmt:

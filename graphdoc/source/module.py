@@ -13,7 +13,7 @@ from itertools import takewhile
 from typing import TypeGuard, TypeVar, overload
 
 from graphdoc.source.paths import is_path, key, last_word, parse_expression, same, targets_of
-from graphdoc.source.places import Argument, Call, Expression, Place, Statement
+from graphdoc.source.places import Place
 
 _One = TypeVar("_One", bound=ast.AST)
 _Two = TypeVar("_Two", bound=ast.AST)
@@ -207,6 +207,16 @@ def is_method_call(node: ast.AST | None, *names: str) -> TypeGuard[MethodCall]:
     return isinstance(called, ast.Attribute) and (not names or called.attr in names)
 
 
+def keyword(call: ast.Call, *names: str) -> ast.expr | None:
+    """What a call is given by a keyword of one of these names."""
+    return next((k.value for k in call.keywords if k.arg in names), None)
+
+
+def given_to(call: ast.Call) -> list[ast.expr]:
+    """Every argument of a call, positional ones first."""
+    return [*call.args, *(k.value for k in call.keywords)]
+
+
 def receiver_of(call: ast.Call) -> ast.expr | None:
     """What a method is called on: ``loss`` of ``loss.backward()``; None for another call."""
     return call.func.value if isinstance(call.func, ast.Attribute) else None
@@ -224,8 +234,6 @@ def parsed(text: str) -> ast.Module:
 
 class Source:
     """A file's text and what it means. Every question has the answer None where there is none; nothing raises.
-
-    The methods whose names begin with ``node`` return syntax-tree nodes and are for ``graphdoc.fixes`` only.
 
     Args:
         file: the name that the frames of the evidence use.
@@ -368,6 +376,17 @@ class Source:
         """The innermost function around a node."""
         return next((a for a in self.node_ancestors(node) if isinstance(a, Function)), None)
 
+    def node_call_of(self, node: ast.AST | None) -> ast.Call | None:
+        """The call of an expression: ``f(x)`` around ``f``."""
+        above = self.parents.get(node) if node is not None else None
+        return above if isinstance(above, ast.Call) and above.func is node else None
+
+    def node_method_of(self, node: ast.AST) -> MethodCall | None:
+        """The call of a method of an expression: ``x.sum()`` around ``x``."""
+        above = self.parents.get(node)
+        call = self.node_call_of(above)
+        return call if isinstance(above, ast.Attribute) and is_method_call(call) else None
+
     def node_loop(self, node: ast.AST) -> Loop | None:
         """The innermost loop around a node within the same function."""
         for above in self.node_ancestors(node):
@@ -385,51 +404,8 @@ class Source:
         found = [n for n in each(within or self.tree, ast.stmt) if any(same(t, wanted) for t in targets_of(n))]
         return sorted(found, key=lambda n: (n.lineno, n.col_offset))
 
-    # -- answers for everyone ------------------------------------------------------------------------------------
-
-    def _expression(self, node: ast.expr) -> Expression:
-        return Expression(self.place(node), self.segment(node), type(node).__name__)
-
-    def _statement(self, node: ast.stmt | None) -> Statement | None:
-        if node is None:
-            return None
-        place = self.place(node)
-        start, end = self.start_of(node), self.span(node)[1]
-        line = self.lines.content(place.line)
-        indent = line[: len(line) - len(line.lstrip())]
-        return Statement(place, self.code[start:end], type(node).__name__, indent)
-
-    def expression_at(self, place: object) -> Expression | None:
-        """The expression with exactly this span."""
-        node = self.node_expression(Place.of(place))
-        return self._expression(node) if node is not None else None
-
-    def _spot(self, line: int, column: int) -> Place:
-        return Place(self.file, line, column, line, column + 1 if column else 0)
-
-    def enclosing_function(self, line: int, column: int = 0) -> Statement | None:
-        """The function around (or starting at) a position."""
-        return self._around(line, column, Function)
-
-    def _around(self, line: int, column: int, kind: type | object) -> Statement | None:
-        node = self.node_statement(self._spot(line, column))
-        if node is None:
-            return None
-        chain = (node, *self.node_ancestors(node))
-        return self._statement(next((a for a in chain if isinstance(a, kind)), None))  # type: ignore[arg-type]
-
-    def call_at(self, place: object) -> Call | None:
-        """The call with exactly this span, taken apart."""
-        node = self.node_expression(Place.of(place))
-        if not isinstance(node, ast.Call):
-            return None
-        positional = (a.value if isinstance(a, ast.Starred) else a for a in node.args)
-        arguments = [Argument(self._expression(a)) for a in positional]
-        arguments += [Argument(self._expression(k.value), k.arg) for k in node.keywords]
-        return Call(self._expression(node), self._expression(node.func), tuple(arguments))
-
-    def operands(self, place: object) -> tuple[Expression, ...]:
-        """The names and paths that an expression reads, outermost paths only, in order of the source.
+    def operands(self, place: object) -> tuple[str, ...]:
+        """The names and paths that an expression reads, as they are written, outermost ones only, in their order.
 
         Not those of which only the shape or the type is asked: ``x.expand_as(y)``, ``torch.zeros_like(y)``.
         """
@@ -453,9 +429,4 @@ class Source:
 
         if node is not None:
             visit(node)
-        return tuple(self._expression(n) for n in sorted(found, key=lambda n: (n.lineno, n.col_offset)))
-
-    def names_bound_by(self, line: int, column: int = 0) -> tuple[str, ...]:
-        """The paths that the statement at a position assigns (``("seq", "self.state")``)."""
-        node = self.node_statement(self._spot(line, column))
-        return tuple(key(t) for t in targets_of(node)) if node is not None else ()
+        return tuple(self.segment(n) for n in sorted(found, key=lambda n: (n.lineno, n.col_offset)))

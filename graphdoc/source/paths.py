@@ -1,4 +1,4 @@
-"""Expressions as values: are two the same, does one need parentheses, how tightly does it bind."""
+"""Expressions and statements by themselves: are two the same, what do they name, read, bind and write."""
 
 from __future__ import annotations
 
@@ -19,60 +19,6 @@ def only(found: Sequence[_One]) -> _One | None:
 def words(text: str) -> frozenset[str]:
     """A table of words, from a text that has blanks or new lines between them."""
     return frozenset(text.split())
-
-
-# Expressions that bind at least as tightly as an attribute access, so that ``.detach()`` can follow them.
-_ATOMS = (
-    ast.Name,
-    ast.Attribute,
-    ast.Subscript,
-    ast.Call,
-    ast.List,
-    ast.Dict,
-    ast.Set,
-    ast.ListComp,
-    ast.SetComp,
-    ast.DictComp,
-    ast.GeneratorExp,
-    ast.JoinedStr,
-)
-_BINDING: dict[type, int] = {
-    ast.Or: 1,
-    ast.And: 2,
-    ast.Not: 3,
-    ast.Compare: 4,
-    ast.BitOr: 5,
-    ast.BitXor: 6,
-    ast.BitAnd: 7,
-    ast.LShift: 8,
-    ast.RShift: 8,
-    ast.Add: 9,
-    ast.Sub: 9,
-    ast.Mult: 10,
-    ast.MatMult: 10,
-    ast.Div: 10,
-    ast.FloorDiv: 10,
-    ast.Mod: 10,
-    **dict.fromkeys((ast.UAdd, ast.USub, ast.Invert), 11),
-    ast.Pow: 12,
-    ast.Await: 13,
-    **dict.fromkeys((ast.Constant, *_ATOMS), 14),
-}
-SYMBOLS: dict[type[ast.operator], str] = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.MatMult: "@",
-    ast.Div: "/",
-    ast.FloorDiv: "//",
-    ast.Mod: "%",
-    ast.Pow: "**",
-    ast.LShift: "<<",
-    ast.RShift: ">>",
-    ast.BitOr: "|",
-    ast.BitXor: "^",
-    ast.BitAnd: "&",
-}
 
 
 def parse_expression(text: str) -> ast.expr | None:
@@ -112,16 +58,6 @@ def _identity(node: ast.AST) -> list[object]:
         else:
             parts.append((type(value), value))
     return parts
-
-
-def binding(node: ast.expr) -> int:
-    """How tightly an expression binds: 13 and more for an atom, 0 for a bare tuple or an assignment expression."""
-    return _BINDING.get(type(getattr(node, "op", node)), 0)
-
-
-def operator_binding(operator: ast.operator) -> int:
-    """How tightly a binary operator binds."""
-    return _BINDING[type(operator)]
 
 
 def is_path(node: ast.AST) -> bool:
@@ -175,6 +111,13 @@ def sole_target(statement: ast.AST | None) -> ast.expr | None:
     return only(statement.targets) if isinstance(statement, ast.Assign) else None
 
 
+def root_of(node: ast.expr) -> ast.expr:
+    """What a path starts from: ``self`` of ``self.rows[i].grad``."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node
+
+
 def without_subscripts(node: ast.expr) -> ast.expr:
     """What an expression takes its entries from: ``self.rows`` of ``self.rows[i][0]``; itself where it takes none."""
     while isinstance(node, ast.Subscript):
@@ -223,6 +166,24 @@ def pairs(statement: ast.stmt) -> list[tuple[ast.expr, ast.expr]]:
         else:
             out.append((target, value))
     return out
+
+
+def value_given(statement: ast.stmt, wanted: ast.expr) -> ast.expr | None:
+    """The expression that a statement assigns to this target and to no other, if there is one."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.NamedExpr) and same(node.target, wanted):
+            return node.value
+    if isinstance(statement, ast.AnnAssign):
+        return statement.value
+    todo = [(sole_target(statement), getattr(statement, "value", None))]
+    for target, value in todo:  # the parts of tuples are put behind
+        if target is not None and same(target, wanted):
+            return value
+        match target, value:
+            case ast.Tuple(elts=left) | ast.List(elts=left), ast.Tuple(elts=right) | ast.List(elts=right):
+                if len(left) == len(right) and not any(isinstance(e, ast.Starred) for e in left + right):
+                    todo += zip(left, right, strict=True)
+    return None
 
 
 def names_read(node: ast.AST) -> set[str]:

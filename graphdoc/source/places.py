@@ -1,4 +1,4 @@
-"""What source/ hands to the outside: places, expressions, statements and edits, never syntax-tree nodes."""
+"""Places in a file, and the edits of what stands there, without syntax-tree nodes."""
 
 from __future__ import annotations
 
@@ -43,42 +43,6 @@ class Place:
     def exact(self) -> bool:
         """Whether columns are known."""
         return self.column > 0 and self.end_column > 0
-
-
-@dataclass(frozen=True)
-class Expression:
-    """An expression in the source: where, its text, and its kind as Python's grammar names it (``Call``, ``BinOp``)."""
-
-    place: Place
-    text: str
-    kind: str
-
-
-@dataclass(frozen=True)
-class Statement:
-    """A statement: where (decorators included), its text, its kind (``Assign``, ``For``) and its indentation."""
-
-    place: Place
-    text: str
-    kind: str
-    indent: str
-
-
-@dataclass(frozen=True)
-class Argument:
-    """One argument of a call; ``keyword`` is None for a positional one."""
-
-    value: Expression
-    keyword: str | None = None
-
-
-@dataclass(frozen=True)
-class Call:
-    """A call: the whole expression, what is called (``self.fc``) and its arguments in order."""
-
-    expression: Expression
-    function: Expression
-    arguments: tuple[Argument, ...]
 
 
 @dataclass(frozen=True)
@@ -132,13 +96,9 @@ stands elsewhere, or a header with such texts below it."""
 
 @dataclass(frozen=True)
 class Filled:
-    """A template in the place of an expression, which may be one of its parts.
-
-    ``room``: how tightly the result has to bind to stand there without parentheses (``paths.binding``).
-    """
+    """A template in the place of an expression, which may be one of its parts."""
 
     written: Written
-    room: int = 0
 
 
 @dataclass(frozen=True)

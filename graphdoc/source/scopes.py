@@ -6,9 +6,9 @@ import ast
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 
 from graphdoc.source.edits import insert_after, insert_before
-from graphdoc.source.layout import ends_line
 from graphdoc.source.module import Function, Loop, Source, each, walked
 from graphdoc.source.paths import is_name, is_read, key, pairs, plain_names, targets_of
 from graphdoc.source.places import Beside, Edit
@@ -201,28 +201,19 @@ def name_for(source: Source, dotted: str, at: ast.AST | None = None, statement: 
         at: where it will be used.
         statement: the import to add, ``import torch`` by default. With ``from X import Y`` the bare ``Y`` is returned.
     """
+    parent, _, last = dotted.rpartition(".")
     direct = statement is not None and statement.startswith("from ")
-    if not direct or dotted.count(".") == 0:
-        text = imported_as(source, dotted, at)
-        if text is not None:
-            return Name(text)
-    else:
-        # A submodule that ``import torch`` does not load: only an import that names it serves.
-        text = imported_as(source, dotted, at)
-        parent = dotted.rpartition(".")[0]
-        if text is not None and (_loaded(source, parent) or "." not in text):
-            return Name(text)
+    text = imported_as(source, dotted, at)
+    # A submodule that ``import torch`` does not load: only an import that names it serves.
+    if text is not None and (not direct or "." not in text or _loaded(source, parent)):
+        return Name(text)
     wanted = statement or f"import {dotted.split('.')[0]}"
-    return Name(dotted.rpartition(".")[2] if direct else dotted, tuple(add_import(source, wanted)))
+    return Name(last if direct else dotted, tuple(add_import(source, wanted)))
 
 
 def _loaded(source: Source, module: str) -> bool:
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.Import) and any(a.name == module for a in node.names):
-            return True
-        if isinstance(node, ast.ImportFrom) and any(f"{node.module}.{a.name}" == module for a in node.names):
-            return True
-    return False
+    plain = {a.name for n in each(source.tree, ast.Import) for a in n.names}
+    return module in plain | {f"{n.module}.{a.name}" for n in each(source.tree, ast.ImportFrom) for a in n.names}
 
 
 @lru_cache(maxsize=64)
@@ -278,20 +269,11 @@ def torch_name(source: Source, at: ast.AST | None = None) -> Name:
 def add_import(source: Source, statement: str) -> list[Edit]:
     """Insert an import behind the imports at the top of the file, after docstring and ``__future__``."""
     body = source.tree.body
-    anchor: ast.stmt | None = None
-    for index, node in enumerate(body):
-        docstring = index == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if docstring or isinstance(node, ast.Import | ast.ImportFrom):
-            anchor = node
-        else:
-            break
-    if anchor is not None:
-        while not ends_line(source, anchor):
-            block, index = source.node_block(anchor)
-            if not any(isinstance(s, ast.Import | ast.ImportFrom) for s in block[index + 1 : index + 2]):
-                break
-            anchor = block[index + 1]
-        return insert_after(source, anchor, [statement], once=True)
+    docstring = [n for n in body[:1] if isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant)]
+    imports = takewhile(lambda n: isinstance(n, ast.Import | ast.ImportFrom), body[len(docstring) :])
+    head = [*docstring, *imports]
+    if head:
+        return insert_after(source, head[-1], [statement], once=True)
     if body:
         return insert_before(source, body[0], [statement], once=True)
     return [Edit(source.file, None, Beside((statement,), True), True)]
@@ -305,17 +287,17 @@ def is_list(source: Source, node: ast.expr) -> bool:
 
     An item of such a list is a value of its own; to assign one writes into no tensor.
     """
-    makers = _makers(source, node)
+    makers = values_bound(source, node)
     return bool(makers) and all(_makes_list(m) for m in makers)
 
 
 def is_container(source: Source, node: ast.expr) -> bool:
     """Whether all that a name is bound to in its scope are lists or dictionaries written out."""
-    makers = _makers(source, node)
+    makers = values_bound(source, node)
     return bool(makers) and all(_makes_list(m) or _makes_dictionary(m) for m in makers)
 
 
-def _makers(source: Source, node: ast.expr) -> list[ast.expr]:
+def values_bound(source: Source, node: ast.expr) -> list[ast.expr]:
     """The values of all bindings of a name in its scope; none where one of them is no plain assignment."""
     scope = scope_of(source, node)
     if not isinstance(node, ast.Name):

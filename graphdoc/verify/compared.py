@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphdoc.evidence import GRADIENTS, Evidence
-from graphdoc.fixes.traits import NO_TRAITS, Traits
+from graphdoc.fixes.kinds import NO_TRAITS, Traits
 from graphdoc.story.wording import folded, listing, optimizer_of
 from graphdoc.verify.traces import Line, Trace
 

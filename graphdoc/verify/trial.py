@@ -16,7 +16,7 @@ from types import TracebackType
 
 from graphdoc.capture.trials.trace_end import ENOUGH
 from graphdoc.evidence import GRADIENTS, Evidence, Sign
-from graphdoc.fixes.traits import NO_TRAITS, Traits
+from graphdoc.fixes.kinds import NO_TRAITS, Traits
 from graphdoc.launch import Ended
 from graphdoc.launch.isolation import Forks, Stop, launch_apart
 from graphdoc.launch.keep import Kept

@@ -6,6 +6,7 @@ Standard library only, so that it can be run with any Python: ``python tests/fix
 from __future__ import annotations
 
 import ast
+import re
 import sys
 import tokenize
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from typing import Any
 
 from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.fixes.kinds import build
-from graphdoc.source.layout import begins_line, ends_line, is_compound
+from graphdoc.source.layout import begins_line, is_compound
 from graphdoc.source.module import Source
 from graphdoc.source.paths import parse_expression, same
 from graphdoc.source.places import Place
@@ -143,7 +144,7 @@ def check(text: str, limit: int = 40) -> Iterator[str]:  # noqa: C901 (every kin
             yield new
             if (
                 begins_line(source, node)
-                and ends_line(source, node)
+                and not re.split("[#\r\n]", text[source.span(node)[1] :])[0].strip(" \t\f;\\")
                 and text[: source.span(node)[0]].rstrip()[-1:] != "\\"  # in the line of its header
                 and new.count("import torch") == text.count("import torch")
             ):

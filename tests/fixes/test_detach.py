@@ -197,7 +197,7 @@ def test_detaches_behind_a_statement(source, paths, expected):
     ("source", "paths", "reason"),
     [
         ("def f():\n    «return x»\n", ["h"], "reached"),
-        ("«b()»\n", ["f(x).h"], "assigned"),
+        ("«b()»\n", ["f(x).h"], "no name"),
         ("«b()»\n", [], "no carried"),
         ("«b()»\nh = h.detach()\n", ["h"], "already"),
         ("def f():\n    «b()»\n", [["h", PAIR]], "enclosing scope"),

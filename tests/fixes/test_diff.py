@@ -11,8 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from graphdoc.fixes.apply import unified
-from graphdoc.fixes.kinds import build, known
-from graphdoc.fixes.traits import Traits
+from graphdoc.fixes.kinds import Traits, build, known
 from graphdoc.source.module import Source
 
 
@@ -88,7 +87,7 @@ def test_what_is_read_of_the_arguments_is_found():
 def test_the_page_of_a_kind_tells_each_argument_that_it_reads():
     parsed = cache(lambda file: ast.parse(Path(file).read_text()))
     for kind, maker in known().items():
-        module = parsed(inspect.getfile(maker.edit))
+        module = parsed(inspect.getfile(inspect.unwrap(maker.edit)))
         page = inspect.getdoc(maker.edit) or ast.get_docstring(module) or ""
         told = re.findall(r"^    (\w[\w, ]*):", page.partition("Args:")[2], re.MULTILINE)
         names = {name for line in told for name in line.split(", ")}

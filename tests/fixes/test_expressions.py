@@ -6,7 +6,7 @@ import pytest
 from marked import fixed
 
 from graphdoc.fixes.fix_kind import CannotFix
-from graphdoc.fixes.traits import traits_of
+from graphdoc.fixes.kinds import traits_of
 
 REFUSED = [
     ("drop_call", "x = «f(y)»\n", {}, "no call that can be dropped"),

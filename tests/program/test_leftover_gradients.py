@@ -8,8 +8,7 @@ import pytest
 from questions import asked
 
 from graphdoc.diagnose import findings_for
-from graphdoc.fixes.kinds import build
-from graphdoc.fixes.traits import traits_of
+from graphdoc.fixes.kinds import build, traits_of
 from graphdoc.program.observed import leftovers
 from graphdoc.source.module import Source
 

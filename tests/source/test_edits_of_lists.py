@@ -124,6 +124,9 @@ def test_what_stands_around_a_statement_that_goes_stays() -> None:
         ("c if (a) else d", "c if a * b else d"),
         ("c and (a)", "c and a * b"),
         ("c < a", "c < a * b"),
+        ("c / a", "c / (a * b)"),
+        ("a / c", "a * b / c"),
+        ("-a", "-(a * b)"),
     ],
 )
 def test_a_template_gets_parentheses_for_what_is_around_it(code: str, expected: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tracing import traced
 
-from graphdoc.fixes.traits import Traits
+from graphdoc.fixes.kinds import Traits
 from graphdoc.verify.compared import Baseline, Outcome
 from graphdoc.verify.verdict import judge
 

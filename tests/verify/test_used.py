@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from tracing import Sick, traced
 
+from graphdoc.fixes.kinds import Traits
 from graphdoc.fixes.statements import only_forgets
-from graphdoc.fixes.traits import Traits
 from graphdoc.verify.compared import Baseline, Outcome
 from graphdoc.verify.measures import stopped_flows
 from graphdoc.verify.traces import Call, Step, Trace

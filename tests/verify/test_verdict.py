@@ -9,7 +9,7 @@ import pytest
 from tracing import Sick, traced
 
 from graphdoc.evidence import Evidence, Raised, Sign
-from graphdoc.fixes.traits import Traits
+from graphdoc.fixes.kinds import Traits
 from graphdoc.launch import Ended
 from graphdoc.verify.compared import Baseline, Outcome
 from graphdoc.verify.failing_again import left_in_part, left_over, same_signs

@@ -11,7 +11,7 @@ from forked import Result, run_forked
 
 from graphdoc.capture import install
 from graphdoc.evidence import Evidence
-from graphdoc.fixes.traits import NO_TRAITS, Traits
+from graphdoc.fixes.kinds import NO_TRAITS, Traits
 from graphdoc.program.observed import program_of
 from graphdoc.verify.compared import Baseline, Outcome, Verdict
 from graphdoc.verify.traces import (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
 from graphdoc.evidence import Node
@@ -222,26 +224,35 @@ def _common(reuse: Reuse) -> set[str]:
     return set(reuse.failing.reaches) & set(reuse.freeing.reaches) & reuse.behind or reuse.behind
 
 
+_APART: tuple[tuple[Callable[[Reuse], bool], str], ...] = (
+    (lambda reuse: reuse.inner, "An inner autograd.grad whose graph is needed again has to keep it."),
+    (
+        lambda reuse: reuse.read_apart,
+        "The gradients are cleared in between and no optimizer steps: each loss's own gradient is wanted. Every "
+        "call but the last has to keep the graph (one backward on the sum would mix the gradients).",
+    ),
+    (
+        lambda reuse: reuse.cleared_between,
+        "What the first call has given is cleared before a step could use it: where it was read, that call has to "
+        "keep the graph (one backward on the sum would give another gradient); else it does nothing.",
+    ),
+    (
+        lambda reuse: reuse.within_one_call,
+        "No optimizer steps in between: every call but the last has to keep the graph.",
+    ),
+    (
+        lambda reuse: {e.kind for e in (reuse.failing, reuse.freeing) if e is not None} != {"backward"},
+        "The other loss needs a forward pass of its own; or, where nothing writes the weights in between, the call "
+        "that comes first has to keep the graph.",
+    ),
+)
+"""Where the losses are not added: the first row that holds, and what is to be done there."""
+
+
 def _advice(program: Program, reuse: Reuse) -> str:
-    if reuse.inner:
-        return "An inner autograd.grad whose graph is needed again has to keep it."
-    if reuse.read_apart:
-        return (
-            "The gradients are cleared in between and no optimizer steps: each loss's own gradient is wanted. Every "
-            "call but the last has to keep the graph (one backward on the sum would mix the gradients)."
-        )
-    if reuse.cleared_between:
-        return (
-            "What the first call has given is cleared before a step could use it: where it was read, that call has to "
-            "keep the graph (one backward on the sum would give another gradient); else it does nothing."
-        )
-    if reuse.within_one_call:
-        return "No optimizer steps in between: every call but the last has to keep the graph."
-    if {e.kind for e in (reuse.failing, reuse.freeing) if e is not None} != {"backward"}:
-        return (
-            "The other loss needs a forward pass of its own; or, where nothing writes the weights in between, the call "
-            "that comes first has to keep the graph."
-        )
+    apart = next((advice for holds, advice in _APART if holds(reuse)), "")
+    if apart:
+        return apart
     meant = _meant(program.owners, reuse)
     if reuse.only_heads_stepped:
         meant += ", and what has stepped in between is in neither's way"
