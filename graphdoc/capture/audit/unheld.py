@@ -168,7 +168,8 @@ def _values_of(parameter: Any) -> Any:
 
 
 class Unheld(Watch):
-    """``held-stale``: an optimizer's parameters belong to no module any more. ``unheld-weight``: what weighs the terms
+    """``held-stale``: an optimizer's parameters belong to no module any more (``facts["gone"]``), or they get nothing,
+    and others of the same shapes do. ``unheld-weight``: what weighs the terms
     of the loss (``facts["weights"]``) is in no optimizer. ``unheld-bounded``: the call ``other`` bounds these
     gradients alone; ``facts["place"]`` is ``"added"`` where it bounds others too and nothing ever clears these.
     ``unheld-followed``: another network is loaded from them again and again. ``parameters`` are those
@@ -381,6 +382,8 @@ class Unheld(Watch):
                         continue  # of other networks than the one that it holds the rest of
                     if not gone or named < min(len(gone), 2):  # a loop leaves one in its variable
                         self._tell("held-stale", seen, in_place)
+                        for sign in self._found:
+                            sign.facts["gone"] = bool(gone)
                     return
             wanted = self._tell_wanted(live, mine)
             if mine and not wanted and not self._suspects:
