@@ -381,9 +381,7 @@ class Unheld(Watch):
                     if not in_place:
                         continue  # of other networks than the one that it holds the rest of
                     if not gone or named < min(len(gone), 2):  # a loop leaves one in its variable
-                        self._tell("held-stale", seen, in_place)
-                        for sign in self._found:
-                            sign.facts["gone"] = bool(gone)
+                        self._tell("held-stale", seen, in_place, facts={"gone": bool(gone)})
                     return
             wanted = self._tell_wanted(live, mine)
             if mine and not wanted and not self._suspects:
@@ -472,9 +470,7 @@ class Unheld(Watch):
             place, mine = "drawn", {i: p for i, p in inside.items() if is_users(owners[i]) and _is_drawn(p)}
         if mine and sum(p.numel() for p in mine.values()) < sum(held.values()):
             self._audit.snapshot()
-            self._tell("unheld-fresh", beside, mine)
-            for sign in self._found:
-                sign.facts["place"] = place
+            self._tell("unheld-fresh", beside, mine, facts={"place": place})
 
     def _followed(self, mine: dict[int, Any]) -> dict[int, Any]:
         """Those of ``mine`` whose numbers a network of nothing else has been loaded with again and again; what has been
@@ -578,6 +574,7 @@ class Unheld(Watch):
         weighing: dict[int, Any],
         whole: dict[int, Any] | None = None,
         other: list[Frame] | None = None,
+        facts: dict[str, Any] | None = None,
     ) -> None:
         audit = self._audit
         assert self._noted is not None
@@ -587,7 +584,7 @@ class Unheld(Watch):
             return
         stack = self._call(self._noted)
         sign = Sign(kind, stack, other or [], parameters=every, optimizer=seen.id, event=self._noted[0], count=ENOUGH)
-        sign.facts = {"weights": names} if whole else {}
+        sign.facts = {"weights": names} if whole else facts or {}
         self._found.append(sign)
         self._told = list(weighing)
         audit.tell_early()

@@ -97,8 +97,8 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
     if change is None and later is None and not sign.facts.get("gone", True):
         what = "holds none of the parameters that get gradients"
         why = (
-            "The optimizer steps others of the same shapes, which get no gradient: those of another network, or of this "
-            "one before it was replaced."
+            "The optimizer steps others of the same shapes, which get no gradient: those of another network, or of "
+            "this one before it was replaced."
         )
     return Finding(
         0.97,
