@@ -443,9 +443,8 @@ class Unheld(Watch):
         behind = next((s for s, _ in live if found is not None and s.id == found[2]), None)
         if found is not None and behind is not None:
             self._audit.snapshot()
-            self._tell("unheld-bounded", behind, {i: mine[i] for i in found[1]}, other=found[0])
-            for sign in self._found:
-                sign.facts = {"place": "added"}
+            weighing = {i: mine[i] for i in found[1]}
+            self._tell("unheld-bounded", behind, weighing, other=found[0], facts={"place": "added"})
 
     def _tell_fresh(self, live: list[tuple[Seen, Any]], loose: dict[int, Any], owners: dict[int, Any]) -> None:
         """Tell of those of ``loose`` that are one part of what is trained: of a layer that is trained in part, the rest
