@@ -7,8 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from graphdoc.evidence import Optimizer, Sign
-from graphdoc.evidence.lookup import optimizer_with
+from graphdoc.evidence import Optimizer, Sign, optimizer_with
 from graphdoc.finding import Finding
 from graphdoc.program.proof import signs
 

@@ -8,8 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeGuard
 
-from graphdoc.evidence import Cut, Event, Evidence, Frame, Node, OlderEdge, Raised, Sign, Stale
-from graphdoc.evidence.lookup import node_with
+from graphdoc.evidence import Cut, Event, Evidence, Frame, Node, OlderEdge, Raised, Sign, Stale, node_with
 from graphdoc.line_changes import LineMatcher
 from graphdoc.processes import same_failure
 from graphdoc.program.bad_values import trouble_of
