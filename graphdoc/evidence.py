@@ -379,7 +379,6 @@ class Event:
     stack: list[Frame] = field(default_factory=list)
     root: int = -1
     root_op: str = ""
-    root_count: int = 1
     retain_graph: bool = False
     create_graph: bool = False
     optimizer: int = -1

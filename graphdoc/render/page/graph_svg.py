@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 
 from graphdoc.render.page.shown_places import Places, box_id, called, hue
-from graphdoc.render.page.words import prose
+from graphdoc.render.page.syntax import prose
 from graphdoc.render.text import cells, flat
 from graphdoc.shapes import Arrow, Box, Picture
 

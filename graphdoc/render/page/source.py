@@ -9,8 +9,7 @@ from html import escape
 from graphdoc.model import Span
 from graphdoc.render import story
 from graphdoc.render.page.shown_places import Places, box_id, called, hue, moment_id
-from graphdoc.render.page.syntax import Word, coloured
-from graphdoc.render.page.words import prose
+from graphdoc.render.page.syntax import Word, coloured, prose
 from graphdoc.render.text import clip, flat
 from graphdoc.render.underlines import SourceLine
 from graphdoc.shapes import Curve, Moment, Picture
