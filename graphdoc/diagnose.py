@@ -19,7 +19,7 @@ from graphdoc.launch.keep import Kept, observed
 from graphdoc.messages.recognise import Match, listed_of, recognise_exception
 from graphdoc.messages.ways_out import way_out
 from graphdoc.model import CONFIDENCE_ORDER, Diagnosis, Fix, Outcome, Report, Run
-from graphdoc.picture.portrait import picture_of
+from graphdoc.picture import picture_of
 from graphdoc.processes import read_processes
 from graphdoc.program.cuts import is_meant
 from graphdoc.program.exception import called_by_autograd, can_go_on, message_of, met_none

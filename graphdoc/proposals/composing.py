@@ -19,7 +19,7 @@ from graphdoc.fixes.kinds import build
 from graphdoc.launch.keep import Kept
 from graphdoc.model import Fix, Safety, Span
 from graphdoc.project import is_installed, naming, working_directory
-from graphdoc.proposals.candidates import Candidate
+from graphdoc.proposals import Candidate
 from graphdoc.redaction import redact
 from graphdoc.source.effects import another_each_time
 from graphdoc.source.layout import is_compound

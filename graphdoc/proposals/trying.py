@@ -21,7 +21,7 @@ from graphdoc.verify.trial import LEAST, Trial
 
 if TYPE_CHECKING:
     from graphdoc.model import Fix
-    from graphdoc.proposals.candidates import Candidate
+    from graphdoc.proposals import Candidate
     from graphdoc.proposals.composing import Composer
 
 SECONDS = 60.0
