@@ -19,19 +19,6 @@ from graphdoc.messages.flat_text import Flat, clean, flatten, squeeze
 
 # The known messages, read from patterns.json: each with its literal anchor, so that looking for it is quick.
 
-GROUPS = (
-    "second-backward",
-    "inplace",
-    "no-grad",
-    "higher-order",
-    "misuse",
-    "nonfinite",
-    "distributed",
-    "checkpoint",
-    "compile",
-    "other",
-)
-
 # What a wording has for versions that is only the beginning of a message.
 CUT_OFF = "truncated"
 # The first sentence of a message speaks for it where so much of it stands fast: shorter ones other programs print too.
@@ -62,7 +49,7 @@ class Wording:
 class Known:
     """What is known of a message. ``causes`` are slugs of the catalogue of causes, the likeliest first; may be empty.
 
-    ``group`` is the coarse kind that causes go by (one of GROUPS), ``family`` the fine one. ``means`` says in plain
+    ``group`` is the coarse kind that causes go by (``inplace``), ``family`` the fine one. ``means`` says in plain
     words what the message means. ``generic`` marks words that other programs print as well: they count only where other
     things speak for it.
     """
