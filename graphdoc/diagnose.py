@@ -19,23 +19,24 @@ from graphdoc.launch.keep import Kept, observed
 from graphdoc.messages.recognise import Match, listed_of, recognise_exception
 from graphdoc.messages.ways_out import way_out
 from graphdoc.model import CONFIDENCE_ORDER, Diagnosis, Fix, Outcome, Report, Run
-from graphdoc.picture.portrait import picture_of
+from graphdoc.picture import picture_of
 from graphdoc.processes import read_processes
 from graphdoc.program.cuts import is_meant
 from graphdoc.program.exception import called_by_autograd, can_go_on, message_of, met_none
 from graphdoc.program.installed import package_sources
 from graphdoc.program.observed import program_of
+from graphdoc.program.spans import innermost_user, line_text
 from graphdoc.project import settings_of
 from graphdoc.redaction import redact, redact_words
 from graphdoc.remedies.alongside import with_cover_ups, with_leftovers_cleared
+from graphdoc.second_run import needs_record
 from graphdoc.shapes import Picture
 from graphdoc.standing import Announce
 from graphdoc.story.first_bad_value import every_value, is_asked
 from graphdoc.story.gradients import gradients
 from graphdoc.story.installed_code import assign, retold
 from graphdoc.story.ungiven import weak_signs
-from graphdoc.story.wording import begins_small, by_the_rules, in_lines
-from graphdoc.unrecorded import needs_record
+from graphdoc.story.wording import begins_small, by_the_rules, in_lines, one_line
 
 _UNEXPLAINED = "nonfinite-unexplained"
 """The cause whose only news is that a second run is needed."""
@@ -213,7 +214,7 @@ def _of_caught(evidence: Evidence, everything: bool) -> str:
     said = f"an autograd error was raised{_at(raised)} and caught by the program"
     if everything:
         return said
-    return f"{said}: {_first_line(evidence.message)}. `graphdoc run --audit all` tells its cause."
+    return f"{said}: {one_line(evidence.message, 160)}. `graphdoc run --audit all` tells its cause."
 
 
 def weigh(kept: Kept, report: Report) -> Report:
@@ -308,8 +309,6 @@ def _listed(sources: SourceTexts, raised: Raised | None) -> tuple[str, ...]:
 
 def _raised_in_torch(sources: SourceTexts, raised: Raised | None, kind: str) -> bool:
     """Whether torch raised it: from its Python code, or from C++ out of a line that raises nothing itself."""
-    from graphdoc.program.spans import line_text
-
     stack = raised.stack if raised else []
     if not stack or not stack[-1].user:
         # Any call of a module can have too many arguments: a Function's methods are called by torch.autograd.
@@ -319,8 +318,6 @@ def _raised_in_torch(sources: SourceTexts, raised: Raised | None, kind: str) -> 
 
 def _reads_a_gradient(sources: SourceTexts, raised: Raised) -> bool:
     """Whether a None was met on a line that reads ``.grad``: an ordinary exception with autograd behind it."""
-    from graphdoc.program.spans import innermost_user, line_text
-
     return met_none(raised.message) and ".grad" in line_text(sources, innermost_user(raised.stack))
 
 
@@ -340,13 +337,12 @@ def _unexplained(match: Match, raised: Raised | None) -> str:
 def _made_at(failing_node: Node | None, raised: Raised | None) -> str:
     """Where the function was called whose backward gave something that is not a number."""
     node = failing_node if message_of(raised, "nan-gradient") else None
-    frame = next((f for f in reversed(node.stack) if f.user), None) if node is not None else None
+    frame = innermost_user(node.stack) if node is not None else None
     return f" The function was called at {frame.file}:{frame.line}." if frame is not None else ""
 
 
 def _at(raised: Raised | None) -> str:
-    stack = raised.stack if raised else []
-    frame = next((f for f in reversed(stack) if f.user), None)
+    frame = innermost_user(raised.stack) if raised else None
     return f" at {frame.file}:{frame.line}" if frame else ""
 
 
@@ -368,11 +364,6 @@ def _warnings(evidence: Evidence, told: set[str]) -> Iterator[str]:
         if out is not None and not out.own:
             note = f"PyTorch warned at {place}: {begins_small(redact(text.rstrip('.')))}. {out.told}"
             yield in_lines(note, _files(evidence))
-
-
-def _first_line(message: str) -> str:
-    text = " ".join(message.split())
-    return text if len(text) <= 160 else text[:159] + "…"
 
 
 def _too_long(extras: dict[str, Any]) -> tuple[str, ...]:

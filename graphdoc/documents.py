@@ -1,14 +1,20 @@
-"""Reading a file that may be anybody's, and a JSON object from it: so many bytes at most, one line on what is wrong.
+"""Reading a file that may be anybody's, a JSON object from it, and typed objects from that: all of it within bounds.
 
 Standard library only: ``graphdoc.evidence`` needs it, which the user's process loads.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import errno
+import gc
 import json
 import os
 import stat
+import types
+import typing
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 
@@ -57,3 +63,108 @@ def read_object(path: str | os.PathLike[str], most: int) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise Unreadable(f"{path} is damaged: not a JSON object")
     return data
+
+
+# Typed objects from parsed JSON.
+
+MOST_ITEMS = 50_000
+"""Of one list or object; the capture writes far fewer."""
+MOST_TEXT = 4_000_000
+"""Characters of one text; a source file of that length is not embedded either."""
+
+Build = Callable[[Any], Any]
+
+
+@dataclasses.dataclass
+class Cuts:
+    """How often something was longer than it is read; one for each document."""
+
+    count: int = 0
+
+
+_cuts = Cuts()
+
+
+def build(kind: type, value: Any) -> tuple[Any, int]:
+    """An object of the dataclass ``kind`` from parsed JSON, and how many lists, objects and texts of it were cut.
+
+    Raises:
+        TypeError: a value is of another type than the annotation says, or one without a default is missing.
+    """
+    _cuts.count = 0
+    collecting = gc.isenabled()
+    gc.disable()  # nothing here is garbage, and a search among a million new objects costs more than they did
+    try:
+        return _builder(kind)(value), _cuts.count
+    finally:
+        if collecting:
+            gc.enable()
+
+
+@cache
+def _builder(hint: Any) -> Build:
+    """The function that checks and converts a value for one annotation."""
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        return _dataclass(hint)
+    origin = typing.get_origin(hint)
+    if origin is list:
+        return _list(_builder(typing.get_args(hint)[0]))
+    if origin is dict:
+        return _dict(_builder(typing.get_args(hint)[1]))
+    if origin is types.UnionType or origin is typing.Union:
+        inner = _builder(next(a for a in typing.get_args(hint) if a is not type(None)))
+        return lambda value: None if value is None else inner(value)
+    if hint is Any:
+        return lambda value: value
+    return _plain(hint)
+
+
+def _plain(hint: type) -> Build:
+    def check(value: Any) -> Any:
+        kind = type(value)
+        if kind is hint:
+            if hint is str and len(value) > MOST_TEXT:
+                _cuts.count += 1
+                return value[:MOST_TEXT]
+            return value
+        if hint is float and kind is int:
+            return float(value)
+        raise TypeError(f"expected {hint.__name__}, got {kind.__name__}")
+
+    return check
+
+
+def _list(inner: Build) -> Build:
+    def check(value: Any) -> Any:
+        if type(value) is not list:
+            raise TypeError(f"expected a list, got {type(value).__name__}")
+        if len(value) > MOST_ITEMS:
+            _cuts.count += 1
+            value = value[:MOST_ITEMS]
+        return [inner(v) for v in value]
+
+    return check
+
+
+def _dict(inner: Build) -> Build:
+    def check(value: Any) -> Any:
+        if type(value) is not dict:
+            raise TypeError(f"expected an object, got {type(value).__name__}")
+        if len(value) > MOST_ITEMS:
+            _cuts.count += 1
+            value = dict(list(value.items())[:MOST_ITEMS])
+        return {k: inner(v) for k, v in value.items()}
+
+    return check
+
+
+def _dataclass(kind: Any) -> Build:
+    hints = typing.get_type_hints(kind)
+    known = {f.name: _builder(hints[f.name]) for f in dataclasses.fields(kind)}
+
+    def check(value: Any) -> Any:
+        if type(value) is not dict:
+            raise TypeError(f"expected an object for {kind.__name__}, got {type(value).__name__}")
+        return kind(**{k: known[k](v) for k, v in value.items() if k in known})
+
+    return check

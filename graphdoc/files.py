@@ -31,12 +31,7 @@ def write_whole(path: Path, data: bytes) -> None:
     if mode is not None and not os.access(target, os.W_OK):
         # Replacing would work wherever the folder is writable, but a read-only file was made so on purpose.
         raise PermissionError(13, "Permission denied", str(path))
-    temporary = write_beside(target, data, mode)
-    try:
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    _replace(target, data, mode)
 
 
 def write_private(path: Path, data: bytes) -> None:
@@ -47,9 +42,13 @@ def write_private(path: Path, data: bytes) -> None:
     Raises:
         OSError: the folder cannot be written; nothing is left behind.
     """
-    temporary = write_beside(path, data, 0o600)
+    _replace(path, data, 0o600)
+
+
+def _replace(target: Path, data: bytes, mode: int | None) -> None:
+    temporary = write_beside(target, data, mode)
     try:
-        os.replace(temporary, path)
+        os.replace(temporary, target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

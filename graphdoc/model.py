@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from graphdoc.address import page_address
@@ -23,6 +23,12 @@ COMPLETE: frozenset[Safety] = frozenset(("safe", "unsafe"))
 """Of a fix with a patch: it can be applied as it stands, and tried. One with placeholders is an edit that its user has
 to finish: each placeholder is a name that the program does not know, so that no run goes past it unnoticed."""
 CONFIDENCE_ORDER: tuple[Confidence, ...] = ("certain", "likely", "possible")
+
+
+def _told(one: Any, *left_out: str) -> dict[str, Any]:
+    """The fields of a dataclass as the contract has them; lists for tuples, and without those that it does not have."""
+    told = ((f.name, getattr(one, f.name)) for f in fields(one) if f.name not in left_out)
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in told}
 
 
 @dataclass(frozen=True)
@@ -55,15 +61,7 @@ class Span:
         return self.file, self.line, self.column, self.end_line, self.end_column
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "role": self.role,
-            "file": self.file,
-            "line": self.line,
-            "column": self.column,
-            "end_line": self.end_line,
-            "end_column": self.end_column,
-            "label": self.label,
-        }
+        return _told(self, "when")
 
 
 @dataclass(frozen=True)
@@ -178,14 +176,7 @@ class Run:
     fixed_by: str = "graphdoc fix"
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "command": list(self.command),
-            "python": self.python,
-            "torch": self.torch,
-            "exit_status": self.exit_status,
-            "seconds": round(self.seconds, 3),
-            "ranks": self.ranks,
-        }
+        return {**_told(self, "fixed_by"), "seconds": round(self.seconds, 3)}
 
 
 @dataclass(frozen=True)
@@ -202,7 +193,7 @@ class Observed:
     why: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        return {"complete": self.complete, "torch": self.torch, "why": self.why}
+        return _told(self)
 
 
 @dataclass(frozen=True)

@@ -37,11 +37,10 @@ from graphdoc.program.exception import INFERENCE, NO_GRAPH, SECOND_TIME, VERSION
 from graphdoc.program.proof import first_sign
 from graphdoc.program.spans import is_compiled
 from graphdoc.program.writers import plausible
-from graphdoc.second_run import add_later, look_of, nonfinite, take_look, take_over
+from graphdoc.second_run import SEEN_AGAIN, add_later, full_mode, look_of, needs_record, nonfinite, take_look, take_over
 from graphdoc.source.paths import only
 from graphdoc.standing import Announce, Standing
 from graphdoc.story.first_bad_value import NONE_MET
-from graphdoc.unrecorded import SEEN_AGAIN, full_mode, needs_record
 
 SHORTEST_LIMIT = 30.0
 """Seconds that a second run has at least."""

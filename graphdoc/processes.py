@@ -9,13 +9,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
 
-from graphdoc.evidence import GRADIENTS, Evidence, EvidenceError, Raised, Sign
+from graphdoc.evidence import GRADIENTS, Evidence, EvidenceError, Sign
 from graphdoc.heads import Head, read_head
 from graphdoc.launch.keep import Kept
+from graphdoc.second_run import as_told
 from graphdoc.sourcetext import decode, digest, read_source
-from graphdoc.unrecorded import as_told
 
 MOST_RANKS = 200_000
 """Ranks of which each is told; the number itself is a word in a file."""
@@ -23,12 +22,6 @@ MOST_DAMAGED = 3
 """Files that cannot be read of which each has a sentence; the others are counted."""
 DEEPENED = "deepened-"
 """Name of the evidence of a second run, beside ``evidence-<pid>.json`` of the first."""
-
-
-class HasRaised(Protocol):
-    """What has an exception: an Evidence, or the head of one."""
-
-    raised: Raised | None
 
 
 @dataclass
@@ -126,7 +119,7 @@ def are_complete(signs: Iterable[Sign]) -> bool:
     return any(s.kind == GRADIENTS and s.facts.get("complete") for s in signs)
 
 
-def same_failure(a: HasRaised, b: HasRaised) -> bool:
+def same_failure(a: Evidence | Head, b: Evidence | Head) -> bool:
     """Whether both ended with the same exception, numbers and addresses apart."""
     if a.raised is None or b.raised is None:
         return False

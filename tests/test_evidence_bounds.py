@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-import graphdoc.evidence.document
+import graphdoc.documents
+import graphdoc.evidence
 from graphdoc.diagnose import report_for
 from graphdoc.errors import UsageError
 from graphdoc.evidence import Evidence, EvidenceError, Frame, Process, Raised
@@ -46,7 +47,7 @@ def test_a_line_number_is_only_a_number(tmp_path: Path) -> None:
 
 
 def test_a_file_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graphdoc.evidence.document, "MOST_BYTES", 1_000_000)
+    monkeypatch.setattr(graphdoc.evidence, "MOST_BYTES", 1_000_000)
     (tmp_path / "long.json").write_text("{" + " " * 1_000_000)
     with pytest.raises(UsageError, match="is longer than 1 MB"):
         open_run(tmp_path / "long.json", tmp_path)
@@ -55,8 +56,8 @@ def test_a_file_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_lists_and_texts_without_end_are_cut_and_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graphdoc.evidence.document, "MOST_ITEMS", 10)
-    monkeypatch.setattr(graphdoc.evidence.document, "MOST_TEXT", 100)
+    monkeypatch.setattr(graphdoc.documents, "MOST_ITEMS", 10)
+    monkeypatch.setattr(graphdoc.documents, "MOST_TEXT", 100)
     evidence = Evidence.read(str(written(tmp_path, reaches=["w"] * 11, hashes={str(n): "" for n in range(12)})))
     assert len(evidence.reaches) == 10 and len(evidence.hashes) == 10
     assert evidence.degraded == ["the evidence is longer than any that graphdoc writes: 2 parts of it were cut"]

@@ -8,9 +8,9 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphdoc.line_changes import parse
 from graphdoc.model import Diagnosis, Fix, Report, Run
 from graphdoc.render import render
-from graphdoc.unified_diff import parse
 
 
 def apply(text: str, diff: str) -> str:

@@ -1,20 +1,23 @@
-"""The command line in typer: every command is one thin file beside this one."""
+"""The command line in typer: its commands; what the short ones do stands where no typer has to be loaded for it."""
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import os
 import shlex
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from graphdoc.cli import causes, compare, doctor, fix, run, runs, show
-from graphdoc.cli.arguments import KIND, split, split_anywhere
-from graphdoc.cli.output import put, writing_to
+from graphdoc.cli import causes, compare, doctor, fix, runs
+from graphdoc.cli.arguments import AUDITS, CAPTURES, KIND, NANS, Asked, split, split_anywhere
+from graphdoc.cli.explaining import explain as tell
+from graphdoc.cli.output import FORMATS_HELP, REPORT_HELP, put, writing_to
+from graphdoc.cli.running import run as run_program
+from graphdoc.cli.runs import RUN
+from graphdoc.cli.showing import show_run
 from graphdoc.errors import UsageError
 from graphdoc.version import __version__
 
@@ -114,12 +117,114 @@ def _options(
     """A crash doctor for PyTorch's autograd: what broke the graph, where in your code, and a patch that was tried."""
 
 
-app.command("run", cls=Everything, short_help="Run a program and say what broke its graph.")(run.command)
+@app.command("run", cls=Everything, short_help="Run a program and say what broke its graph.")
+def run(
+    ctx: typer.Context,
+    arguments: Annotated[
+        list[str], typer.Argument(metavar="SCRIPT [ARGS]... | -m MODULE [ARGS]... | -- COMMAND...", hidden=True)
+    ],
+    report: Annotated[
+        list[str] | None,
+        typer.Option("--report", metavar="FORMAT[:FILE]", help=REPORT_HELP),
+    ] = None,
+    no_rerun: Annotated[
+        bool, typer.Option("--no-rerun/--rerun", help="Never run the program a second time to find out more.")
+    ] = False,
+    nan: Annotated[
+        str,
+        typer.Option(
+            "--nan",
+            metavar="report|all|stop|off",
+            help="Tell at the end where the first nan or inf of the training came from, or of any operation (all), or "
+            "stop the program where nan is met.",
+        ),
+    ] = "report",
+    audit: Annotated[
+        str,
+        typer.Option(
+            "--audit",
+            metavar="on|off|all",
+            help="Look whether a run that goes on trains what it is meant to; all tells weak signs too.",
+        ),
+    ] = "on",
+    no_audit: Annotated[bool, typer.Option("--no-audit", help="The same as --audit off.")] = False,
+    check_gradients: Annotated[
+        bool,
+        typer.Option(
+            "--check-gradients/--no-check-gradients",
+            help="Measure, in a run of its own, whether the gradients that optimizers use are those of the loss.",
+        ),
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict/--no-strict", help="End with status 1 where anything was found.")
+    ] = False,
+    capture: Annotated[
+        str,
+        typer.Option(
+            "--capture",
+            metavar="full|learned",
+            help="For long runs (learned): do not record steps that are like the last ones, and let a second run "
+            "record a crash in one of them.",
+        ),
+    ] = "full",
+    baseline: Annotated[
+        str,
+        typer.Option(
+            "--baseline", metavar="RUN", help="Tell only what this other run did not have (see `graphdoc runs`)."
+        ),
+    ] = "",
+    _show_settings: Annotated[
+        bool, typer.Option("--show-settings", help="Print what pyproject.toml sets, and do nothing.")
+    ] = False,
+) -> None:
+    """Run a program under observation; say what broke its graph and where, or what it silently fails to train.
+
+    The program runs as it does without graphdoc and its exit status is kept. Options of graphdoc stand before the
+    script; everything behind it belongs to the script. The report goes to stderr; what was recorded is kept in
+    .graphdoc/ for `graphdoc fix` and `graphdoc show`.
+    """
+    for name, value, known in (("audit", audit, AUDITS), ("nan", nan, NANS), ("capture", capture, CAPTURES)):
+        if value not in known:
+            raise UsageError(f"--{name} is one of {', '.join(known)}, not {value!r}")
+    asked = Asked(not no_rerun, nan, "off" if no_audit else audit, strict, check_gradients, baseline, capture)
+    raise typer.Exit(run_program(ctx.meta[KIND], arguments, report or [], asked))
+
+
 app.command("fix", cls=Command, short_help="Print or apply the patch for the last run.")(fix.command)
-if importlib.util.find_spec("graphdoc.cli.explain") is not None:
-    explain = importlib.import_module("graphdoc.cli.explain")
-    app.command("explain", cls=Command, short_help="Explain a cause, a pasted message or a job's log.")(explain.command)
-app.command("show", cls=Command, short_help="Show a kept run again, in any format.")(show.command)
+
+
+@app.command("explain", cls=Command, short_help="Explain a cause, a pasted message or a job's log.")
+def explain(
+    target: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="CODE|FILE|TEXT|-", help="A code (GD101), a slug, a log, a pasted message, or - (stdin)."
+        ),
+    ] = None,
+    fmt: Annotated[
+        str, typer.Option("--format", metavar="FORMAT", help=f"text or, for a machine or an issue, {FORMATS_HELP}.")
+    ] = "text",
+) -> None:
+    """Explain a cause, or find in a log or a pasted message what went wrong. Nothing is run; torch is not needed."""
+    raise typer.Exit(tell(target, fmt))
+
+
+@app.command("show", cls=Command, short_help="Show a kept run again, in any format.")
+def show(
+    evidence: Annotated[Path | None, RUN] = None,
+    fmt: Annotated[str, typer.Option("--format", metavar="FORMAT", help=f"terminal, {FORMATS_HELP}.")] = "terminal",
+    report: Annotated[
+        list[str] | None,
+        typer.Option("--report", metavar="FORMAT[:FILE]", help=REPORT_HELP),
+    ] = None,
+    rerun: Annotated[
+        bool, typer.Option("--rerun", help="Run the program again, apart from your files, where that tells more.")
+    ] = False,
+) -> None:
+    """Show the report of a kept run again, with its patches. Nothing is run without --rerun; torch is not needed."""
+    show_run(evidence, fmt, report or [], rerun=rerun)
+
+
 app.command("runs", cls=Command, short_help="List the kept runs.")(runs.command)
 app.command("compare", cls=Besides, short_help="Compare a program's gradients with those of another run of it.")(
     compare.command

@@ -117,8 +117,8 @@ def command(
             say(_why_none(result))
             raise typer.Exit(1)
         from graphdoc.fixes.apply import diff_bytes, patched
+        from graphdoc.line_changes import parse
         from graphdoc.project import working_directory
-        from graphdoc.unified_diff import parse
 
         base = Path(fix.base) if fix.base else working_directory()
         # The trials have taken their time, and what was tried is what is printed or applied.

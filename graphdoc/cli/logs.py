@@ -224,10 +224,7 @@ def _as_json(one: Told) -> dict[str, Any]:
     return {
         "type": failure.type,
         "message": failure.message,
-        "id": match.id if match else None,
-        "kind": match.kind if match else None,
-        "family": match.family if match else None,
-        "group": match.group if match else None,
+        **{name: getattr(match, name, None) for name in ("id", "kind", "family", "group")},
         "fields": dict(match.fields) if match else {},
         "causes": list(match.causes) if match else [],
         "means": match.means if match else "",

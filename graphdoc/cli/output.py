@@ -68,11 +68,9 @@ def parse_reports(values: Sequence[str], project: Path | None = None, sources: I
 
 def check_format(name: str) -> None:
     """Raises UsageError for a format that does not exist."""
-    from graphdoc.render import is_format
+    from graphdoc.render import FORMATS
 
-    if not is_format(name):
-        from graphdoc.render import FORMATS
-
+    if name not in FORMATS:
         raise UsageError(f"unknown report format {name!r}; the formats are {', '.join(FORMATS)}")
 
 

@@ -23,7 +23,7 @@ _WIDEST = 60
 
 def _names() -> list[str]:
     """What a shell completes in the place of RUN, beside files."""
-    from graphdoc.launch.runs import kept_runs
+    from graphdoc.launch.folders import kept_runs
 
     return list(kept_runs(Path.cwd()))
 
@@ -43,7 +43,7 @@ def command(
     name in the first column; without one they take the newest run."""
     if fmt not in ("table", "json"):
         raise UsageError(f"unknown format {fmt!r}; the formats are table, json")
-    from graphdoc.launch.runs import kept_runs
+    from graphdoc.launch.folders import kept_runs
 
     rows = [_row(name, folder) for name, folder in kept_runs(Path.cwd()).items()]
     if fmt == "json":

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from graphdoc.errors import UsageError
 from graphdoc.files import write_beside
-from graphdoc.line_changes import LineMatcher
-from graphdoc.unified_diff import Change, parse
+from graphdoc.line_changes import Change, LineMatcher, parse
 
 _CONTEXT = 3  # lines around a change
 _MISSING = "\\ No newline at end of file\n"

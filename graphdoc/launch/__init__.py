@@ -26,21 +26,6 @@ from graphdoc.launch.scratch import end_ranks, tied
 from graphdoc.launch.signals import die_by, relay
 from graphdoc.spare import is_private, spare_folder
 
-__all__ = [
-    "Ended",
-    "Kind",
-    "Request",
-    "as_environment",
-    "as_words",
-    "collect",
-    "end_like",
-    "is_disabled",
-    "launch",
-    "observes",
-    "recorded",
-    "troubles",
-]
-
 Kind = Literal["script", "module", "command"]
 
 HOOK = Path(__file__).parent / "hook"

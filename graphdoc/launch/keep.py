@@ -134,7 +134,7 @@ def open_run(place: Path, cwd: Path) -> Kept:
     if place.is_dir():
         return _from_document(place, _read(place / "run.json"), cwd)
     if not place.exists():
-        from graphdoc.launch.runs import kept_runs
+        from graphdoc.launch.folders import kept_runs
 
         named = kept_runs(cwd).get(str(place))
         if named is None:

@@ -16,18 +16,9 @@ from graphdoc.messages.flat_text import Flat
 
 # How many characters a value can have in a message.
 _LONGEST_VALUE = 300
-# Words that stand fast: with fewer of them other programs print the same, and only the traceback tells whose they are.
-_LETTERS, _WORDS, _RUN = 24, 4, 12
-# A name of PyTorch's own tells it in fewer.
-_LETTERS_WITH_NAME = 12
-_NAME = re.compile(
-    r"[a-z]\w*_\w+|[a-z0-9][A-Z]|\b[A-Z]{2,}[a-z]|"
-    r"(?i:grad|torch|autocast|tensor|vmap|microbatch|placement|mesh|shard|backward|dtype|\brank)"
-)
 FEW_WORDS = "?"
 """Stands behind the class of a message that is not known by its words alone."""
 _WORD = re.compile(r"\w+")
-_WORDLIKE = re.compile(r"[A-Za-z]{2,}")
 _FIELD = re.compile(r"⟨([^⟩]*)⟩")
 # What can stand right before a message: the class of the exception, a line's end, a quote mark.
 _BEFORE = re.compile(r"(?:[:>\])|\"'`] ?|^ ?)$")
@@ -64,27 +55,11 @@ class Place:
     fields: dict[str, str]
 
 
-def is_telling(parts: tuple[str, ...]) -> bool:
-    """Whether these words are PyTorch's alone. A rule on the amount of text, as no list could name all programs."""
-    words = " ".join(parts)
-    letters = sum(map(str.isalpha, words))
-    if letters >= _LETTERS_WITH_NAME and _NAME.search(words):
-        return len(_WORDLIKE.findall(words)) >= 3
-    return letters >= _LETTERS and len(_WORDLIKE.findall(words)) >= _WORDS and max(map(len, parts)) >= _RUN
-
-
 @functools.cache
 def messages() -> tuple[Listed, ...]:
     """All of them, in the order of the file."""
     text = resources.files("graphdoc.messages").joinpath("listed.txt").read_text(encoding="utf-8")
     return tuple(_parsed(text))
-
-
-@functools.cache
-def version() -> str:
-    """The torch that the list was made from."""
-    text = resources.files("graphdoc.messages").joinpath("listed.txt").read_text(encoding="utf-8")
-    return text.partition("\n")[0].rpartition(" ")[2]
 
 
 def _parsed(text: str) -> Iterator[Listed]:

@@ -33,7 +33,6 @@ def evidence_from(failure: Failure) -> Evidence:
 
     ``raised`` holds the exception and its traceback, ``events`` the backward or grad call that the traceback shows,
     ``nodes`` the node that anomaly mode names with its forward trace, ``stale`` the tensor of a version error.
-    ``extras["match"]`` tells which known message it is, ``extras["code"]`` the source lines that the log shows.
     """
     match = failure.match
     evidence = Evidence(
@@ -58,18 +57,6 @@ def evidence_from(failure: Failure) -> Evidence:
         evidence.failing = FAILING
     if match is not None and "expected" in fields and "version" in fields and match.group == "inplace":
         evidence.stale.append(_stale(fields, evidence.failing, evidence.nodes))
-    if match is not None:
-        evidence.extras["match"] = {
-            "id": match.id,
-            "kind": match.kind,
-            "family": match.family,
-            "group": match.group,
-            "fields": dict(match.fields),
-            "causes": list(match.causes),
-            "means": match.means,
-        }
-    evidence.extras["ranks"] = list(failure.ranks)
-    evidence.extras["code"] = [[file, line, text] for (file, line), text in failure.code.items()]
     return evidence
 
 

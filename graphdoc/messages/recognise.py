@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import resources
 from typing import Any
@@ -17,19 +18,6 @@ from graphdoc.messages import listed
 from graphdoc.messages.flat_text import Flat, clean, flatten, squeeze
 
 # The known messages, read from patterns.json: each with its literal anchor, so that looking for it is quick.
-
-GROUPS = (
-    "second-backward",
-    "inplace",
-    "no-grad",
-    "higher-order",
-    "misuse",
-    "nonfinite",
-    "distributed",
-    "checkpoint",
-    "compile",
-    "other",
-)
 
 # What a wording has for versions that is only the beginning of a message.
 CUT_OFF = "truncated"
@@ -42,14 +30,14 @@ class Wording:
     """One way in which a message is or was written.
 
     ``pattern`` is a regular expression over text with single spaces, in which every repetition is bounded. ``anchor``
-    is its longest literal part, ``before`` the most characters that can stand between its start and the anchor.
-    ``partial`` marks the beginning of a message that may have been cut off.
+    is its longest literal part, ``begins`` whether the message begins with it. ``partial`` marks the beginning of a
+    message that may have been cut off.
     """
 
     pattern: str
     versions: str
     anchor: str
-    before: int
+    begins: bool
     example: str = ""
 
     @property
@@ -57,13 +45,13 @@ class Wording:
         return self.versions == CUT_OFF
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One known message. ``causes`` are slugs of the catalogue of causes, the likeliest first; may be empty.
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """What is known of a message. ``causes`` are slugs of the catalogue of causes, the likeliest first; may be empty.
 
-    ``group`` is the coarse kind that causes go by (one of GROUPS), ``family`` the fine one. ``means`` says in plain
-    words what the message means. ``versions`` tells since or until when PyTorch printed it, where that is known.
-    ``generic`` marks words that other programs print as well: they count only where other things speak for it.
+    ``group`` is the coarse kind that causes go by (``inplace``), ``family`` the fine one. ``means`` says in plain
+    words what the message means. ``generic`` marks words that other programs print as well: they count only where other
+    things speak for it.
     """
 
     id: str
@@ -71,12 +59,18 @@ class Entry:
     exception: str
     family: str
     group: str
-    versions: str
     causes: tuple[str, ...]
     means: str
+    generic: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry(Known):
+    """One known message. ``versions`` tells since or until when PyTorch printed it, where that is known."""
+
+    versions: str
     example: str
     wordings: tuple[Wording, ...]
-    generic: bool = False
 
 
 @functools.cache
@@ -126,24 +120,13 @@ def _entry(item: dict[str, Any]) -> Entry:
     beginning = "" if generic else first_sentence(item["pattern"])
     if beginning and beginning not in (w.pattern for w in others):
         others.append(_wording(beginning, CUT_OFF, item["example"]))
-    return Entry(
-        id=item["id"],
-        kind=item["kind"],
-        exception=item["exception"],
-        family=item["family"],
-        group=item["group"],
-        versions=item["versions"],
-        causes=tuple(item["causes"]),
-        means=item["means"],
-        example=item["example"],
-        wordings=(first, *others),
-        generic=generic,
-    )
+    told = {f.name: item[f.name] for f in dataclasses.fields(Entry) if f.name in item}
+    return Entry(**{**told, "causes": tuple(item["causes"]), "wordings": (first, *others)})
 
 
 def _wording(pattern: str, versions: str, example: str) -> Wording:
-    anchor, before = anchor_of(pattern)
-    return Wording(pattern, versions, anchor, before, example)
+    anchor, begins, _ = anchor_of(pattern)
+    return Wording(pattern, versions, anchor, begins, example)
 
 
 def first_sentence(pattern: str) -> str:
@@ -152,95 +135,35 @@ def first_sentence(pattern: str) -> str:
     Titles and search boxes carry no more of a message, and the advice behind its first sentence is what a release
     rewords.
     """
-    opened = i = 0
-    while i < len(pattern):
-        if pattern.startswith("\\.", i) and not opened and pattern[i + 2 : i + 3] in ("", " "):
-            beginning = pattern[:i]
-            # An open field at the end would take a single character.
-            told = not beginning.endswith((")", "?", "}"))
-            if told and len(anchor_of(beginning)[0]) >= _LEAST_ANCHOR:
-                return beginning
-        opened += {"(": 1, ")": -1}.get(pattern[i], 0)
-        unmarked = _UNMARKED.match(pattern, i)
-        i = unmarked.end() if unmarked else i + 1 if pattern[i] in "()" else _character(pattern, i)[1]
+    for stop in _FULL_STOP.finditer(pattern):
+        beginning = pattern[: stop.start()]
+        anchor, _, opened = anchor_of(beginning)
+        # An open field at the end would take a single character.
+        if not opened and not beginning.endswith((")", "?", "}")) and len(anchor) >= _LEAST_ANCHOR:
+            return beginning
     return ""
 
 
-_REPEAT = re.compile(r"\{(\d+),(\d+)\}|[?]")
-_OPENING = re.compile(r"\(\?(?:P<\w+>|:|>)|\(")
-_PLAIN = re.compile(r"(?:(?:[^\\\[().?{|]|\\[^\w])(?![?{]))+")
-"""Characters that stand for themselves, escaped ones among them, none of which is repeated."""
+_FULL_STOP = re.compile(r"\\\.(?= |$)")
+_TOKEN = re.compile(
+    r"(?P<plain>(?:(?:[^\\\[().?{|]|\\[^\w])(?![?{]))+)"  # stand for themselves, and none of them is repeated
+    r"|\[\^?(?:\\.|[^\]\\])*\]|\(\?(?:P<\w+>|[:>])|\{\d+,\d+\}|\\?.",
+    re.DOTALL,
+)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
-_UNMARKED = re.compile(r"[^\\\[()]+")
 
 
-def anchor_of(pattern: str) -> tuple[str, int]:
-    """The longest literal run outside all groups, and the most characters that can precede it."""
-    best, best_before = "", 0
-    run: list[str] = []
-    run_before = width = 0
-    opened: list[int] = []
-    i, end = 0, len(pattern)
-
-    def close_run() -> None:
-        nonlocal best, best_before, run
-        if len(run) > len(best):
-            best, best_before = "".join(run), run_before
-        run = []
-
-    while i < end:
-        c = pattern[i]
-        if c == "(":
-            close_run()
-            opened.append(width)
-            skip = _OPENING.match(pattern, i)
-            i = skip.end() if skip else i + 1
-            continue
-        if c == "|":
-            i += 1
-            continue
-        before_atom = width
-        plain = _PLAIN.match(pattern, i)
-        if plain and len(plain.group()) > 1:  # at once, what would be read below character by character
-            text = _ESCAPED.sub(r"\1", plain.group())
-            if not opened:
-                run_before = run_before if run else width
-                run.extend(text)
-            width += len(text)
-            i = plain.end()
-            continue
-        if c == ")":
-            before_atom, literal, i = opened.pop(), "", i + 1
-        else:
-            literal, i = _character(pattern, i)
-            width += 1
-        repeat = _REPEAT.match(pattern, i)
-        if literal and not repeat and not opened:
-            if not run:
-                run_before = before_atom
-            run.append(literal)
-            continue
-        close_run()
-        if repeat:
-            if repeat.group(2):
-                width += (width - before_atom) * (int(repeat.group(2)) - 1)
-            i = repeat.end()
-            if pattern[i : i + 1] == "?":
-                i += 1
-    close_run()
-    return best, best_before
-
-
-def _character(pattern: str, i: int) -> tuple[str, int]:
-    """The character that must stand at ``i`` (empty where several may), and the place behind it in the pattern."""
-    if pattern[i] == "[":
-        close = i + 2 if pattern[i + 1] == "^" else i + 1
-        while pattern[close] != "]":
-            close += 2 if pattern[close] == "\\" else 1
-        return "", close + 1
-    if pattern[i] == "\\":
-        return pattern[i + 1] if not pattern[i + 1].isalnum() else "", i + 2
-    return pattern[i] if pattern[i] != "." else "", i + 1
+def anchor_of(pattern: str) -> tuple[str, bool, int]:
+    """The longest literal run outside all groups, whether the pattern begins with it, and how many groups are open at
+    the end."""
+    best, begins, opened = "", True, 0
+    for token in _TOKEN.finditer(pattern):
+        opened += token[0].startswith("(") - (token[0] == ")")
+        if token["plain"] and not opened:
+            run = _ESCAPED.sub(r"\1", token["plain"])
+            if len(run) > len(best):
+                best, begins = run, token.start() == 0
+    return best, begins, opened
 
 
 # Which known messages a text holds, and what they say: the first step from a log or an exception to a cause.
@@ -249,6 +172,8 @@ def _character(pattern: str, i: int) -> tuple[str, int]:
 _MOST_LOOKS = 200
 # The longest that any message can be, counted from its anchor.
 _REACH = 4000
+# The most characters that stand before the anchor of any.
+_BEFORE = 1000
 # Only pasted text has words broken in two; a longer one is a log, whose lines are whole.
 _MOST_SQUEEZED = 65536
 # One diagnosis asks for a message or two; the index of words pays from here on.
@@ -259,30 +184,21 @@ _asked = itertools.count()
 _MOST_CACHED = 8192
 
 
-@dataclass(frozen=True)
-class Match:
+@dataclass(frozen=True, kw_only=True)
+class Match(Known):
     """A known message found in a text.
 
     ``fields`` are the named parts (shape, dtype, op, version, expected, index, ...), neutralised for display.
-    ``causes`` are the slugs that the message alone allows, likeliest first. ``start`` and ``end`` are places in the
-    text as it was given. ``also`` names other entries with the same wording. ``generic`` says that other programs
-    print these words too. ``listed`` says that it is known from the list of PyTorch's own messages: where it comes from
-    is all there is to tell, and nothing follows for the graph.
+    ``start`` and ``end`` are places in the text as it was given. ``also`` names other entries with the same wording.
+    ``listed`` says that it is known from the list of PyTorch's own messages: where it comes from is all there is to
+    tell, and nothing follows for the graph.
     """
 
-    id: str
-    kind: str
-    exception: str
-    family: str
-    group: str
     fields: dict[str, str]
-    causes: tuple[str, ...]
-    means: str
     start: int
     end: int
     partial: bool = False
-    also: tuple[str, ...] = field(default=())
-    generic: bool = False
+    also: tuple[str, ...] = ()
     listed: bool = False
 
 
@@ -404,14 +320,14 @@ def _hits(flat: Flat, limit: int, tight: bool) -> Iterator[_Hit]:
         entry, wording = known[index]
         anchor = wording.anchor.replace(" ", "") if tight else wording.anchor
         at = text.find(anchor)
-        looks = found = 0
+        looks = found = last = 0
         while at >= 0 and looks < _MOST_LOOKS and found < limit:
             looks += 1
-            match = _look(text, wording, at, tight)
+            match = _look(text, wording, at, last, tight)
             after = at + 1
             if match is not None:
                 found += 1
-                after = max(after, match.end())
+                last = after = max(after, match.end())
                 yield _Hit(entry, wording, match, match.start(), _end_of(flat, match))
             at = text.find(anchor, after)
 
@@ -426,11 +342,12 @@ def _worth_looking(text: str) -> Sequence[int]:
     return sorted(i for word in (*words, "") for i in index.get(word, ()))
 
 
-def _look(text: str, wording: Wording, at: int, tight: bool) -> re.Match[str] | None:
+def _look(text: str, wording: Wording, at: int, last: int, tight: bool) -> re.Match[str] | None:
+    """The wording around the anchor that stands at ``at``; ``last`` is the end of the one before it."""
     pattern = compiled(wording.pattern, tight)
-    if not wording.before:
+    if wording.begins:
         return pattern.match(text, at, at + _REACH)
-    return pattern.search(text, max(0, at - wording.before), at + _REACH)
+    return pattern.search(text, max(last, at - _BEFORE), at + _REACH)
 
 
 def _end_of(flat: Flat, match: re.Match[str]) -> int:
@@ -465,17 +382,10 @@ def _described(hit: _Hit, flat: Flat, also: list[str]) -> Match:
             first, last = hit.found.span(name)
             fields[name] = clean(flat.text[first : max(first, min(last, end))]).strip()
     return Match(
-        id=entry.id,
-        kind=entry.kind,
-        exception=entry.exception,
-        family=entry.family,
-        group=entry.group,
+        **{f.name: getattr(entry, f.name) for f in dataclasses.fields(Known)},
         fields=fields,
-        causes=entry.causes,
-        means=entry.means,
         start=flat.original(start),
         end=flat.original(end - 1) + 1 if end > start else flat.original(start),
         partial=hit.wording.partial,
         also=tuple(also),
-        generic=entry.generic,
     )

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from graphdoc.evidence import Cut, Evidence, Folded, Frame, Raised, Sign, SourceTexts
-from graphdoc.evidence.lookup import optimizer_with
+from graphdoc.evidence import Cut, Evidence, Folded, Frame, Raised, Sign, SourceTexts, optimizer_with
 from graphdoc.program import bindings
 from graphdoc.program.bindings import assignments, everywhere, frame_of, source_at, tree, tree_at
 from graphdoc.program.carried_names import bound_names, uses_in_loss

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from graphdoc.evidence import Frame, Node, Package, SourceTexts
-from graphdoc.evidence.lookup import node_with, package_of
+from graphdoc.evidence import Frame, Node, Package, SourceTexts, node_with, package_of
 from graphdoc.model import Role, Span
 from graphdoc.program.bindings import class_around, every_node, expression_at, frame_of, source_at, statement_at, tree
 from graphdoc.program.in_place_writes import in_loop

@@ -5,8 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import cast
 
-from graphdoc.evidence import AT_END, Optimizer, Sign
-from graphdoc.evidence.lookup import optimizer_with
+from graphdoc.evidence import AT_END, Optimizer, Sign, optimizer_with
 from graphdoc.model import Confidence
 
 

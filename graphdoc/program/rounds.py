@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from graphdoc.evidence import Event, Evidence, Frame, Holder, Node, Package, SourceTexts
-from graphdoc.evidence.lookup import package_of
+from graphdoc.evidence import Event, Evidence, Frame, Holder, Node, Package, SourceTexts, package_of
 from graphdoc.program.bindings import frame_of, function_at, source_at, trees
 from graphdoc.program.carried_names import Carried
 from graphdoc.program.spans import in_function, level_of, node_loop_of

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from typing import Any, Protocol
 
-from graphdoc.evidence import Cut, Event, Evidence, Frame, Node, Package, SourceTexts
-from graphdoc.evidence.lookup import package_of
+from graphdoc.evidence import Cut, Event, Evidence, Frame, Node, Package, SourceTexts, package_of
 from graphdoc.model import Role, Span
 from graphdoc.program.bindings import call_at, expression_at, source_at, statement_at, text_of
 from graphdoc.source.module import Loop, Source, each, is_method_call, walked

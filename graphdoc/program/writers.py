@@ -8,8 +8,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from graphdoc.evidence import Event, Frame, Holder, Node, Optimizer, SourceTexts, Stale, Write
-from graphdoc.evidence.lookup import event_with, node_with, optimizer_with
+from graphdoc.evidence import (
+    Event,
+    Frame,
+    Holder,
+    Node,
+    Optimizer,
+    SourceTexts,
+    Stale,
+    Write,
+    event_with,
+    node_with,
+    optimizer_with,
+)
 from graphdoc.program import bindings
 from graphdoc.program.bindings import source_at
 from graphdoc.program.spans import Moment, innermost_user, line_text, moment

@@ -19,12 +19,13 @@ from graphdoc.fixes.kinds import build
 from graphdoc.launch.keep import Kept
 from graphdoc.model import Fix, Safety, Span
 from graphdoc.project import is_installed, naming, working_directory
-from graphdoc.proposals.candidates import Candidate
+from graphdoc.proposals import Candidate
 from graphdoc.redaction import redact
 from graphdoc.source.effects import another_each_time
 from graphdoc.source.layout import is_compound
 from graphdoc.source.module import Source
 from graphdoc.sourcetext import decode, digest, read_source
+from graphdoc.story.wording import one_line
 from graphdoc.verify.failing_again import failing_place
 
 ROUNDS = 2
@@ -69,7 +70,7 @@ class Composer:
         found, _ = findings_for(failed)
         out: list[Candidate] = []
         for one in found[:1]:
-            at = failing_place(failed.failing_call, failed.raised)
+            at = failing_place(failed)
             link = _link(at or next(iter(one.finding.spans), None), failed.message, one.cause.code, one.finding.title)
             if len(candidate.chain) >= ROUNDS and any(known["code"] != link["code"] for known in candidate.chain):
                 break
@@ -135,7 +136,7 @@ class Composer:
 
     def _same_call(self, at: Frame | None, failed: Evidence) -> bool:
         """Whether the later failure is that of the line of the first; a patch moves lines, and keeps their text."""
-        first = failing_place(self.evidence.failing_call, self.evidence.raised)
+        first = failing_place(self.evidence)
         if at is None or first is None or not at.in_function_of(first):
             return False
         return _line(self.evidence.sources, first) == _line(failed.sources, at) != ""
@@ -264,10 +265,9 @@ def _line(sources: SourceTexts, frame: Frame) -> str:
 
 def _link(at: Frame | Span | None, message: str, code: str, title: str) -> dict[str, str]:
     """One failure of the chain as the user reads it: where, which cause, and its title."""
-    text = redact(" ".join(message.split()))
     return {
         "at": f"{at.file}:{at.line}" if at is not None else "the next failure",
         "code": code,
         "title": title,
-        "failure": text if len(text) <= 160 else text[:159] + "…",
+        "failure": one_line(redact(" ".join(message.split())), 160),
     }

@@ -22,7 +22,7 @@ from graphdoc.model import Diagnosis, Fix, Report
 from graphdoc.probe import deepened
 from graphdoc.processes import changed_sources, read_processes
 from graphdoc.project import is_installed, naming, project_root, working_directory
-from graphdoc.proposals.candidates import Candidate
+from graphdoc.proposals import Candidate
 from graphdoc.source.effects import may_draw
 from graphdoc.source.layout import is_compound
 from graphdoc.source.module import Source

@@ -15,14 +15,13 @@ from graphdoc.launch.isolation import CannotIsolate, CannotStart, Stop, check_wa
 from graphdoc.launch.keep import Kept
 from graphdoc.proposals.composing import told_of
 from graphdoc.redaction import redact
-from graphdoc.verify import Trial
 from graphdoc.verify.compared import Verdict
 from graphdoc.verify.results import Results, key_of
-from graphdoc.verify.trial import LEAST
+from graphdoc.verify.trial import LEAST, Trial
 
 if TYPE_CHECKING:
     from graphdoc.model import Fix
-    from graphdoc.proposals.candidates import Candidate
+    from graphdoc.proposals import Candidate
     from graphdoc.proposals.composing import Composer
 
 SECONDS = 60.0

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from graphdoc.evidence import Evidence, Frame, Node, SourceTexts, Stale
-from graphdoc.evidence.lookup import node_with
+from graphdoc.evidence import Evidence, Frame, Node, SourceTexts, Stale, node_with
 from graphdoc.finding import Remedy, together
 from graphdoc.fixes.program_slices import lift
 from graphdoc.model import Safety

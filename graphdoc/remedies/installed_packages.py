@@ -6,8 +6,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from graphdoc.evidence import Event, Package, SourceTexts
-from graphdoc.evidence.lookup import package_of
+from graphdoc.evidence import Event, Package, SourceTexts, package_of
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import call_at, everywhere, frame_of
 from graphdoc.program.carried_names import Carried

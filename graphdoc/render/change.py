@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from graphdoc.line_changes import Change, parse
 from graphdoc.model import Fix
 from graphdoc.render.text import flat
 from graphdoc.render.underlines import Row, SourceLine
-from graphdoc.unified_diff import Change, parse
 
 _GAP: Row = [("...", "gutter")]
 MOST_ROWS = 30  # rows; the whole patch is one command away

@@ -8,7 +8,6 @@ from graphdoc.model import Diagnosis, Report, Span
 from graphdoc.render import story
 from graphdoc.render.text import flat, neutralise
 
-NAME = "github"
 BEGINS = re.compile(r"::(error|warning|notice) title=(GD\d{3} |graphdoc::)")
 
 _MOST = 10  # GitHub drops what a step says beyond ten errors, without a word

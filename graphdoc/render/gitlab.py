@@ -11,7 +11,6 @@ from graphdoc.render import story
 from graphdoc.render.json import document
 from graphdoc.render.text import flat
 
-NAME = "gitlab"
 BEGINS = re.compile(r'\[\s*(\{\s*"description": "(GD\d{3}|graphdoc): |\]\s*\Z)')
 
 _SEVERITY: dict[str, dict[Confidence, str]] = {

@@ -15,13 +15,11 @@ from graphdoc.render.change import change_rows
 from graphdoc.render.page.graph_svg import graph_section
 from graphdoc.render.page.shown_places import Places
 from graphdoc.render.page.source import plots, source_section, timeline
-from graphdoc.render.page.syntax import coloured, words
-from graphdoc.render.page.words import element, prose
+from graphdoc.render.page.syntax import coloured, element, prose, words
 from graphdoc.render.snippet import drawing, gutter_width
 from graphdoc.render.text import flat
 from graphdoc.render.underlines import Row
 
-NAME = "html"
 BEGINS = re.compile(r"<!doctype html>\n.{0,600}<title>graphdoc: ", re.DOTALL)
 
 _WIDTH = 140  # cells; the page scrolls sideways where a window is narrower

@@ -10,7 +10,6 @@ from typing import Any
 
 from graphdoc.model import Report
 
-NAME = "json"
 BEGINS = re.compile(r'\{\s*"schema_version": \d+,\s*"run": \{\s*"command": \[')
 
 

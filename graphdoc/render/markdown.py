@@ -10,7 +10,6 @@ from graphdoc.render.snippet import drawing, gutter_width
 from graphdoc.render.text import flat, neutralise, split_lines
 from graphdoc.render.underlines import plain
 
-NAME = "markdown"
 BEGINS = re.compile(r"### (error|warning) GD\d{3}: ")
 
 _CODE = re.compile(r"`[^`]+`")

@@ -8,14 +8,13 @@ from typing import Any
 from urllib.parse import quote
 
 from graphdoc.address import page_address
+from graphdoc.line_changes import Change, parse
 from graphdoc.model import Diagnosis, Fix, Report, Span
 from graphdoc.render import story
 from graphdoc.render.json import document
 from graphdoc.render.text import clip, flat
-from graphdoc.unified_diff import Change, parse
 from graphdoc.version import __version__
 
-NAME = "sarif"
 BEGINS = re.compile(r'\{\s*"\$schema": "https://json\.schemastore\.org/sarif.{0,200}"name": "graphdoc"', re.DOTALL)
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

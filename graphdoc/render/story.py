@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from graphdoc.line_changes import parse
 from graphdoc.model import COMPLETE, Confidence, Diagnosis, Fix, Report, Role, Span
 from graphdoc.render.text import flat, split_lines
-from graphdoc.unified_diff import parse
 
 _ORDER: dict[Role, int] = {"created": 0, "cause": 1, "consumed": 1, "freed": 1, "mutated": 1, "failed": 2, "related": 3}
 _UNNAMED: dict[Role, str] = {

@@ -12,7 +12,6 @@ from graphdoc.render.page.graph_svg import MISSING, drawing, entries_of
 from graphdoc.render.page.shown_places import Places
 from graphdoc.render.text import cells, flat, wrap
 
-NAME = "svg"
 BEGINS = re.compile(r'<svg xmlns="http://www\.w3\.org/2000/svg"[^>]*>\n<title>graphdoc: ')
 
 _CELL, _LINE, _EDGE = 7.25, 20, 16

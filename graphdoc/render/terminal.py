@@ -11,7 +11,6 @@ from graphdoc.render.snippet import drawing, gutter_width
 from graphdoc.render.text import statement, wrap
 from graphdoc.render.underlines import Row, paint
 
-NAME = "terminal"
 BEGINS = re.compile(r"(error|warning)\[GD\d{3}\]: |graphdoc: ")
 
 _PROSE = 104  # cells; longer lines of prose are hard to read, however wide the terminal is

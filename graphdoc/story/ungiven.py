@@ -6,8 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from graphdoc.evidence import Evidence, Frame, Optimizer, Parameter, Sign, SourceTexts
-from graphdoc.evidence.lookup import optimizer_with
+from graphdoc.evidence import Evidence, Frame, Optimizer, Parameter, Sign, SourceTexts, optimizer_with
 from graphdoc.finding import Finding, Remedy, together
 from graphdoc.model import Span
 from graphdoc.program import bindings

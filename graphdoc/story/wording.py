@@ -7,8 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from graphdoc.evidence import Optimizer, Sign
-from graphdoc.evidence.lookup import optimizer_with
+from graphdoc.evidence import Optimizer, Sign, optimizer_with
 from graphdoc.finding import Finding
 from graphdoc.program.proof import signs
 
@@ -197,3 +196,9 @@ def by_the_rules(finding: Finding, files: Collection[str]) -> Finding:
         facts=tuple(in_lines(fact, files) for fact in finding.facts),
         spans=tuple(replace(s, label=in_lines(s.label, files)) for s in finding.spans),
     )
+
+
+def one_line(text: str, most: int) -> str:
+    """A text on one line, of at most so many characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else line[: most - 1] + "…"

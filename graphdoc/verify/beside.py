@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from graphdoc.errors import Interrupted
 from graphdoc.launch.isolation import Stop
@@ -38,44 +39,31 @@ class Beside(Stop):
 
     def __init__(self, stop: Stop) -> None:
         self._stop = stop
-        self._thread: threading.Thread | None = None
-        self._error: BaseException | None = None
+        self._threads = ThreadPoolExecutor(1)
+        self._work: Future[None] | None = None
         self._over = False
 
     def check(self) -> None:
         """Raises Interrupted if a signal has come, or in the thread if nobody waits for it any more."""
         self._stop.check()
-        if self._over and threading.current_thread() is self._thread:
+        if self._over and threading.current_thread() is not threading.main_thread():
             raise Interrupted(signal.SIGTERM)
 
     def begin(self, work: Callable[[], None]) -> None:
         """Begin, and go on."""
-
-        def run() -> None:
-            try:
-                work()
-            except BaseException as e:
-                self._error = e
-
-        self._thread = threading.Thread(target=run, daemon=True)
-        self._thread.start()
+        self._work = self._threads.submit(work)
 
     @property
     def is_on(self) -> bool:
-        return self._thread is not None
+        return self._work is not None
 
     def wait(self) -> None:
         """Wait for its end; what it raised is raised here."""
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
-            if self._error is not None:
-                error, self._error = self._error, None
-                raise error
+        work, self._work = self._work, None
+        if work is not None:
+            work.result()
 
     def end(self) -> None:
         """End it; whatever it raises is nobody's."""
         self._over = True
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
+        self._threads.shutdown()

@@ -8,7 +8,7 @@ from typing import Any
 
 from graphdoc.evidence import GRADIENTS, Evidence
 from graphdoc.fixes.kinds import NO_TRAITS, Traits
-from graphdoc.story.wording import folded, listing, optimizer_of
+from graphdoc.story.wording import folded, listing, one_line, optimizer_of
 from graphdoc.verify.traces import Line, Trace
 
 TOLERANCE = 1e-4
@@ -162,7 +162,7 @@ def fails_otherwise(outcome: Outcome) -> str:
 
 
 def _another(outcome: Outcome) -> str:
-    failure = f"{shortened(outcome.failure)}{outcome.outside}"
+    failure = f"{one_line(outcome.failure, 140)}{outcome.outside}"
     return f"another failure{outcome.place}, which no changed line leads to: {failure}"
 
 
@@ -258,11 +258,6 @@ def receive(names: list[str]) -> str:
 def listed(names: Iterable[str]) -> str:
     every = list(names)
     return ", ".join(every[:3]) + (f" and {len(every) - 3} more" if len(every) > 3 else "")
-
-
-def shortened(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 140 else line[:139] + "…"
 
 
 # What a patched program's losses do when parameters move, beside what its steps are given (docs/gradients.md).

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import builtins
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeGuard
 
-from graphdoc.evidence import Cut, Event, Evidence, Frame, Node, OlderEdge, Raised, Sign, Stale
-from graphdoc.evidence.lookup import node_with
+from graphdoc.diagnose import Found, findings_for
+from graphdoc.evidence import SO_FAR, Evidence, Frame, Node, Sign
+from graphdoc.finding import Finding
 from graphdoc.line_changes import LineMatcher
 from graphdoc.processes import same_failure
 from graphdoc.program.bad_values import trouble_of
@@ -32,42 +33,39 @@ def fails_alike(original: Evidence, later: Evidence, back: Back) -> bool:
     """
     if not same_failure(original, later) or fails_elsewhere(original, later, back):
         return False
-    was = damage(original.nodes, original.stale, _edges(original), lambda line: line)
-    left = damage(later.nodes, later.stale, _edges(later), back)
+    was, left = damage(original, lambda line: line), damage(later, back)
     if not was:
         # No edge leads into what was freed where all of the graph was: then the node at which the engine stopped tells.
-        was, left = met(original.failing_node, lambda line: line), met(later.failing_node, back)
+        was, left = met(original, lambda line: line), met(later, back)
     if original.probe and original.probe == later.probe:
-        was, left = was | cuts_of(original.cuts, lambda line: line), left | cuts_of(later.cuts, back)
+        was, left = was | cuts_of(original, lambda line: line), left | cuts_of(later, back)
     return was <= left
 
 
 def fails_elsewhere(original: Evidence, later: Evidence, back: Back) -> bool:
     """Whether the later failure came from another call than the original one: a fault of its own."""
-    one, other = _call(original.failing_call, original.raised), _call(later.failing_call, later.raised)
+    one, other = _call(original), _call(later)
     return one is not None and other is not None and one != back(other)
 
 
-def damage(
-    nodes: list[Node], overwritten: list[Stale], edges: list[OlderEdge], back: Back
-) -> frozenset[tuple[object, ...]]:
+def damage(evidence: Evidence, back: Back) -> frozenset[tuple[object, ...]]:
     """What the failing graph needs and no longer has: overwritten tensors by where they are used and by each line that
     wrote them, where these are known, and the edges into parts that were freed, by where both ends were made.
     """
     found: set[tuple[object, ...]] = set()
-    for stale in overwritten:
-        used = _made(node_with(nodes, stale.node), back)
+    for stale in evidence.stale:
+        used = _made(evidence.node(stale.node), back)
         for writer in {_innermost(w.stack, back) for w in stale.writes} or {None}:
             found.add(("overwritten", stale.tensor.name, used, writer))
-    for carry in edges:
-        if carry.dead:
-            ends = (_made(node_with(nodes, n), back) for n in (carry.consumer, carry.producer))
-            found.add(("freed", *ends))
+    for edge in (*evidence.older_edges, *evidence.earlier_edges):
+        if edge.dead:
+            found.add(("freed", *(_made(evidence.node(n), back) for n in (edge.consumer, edge.producer))))
     return frozenset(found)
 
 
-def met(node: Node | None, back: Back) -> frozenset[tuple[object, ...]]:
-    """The node at which a failing call stopped, by what it is and where it was made."""
+def met(evidence: Evidence, back: Back) -> frozenset[tuple[object, ...]]:
+    """The node at which the failing call stopped, by what it is and where it was made."""
+    node = evidence.failing_node
     return frozenset() if node is None else frozenset({("met", node.op, _made(node, back))})
 
 
@@ -78,26 +76,21 @@ def first_unfinite(evidence: Evidence, back: Back) -> tuple[str, Line | None] | 
     return (born.operation, _innermost(born.stack, back)) if born is not None else None
 
 
-def cuts_of(cuts: list[Cut], back: Back) -> frozenset[tuple[object, ...]]:
+def cuts_of(evidence: Evidence, back: Back) -> frozenset[tuple[object, ...]]:
     """Where the graph of a loss was seen to end: reason and place. Both runs must have been looked at for it."""
-    places = ((c.reason, innermost_user(c.stack)) for c in cuts)
+    places = ((c.reason, innermost_user(c.stack)) for c in evidence.cuts)
     return frozenset(("cut", reason, back((at.file, at.line))) for reason, at in places if at is not None)
 
 
-def failing_place(failing_call: Event | None, raised: Raised | None) -> Frame | None:
+def failing_place(evidence: Evidence) -> Frame | None:
     """The user's innermost line in the call that failed; None where none is known."""
-    event = failing_call
-    stack = event.stack if event is not None else raised.stack if raised is not None else []
-    return next((f for f in reversed(stack) if f.user), None)
+    call = evidence.failing_call or evidence.raised
+    return innermost_user(call.stack) if call is not None else None
 
 
-def _call(failing_call: Event | None, raised: Raised | None) -> Line | None:
-    frame = failing_place(failing_call, raised)
+def _call(evidence: Evidence) -> Line | None:
+    frame = failing_place(evidence)
     return (frame.file, frame.line) if frame is not None else None
-
-
-def _edges(evidence: Evidence) -> list[OlderEdge]:
-    return [*evidence.older_edges, *evidence.earlier_edges]
 
 
 def _made(node: Node | None, back: Back) -> Line | None:
@@ -345,3 +338,30 @@ def left_over(a: list[Sign], b: list[Sign]) -> str:
     more = f" and {len(other.parameters) - 2} more" if len(other.parameters) > 2 else ""
     whose = f" in {', '.join(other.parameters[:2])}{more}" if other.parameters else ""
     return f"another value that is not finite is still met{whose}"
+
+
+# What the diagnosis tells of a patched run, and tells of no run of the unpatched program.
+
+
+def told_anew(
+    seen: Evidence, before: Sequence[Evidence], texts: Mapping[str, str], back: Back, ended: bool
+) -> list[Found]:
+    """Each finding of another cause, or of one at another place, than those of the runs ``before``; what is only
+    possible is none. ``texts`` are what ran instead of the files on the disk, by the names of the evidence; ``back``
+    gives the line of the original. Not ``ended``: the run was stopped, and a later step may contradict what was so
+    until then.
+    """
+    seen.sources.update(texts)
+    seen.signs = [s for s in seen.signs if ended or SO_FAR not in s.facts]
+    seen.signs = [s for s in seen.signs if not any(same_signs([s], one.signs) for one in before)]
+    found = [f for f in findings_for(seen)[0] if f.finding.confidence != "possible"]
+    if not found:
+        return []
+    known = {(f.cause.code, at) for one in before for f in findings_for(one)[0] for at in _places(f.finding)}
+    return [f for f in found if not any((f.cause.code, back(at)) in known for at in _places(f.finding))]
+
+
+def _places(finding: Finding) -> set[Line]:
+    """Where it sends the reader to."""
+    spans = [s for s in finding.spans if s.role == "cause"] or finding.spans
+    return {(s.file, s.line) for s in spans} or {("", 0)}

@@ -11,7 +11,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from graphdoc.evidence import Event, Evidence, Raised, Sign
+from graphdoc.evidence import Evidence, Raised, Sign
 from graphdoc.program.exception import REFUSED_VIEW, SECOND_TIME, message_of
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
@@ -136,7 +136,6 @@ class Step:
     parameters: float
     gradients: float
     each: Mapping[str, float] = field(default_factory=dict)
-    resident: int = 0
     left_out: bool = False
 
 
@@ -362,18 +361,9 @@ def _parse(file: Path) -> Trace:
             trace.order.append(_call(record))
         elif kind == "step":
             each = {key: Size.of(told) for key, told in record["each"].items()}
-            trace.order.append(
-                Step(
-                    record["n"],
-                    record["e"],
-                    record["o"],
-                    record["p"],
-                    record["g"],
-                    each,
-                    record["rss"],
-                    bool(record.get("left_out")),
-                )
-            )
+            step = Step(record["n"], record["e"], record["o"], record["p"], record["g"], each)
+            step.left_out = bool(record.get("left_out"))
+            trace.order.append(step)
         elif kind == "optimizer":
             trace.optimizers[record["o"]] = record["type"]
         elif kind == "names":
@@ -399,29 +389,24 @@ def _parse(file: Path) -> Trace:
 
 
 def _call(record: dict[str, Any]) -> Call:
+    file, line = record["place"]
     gained = record.get("gained", ())
     return Call(
         record["k"],
         record["n"],
         record["e"],
-        (str(record["place"][0]), int(record["place"][1])),
-        record.get("nodes", 0),
-        {key: Size.of(gain) for key, gain, _ in gained},
-        frozenset(key for key, _, fresh in gained if fresh),
-        record.get("loose", 0),
-        record.get("loose_sum", 0.0),
-        record.get("sums", []),
-        "nodes" in record,
-        bool(record.get("inner")),
-        record.get("value"),
-        record.get("old", []),
-        record.get("stale", []),
-        record.get("within", -1),
-        frozenset((str(file), int(line)) for file, line in record.get("shares", ())),
-        record.get("drawn", ""),
-        record.get("mean_over", 0.0),
-        record.get("weight"),
+        (str(file), int(line)),
+        gained={key: Size.of(gain) for key, gain, _ in gained},
+        fresh=frozenset(key for key, _, fresh in gained if fresh),
+        measured="nodes" in record,
+        inner=bool(record.get("inner")),
+        shares=frozenset((str(file), int(line)) for file, line in record.get("shares", ())),
+        **{name: record[name] for name in _AS_WRITTEN if name in record},
     )
+
+
+_AS_WRITTEN = ("nodes", "loose", "loose_sum", "sums", "value", "old", "stale", "within", "drawn", "mean_over", "weight")
+"""Fields of a call that a trace has under their own names."""
 
 
 def added(a: list[float] | None, b: list[float]) -> list[float]:
@@ -490,14 +475,13 @@ def failing_index(evidence: Evidence) -> int:
     return max((e.index for e in evidence.events if e.failed), default=-1)
 
 
-def point_of_failure(events: list[Event], signs: list[Sign], failing: int) -> int:
-    """The journal index at which the run failed, whatever failed; -1 where the journal is empty.
-
-    Of a run that went on, which ``signs`` were seen in: where all of them were certain.
-    """
-    if signs:
-        return max((s.event for s in signs if not s.weak), default=-1)
-    return failing if failing >= 0 else max((e.index for e in events), default=-1)
+def point_of_failure(evidence: Evidence) -> int:
+    """The journal index at which the run failed, whatever failed; -1 where the journal is empty. Of a run that went on:
+    where all of its signs were certain."""
+    if evidence.went_on:
+        return max((s.event for s in evidence.signs if not s.weak), default=-1)
+    failing = failing_index(evidence)
+    return failing if failing >= 0 else max((e.index for e in evidence.events), default=-1)
 
 
 def refused_views(raised: Raised | None) -> bool:
@@ -505,9 +489,9 @@ def refused_views(raised: Raised | None) -> bool:
     return message_of(raised, *REFUSED_VIEW) is not None
 
 
-def own_graph(fresh_reaches: list[str], raised: Raised | None) -> frozenset[str]:
+def own_graph(evidence: Evidence) -> frozenset[str]:
     """Parameters that a second backward reached by nodes newer than the first, whatever is done about the old ones."""
-    return frozenset(fresh_reaches) if message_of(raised, *SECOND_TIME) else frozenset()
+    return frozenset(evidence.fresh_reaches) if message_of(evidence.raised, *SECOND_TIME) else frozenset()
 
 
 def behind_what_was_made_once(reuse: Reuse | None) -> frozenset[str]:
@@ -516,18 +500,18 @@ def behind_what_was_made_once(reuse: Reuse | None) -> frozenset[str]:
     return frozenset(reuse.behind) if reuse is not None and made_once else frozenset()
 
 
-def reached_from(events: list[Event], failing: int, reaches: list[str]) -> dict[Line, frozenset[str]]:
+def reached_from(evidence: Evidence) -> dict[Line, frozenset[str]]:
     """Names of the parameters behind each backward call, by its place; empty where those of a place are not known.
 
     What the failing call reaches is known from the graph as it was left.
     """
     found: dict[Line, set[str]] = {}
-    for event in events:
+    for event in evidence.events:
         frame = innermost_user(event.stack)
         if event.kind != "backward" or frame is None:
             continue
         names = found.setdefault((frame.file, frame.line), set())
-        names |= set(reaches if event.index == failing else event.reaches)
+        names |= set(evidence.reaches if event.index == evidence.failing_event else event.reaches)
     return {place: frozenset(names) for place, names in found.items()} if all(found.values()) else {}
 
 

@@ -34,7 +34,7 @@ from graphdoc.standing import Standing
 from graphdoc.verify import failing_again, traces
 from graphdoc.verify.beside import Beside, has_accelerator, has_room
 from graphdoc.verify.compared import NO_STEPS, TOLERANCE, Baseline, Measured, Outcome, Verdict, measured
-from graphdoc.verify.told_anew import told_anew
+from graphdoc.verify.failing_again import told_anew
 from graphdoc.verify.verdict import behind_old_parts, crashed, judge, without_original
 
 # Which line of the original a line of the patched text is.
@@ -130,7 +130,7 @@ def outcome_of(
     outcome.next = failed if outcome.autograd and not outcome.same else None
     outcome.elsewhere = failing_again.fails_elsewhere(original, failed, back)
     outcome.passed = not outcome.same and 0 <= original.failing_event < failed.failing_event
-    at = failing_again.failing_place(failed.failing_call, failed.raised)
+    at = failing_again.failing_place(failed)
     outcome.place = f" at {at.file}:{at.line}" if at is not None else ""
     outcome.later = _is_anothers(outcome, original, failed, before, texts, cwd)
     outcome.clumsy = raised.type in _CLUMSY and not outcome.later
@@ -156,7 +156,7 @@ def _is_anothers(
 
     It is raised in the program's own statement, elsewhere, and no value from a changed statement gets there.
     """
-    at = failing_again.failing_place(failed.failing_call, failed.raised)
+    at = failing_again.failing_place(failed)
     if outcome.same or outcome.autograd or not outcome.elsewhere or at is None:
         return False
     name = _UNDEFINED.search(outcome.failure)
@@ -233,7 +233,7 @@ class Trial:
         self.stop = stop or Stop()
         self.asked = asked
         self.failing = traces.failing_index(evidence)
-        self.point = traces.point_of_failure(evidence.events, evidence.signs if evidence.went_on else [], self.failing)
+        self.point = traces.point_of_failure(evidence)
         self.limit = max(SHORTEST, 4 * kept.seconds + 10)
         self._patience = patience
         self.waited = 0.0
@@ -446,7 +446,7 @@ class Trial:
         match = recognise_exception(raised.type, raised.message)
         group = match.group if match is not None else ""
         sound = group != "distributed"
-        reached = traces.reached_from(self.evidence.events, self.evidence.failing_event, self.evidence.reaches)
+        reached = traces.reached_from(self.evidence)
         # Copying what is about to be overwritten costs a multiple of the time.
         views = traces.refused_views(self.evidence.raised)
         mode = "verify:reference:views" if views else "verify:reference"
@@ -458,11 +458,10 @@ class Trial:
         if trace is not None and trace.is_past(self.failing, views):
             stepped = group == "second-backward" and traces.stepped_between(trace, self._freed_by(), self.failing)
             why = "an optimizer stepped between the two backward calls, so their gradients are not to be equal"
-            own = traces.own_graph(self.evidence.fresh_reaches, self.evidence.raised)
+            own = traces.own_graph(self.evidence)
             once = traces.behind_what_was_made_once(reuse)
             no_reference = why if stepped else ""
-            edges = [*self.evidence.older_edges, *self.evidence.earlier_edges]
-            old = behind_old_parts(self.evidence.stale, edges, reuse)
+            old = behind_old_parts(self.evidence, reuse)
             return Baseline(
                 trace,
                 self.failing,

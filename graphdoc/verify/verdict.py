@@ -7,9 +7,9 @@ from functools import cache, partial
 from math import isfinite, isnan
 from typing import Any
 
-from graphdoc.evidence import OlderEdge, Stale
+from graphdoc.evidence import Evidence
 from graphdoc.program.reuse import Reuse
-from graphdoc.story.wording import folded
+from graphdoc.story.wording import folded, one_line
 from graphdoc.verify import measures, usage
 from graphdoc.verify.compared import (
     TOLERANCE,
@@ -21,7 +21,6 @@ from graphdoc.verify.compared import (
     percent,
     praise,
     receive,
-    shortened,
     then_fails,
     told_lost,
     unmeasured,
@@ -169,15 +168,15 @@ SAME = 1e-6
 move gradients by a hundred times as much."""
 
 
-def behind_old_parts(stale: list[Stale], edges: list[OlderEdge], reuse: Reuse | None) -> frozenset[str]:
+def behind_old_parts(evidence: Evidence, reuse: Reuse | None) -> frozenset[str]:
     """Names of the parameters behind what is stale, freed or older in the failing graph; empty where it is not known.
 
     What they get from the failing call passes a part that a fix is to mend or to cut off. All others get theirs by
     nodes that are as the forward pass left them.
     """
-    found = {n for s in stale for n in s.behind} | (set(reuse.behind) if reuse is not None else set())
-    if not stale:
-        found |= {n for e in edges for n in e.behind}
+    found = {n for s in evidence.stale for n in s.behind} | (set(reuse.behind) if reuse is not None else set())
+    if not evidence.stale:
+        found |= {n for e in (*evidence.older_edges, *evidence.earlier_edges) for n in e.behind}
     return frozenset(found)
 
 
@@ -322,18 +321,19 @@ def crashed(outcome: Outcome, trace: Trace | None) -> Verdict | None:
     if outcome.refused:
         told = f"not tried: the program {outcome.refused} (--verify runs it all the same)"
         return Verdict(None, told, {"tried": False})
+    failure = one_line(outcome.failure, 140)
     if outcome.failure and outcome.same:
         return Verdict(False, "the program still fails in the same way", data)
     if outcome.failure and outcome.autograd and outcome.traits.only_records and (outcome.elsewhere or outcome.passed):
         # What lets more be recorded cuts nothing off; whether it brought the next failure on is not known.
-        end = f"the failure is gone, and the program then fails{outcome.place} with {shortened(outcome.failure)}"
+        end = f"the failure is gone, and the program then fails{outcome.place} with {failure}"
         return Verdict(None, end, {**data, "passed_crash": True})
     if outcome.failure and outcome.autograd:
-        return Verdict(False, f"the program now fails{outcome.place} with {shortened(outcome.failure)}", data)
+        return Verdict(False, f"the program now fails{outcome.place} with {failure}", data)
     if outcome.failure and outcome.clumsy:
-        return Verdict(False, f"the changed program fails with {shortened(outcome.failure)}", data)
+        return Verdict(False, f"the changed program fails with {failure}", data)
     if outcome.failure and not (outcome.later and trace is not None):
-        end = f"the program then ends with {shortened(outcome.failure)}{outcome.outside}"
+        end = f"the program then ends with {failure}{outcome.outside}"
         return Verdict(None, end, {**data, "passed_crash": None})
     if outcome.still:
         return Verdict(False, "the program still shows the same", {**data, "passed_crash": None})

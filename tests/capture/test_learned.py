@@ -13,7 +13,7 @@ from graphdoc.capture.events.learned import ALIKE, CLOSES, FIRST, OPENS, Learned
 from graphdoc.capture.places import stacks
 from graphdoc.capture.process.quiet import UsersView, keep_users_view
 from graphdoc.evidence import THINNED, Evidence, Frame, Node, Raised, Sign
-from graphdoc.unrecorded import as_told, full_mode, needs_record
+from graphdoc.second_run import as_told, full_mode, needs_record
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from told_in_forks import run
 
 from graphdoc.model import Diagnosis, Report
-from graphdoc.unrecorded import SEEN_AGAIN
+from graphdoc.second_run import SEEN_AGAIN
 
 BEGIN = """\
 import random

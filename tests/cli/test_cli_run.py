@@ -83,7 +83,7 @@ def test_a_plain_line_is_read_without_typer(words: list[str], expected: object) 
 def test_typer_reads_the_same(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     from typer.testing import CliRunner
 
-    from graphdoc.cli import app, run
+    from graphdoc.cli import app
 
     seen = []
 
@@ -91,7 +91,7 @@ def test_typer_reads_the_same(words: list[str], monkeypatch: pytest.MonkeyPatch)
         seen.append((kind, list(arguments), list(reports), asked))
         return 0
 
-    monkeypatch.setattr(run, "run", note)
+    monkeypatch.setattr(app, "run_program", note)
     done = CliRunner().invoke(app.app, ["run", *words])
     assert done.exit_code == 0, done.output
     assert seen == [quick(["run", *words])]

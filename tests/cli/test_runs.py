@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from commands import graphdoc
 
-from graphdoc.launch.folders import PLACE
-from graphdoc.launch.runs import kept_runs
+from graphdoc.launch.folders import PLACE, kept_runs
 
 TWICE = """\
 import torch

@@ -15,7 +15,7 @@ from graphdoc.launch import Ended, Request
 from graphdoc.launch.isolation import CannotIsolate, Stop, apart, launch_apart
 from graphdoc.launch.isolation.apart import SWITCH, ways
 from graphdoc.launch.isolation.inside import processes
-from graphdoc.launch.isolation.landlock import can_hold_signals
+from graphdoc.launch.isolation.namespaces import can_hold_signals
 
 needs_namespaces = pytest.mark.skipif(not have_namespaces(), reason="no namespaces here")
 needs_kernel = pytest.mark.skipif(not can_hold_signals(), reason="this kernel cannot keep signals within a run")

@@ -19,7 +19,7 @@ from pathlib import Path
 from inventory_libraries import messages_in
 from inventory_sources import messages_of
 
-from graphdoc.messages.listed import FEW_WORDS, is_telling
+from graphdoc.messages.listed import FEW_WORDS
 
 FILE = Path(__file__).parents[2] / "graphdoc" / "messages" / "listed.txt"
 _LONGEST = 170
@@ -101,8 +101,25 @@ def template(text: str) -> str:
     return text.strip()
 
 
+# Words that stand fast: with fewer of them other programs print the same, and only the traceback tells whose they are.
+_LETTERS, _WORDS, _RUN = 24, 4, 12
+# A name of PyTorch's own tells it in fewer.
+_LETTERS_WITH_NAME = 12
+_NAME = re.compile(
+    r"[a-z]\w*_\w+|[a-z0-9][A-Z]|\b[A-Z]{2,}[a-z]|"
+    r"(?i:grad|torch|autocast|tensor|vmap|microbatch|placement|mesh|shard|backward|dtype|\brank)"
+)
+_WORDLIKE = re.compile(r"[A-Za-z]{2,}")
+
+
 def known_by_words(text: str) -> bool:
-    return is_telling(tuple(re.split(r"⟨[^⟩]*⟩", text)))
+    """Whether these words are PyTorch's alone. A rule on the amount of text, as no list could name all programs."""
+    parts = re.split(r"⟨[^⟩]*⟩", text)
+    words = " ".join(parts)
+    letters = sum(map(str.isalpha, words))
+    if letters >= _LETTERS_WITH_NAME and _NAME.search(words):
+        return len(_WORDLIKE.findall(words)) >= 3
+    return letters >= _LETTERS and len(_WORDLIKE.findall(words)) >= _WORDS and max(map(len, parts)) >= _RUN
 
 
 def written(messages: list[Message], version: str) -> str:

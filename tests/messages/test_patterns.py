@@ -10,7 +10,6 @@ import pytest
 
 from graphdoc.causes import all_causes
 from graphdoc.messages.recognise import (
-    GROUPS,
     Entry,
     by_word,
     compiled,
@@ -18,6 +17,19 @@ from graphdoc.messages.recognise import (
     recognise,
     recognise_exception,
     wordings,
+)
+
+GROUPS = (
+    "second-backward",
+    "inplace",
+    "no-grad",
+    "higher-order",
+    "misuse",
+    "nonfinite",
+    "distributed",
+    "checkpoint",
+    "compile",
+    "other",
 )
 
 

@@ -51,7 +51,6 @@ def test_nan_from_anomaly_mode_names_the_node() -> None:
 def test_a_message_alone_proves_nothing_about_the_graph() -> None:
     e = evidence("RuntimeError: grad can be implicitly created only for scalar outputs\n")
     assert not (e.nodes or e.stale or e.events or e.older_edges or e.cuts)
-    assert e.extras["match"]["id"] == "grad-implicit-scalar"
 
 
 def test_it_is_an_evidence_document_like_any_other() -> None:

@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "capture"))
 from observed import run, script
 
 from graphdoc.evidence import Evidence
-from graphdoc.picture.portrait import picture_of
+from graphdoc.picture import picture_of
 from graphdoc.shapes import Box, Picture
 
 CARRIED = """

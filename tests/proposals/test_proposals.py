@@ -19,7 +19,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.launch import Request, launch
 from graphdoc.launch.keep import Kept, keep
 from graphdoc.model import Fix
-from graphdoc.proposals.candidates import Candidate
+from graphdoc.proposals import Candidate
 from graphdoc.proposals.propose import in_order, propose
 from graphdoc.proposals.trying import Trying, _note
 from graphdoc.verify.compared import Verdict

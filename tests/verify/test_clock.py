@@ -21,7 +21,7 @@ from graphdoc.launch.isolation import Stop, launch_apart
 from graphdoc.launch.keep import Kept
 from graphdoc.model import Fix
 from graphdoc.processes import read_processes
-from graphdoc.proposals.candidates import Candidate
+from graphdoc.proposals import Candidate
 from graphdoc.proposals.trying import Trying, try_out
 
 SICK = """\

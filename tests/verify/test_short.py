@@ -26,7 +26,7 @@ from graphdoc.launch.keep import Kept, keep
 from graphdoc.model import Fix
 from graphdoc.probe import deepen
 from graphdoc.processes import read_processes
-from graphdoc.proposals.candidates import Candidate
+from graphdoc.proposals import Candidate
 from graphdoc.proposals.trying import Trying, _key, try_out
 from graphdoc.verify.results import Results
 

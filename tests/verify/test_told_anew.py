@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tracing import traced
 
-from graphdoc.verify.told_anew import told_anew
+from graphdoc.verify.failing_again import told_anew
 from graphdoc.verify.trial import original_line
 
 CARRIED = """

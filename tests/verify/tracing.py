@@ -74,10 +74,10 @@ class Sick:
             self.failing,
             why,
             expected_names(program),
-            own_graph=own_graph(evidence.fresh_reaches, evidence.raised),
+            own_graph=own_graph(evidence),
             once=behind_what_was_made_once(program.reuse),
-            reached_from=reached_from(evidence.events, evidence.failing_event, evidence.reaches),
-            old_parts=behind_old_parts(evidence.stale, [*evidence.older_edges, *evidence.earlier_edges], program.reuse),
+            reached_from=reached_from(evidence),
+            old_parts=behind_old_parts(evidence, program.reuse),
         )
 
     def judge(

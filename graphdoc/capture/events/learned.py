@@ -1,7 +1,7 @@
 """Steps like the last ones run without stacks of their nodes: ``graphdoc run --capture learned``, for long runs.
 
 Nothing is ever told from what such a step is taken to be like. A failure after the first of them is read from its words
-alone (``graphdoc.unrecorded``), until a run that records every step has shown it again. So what is decided here costs
+alone (``graphdoc.second_run``), until a run that records every step has shown it again. So what is decided here costs
 speed or a second run, and no truth.
 """
 

@@ -378,7 +378,6 @@ class Autopsy:
             frames_of(entry.raw, self.cwd),
             entry.root,
             entry.root_op,
-            1 + len(entry.other_roots) // 2,
             entry.retain_graph,
             entry.create_graph,
             entry.optimizer,

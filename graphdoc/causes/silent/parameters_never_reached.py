@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
-from graphdoc.evidence import BYPASSED, READ_PAST, Frame, Optimizer, Parameter, Sign, SourceTexts
-from graphdoc.evidence.lookup import optimizer_with
+from graphdoc.evidence import BYPASSED, READ_PAST, Frame, Optimizer, Parameter, Sign, SourceTexts, optimizer_with
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.gathered_parameters import is_initialised, is_left_by_choice, one_shot

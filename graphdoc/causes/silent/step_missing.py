@@ -6,8 +6,7 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Page
-from graphdoc.evidence import AT_END, Event, Frame, Sign, SourceTexts
-from graphdoc.evidence.lookup import optimizer_with
+from graphdoc.evidence import AT_END, Event, Frame, Sign, SourceTexts, optimizer_with
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program

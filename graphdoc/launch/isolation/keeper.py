@@ -57,7 +57,7 @@ def keep(given: dict) -> None:  # type: ignore[type-arg]
         scratch, is_open = given["scratch"], given["way"] == "open"
         _tie(given["parent"], signal.SIGTERM)
         if sys.platform.startswith("linux"):
-            from landlock import hold_signals  # type: ignore[import-not-found]
+            from namespaces import hold_signals  # type: ignore[import-not-found]
 
             _start(given, hold_signals)
         else:
@@ -66,12 +66,11 @@ def keep(given: dict) -> None:  # type: ignore[type-arg]
 
 def _apart(given: dict) -> None:  # type: ignore[type-arg]
     """The program behind layers of its own, with process numbers of its own where the system allows that as well."""
-    import landlock
     import layers  # type: ignore[import-not-found]
-    import namespaces as ns  # type: ignore[import-not-found]
+    import namespaces as ns
 
     processes = given["processes"]
-    if not processes and not landlock.can_hold_signals():
+    if not processes and not ns.can_hold_signals():
         raise ns.Refused("no process numbers of its own")
     own = ns.separate(processes)
     # Taking on a namespace's powers forgets the signal for the parent's death (prctl(2)), so it is set afterwards.
@@ -84,7 +83,7 @@ def _apart(given: dict) -> None:  # type: ignore[type-arg]
     def give_up() -> None:
         ns.give_up_powers()
         if not processes:
-            landlock.hold_signals()
+            ns.hold_signals()
         if not given["words"]:
             ns.drop_powers()
 

@@ -9,8 +9,7 @@ import ctypes
 import os
 import stat
 
-from namespaces import Refused, call  # type: ignore[import-not-found]
-from network import raise_loopback  # type: ignore[import-not-found]
+from namespaces import Refused, call, raise_loopback  # type: ignore[import-not-found]
 
 # From linux/mount.h.
 _RDONLY, _NOSUID, _NODEV, _NOEXEC, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 18

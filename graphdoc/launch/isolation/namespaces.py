@@ -1,4 +1,4 @@
-"""Takes this process out of the namespaces of the user's, and the powers from what it starts.
+"""Takes this process out of the namespaces of the user's, and the powers from what it starts; its signals, its network.
 
 Loaded by the keeper, in a process that was started for it alone: standard library only, and Linux only. It needs no
 privilege where the system lets a user have namespaces (user_namespaces(7), mount_namespaces(7)).
@@ -6,11 +6,13 @@ privilege where the system lets a user have namespaces (user_namespaces(7), moun
 
 from __future__ import annotations
 
+import array
 import ctypes
+import fcntl
 import os
+import socket
+import struct
 from collections.abc import Callable
-
-from network import addresses  # type: ignore[import-not-found]
 
 # From linux/sched.h and linux/prctl.h.
 NEWNS, NEWIPC, NEWUSER, NEWPID, NEWNET = 0x00020000, 0x08000000, 0x10000000, 0x20000000, 0x40000000
@@ -144,3 +146,74 @@ def drop_powers() -> None:
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
     # Effective, permitted and inheritable: first the lower words, then the upper ones.
     call("capset", header, (ctypes.c_uint32 * 6)(kept, kept, 0, 0, 0, 0))
+
+
+# Signals that stay within a run which has no process numbers of its own, kept there by the kernel (landlock(7)).
+
+# From asm-generic/unistd.h and linux/landlock.h.
+_CREATE_RULESET, _RESTRICT_SELF = 444, 446
+_ASK_VERSION, _SCOPE_SIGNAL = 1, 2
+_WITH_SCOPES = 6
+"""The version that knows scopes (Linux 6.12)."""
+
+
+def can_hold_signals() -> bool:
+    """Whether this kernel can do that."""
+    return int(_libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ASK_VERSION)) >= _WITH_SCOPES
+
+
+def hold_signals() -> None:
+    """Let no process that comes of this one signal any other; nothing where the kernel cannot do that.
+
+    Raises:
+        OSError: the kernel can, and refuses.
+    """
+    if not can_hold_signals():
+        return
+    rules = (ctypes.c_uint64 * 3)(0, 0, _SCOPE_SIGNAL)
+    handle = _libc.syscall(_CREATE_RULESET, rules, ctypes.c_size_t(ctypes.sizeof(rules)), 0)
+    held = handle >= 0 and not _libc.prctl(_NO_NEW_PRIVS, ctypes.c_ulong(1), 0, 0, 0)
+    if not held or _libc.syscall(_RESTRICT_SELF, handle, 0):
+        raise OSError(ctypes.get_errno(), "landlock")
+    os.close(handle)
+
+
+# A network of its own, with the loopback interface alone.
+
+# From linux/sockios.h and linux/if.h.
+_GET_CONF, _GET_FLAGS, _SET_FLAGS, _SET_ADDRESS, _UP = 0x8912, 0x8913, 0x8914, 0x8916, 1
+_ENTRY = 40
+
+
+def addresses() -> list[str]:
+    """The IPv4 addresses of this machine's interfaces: programs meet at them by the machine's own name."""
+    buffer = array.array("B", bytes(_ENTRY * 128))
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            request = struct.pack("iP", len(buffer), buffer.buffer_info()[0])
+            size = struct.unpack("iP", fcntl.ioctl(s, _GET_CONF, request))[0]
+    except OSError:
+        return []
+    data = buffer.tobytes()[:size]
+    found = [socket.inet_ntoa(data[i + 20 : i + 24]) for i in range(0, len(data), _ENTRY)]
+    return [a for a in dict.fromkeys(found) if not a.startswith("127.")]
+
+
+def raise_loopback(own: list[str]) -> None:
+    """Bring ``lo`` up and let the machine's own addresses mean it.
+
+    Raises:
+        OSError: the interface cannot be brought up.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        request = struct.pack("16sH22x", b"lo", 0)
+        flags = struct.unpack("16sH22x", fcntl.ioctl(s, _GET_FLAGS, request))[1]
+        fcntl.ioctl(s, _SET_FLAGS, struct.pack("16sH22x", b"lo", flags | _UP))
+        for number, address in enumerate(own[:16], 1):
+            name = f"lo:{number}".encode()
+            try:
+                fcntl.ioctl(
+                    s, _SET_ADDRESS, struct.pack("16sHH4s16x", name, socket.AF_INET, 0, socket.inet_aton(address))
+                )
+            except OSError:
+                continue

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import time
+from contextlib import suppress
 
 from graphdoc.launch.isolation.keeper import descendants
 
@@ -39,20 +41,8 @@ class Waits:
 
 
 def _of_process(pid: int) -> float:
-    waits = (_read(f"/proc/{pid}/task/{task}/schedstat").split() for task in _entries(f"/proc/{pid}/task"))
-    return max((int(told[1]) / 1e9 for told in waits if len(told) > 1), default=0.0)
-
-
-def _entries(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
-
-
-def _read(file: str) -> str:
-    try:
-        with open(file, encoding="utf-8", errors="replace") as stream:
-            return stream.read()
-    except OSError:
-        return ""
+    told: list[list[str]] = []
+    for file in glob.glob(f"/proc/{pid}/task/*/schedstat"):
+        with suppress(OSError), open(file, encoding="utf-8", errors="replace") as stream:
+            told.append(stream.read().split())
+    return max((int(words[1]) / 1e9 for words in told if len(words) > 1), default=0.0)

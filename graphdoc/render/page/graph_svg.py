@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from graphdoc.render.page.shown_places import Places, box_id, called, hue
-from graphdoc.render.page.words import prose
+from graphdoc.render.page.shown_places import Places, box_id, hue
+from graphdoc.render.page.syntax import prose
 from graphdoc.render.text import cells, flat
 from graphdoc.shapes import Arrow, Box, Picture
 
@@ -236,7 +236,7 @@ def _lines(box: Box, picture: Picture, places: Places) -> list[str]:
     if box.last:
         place, note, code = f"{place} to {box.last}", "", " \u00b7 ".join(t for t in (box.text, note) if t)
     if box.kind == "parameters":
-        names = called(picture.optimizers)
+        names = dict(picture.optimizers)
         owners = ", ".join(names.get(o, "?") for o in box.optimizers) or "in no optimizer"
         told = [box.text, box.note, owners]
     elif box.kind == "operations":
@@ -326,7 +326,7 @@ def _box(box: Box, picture: Picture, places: Places, told: list[str], at: tuple[
 
 def _title(box: Box, picture: Picture, places: Places) -> str:
     """All of what a box clips, in words."""
-    names = called(picture.optimizers)
+    names = dict(picture.optimizers)
     told = [f"{_KIND[box.kind]} {box.text}".strip()]
     told += (
         [f"{flat(box.file)} line {box.line}{f' to {box.last}' if box.last else f': {places.text(box.file, box.line)}'}"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from graphdoc.model import Report, Span
 from graphdoc.render.page.syntax import Word, words
 from graphdoc.render.text import flat, split_lines
@@ -82,11 +80,6 @@ def box_id(box: Box) -> str:
 def moment_id(number: int) -> str:
     """The id of a call in the list of calls."""
     return f"m{number}"
-
-
-def called(optimizers: tuple[tuple[int, str], ...]) -> Mapping[int, str]:
-    """The names of the optimizers by id."""
-    return dict(optimizers)
 
 
 def hue(optimizers: tuple[tuple[int, str], ...], ident: int) -> int:

@@ -8,9 +8,8 @@ from html import escape
 
 from graphdoc.model import Span
 from graphdoc.render import story
-from graphdoc.render.page.shown_places import Places, box_id, called, hue, moment_id
-from graphdoc.render.page.syntax import Word, coloured
-from graphdoc.render.page.words import prose
+from graphdoc.render.page.shown_places import Places, box_id, hue, moment_id
+from graphdoc.render.page.syntax import Word, coloured, prose
 from graphdoc.render.text import clip, flat
 from graphdoc.render.underlines import SourceLine
 from graphdoc.shapes import Curve, Moment, Picture
@@ -224,6 +223,6 @@ def _told(moment: Moment, picture: Picture) -> str:
     if moment.kind == "forward":
         return f"{moment.made:,} operation{'s' if moment.made != 1 else ''} recorded"
     told = moment.kind + (f" #{moment.number}" if moment.number > 0 else "")
-    name = called(picture.optimizers).get(moment.optimizer, "")
+    name = dict(picture.optimizers).get(moment.optimizer, "")
     parts = [escape(flat(told)), f"<code>{escape(flat(name))}</code>" if name else "", prose(moment.text)]
     return " ".join(part for part in [*parts, "<strong>fails</strong>" if moment.failed else ""] if part)

@@ -1,4 +1,4 @@
-"""What the words of a Python source are, for the page's colours: Python's own tokenizer tells, no parser."""
+"""Text and source on their way into HTML: code between backticks, and the words of Python in their colours."""
 
 from __future__ import annotations
 
@@ -7,6 +7,24 @@ import tokenize
 import warnings
 from collections.abc import Iterator, Sequence
 from html import escape
+
+from graphdoc.render.text import flat
+
+
+def prose(text: str) -> str:
+    """Escaped text in which what stands between backticks is code."""
+    parts = escape(flat(text)).split("`")
+    if len(parts) % 2 == 0:  # an odd backtick stays what it is
+        parts[-2:] = ["`".join(parts[-2:])]
+    return "".join(f"<code>{part}</code>" if i % 2 else part for i, part in enumerate(parts))
+
+
+def element(tag: str, text: str) -> str:
+    """The text in an element of its own."""
+    return f"<{tag}>{prose(text)}</{tag}>"
+
+
+# What the words of a Python source are, for the page's colours: Python's own tokenizer tells, no parser.
 
 Word = tuple[int, int, str]
 """Of a line: the first character from 0, the last one exclusive, and ``keyword``, ``string``, ``number`` or

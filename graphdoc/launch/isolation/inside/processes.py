@@ -1,7 +1,7 @@
 """Other processes than the run's own are out of its reach, as they are where it has process numbers of its own.
 
 What Python has for it is told that there is no such process. A program that is no Python, and C, are held by the kernel
-where it can do that (see ``hold_signals`` in ``landlock.py``), or not started at all (see ``refusals.py``).
+where it can do that (see ``hold_signals`` in ``namespaces.py``), or not started at all (see ``refusals.py``).
 """
 
 from __future__ import annotations
