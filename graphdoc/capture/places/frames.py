@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from graphdoc.capture.places import code_places
@@ -58,6 +59,11 @@ def outside_compiled(op: str, stack: list[Frame]) -> list[Frame]:
         return stack
     first = next((i for i, f in enumerate(stack) if f.user and not f.column), len(stack))
     return stack[:first] if any(f.user for f in stack[:first]) else stack
+
+
+def plain(frames: Iterable[Frame]) -> list[dict[str, Any]]:
+    """Frames as plain data: so facts and extras of the Evidence hold them, and so a fork tells of them."""
+    return [dict(vars(f)) for f in frames]
 
 
 def user_stack(raw: RawStack | Stack, cwd: str) -> list[dict[str, Any]]:

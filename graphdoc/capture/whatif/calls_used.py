@@ -11,17 +11,17 @@ from graphdoc.capture.audit.moved import print_of
 from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.walk import nodes_behind
 from graphdoc.capture.places import stacks
-from graphdoc.capture.places.frames import frames_of, site_of
-from graphdoc.capture.whatif.window import Move, Target
+from graphdoc.capture.places.frames import site_of
+from graphdoc.capture.whatif.window import ForkWatch, Move, Target, answer_of
 
 
-class Turned(TorchFunctionMode):
+class Turned(TorchFunctionMode, ForkWatch):
     """A watch of one fork in which one backward call gives the opposite of its gradients. It tells what the step is
     about to use, of how many calls of one line, and where their gradients were taken away."""
 
     def __init__(self, target: Target, turned: int, cwd: str) -> None:
         super().__init__()
-        self._target, self._turned, self._cwd = target, turned, cwd
+        self._target, self._turned, self.cwd = target, turned, cwd
         self._places: list[Any] = []
         self._hooks: list[Any] = []
         self._call: Any = None
@@ -56,8 +56,8 @@ class Turned(TorchFunctionMode):
             "calls": len(self._places) if len({*self._places}) == 1 else 0,
             "gave": self._gave,
             "used": [print_of(g) if g is not None else 0 for g in grads],
-            "call": [dict(vars(f)) for f in frames_of(self._call, self._cwd)] if self._call is not None else [],
-            "taken": [dict(vars(f)) for f in frames_of(self._taken, self._cwd)] if self._taken is not None else [],
+            "call": self.frames(self._call),
+            "taken": self.frames(self._taken),
         }
 
 
@@ -77,5 +77,5 @@ def unused(target: Target, cwd: str) -> Generator[Move, Any, dict[str, Any] | No
 
 
 def _told(target: Target, turned: int, cwd: str) -> Generator[Move, Any, dict[str, Any]]:
-    told = yield Move(watch=Turned(target, turned, cwd))
-    return told["watch"] if isinstance(told, dict) else {}
+    told: dict[str, Any] = answer_of((yield Move(watch=Turned(target, turned, cwd))), {})
+    return told

@@ -25,13 +25,13 @@ from graphdoc.capture.graph.summands import sums_without_graph
 from graphdoc.capture.graph.walk import DEEP, nodes_behind
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import shown_file
-from graphdoc.capture.places.frames import frames_of, site_of
+from graphdoc.capture.places.frames import frames_of, plain, site_of
 from graphdoc.capture.second_run.cut_recorder import DETACHES, CutRecorder
 from graphdoc.capture.second_run.cuts import CutWatch
 from graphdoc.capture.tensors.facts import storage_of
 from graphdoc.capture.tensors.number_facts import numbers_of
 from graphdoc.capture.whatif.moves import FAR, UTMOST, anywhere, steps_for
-from graphdoc.capture.whatif.window import Move, Target
+from graphdoc.capture.whatif.window import ForkWatch, Move, Target
 
 if TYPE_CHECKING:
     from graphdoc.capture.whatif.measure import Result
@@ -90,7 +90,7 @@ def _within_function(record: Record) -> bool:
     return any(code.co_filename == function.__file__ for code in record.raw.raw[::2] if not isinstance(code, str))
 
 
-class Held(TorchFunctionMode):
+class Held(TorchFunctionMode, ForkWatch):
     """In a fork: keeps what the operations at these places give, or holds it at what was kept."""
 
     def __init__(self, look: CutRecorder, places: dict[Any, int], kept: dict[Any, Any] | None) -> None:
@@ -164,9 +164,6 @@ class Held(TorchFunctionMode):
             return "tuple", [self._frozen(v) for v in value]
         return ("number", value) if isinstance(value, float | int | bool | list) else None
 
-    def began(self, _outputs: Any) -> None:
-        """A backward call begins."""
-
     def told(self) -> Any:
         """What was kept."""
         return list(self._values.items())
@@ -197,7 +194,7 @@ class Added(Held):
 
     def __init__(self, look: CutRecorder, places: dict[Any, int], kept: dict[Any, Any], cwd: str) -> None:
         super().__init__(look, places, kept)
-        self._cwd = cwd
+        self.cwd = cwd
         self._sums: list[Any] = []
 
     def began(self, outputs: Any) -> None:
@@ -208,7 +205,7 @@ class Added(Held):
     def told(self) -> Any:
         """The first such sum, as frames."""
         raw: Any = next((r for r in self._sums if r is not None), [])
-        return [dict(vars(f)) for f in frames_of(raw, self._cwd)]
+        return self.frames(raw)
 
 
 def added(
@@ -301,7 +298,7 @@ def _change(told: Any, base: Any) -> float | None:
 MOST_ENDS = 8
 
 
-class Dying:
+class Dying(ForkWatch):
     """A watch of the backward calls between two steps. It tells the nodes at which the gradient of these parameters
     ends: ``ends`` where a node is given one and passes nothing on, ``cancels`` where what several pass on adds up to
     zero; and whether another leaf of the graph ``shares`` their memory. What is no more than the part ``least`` of what
@@ -311,7 +308,7 @@ class Dying:
         self._target = target
         self._leaves = {id(target.parameters[i]) for i in chosen}
         self._chosen = chosen
-        self._cwd = cwd
+        self.cwd = cwd
         self._nodes: list[tuple[Any, list[Any]]] = []
         self._least = least
         self._given: dict[Any, float] = {}
@@ -320,12 +317,6 @@ class Dying:
         """What nodes are given, if nothing of it cancels."""
         self._keep: list[Any] = []
         self.deep = False
-
-    def __enter__(self) -> Dying:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        pass
 
     def began(self, outputs: Any) -> None:
         """A backward call begins: look at each node behind its roots."""
@@ -417,12 +408,12 @@ class Dying:
 
     def _place(self, node: Any, how: str) -> dict[str, Any]:
         kept = stacks.kept_in(node)
-        frames = frames_of(kept, self._cwd) if isinstance(kept, stacks.Stack) else []
+        frames = frames_of(kept, self.cwd) if isinstance(kept, stacks.Stack) else []
         cls = getattr(type(node), "_forward_cls", None)
         code = functions.backward_code(cls) if isinstance(cls, type) else None
-        told: dict[str, Any] = {"op": str(node.name()), "how": how, "frames": [dict(vars(f)) for f in frames]}
+        told: dict[str, Any] = {"op": str(node.name()), "how": how, "frames": plain(frames)}
         if isinstance(cls, type) and code is not None:
-            told["function"] = functions.described(cls, code, node, shown_file(code.co_filename, self._cwd), frames)
+            told["function"] = functions.described(cls, code, node, shown_file(code.co_filename, self.cwd), frames)
             functions.count_inputs(told["function"], node)
         return told
 

@@ -14,10 +14,9 @@ from graphdoc.capture.audit.moved import print_of
 from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.summands import SUMS, Part, terms_of, top_of
 from graphdoc.capture.places import stacks
-from graphdoc.capture.places.frames import frames_of
 from graphdoc.capture.second_run.births import tensors_in
 from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, storage_of
-from graphdoc.capture.trials.reference import Straight
+from graphdoc.capture.trials.reference import note_checkpoints, run_straight
 from graphdoc.capture.whatif.as_saved import AsSaved
 from graphdoc.capture.whatif.calls_used import unused
 from graphdoc.capture.whatif.cut_places import Dying, Held, added, locate
@@ -39,7 +38,7 @@ from graphdoc.capture.whatif.measure import (
     Result,
     measure,
 )
-from graphdoc.capture.whatif.window import Move, Target
+from graphdoc.capture.whatif.window import ForkWatch, Move, Target, answer_of
 from graphdoc.evidence import UNREAD
 
 if TYPE_CHECKING:
@@ -119,10 +118,10 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
             answers.added(*found)
     if _suspected(probe, target, "beside"):
         beside = yield Move(watch=BesideLoss(target, result.base["written"], probe.witness.cwd))
-        answers.beside(target, [] if isinstance(beside, str) else beside["watch"])
+        answers.beside(target, answer_of(beside, []))
     if with_backward(target.torch):
         uncalled = yield Move(watch=UncalledCheck(target.torch, probe.witness.cwd))
-        answers.uncalled(target, [] if isinstance(uncalled, str) else uncalled["watch"])
+        answers.uncalled(target, answer_of(uncalled, []))
 
 
 def _suspected(probe: WhatIf, target: Target, watch: str) -> bool:
@@ -145,7 +144,7 @@ def _functions(
     if not another and (probe.trial or not with_own_backward(probe.witness.audit)):
         return []
     told = yield Move(watch=FunctionCheck(target.torch, probe.witness.cwd))
-    met: dict[str, Any] = {"met": True, "wrong": [], "dropped": []} if isinstance(told, str) else told["watch"]
+    met = answer_of(told, {"met": True, "wrong": [], "dropped": []})
     probe.answers.uncalled(target, met["dropped"], UNREAD)
     if not another or result.base is None:
         return []
@@ -171,6 +170,29 @@ DIFFERENT = 0.05
 """By so much of a parameter's gradient the two differ."""
 COUNTS = 1e-3
 """The part of the whole gradient from which on a difference counts; less may be rounding that cancels."""
+
+
+MOST_CALLS = 60
+"""Checkpoints of one step that are told."""
+
+
+class Straight(ForkWatch):
+    """A watch of one fork in which checkpoints run once what they are given. It tells the places of these calls, each
+    with whether it would have been run again for backward."""
+
+    def __init__(self, cwd: str) -> None:
+        self.cwd = cwd
+        self._calls: list[tuple[stacks.Stack, bool]] = []
+
+    def __enter__(self) -> None:
+        from torch.utils import checkpoint
+
+        run_straight(checkpoint)
+        note_checkpoints(checkpoint, lambda again: self._calls.append((stacks.stack_here(3), again)))
+
+    def told(self) -> list[tuple[list[dict[str, Any]], bool]]:
+        """The first calls of the step."""
+        return [(self.frames(raw), again) for raw, again in self._calls[:MOST_CALLS]]
 
 
 def recomputed(probe: WhatIf, target: Target, result: Result) -> Generator[Move, Any, tuple[set[int], list[Any]]]:
@@ -231,14 +253,14 @@ LEAST = 1e-6
 """The part of the loss's gradient from which on another one counts."""
 
 
-class BesideLoss(TorchFunctionMode):
+class BesideLoss(TorchFunctionMode, ForkWatch):
     """A watch of one step. It tells the sums that hold a loss and go into no call: ``stack`` is the sum, ``call``
     differentiates the loss, ``parameters`` are the positions of those that its other terms, differentiated by
     themselves, would train; these are ``weighed`` where one has a factor."""
 
     def __init__(self, target: Target, apart: list[int], cwd: str) -> None:
         super().__init__()
-        self._torch, self._parameters, self._cwd = target.torch, target.parameters, cwd
+        self._torch, self._parameters, self.cwd = target.torch, target.parameters, cwd
         self._apart = set(apart)
         """Positions of those that the program itself writes to."""
         groups = [g for o in (target.optimizer, *target.others) for g in o.param_groups if g.get("weight_decay")]
@@ -260,7 +282,7 @@ class BesideLoss(TorchFunctionMode):
     def began(self, outputs: Any) -> None:
         """A backward call begins: what it frees is differentiated now."""
         roots = [n for n in tensor_roots(outputs) if n is not None]
-        at = [dict(vars(f)) for f in frames_of(stacks.stack_here(3), self._cwd)]
+        at = self.frames(stacks.stack_here(3))
         self._calls.update({n: (at, Part(n).leaves) for n in roots})
         self._through.update(top_of(roots))
         self._differentiate()
@@ -297,7 +319,7 @@ class BesideLoss(TorchFunctionMode):
             kept, (call, _) = stacks.stack_of(node), self._calls[loss]
             learning = self._learning(call, given[0]) if rest and given and node not in known else []
             if learning and kept is not None:
-                stack = [dict(vars(f)) for f in frames_of(kept, self._cwd)]
+                stack = self.frames(kept)
                 found.append({"stack": stack, "call": call, "parameters": learning, "weighed": given[1]})
         return found
 
@@ -324,7 +346,7 @@ MOST = 4
 """Results that are told."""
 
 
-class LeftOut(TorchFunctionMode):
+class LeftOut(TorchFunctionMode, ForkWatch):
     """A watch of one step: each result with a graph that is made of these parameters, until another is made of it.
 
     What is read as numbers may be meant for nothing else; a single number with a graph is most likely a loss, and who
@@ -334,7 +356,7 @@ class LeftOut(TorchFunctionMode):
     def __init__(self, target: Target, chosen: set[int], cwd: str) -> None:
         super().__init__()
         self._leaves = {id(target.parameters[i]): i for i in chosen}
-        self._cwd = cwd
+        self.cwd = cwd
         self._ran: set[int] = set()
         """Modules whose forward has run."""
         self._others: dict[int, stacks.Stack] = {}
@@ -372,9 +394,6 @@ class LeftOut(TorchFunctionMode):
         register_module_forward_pre_hook(lambda module, _args: self._ran.add(id(module)))
         return self
 
-    def began(self, _outputs: Any) -> None:
-        """A backward call begins."""
-
     def _past(self) -> list[tuple[Any, list[int]]]:
         """Where a parameter of a module none of whose forwards runs is read, with the positions of those that lie in
         other parts of it: an adapter around a layer whose weight somebody takes by itself."""
@@ -387,7 +406,7 @@ class LeftOut(TorchFunctionMode):
             if not read or not idle or any(id(m) in self._ran for m in module.modules()):
                 continue
             if not any(part & idle and not part.isdisjoint(read) for part in parts):
-                at = [dict(vars(f)) for f in frames_of(self._others[read[0]], self._cwd)]
+                at = self.frames(self._others[read[0]])
                 found.append((len(whole), at, sorted(self._leaves[i] for i in idle)))
         return [(at, idle) for _, at, idle in sorted(found, key=lambda f: f[0])[:MOST]]
 
@@ -398,7 +417,7 @@ class LeftOut(TorchFunctionMode):
             for ident, raw in self._last.items()
             if ident not in self._used and (ident not in self._read or self._made[ident].numel() == 1)
         ]
-        return self._past(), [[dict(vars(f)) for f in frames_of(raw, self._cwd)] for raw in left[:MOST]]
+        return self._past(), [self.frames(raw) for raw in left[:MOST]]
 
 
 # Who gives an optimizer's parameters their old numbers again between two steps, and whether anybody read the new.
@@ -409,7 +428,7 @@ _OVERWRITES = {"copy_", "_foreach_copy_", "set_", "__set__", "__setitem__"}
 """What is written in place by another function is made of what was there."""
 
 
-class TakenBack(TorchFunctionMode):
+class TakenBack(TorchFunctionMode, ForkWatch):
     """A watch of one step: whether the parameters come back to what they were before the step (``before``, as
     ``print_of`` reads them), by which write, and whether their numbers were read by then. A forward with the new
     weights, a copy of them, a projection of them read them: the step was for that."""
@@ -419,7 +438,7 @@ class TakenBack(TorchFunctionMode):
         self._tensor = target.torch.Tensor
         pairs = zip(target.parameters, before, strict=True)
         self._moved = [(p, b) for p, b in pairs if b and print_of(p) not in (0, b)]
-        self._cwd = cwd
+        self.cwd = cwd
         self._back = self._within = False
         self._read = _is_scripted(target.torch) or any(_has_views(target.torch, p) for p, _ in self._moved)
         self._written: stacks.Stack | None = None
@@ -447,14 +466,9 @@ class TakenBack(TorchFunctionMode):
     def _is_view(self, result: Any, memory: set[int | None]) -> bool:
         return isinstance(result, self._tensor) and storage_of(result) in memory
 
-    def began(self, _outputs: Any) -> None:
-        """A backward call begins."""
-
     def told(self) -> Any:
         """Where they were written last, if that has given them their old numbers and nobody had read the new ones."""
-        if self._read or not self._back or self._written is None:
-            return []
-        return [dict(vars(f)) for f in frames_of(self._written, self._cwd)]
+        return self.frames(self._written) if self._back and not self._read else []
 
 
 # What reads parameters without an operation that a mode sees: TorchScript's interpreter, and NumPy in their memory.
