@@ -12,7 +12,7 @@ import torch._C as torch_c
 from graphdoc.capture.audit.watch import ENOUGH, FEW, Early, Sparse, Watch
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import is_user_file, shown_file
-from graphdoc.capture.places.frames import optimizer_functions, site_of
+from graphdoc.capture.places.frames import optimizer_functions, plain, site_of
 from graphdoc.capture.tensors.access_paths import roots_of
 from graphdoc.capture.tensors.facts import has_gradient, is_hooked, parameters_of, storage_of, user_frames
 from graphdoc.capture.tensors.living import Ref
@@ -296,7 +296,7 @@ class Clearing(Sparse):
         self._judge_spent(followed, seen, fed, every)
         if seen.steps == 1:
             ids = set(map(id, every))
-            followed.own = {site_of(e.raw) for e in calls if _reaches(e, ids)}
+            followed.own = {site_of(e.raw) for e in calls if e.may_reach(ids)}
             return
         sites = [site_of(stacks.stack_of_seen(noted[3])) for noted in fed]
         first = next((n for n, site in enumerate(sites) if site in followed.own), 0)
@@ -336,9 +336,9 @@ class Clearing(Sparse):
         places = {tuple(site_of(stacks.stack_of_seen(n[3])) for n in two) for _, *two in followed.again}
         if second - first < TIMES or len(places) != 1 or len({*places.pop()}) != len(followed.again):
             return
-        other, own = (self._call(n) for n in followed.again[-1][1:])
+        _, other, own = followed.again[-1]
         sign = self._sign("used-twice", own, other, map(id, every), optimizer=seen.id, event=fed[0][0], count=TIMES)
-        sign.facts = {"step": [vars(f) for f in self._latest_step(seen)]}
+        sign.facts = {"step": self._facts(self._latest_step(seen))}
         self._report(sign)
 
     def _made_new(self, followed: _Followed) -> bool:
@@ -358,51 +358,36 @@ class Clearing(Sparse):
         ids = {*followed.left} if followed.sane else {id(p) for p in mine}
         own = [e for e in since[others[-1] + 1 if others else 0 :] if e.kind == "backward"]
         # Where all optimizers step behind one backward call, that call is everybody's.
-        own = own or [e for e in since if e.kind == "backward" and _reaches(e, ids)][-1:]
+        own = own or [e for e in since if e.kind == "backward" and e.may_reach(ids)][-1:]
         if not own or since[-1].kind != "step":
             return None
-        stack, step = self._frames(own[0].raw), self._frames(since[-1].raw)
-        sign = self._sign("never-cleared", stack, step, (i for i in ids if _reaches(own[0], {i})), optimizer=seen.id)
-        sign.event = own[0].index
+        reached = (i for i in ids if own[0].may_reach({i}))
+        sign = self._sign("never-cleared", own[0], since[-1], reached, optimizer=seen.id)
         places = {e.place for e in own}
         sign.facts = {
             "closure": bool(optimizer_functions(own[0].raw)),
             "between": any(
-                e.kind == "backward" and e.place not in places and _reaches(e, ids) for e in audit.journal.entries()
+                e.kind == "backward" and e.place not in places and e.may_reach(ids) for e in audit.journal.entries()
             ),
             "own": all(_is_alone(p, audit.torch) for p in mine if id(p) in followed.left),
         }
         if followed.sane and followed.cleared is not None:
-            sign.facts["clear"] = [vars(f) for f in self._frames(followed.cleared)]
+            sign.facts["clear"] = self._facts(followed.cleared)
         return sign
 
     def _tell_twice(self, first: Noted, second: Noted, mine: set[int], seen: Seen) -> None:
-        one, two = (self._call(n) for n in (first, second))
-        self._report(self._sign("added-twice", two, one, mine, optimizer=seen.id, event=second[0], count=TIMES))
+        self._report(self._sign("added-twice", second, first, mine, optimizer=seen.id, count=TIMES))
 
     def _lost(self, followed: _Followed, seen: Seen, every: list[Any]) -> Sign:
-        assert followed.thrown is not None and followed.backward is not None
-        thrown, backward = self._frames(followed.thrown), self._call(followed.backward)
-        sign = self._sign("cleared-early", thrown, backward, map(id, every), optimizer=seen.id)
-        sign.event = followed.backward[0]
+        sign = self._sign("cleared-early", followed.thrown, followed.backward, map(id, every), optimizer=seen.id)
         if followed.idle and not followed.own:  # the first step of all came before any backward call
-            sign.facts = {"first": [vars(f) for f in self._latest_step(seen)]}
+            sign.facts = {"first": self._facts(self._latest_step(seen))}
         return sign
 
     def _tell_left_over(self, followed: _Followed, seen: Seen, foreign: Noted, mine: Noted, every: list[Any]) -> None:
-        assert followed.cleared is not None
-        other, own = (self._call(n) for n in (foreign, mine))
-        sign = self._sign("left-over", own, other, map(id, every), optimizer=seen.id, event=mine[0])
-        sign.count = len(followed.leaked)
-        sign.facts = {
-            "clear": [vars(f) for f in self._frames(followed.cleared)],
-            "step": [vars(f) for f in self._latest_step(seen)],
-        }
+        sign = self._sign("left-over", mine, foreign, map(id, every), optimizer=seen.id, count=len(followed.leaked))
+        sign.facts = {"clear": self._facts(followed.cleared), "step": self._facts(self._latest_step(seen))}
         self._report(sign)
-
-
-def _reaches(entry: Entry, ids: set[int]) -> bool:
-    return entry.reaches is None or bool(entry.reaches & ids)
 
 
 # Gradients that the program keeps while they are the parameter's own: what clears or adds to one changes both.
@@ -472,9 +457,8 @@ class Aliases(Watch):
         for (name, function, file), at in kept.items():
             sign = self._kept.get((name, function, file))
             if sign is None:
-                sign = self._kept[(name, function, file)] = Sign(
-                    "grad-aliased", self._call(noted), parameters=sorted({*at["parameters"]} - {""})
-                )
+                names = sorted({*at["parameters"]} - {""})
+                sign = self._kept[(name, function, file)] = self._sign_at("grad-aliased", noted, parameters=names)
                 sign.facts = {"name": name, "function": function, "file": file, "line": at["line"]}
                 sign.facts |= {"class": at["class"]} if "class" in at else {}
             sign.count += 1
@@ -556,13 +540,11 @@ class Collecting(Early):
             return
         if optimizer_functions(calls[-1].raw):
             return  # a closure
-        clear, call = self._frames(zeros[-1].raw), self._frames(calls[-1].raw)
-        sign = self._sign("cleared-while-collecting", clear, call, (), optimizer=seen.id, event=calls[-1].index)
-        sign.count, sign.weak = AT - 1, True
-        stack = [vars(f) for f in self._frames(steps[-1].raw) if f.user]
+        sign = self._sign("cleared-while-collecting", zeros[-1], calls[-1], optimizer=seen.id, count=AT - 1, weak=True)
+        sign.event = calls[-1].index
         sign.facts = {
             "calls": len(kinds[0]) // 2,
-            "step": stack,
+            "step": plain(f for f in self._frames(steps[-1]) if f.user),
             "hooked": any(map(is_hooked, parameters_of(optimizer))),
         }
         self._found.append(sign)
@@ -579,15 +561,9 @@ class Collecting(Early):
             if e.kind == "step" and e.optimizer == seen.id:
                 steps.append(e)
                 rounds.append([])
-            elif _concerns(e, seen.id, mine):
+            elif e.kind == "step" or e.concerns({seen.id}, mine):
                 rounds[-1].append(e)
         return [_without_ends(one) for one in rounds[:-1]], steps
-
-
-def _concerns(entry: Any, optimizer: int, parameters: set[int]) -> bool:
-    if entry.kind == "backward":
-        return entry.reaches is None or bool(entry.reaches & parameters)
-    return bool(entry.kind == "step" or (entry.kind == "zero_grad" and entry.optimizer == optimizer))
 
 
 def _without_ends(entries: list[Any]) -> list[Any]:
@@ -669,10 +645,8 @@ class Wasted(Early):
             if clear is None or any(other is None for _, other, _ in fate) or optimizer_functions(call.raw):
                 continue
             if len({r for _, _, r in fate}) >= ENOUGH:
-                cleared, called = self._frames(clear.raw), self._frames(call.raw)
-                sign = self._sign("thrown-away", cleared, called, mine, optimizer=seen.id, event=call.index)
-                sign.count = len(fate)
-                sign.facts = {"step": [vars(f) for f in self._latest_step(seen)]}
+                sign = self._sign("thrown-away", clear, call, mine, optimizer=seen.id, count=len(fate))
+                sign.event, sign.facts = call.index, {"step": self._facts(self._latest_step(seen))}
                 self._report(sign)
                 return
 

@@ -19,7 +19,7 @@ from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.walk import VIEWS
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import is_user_file, position
-from graphdoc.capture.places.frames import site_of, users_line
+from graphdoc.capture.places.frames import site_of
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
@@ -69,9 +69,8 @@ class Baselines(Watch):
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         """A backward call that is looked at is about to run."""
-        if self._found or self._has_looked(MOST_BASELINES):
+        if self._found or not self._may_look(MOST_BASELINES):
             return
-        self._looks += 1
         with self._unseen(_getframe(1)):
             roots = tensor_roots(outputs)
             fits, products = _of_interest(roots)
@@ -121,12 +120,12 @@ class Baselines(Watch):
         stack = stacks.stack_of(node)
         if stack is None or not self._often(site_of(stack), OFTEN):
             return
-        frames, fit = self._frames(stack), self._frames(self._fitted[min(others)][0])
-        sign = self._sign("baseline-trained", frames, fit, mine, event=noted[0], count=OFTEN)
+        fit = self._fitted[min(others)][0]
+        sign = self._sign("baseline-trained", stack, fit, mine, event=noted[0], count=OFTEN)
         sign.facts = {
             "own": self._audit.named(others),
-            "products": [{"operand": operand, "frame": users_line(frames)}],
-            "backward": users_line(self._call(noted)),
+            "products": [{"operand": operand, "frame": self._line(stack)}],
+            "backward": self._line(noted),
         }
         self._report(sign)
 
@@ -146,17 +145,12 @@ class Baselines(Watch):
         if not self._often(first, OFTEN):
             return
         fit = stacks.stack_of(fitted[next(iter(values))])
-        other = self._frames(fit) if fit is not None else []
         every = set(leaves_behind(list(values)) or ())
         behind = every - set(leaves_behind(scored) or ()) or every
-        sign = self._sign(
-            "baseline-trained", self._frames(places[first][0]), other, behind, event=noted[0], count=OFTEN
-        )
+        sign = self._sign("baseline-trained", places[first][0], fit, behind, event=noted[0], count=OFTEN)
         sign.facts = {
-            "products": [
-                {"operand": operand, "frame": users_line(self._frames(raw))} for raw, operand in places.values()
-            ],
-            "backward": users_line(self._call(noted)),
+            "products": [{"operand": operand, "frame": self._line(raw)} for raw, operand in places.values()],
+            "backward": self._line(noted),
             "behind": self._audit.named(every),
         }
         self._report(sign)
@@ -356,9 +350,8 @@ class References(Watch):
             if at in self._own:
                 self._own[at].count += 1
                 continue
-            facts = {"backward": users_line(self._call(noted))}
-            sign = self._sign("own-self", self._frames(stack), [], mine, event=noted[0], count=OFTEN, facts=facts)
-            self._own[at] = sign
+            facts = {"backward": self._line(noted)}
+            self._own[at] = self._sign("own-self", stack, None, mine, event=noted[0], count=OFTEN, facts=facts)
             self._audit.tell_early()
 
     def signs(self) -> list[Sign]:
@@ -375,9 +368,8 @@ class References(Watch):
         if not self._often(at, OFTEN):
             return
         mine = {i for c, _, leaves in known if site_of(c) == at for i in leaves}
-        facts = {"backward": users_line(self._call(noted))}
-        stack, other = self._frames(copy), self._frames(node)
-        self._report(self._sign("own-copy", stack, other, mine, event=noted[0], count=OFTEN, facts=facts))
+        facts = {"backward": self._line(noted)}
+        self._report(self._sign("own-copy", copy, node, mine, event=noted[0], count=OFTEN, facts=facts))
 
 
 def _differences(pairs: list[Any], stepped: dict[int, int]) -> Iterator[tuple[Any, Any, frozenset[int]]]:
@@ -496,9 +488,8 @@ class Dropped(Watch):
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         """A backward call that is looked at is about to run."""
         some = any(self._drops.values())
-        if self._found or self._has_looked(MOST_LOSSES if some else MOST_DROPS):
+        if self._found or not self._may_look(MOST_LOSSES if some else MOST_DROPS):
             return
-        self._looks += 1
         with self._unseen(_getframe(1)):
             roots = tensor_roots(outputs)
             order = walk.walk(roots, walk.DEEP - 1)
@@ -549,9 +540,9 @@ class Dropped(Watch):
         if not self._often(drop, OFTEN) or self._found:
             return
         at = next(i for i in range(0, len(used), 2) if used[i] is drop.code)
-        facts = {"name": drop.name, "backward": users_line(self._call(noted))}
-        stack, other = self._frames([drop.code, drop.at, *used[at + 2 :]]), self._frames(used)
-        self._report(self._sign("detach-dropped", stack, other, mine, event=noted[0], count=OFTEN, facts=facts))
+        facts = {"name": drop.name, "backward": self._line(noted)}
+        stack = [drop.code, drop.at, *used[at + 2 :]]
+        self._report(self._sign("detach-dropped", stack, used, mine, event=noted[0], count=OFTEN, facts=facts))
 
 
 def _within(raw: Any, code: CodeType) -> int | None:

@@ -15,7 +15,7 @@ from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.summands import terms_of
 from graphdoc.capture.graph.walk import Graph
 from graphdoc.capture.places import stacks
-from graphdoc.capture.places.frames import frames_of, site_of, users_line
+from graphdoc.capture.places.frames import site_of
 from graphdoc.capture.tensors import saved
 from graphdoc.capture.tensors.facts import parameters_of
 from graphdoc.capture.tensors.living import Ref
@@ -198,9 +198,8 @@ class DeadEnds(Sparse):
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         """A backward call that is looked at is about to run."""
-        if self._met is not None or self._has_looked(MOST_LOOKS):
+        if self._met is not None or not self._may_look(MOST_LOOKS):
             return
-        self._looks += 1
         with self._unseen():
             roots = tensor_roots(outputs)
             order = walk.walk(roots, MOST_NODES)
@@ -256,9 +255,8 @@ class DeadEnds(Sparse):
 
     def _sign_of(self, block: Block, noted: Noted, kept: stacks.Stack) -> Sign:
         sums = block.inner is not None
-        sign = sign_at(self._audit, "cancelled" if sums else "zero-derivative", block.node, kept, noted)
-        kept_inner = stacks.stack_of(block.inner) if sums else None
-        sign.facts["inner"] = users_line(self._frames(kept_inner)) if kept_inner is not None else []
+        sign = self._met_at("cancelled" if sums else "zero-derivative", block.node, kept, noted)
+        sign.facts["inner"] = self._line(stacks.stack_of(block.inner) if sums else None)
         sign.facts |= {"equal": True} if block.equal else {}
         sign.facts |= {"single": block.single.dim} if block.single is not None else {}
         return sign
@@ -274,9 +272,8 @@ class DeadEnds(Sparse):
                 continue
             if first is None:
                 first = kept
-                self._met = sign_at(self._audit, "scale-alone", order[flat.stop].node, kept, noted)
-                at = self._frames(scale)
-                self._met.facts["scale"] = users_line(at)
+                self._met = self._met_at("scale-alone", order[flat.stop].node, kept, noted)
+                self._met.facts["scale"] = self._line(scale)
             if site_of(kept) == site_of(first):
                 leaf = order[number].leaf
                 self._refs[id(leaf)] = Ref(leaf)
@@ -330,14 +327,6 @@ class DeadEnds(Sparse):
     def told(self) -> set[int]:
         """Ids of the parameters of which it is known why their gradient is zero."""
         return set(self._refs) if self._found else set()
-
-
-def sign_at(audit: Audit, kind: str, node: Any, kept: stacks.Stack, noted: Noted) -> Sign:
-    """A sign of the operation that has made this node, as a backward call meets it."""
-    cwd = audit.witness.cwd
-    sign = Sign(kind, frames_of(kept, cwd), event=noted[0], facts={"op": walk.op_of(node)})
-    sign.other = frames_of(stacks.stack_of_seen(noted[3]), cwd)
-    return sign
 
 
 def dominating(order: Graph, dead: Mapping[int, Any], kind: type) -> tuple[int, list[Any]] | None:

@@ -68,7 +68,7 @@ class Flagged(Watch):
         value = _flag(modules[0][1])
         same = [(name, m) for name, m in modules if _flag(m) is value]
         mine = {id(p) for _, m in same for p in _parameters(m)}
-        sign = self._sign("flag-of-module", self._latest_step(seen), [], mine, optimizer=seen.id, count=seen.steps)
+        sign = self._sign("flag-of-module", self._latest_step(seen), None, mine, optimizer=seen.id, count=seen.steps)
         sign.facts = {
             "names": sorted({name for name, _ in same}),
             "value": value,
@@ -162,7 +162,7 @@ class Misspelled(Early):
     def _tell(self, seen: Seen, parameters: list[Any], attribute: str) -> None:
         value = parameters[0].__dict__[attribute]
         mine = [id(p) for p in parameters if p.__dict__.get(attribute) is value]
-        sign = self._sign("misspelled-flag", self._latest_step(seen), [], mine, optimizer=seen.id, count=seen.steps)
+        sign = self._sign("misspelled-flag", self._latest_step(seen), None, mine, optimizer=seen.id, count=seen.steps)
         sign.facts = {"attribute": attribute, "value": value, "stops": [] if value else sign.parameters}
         self._report(sign)
 
@@ -230,9 +230,8 @@ class Refrozen(Watch):
                 self.followed[seen.id] = _Followed(frozen, _version(every))
             return
         if seen.steps == 1 + AGAIN and not parameters_of(optimizer):
-            self._audit.snapshot()
-            sign = Sign("frozen-throughout", self._latest_step(seen), optimizer=seen.id, count=AGAIN)
-            sign.weak, sign.facts["whole"] = True, True
+            sign = self._sign("frozen-throughout", self._latest_step(seen), optimizer=seen.id, count=AGAIN, weak=True)
+            sign.facts["whole"] = True
             self._empty[seen.id] = seen, sign
         followed = self.followed.get(seen.id)
         parameter = followed.ref() if followed is not None else None
@@ -255,7 +254,7 @@ class Refrozen(Watch):
     def _tell(self, optimizer: Any, seen: Seen, followed: _Followed, kind: str) -> None:
         every = list(parameters_of(optimizer))
         mine = [id(p) for p in every if not p.requires_grad]
-        sign = self._sign(kind, self._latest_step(seen), [], mine, weak=kind == "frozen-throughout")
+        sign = self._sign(kind, self._latest_step(seen), None, mine, weak=kind == "frozen-throughout")
         # Gradients, or numbers, that are put there by hand move what is frozen as well.
         still = all(p.grad is None for p in every) and _version(every) == followed.version
         sign.facts["whole"] = len(mine) == len(every) and still

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture.audit.deadends import MOST_NODES, dominating, saved_numbers, sign_at
+from graphdoc.capture.audit.deadends import MOST_NODES, dominating, saved_numbers
 from graphdoc.capture.audit.watch import Open, Watch
 from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.roots import tensor_roots
@@ -47,8 +47,6 @@ class Flattened(Open):
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
-        self.learns: set[int] = set()
-        """Optimizers of which each parameter has been given a number that is not zero."""
         self._zeros: dict[int, set[int]] = {}
         """By optimizer: ids of the parameters that have been given zeros alone."""
         self._steps: dict[int, int] = {}
@@ -61,9 +59,8 @@ class Flattened(Open):
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         """A backward call that is looked at is about to run."""
-        if not self._zeros or self._met is not None or self._has_looked(MOST_LOOKS):
+        if not self._zeros or self._met is not None or not self._may_look(MOST_LOOKS):
             return
-        self._looks += 1
         audit = self._audit
         with self._unseen(), audit.torch.no_grad():
             order = walk.walk(tensor_roots(outputs), MOST_NODES)
@@ -75,7 +72,7 @@ class Flattened(Open):
             kept = stacks.stack_of(node)
             if kept is None:
                 return
-            sign = sign_at(audit, "zero-derivative", node, kept, noted)
+            sign = self._met_at("zero-derivative", node, kept, noted)
             sign.facts["flat"] = flat[found[0]]
             both = flat[found[0]] == ZEROS and all(n is not None for n, _ in node.next_functions[-2:])
             sign.facts["both"] = both
@@ -84,9 +81,6 @@ class Flattened(Open):
             self._alone = all(n is not None for _, following in behind for n, _ in following) or (
                 both and all((numbers := numbers_of(p)) is not None and not bool(numbers.any()) for p in found[1])
             )
-
-    def wants(self, seen: Seen) -> bool:
-        return seen.id not in self.learns
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped: the first number that is not zero ends the question."""
@@ -97,7 +91,7 @@ class Flattened(Open):
         with self._unseen(), audit.torch.no_grad():
             zeros = {i for i in asked if (n := numbers_of(given[i])) is not None and not bool(n.any())}
         if not zeros:
-            self.learns.add(seen.id)
+            self.over.add(seen.id)
             self._zeros.pop(seen.id, None)
             self._kept.pop(seen.id, None)
             return
@@ -176,8 +170,7 @@ class ZeroLoss(Watch):
         self._seen += largest > LARGER * max(value, ZERO_LOSS / LARGER)  # a group of equal rewards has no gradient
         if self._seen == ALIKE:
             self.over = True
-            stack = self._call(noted)
-            self._found = [Sign("zero-loss", stack, event=noted[0], count=ALIKE, weak=True)]
+            self._found = [self._sign_at("zero-loss", noted, count=ALIKE, weak=True)]
 
 
 def _outside(node: Any) -> str:

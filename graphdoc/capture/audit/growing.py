@@ -44,9 +44,8 @@ class Growing(Sparse):
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
-        if seen.steps not in LOOKS or self._has_looked(MOST_SEARCHES) or any(not s.weak for s in self._found):
+        if seen.steps not in LOOKS or any(not s.weak for s in self._found) or not self._may_look(MOST_SEARCHES):
             return
-        self._looks += 1
         self._found = []
         audit, frame = self._audit, _getframe(1)
         with self._unseen(frame):

@@ -13,7 +13,6 @@ from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.tensors.facts import parameters_of, storage_of
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.capture.tensors.number_facts import has_memory
-from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
@@ -302,5 +301,4 @@ class Moved(Watch):
                 return
         self._seen += 1
         if self._seen == ENOUGH:
-            stack = self._call(noted)
-            self._found = [Sign("suspect-write", stack, event=noted[0], count=ENOUGH, weak=True)]
+            self._found = [self._sign_at("suspect-write", noted, count=ENOUGH, weak=True)]

@@ -38,7 +38,6 @@ class Stale(Watch):
         super().__init__(audit)
         self._fused: dict[int, tuple[Seen, set[int]]] = {}
         """By number: the optimizers whose steps are fused, and the memory of their parameters."""
-        self._evidence: Evidence | None = None
         self._writes: HiddenWrites | None = None
 
     def watch(self, writes: HiddenWrites) -> None:
@@ -112,13 +111,6 @@ class Stale(Watch):
         for found in order:
             if moved := self._moved(found):
                 order.stale.setdefault(found.number, []).extend((name, 0, 1) for name in moved)
-
-    def evidence(self) -> Evidence | None:
-        """What was found, as the evidence of the failure that it would be."""
-        return self._evidence
-
-    def signs(self) -> list[Sign]:
-        return self._evidence.signs[:1] if self._evidence is not None else []
 
 
 def as_if(
@@ -196,7 +188,6 @@ class Once(Watch):
         """Such nodes in the graph that was looked at last, kept for the next look. Their sequence numbers do not tell
         them from others: each thread counts from 0."""
         self._stepped = False
-        self._evidence: Evidence | None = None
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
@@ -267,17 +258,9 @@ class Once(Watch):
         if kept is None:
             return
         leaves = {id(n.variable) for f, _ in casts for n, _ in f.node.next_functions if hasattr(n, "variable")}
-        step = self._latest_step(steps.seen)
-        sign = self._sign("cast-once", self._frames(kept), step, leaves, optimizer=steps.seen.id, event=noted[0])
-        sign.count = steps.seen.steps
-        self._report(sign)
-
-    def evidence(self) -> Evidence | None:
-        """What was found, as the evidence of the failure that it would be."""
-        return self._evidence
-
-    def signs(self) -> list[Sign]:
-        return self._evidence.signs[:1] if self._evidence is not None else self._found
+        step, optimizer = self._latest_step(steps.seen), steps.seen.id
+        facts = {"event": noted[0], "count": steps.seen.steps}
+        self._report(self._sign("cast-once", kept, step, leaves, optimizer=optimizer, **facts))
 
 
 def _results(nodes: set[Any], kind: type) -> dict[Any, int | None]:

@@ -11,7 +11,6 @@ from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.summands import SUMS, is_number
 from graphdoc.capture.places import stacks
-from graphdoc.capture.places.frames import frames_of
 from graphdoc.capture.tensors.facts import parameters_of, storage_of
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.capture.tensors.number_facts import has_memory
@@ -19,6 +18,7 @@ from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
+    from graphdoc.capture.audit.watch import At
     from graphdoc.capture.events.journal import Noted, Seen
 
 
@@ -112,8 +112,7 @@ class Targets(Watch):
         counted = self._between if place in self._between else self._resting if rests else {}
         counted[place] = counted.get(place, 0) + 1
         if counted[place] == OFTEN:
-            audit.snapshot()
-            self._tell("same-network", user, [], mine, 0, {"rests": rests})
+            self._tell("same-network", user, None, mine, 0, {"rests": rests})
 
     def follows(self, mine: list[Any], others: list[Any]) -> None:
         """An average has moved ``mine`` towards ``others``, which are of the same shapes."""
@@ -150,10 +149,8 @@ class Targets(Watch):
                 return
             kept = stacks.stack_of(node)
             if kept is not None:
-                self._audit.snapshot()
                 mine = {s: p for s, r in copy.own.items() if (p := r()) is not None}
-                copied = self._frames(copy.stack) if copy.stack is not None else []
-                self._tell("target-trained", self._frames(kept), copied, mine, noted[0])
+                self._tell("target-trained", kept, copy.stack, mine, noted[0])
                 self._copies.clear()
                 self._audit.witness.looking = self._audit.unheld.waits
                 return
@@ -169,9 +166,8 @@ class Targets(Watch):
             self._same.clear()
             self._audit.witness.looking = bool(self._copies)
         if twice:
-            self._audit.snapshot()
             parameters = {s: p for s, r in copy.own.items() if (p := r()) is not None}
-            self._tell("same-network", self._frames(copy.stack), [], parameters, noted[0])
+            self._tell("same-network", copy.stack, None, parameters, noted[0])
 
     def _look_beside(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         """Whether the loss reached a second network, and reaches the trained one in its place since that is gone."""
@@ -193,8 +189,7 @@ class Targets(Watch):
                 twice = bool(_is_used_twice(outputs, held, leaves))
             self._gone = self._gone + 1 if twice else -1
             if self._gone == OFTEN:
-                stack = self._call(noted)
-                self._tell("became-network", stack, [], {i: leaves[i] for i in held}, noted[0])
+                self._tell("became-network", noted, None, {i: leaves[i] for i in held}, noted[0])
                 self._found[0].facts["was"] = self._was
             if not 0 <= self._gone < OFTEN:
                 self._beside = None
@@ -203,12 +198,10 @@ class Targets(Watch):
     def _look_on(self, _gone: Any) -> None:
         self._audit.witness.looking = True
 
-    def _tell(
-        self, kind: str, stack: list[Any], other: list[Any], mine: dict[int, Any], event: int, facts: Any = None
-    ) -> None:
-        names = self._audit.named(map(id, mine.values()))
-        facts = facts or {"stops": names if kind == "target-trained" else []}
-        self._report(Sign(kind, stack, other, None, names, event=event, count=1, facts=facts))
+    def _tell(self, kind: str, at: At, other: At, mine: dict[int, Any], event: int, facts: Any = None) -> None:
+        sign = self._sign(kind, at, other, map(id, mine.values()), event=event, count=1)
+        sign.facts = facts or {"stops": sign.parameters if kind == "target-trained" else []}
+        self._report(sign)
 
 
 def _shapes(parameters: dict[int, Any]) -> list[Any]:
@@ -410,8 +403,8 @@ class Restored(Watch):
         if not tensors or not self._given:
             return
         self._loads += 1
-        audit, cwd = self._audit, self._audit.witness.cwd
-        user = [f for f in frames_of(stacks.stack_here(4), cwd) if f.user]
+        audit = self._audit
+        user = [f for f in self._frames(stacks.stack_here(4)) if f.user]
         if not user:
             return
         place = (user[-1].file, user[-1].line)
@@ -439,8 +432,8 @@ class Restored(Watch):
         if stepped < 0 and self._replaced.get(id(module), 0) <= taken.now:
             return
         facts = {"by": "load" if stepped < 0 else "step"}
-        at = self._frames(taken.stack)
-        self._kept[place] = self._sign("restored-itself", user, at, mine, optimizer=stepped, count=1, facts=facts)
+        further = {"optimizer": stepped, "count": 1, "facts": facts}
+        self._kept[place] = self._sign("restored-itself", user, taken.stack, mine, **further)
         audit.tell_early()
 
     def _tensors(self, state: Any) -> list[Any]:

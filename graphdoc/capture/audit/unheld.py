@@ -294,10 +294,9 @@ class Unheld(Watch):
         if type(groups) is not list or not groups or self._judged >= MOST_JUDGED or self._found:
             return
         if seen.steps == ENOUGH and not all(group["params"] for group in groups):
-            self._audit.snapshot()
             empty = [i for i, group in enumerate(groups) if not group["params"]]
             facts = {"empty": empty, "groups": len(groups)}
-            self._empty.append(Sign("empty-group", optimizer=seen.id, count=ENOUGH, facts=facts))
+            self._empty.append(self._sign("empty-group", None, optimizer=seen.id, count=ENOUGH, facts=facts))
             self._audit.tell_early()
         filled = [group["params"] for group in groups if group["params"]]
         if not filled:
@@ -351,13 +350,13 @@ class Unheld(Watch):
             if not mine or self._found:
                 return
             loose, mine = mine, {i: p for i, p in mine.items() if i in owners}
-            live = [(seen, o) for seen in audit.journal.optimizers.values() if (o := seen.ref()) is not None]
+            live = audit.journal.live()
             parted = {i: p for i, p in loose.items() if i not in owners}
             kept = converted(audit.torch, parted, held, audit.witness.cwd) if parted and live else None
             if kept is not None and self._noted is not None:
                 audit.snapshot()
                 leaf, sign = kept
-                sign.other = self._call(self._noted)
+                sign.other = self._frames(self._noted)
                 sign.optimizer, sign.event, sign.count = live[0][0].id, self._noted[0], ENOUGH
                 self._found.append(sign)
                 self._told = [id(leaf)]
@@ -376,7 +375,7 @@ class Unheld(Watch):
                     if not in_place:
                         continue  # of other networks than the one that it holds the rest of
                     if not gone or named < min(len(gone), 2):  # a loop leaves one in its variable
-                        self._tell("held-stale", seen, in_place)
+                        self._tell("held-stale", seen, in_place, snapshot=False)
                     return
             wanted = self._tell_wanted(live, mine)
             if mine and not wanted and not self._suspects:
@@ -385,7 +384,6 @@ class Unheld(Watch):
             hidden = [one for one in hidden if not any(i in self.loaded for i in one.parameters)]
             given = _whose(live, hidden[0].beside) if hidden else None
             if given is not None:
-                audit.snapshot()
                 self._tell("unregistered", given, {i: p for one in hidden for i, p in one.parameters.items()})
                 for one in hidden:
                     one.facts["file"] = shown_file(one.facts["file"], audit.witness.cwd)
@@ -409,14 +407,12 @@ class Unheld(Watch):
         modules = {id(owners[i]): owners[i] for i in weights}
         whole = {id(p): p for m in modules.values() for p in m.parameters()}
         if not whole.keys() & held:
-            self._audit.snapshot()
             self._tell("unheld-weight", steps[0], weights, {i: p for i, p in whole.items() if p.requires_grad})
 
     def _tell_wanted(self, live: list[tuple[Seen, Any]], mine: dict[int, Any]) -> bool:
         """Tell of those of ``mine`` whose gradients somebody waits for, if there are any."""
         followed, beside = self._followed(mine), _whose(live, self._together)
         if followed and beside is not None:
-            self._audit.snapshot()
             self._tell("unheld-followed", beside, followed)
             return bool(self._found)
         found = self._audit.clips.of_nobody(set(mine))
@@ -427,7 +423,6 @@ class Unheld(Watch):
         shapes = {tuple(p.shape) for _, o in live for p in parameters_of(o)}
         # An optimizer of copies in another dtype holds every shape.
         if behind is not None and any(tuple(mine[i].shape) not in shapes for i in ids):
-            self._audit.snapshot()
             self._tell("unheld-bounded", behind, {i: mine[i] for i in ids}, other=frames)
         return bool(self._found)
 
@@ -453,7 +448,6 @@ class Unheld(Watch):
         if not mine:
             place, mine = "drawn", {i: p for i, p in inside.items() if is_users(owners[i]) and _is_drawn(p)}
         if mine and sum(p.numel() for p in mine.values()) < sum(held.values()):
-            self._audit.snapshot()
             self._tell("unheld-fresh", beside, mine)
             for sign in self._found:
                 sign.facts["place"] = place
@@ -481,7 +475,7 @@ class Unheld(Watch):
         audit = self._audit
         enough = {i: c.stands(audit.torch) for i, c in self._plain.items() if c.count >= ENOUGH}
         loose = {i: t for i, t in enough.items() if t is not None and i not in self._asked and not t._backward_hooks}
-        live = [(seen, o) for seen in audit.journal.optimizers.values() if (o := seen.ref()) is not None]
+        live = audit.journal.live()
         known = flagged_buffers(audit.torch, loose, held, audit.witness.cwd) if loose and live else None
         if self._noted is None:
             return
@@ -490,7 +484,6 @@ class Unheld(Watch):
             since = min((self._plain[i].since for i in weights), default=0)
             training = [s for s, _ in live if s.span[1] > since]
             if weights and len(training) == 1:
-                audit.snapshot()
                 self._tell("unheld-weight", training[0], weights, weights)
             return
         mine, sign = known
@@ -498,7 +491,7 @@ class Unheld(Watch):
         if stepping is None:
             return
         audit.snapshot()
-        sign.stack = self._call(self._noted)
+        sign.stack = self._frames(self._noted)
         sign.optimizer, sign.event, sign.count = stepping.id, self._noted[0], ENOUGH
         self._found.append(sign)
         self._told = list(mine)
@@ -536,11 +529,8 @@ class Unheld(Watch):
         """Note these as what only the source can judge."""
         if not loose or self._noted is None:
             return
-        self._audit.snapshot()
-        names = self._audit.named(loose)
-        stack = self._call(self._noted)
-        sign = Sign(kind, stack, parameters=names, optimizer=seen.id, event=self._noted[0], count=ENOUGH)
-        sign.weak, sign.facts = True, facts or {}
+        sign = self._sign(kind, self._noted, None, loose, optimizer=seen.id, count=ENOUGH, weak=True)
+        sign.facts = facts or {}
         self._suspects.append((loose, sign))
 
     def _is_stale(self, optimizer: Any, mine: dict[int, Any], owners: dict[int, Any]) -> bool:
@@ -560,15 +550,16 @@ class Unheld(Watch):
         weighing: dict[int, Any],
         whole: dict[int, Any] | None = None,
         other: list[Frame] | None = None,
+        snapshot: bool = True,
     ) -> None:
         audit = self._audit
-        assert self._noted is not None
+        if snapshot:
+            audit.snapshot()
         names = [audit.names[i] for i in weighing if i in audit.names]
         every = audit.named(whole or weighing)
         if not names:
             return
-        stack = self._call(self._noted)
-        sign = Sign(kind, stack, other or [], parameters=every, optimizer=seen.id, event=self._noted[0], count=ENOUGH)
+        sign = self._sign_at(kind, self._noted, other, parameters=every, optimizer=seen.id, count=ENOUGH)
         sign.facts = {"weights": names} if whole else {}
         self._found.append(sign)
         self._told = list(weighing)
@@ -752,9 +743,7 @@ class MadeAnew(Watch):
         kept = stacks.stack_of(taken.node) if taken is not None else None
         if kept is None:
             return
-        facts = {"shapes": self._shapes}
-        stack, call = self._frames(kept), self._call(noted)
-        self._report(self._sign("made-anew", stack, call, (), event=noted[0], count=RENEWED + 1, facts=facts))
+        self._report(self._sign("made-anew", kept, noted, count=RENEWED + 1, facts={"shapes": self._shapes}))
 
 
 def _taken_with(roots: list[Any], new: set[int], held: set[int]) -> walk.Found | None:
