@@ -17,7 +17,7 @@ from graphdoc.capture.tensors.access_paths import roots_of
 from graphdoc.capture.tensors.facts import has_gradient, is_hooked, parameters_of, storage_of, user_frames
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.capture.tensors.names import Census
-from graphdoc.capture.tensors.number_facts import numbers_of
+from graphdoc.capture.tensors.number_facts import numbers_of, some_of
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
@@ -170,8 +170,7 @@ class Clearing(Sparse):
         grad = parameter.grad
         if type(grad) is not self._audit.torch.Tensor or grad.is_inference() or (numbers := numbers_of(grad)) is None:
             return None
-        flat = numbers.reshape(-1)
-        return id(grad), grad._version, float(flat[:: max(1, flat.numel() // MOST_ELEMENTS)].abs().double().sum())
+        return id(grad), grad._version, float(some_of(numbers, MOST_ELEMENTS).abs().double().sum())
 
     def zeroed(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer is about to be cleared."""

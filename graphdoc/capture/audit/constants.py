@@ -76,7 +76,7 @@ class Baselines(Watch):
             fits, products = _of_interest(roots)
             fitted: dict[Any, Any] = {}
             for node in fits:
-                inside, differs = _values(_edges(node), _LINEAR | _NORMAL)
+                inside, differs = _values(walk.inputs_of(node), _LINEAR | _NORMAL)
                 if differs or type(node).__name__ in _LOSSES:  # else it is a penalty on the value's size
                     fitted.update((v, node) for v in inside if v not in fitted)
             known = [found for p in products[:MOST_PRODUCTS] if (found := _baseline(p, fitted)) is not None]
@@ -156,10 +156,6 @@ class Baselines(Watch):
         self._report(sign)
 
 
-def _edges(node: Any) -> list[Any]:
-    return [n for n, _ in node.next_functions if n is not None]
-
-
 def _of_interest(roots: list[Any]) -> tuple[list[Any], list[Any]]:
     """The nodes that fit a value, and the products of two values with a graph."""
     fits: list[Any] = []
@@ -211,13 +207,13 @@ def _is_chosen(node: Any) -> bool:
     """Whether a node takes one class's entry out of ``log_softmax(x)``, or of ``softmax(x).log()``."""
     if type(node).__name__ not in _CHOICES:
         return False
-    ends = _ends(_edges(node), _ALONE - {"IndexBackward0"})
+    ends = _ends(walk.inputs_of(node), _ALONE - {"IndexBackward0"})
     return bool(ends) and all(_is_log_of_all(end) for end in ends)
 
 
 def _is_log_of_all(node: Any) -> bool:
     name = type(node).__name__
-    inner = {type(n).__name__ for n in _edges(node)}
+    inner = {type(n).__name__ for n in walk.inputs_of(node)}
     return name == "LogSoftmaxBackward0" or (name == "LogBackward0" and inner == {"SoftmaxBackward0"})
 
 
@@ -257,7 +253,7 @@ def _ends(
         if len(todo) > MOST_INSIDE:
             return []
         name = type(node).__name__
-        following = _edges(node)
+        following = walk.inputs_of(node)
         scaled = name in _SCALES and (len(following) == 1 or through >= _NORMAL)
         if (at is not None and at(node)) or not (name in through or scaled):
             ends.append(node)
@@ -557,27 +553,18 @@ def _lies_in(place: tuple[int, int, int, int], whole: tuple[int, int, int, int])
 
 def _terms(order: walk.Graph, roots: set[int]) -> set[int]:
     """The nodes whose values a loss is a weighted sum of, on the way to each as well."""
-    todo, terms = list(roots), set(roots)
-    while todo:
-        found = order[todo.pop()]
-        if found.op in _ADDS or (found.op in _SCALES and len(found.following) == 1):
-            todo += (n for n in found.following if n not in terms)
-            terms.update(found.following)
-    return terms
+
+    def summed(number: int) -> Iterable[int]:
+        op, following = order.op(number), order.following(number)
+        return following if op in _ADDS or (op in _SCALES and len(following) == 1) else ()
+
+    return set(walk.reached(roots, summed))
 
 
 def _leaves(order: walk.Graph, starts: set[int], left: set[int]) -> set[int]:
     """Ids of the leaves that these nodes lead to, but for what is ``left`` out."""
-    todo = [n for n in starts if n not in left]
-    seen, leaves = set(todo), set()
-    while todo:
-        found = order[todo.pop()]
-        if found.leaf is not None:
-            leaves.add(id(found.leaf))
-        following = [n for n in found.following if n not in seen and n not in left]
-        seen.update(following)
-        todo += following
-    return leaves
+    inside = walk.reached(starts - left, lambda number: (n for n in order.following(number) if n not in left))
+    return {id(order.leaves[n]) for n in inside if n in order.leaves}
 
 
 def _drops(code: CodeType) -> list[Drop]:

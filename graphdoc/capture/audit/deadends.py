@@ -15,7 +15,7 @@ from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.summands import terms_of
 from graphdoc.capture.graph.walk import Graph
 from graphdoc.capture.places import stacks
-from graphdoc.capture.places.frames import site_of
+from graphdoc.capture.places.frames import made_at, site_of
 from graphdoc.capture.tensors import saved
 from graphdoc.capture.tensors.facts import parameters_of
 from graphdoc.capture.tensors.living import Ref
@@ -60,18 +60,15 @@ def flat_ways(order: Graph, zero: Collection[int], numbers: Collection[int]) -> 
         order: the graph; the loss comes first.
         zero: positions of the nodes whose derivative is zero.
     """
-    above: dict[int, list[int]] = {}
-    for found in order:
-        for number in found.following:
-            above.setdefault(number, []).append(found.number)
-    over = _above(zero, above)
+    above = walk.Above(order)
+    over = set(walk.reached(zero, above.__getitem__))
     return {n: flat for n in numbers if (flat := _flat(order, n, zero, above, over)) is not None}
 
 
-def _flat(order: Graph, leaf: int, zero: Collection[int], above: dict[int, list[int]], over: set[int]) -> Flat | None:
+def _flat(order: Graph, leaf: int, zero: Collection[int], above: walk.Above, over: set[int]) -> Flat | None:
     elements = order[leaf].leaf.numel()
     stops, scales = list[int](), list[int]()
-    todo, seen = list(above.get(leaf, ())), set[int]()
+    todo, seen = list(above[leaf]), set[int]()
     while todo:
         number = todo.pop()
         if number in seen:
@@ -84,7 +81,7 @@ def _flat(order: Graph, leaf: int, zero: Collection[int], above: dict[int, list[
             stops.append(number)
         elif kind in _REDUCING and number not in over:
             scales.append(number)
-        elif kind in _ELEMENTWISE and _elements(order[number].node) == elements and above.get(number):
+        elif kind in _ELEMENTWISE and _elements(order[number].node) == elements and above[number]:
             todo += above[number]
         else:
             return None
@@ -96,10 +93,10 @@ def _flat(order: Graph, leaf: int, zero: Collection[int], above: dict[int, list[
 
 
 def _multiplies(
-    order: Graph, scale: int, elements: int, zero: Collection[int], above: dict[int, list[int]], over: set[int]
+    order: Graph, scale: int, elements: int, zero: Collection[int], above: walk.Above, over: set[int]
 ) -> bool:
     """Whether all that is made of the scale goes into the value that was flattened, element by element."""
-    todo, seen = list(above.get(scale, ())), set[int]()
+    todo, seen = list(above[scale]), set[int]()
     while todo:
         number = todo.pop()
         if number in seen or number in zero:
@@ -110,20 +107,10 @@ def _multiplies(
             return False
         if number in over and _elements(node) == elements:
             continue  # here both meet again
-        if not above.get(number):
+        if not above[number]:
             return False
         todo += above[number]
     return bool(seen)
-
-
-def _above(zero: Collection[int], above: dict[int, list[int]]) -> set[int]:
-    """The nodes from which one of these is reached."""
-    todo, found = list(zero), set[int]()
-    for number in todo:
-        more = [n for n in above.get(number, ()) if n not in found]
-        found.update(more)
-        todo += more
-    return found
 
 
 def _kind(node: Any) -> str:
@@ -335,17 +322,15 @@ def dominating(order: Graph, dead: Mapping[int, Any], kind: type) -> tuple[int, 
     are none, or several nodes that one expression has not made: a layer may stand in a network more than once."""
     passes = {n: b.passes for n, b in dead.items() if isinstance(b, Block) and b.passes}
     numbers = order.numbers_of(node for nodes in passes.values() for node in nodes) if passes else {}
-    alive = {0}
-    todo = [0]
-    while todo:
-        number = todo.pop()
-        ways: Iterable[int] = order[number].following
-        if number in dead:
-            layer = type(order[number].node).__name__ in _LAYERS
-            ways = order[number].following[1:] if layer else [numbers[n] for n in passes.get(number, ())]
-        following = [m for m in ways if m not in alive]
-        alive.update(following)
-        todo += following
+
+    def ways(number: int) -> Iterable[int]:
+        following = order.following(number)
+        if number not in dead:
+            return following
+        layer = type(order.nodes[number]).__name__ in _LAYERS
+        return following[1:] if layer else [numbers[n] for n in passes.get(number, ())]
+
+    alive = set(walk.reached([0], ways))
     missed = {f.number: f.leaf for f in order if type(f.leaf) is kind and f.number not in alive}
     met = [n for n in dead if n in alive]
     if not missed or not met:
@@ -353,8 +338,8 @@ def dominating(order: Graph, dead: Mapping[int, Any], kind: type) -> tuple[int, 
     bits = walk.gather(order, ((n, 1 << i) for i, n in enumerate(missed)))
     rank = {n: (bits[n].bit_count(), type(order[n].node).__name__ not in _DEVIATIONS, order[n].sequence) for n in met}
     nearest = max(met, key=rank.__getitem__)
-    place = _place(order[nearest].node)
-    alike = [bits[n] for n in met if n == nearest or (place is not None and _place(order[n].node) == place)]
+    place = made_at(order[nearest].node)
+    alike = [bits[n] for n in met if n == nearest or (place is not None and made_at(order[n].node) == place)]
     together = functools.reduce(operator.or_, alike)
     return (nearest, list(missed.values())) if together.bit_count() == len(missed) else None
 
@@ -362,17 +347,11 @@ def dominating(order: Graph, dead: Mapping[int, Any], kind: type) -> tuple[int, 
 def _varies(order: Graph, constant: Any, parameters: list[Any]) -> bool:
     """Whether the line that has made a constant makes what is none of the same parameters elsewhere in a graph: the
     first of many has a single element to be taken over, and that is right."""
-    line = (_place(constant) or ())[:1]
-    alike = [n for n in order.nodes if type(n) is type(constant) and (_place(n) or ())[:1] == line]
+    line = (made_at(constant) or ())[:1]
+    alike = [n for n in order.nodes if type(n) is type(constant) and (made_at(n) or ())[:1] == line]
     behind = walk.nodes_behind(n for n in alike if constant_over(n) is None)
     ids = {id(getattr(node, "variable", None)) for node, _ in behind}
     return any(id(p) in ids for p in parameters)
-
-
-def _place(node: Any) -> Any:
-    """The place of the expression that made a node; None where it is not known."""
-    kept = stacks.stack_of(node)
-    return site_of(kept) if kept is not None else None
 
 
 @dataclass(frozen=True)
@@ -421,7 +400,7 @@ def _block(node: Any) -> Block | None:
 def _of_itself(node: Any) -> Any:
     """The difference of which this is the ``exp()``, where it is 1 throughout and its sides lead to the same leaves,
     neither through the other, as a maximum that is taken off would: a ratio of a value and itself, computed twice."""
-    following = [n for n, _ in node.next_functions if n is not None]
+    following = walk.inputs_of(node)
     if len(following) != 1 or type(following[0]).__name__ != "SubBackward0":
         return None
     sides = [n for n, _ in following[0].next_functions]

@@ -12,7 +12,7 @@ from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.places import stacks
 from graphdoc.capture.tensors.facts import parameters_of
 from graphdoc.capture.tensors.living import Ref
-from graphdoc.capture.tensors.number_facts import numbers_of
+from graphdoc.capture.tensors.number_facts import is_zero, numbers_of
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Flattened(Open):
             self._met = sign, {id(p) for p in found[1]}, [Ref(p) for p in found[1]]
             behind = list(walk.nodes_behind([node]))
             self._alone = all(n is not None for _, following in behind for n, _ in following) or (
-                both and all((numbers := numbers_of(p)) is not None and not bool(numbers.any()) for p in found[1])
+                both and all(map(is_zero, found[1]))
             )
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
@@ -89,7 +89,7 @@ class Flattened(Open):
         given = {id(p): p.grad for p in parameters_of(optimizer) if p.grad is not None}
         asked = given.keys() & self._zeros[seen.id] if steps > 1 else given.keys()
         with self._unseen(), audit.torch.no_grad():
-            zeros = {i for i in asked if (n := numbers_of(given[i])) is not None and not bool(n.any())}
+            zeros = {i for i in asked if is_zero(given[i])}
         if not zeros:
             self.over.add(seen.id)
             self._zeros.pop(seen.id, None)

@@ -24,7 +24,7 @@ from graphdoc.capture.places import stacks
 from graphdoc.capture.tensors.access_paths import roots_of
 from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, is_hooked, parameters_of, user_frames
 from graphdoc.capture.tensors.names import Census
-from graphdoc.capture.tensors.number_facts import numbers_of
+from graphdoc.capture.tensors.number_facts import numbers_of, some_of
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
@@ -183,8 +183,7 @@ class Unreduced(Open):
             for ident, tensor in islice(tensors, MOST_SAMPLED):
                 numbers = numbers_of(tensor) if tensor is not None else None
                 if numbers is not None:
-                    flat = numbers.reshape(-1)
-                    found[ident] = flat[:: max(1, flat.numel() // MOST_SAMPLED)].tolist()
+                    found[ident] = some_of(numbers, MOST_SAMPLED).tolist()
         return found
 
     # -- ranks, groups and wrappers --------------------------------------------------------------------------------

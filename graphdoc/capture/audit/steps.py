@@ -14,7 +14,7 @@ from graphdoc.capture.places.frames import optimizer_functions, site_of
 from graphdoc.capture.places.source_texts import lines_with
 from graphdoc.capture.tensors.facts import has_gradient, instances_of, is_hooked, parameters_of
 from graphdoc.capture.tensors.living import Ref
-from graphdoc.capture.tensors.number_facts import Sample, numbers_of
+from graphdoc.capture.tensors.number_facts import Sample, numbers_of, some_of
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
@@ -81,8 +81,7 @@ class Unstepped(Watch):
                 if numbers is None:
                     out[id(p)] = 0.0 if p.is_inference() else float(p._version)
                     continue
-                flat = numbers.reshape(-1)
-                out[id(p)] = float(flat[:: max(1, flat.numel() // 16)].double().sum())
+                out[id(p)] = float(some_of(numbers, 16).double().sum())
         return out
 
     def _judge(self, parameters: list[Any], seen: Seen, here: stacks.Stack) -> Sign | None:

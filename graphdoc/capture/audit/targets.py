@@ -13,7 +13,7 @@ from graphdoc.capture.graph.summands import SUMS, is_number
 from graphdoc.capture.places import stacks
 from graphdoc.capture.tensors.facts import parameters_of, storage_of
 from graphdoc.capture.tensors.living import Ref
-from graphdoc.capture.tensors.number_facts import has_memory
+from graphdoc.capture.tensors.number_facts import has_memory, some_of
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
@@ -307,8 +307,7 @@ class Followers(Early):
 
     def _read(self, parameter: Any) -> list[float]:
         with self._unseen(), self._audit.torch.no_grad():
-            flat = parameter.detach().reshape(-1)
-            return [float(v) for v in flat[:: max(1, flat.numel() // VALUES)][:VALUES].tolist()]
+            return [float(v) for v in some_of(parameter.detach(), VALUES)[:VALUES].tolist()]
 
     def _compare(self, leaves: dict[int, Any]) -> None:
         moved: list[tuple[Any, list[float], list[float]]] = []

@@ -19,7 +19,7 @@ from graphdoc.capture.places.code_places import begins_at, forward_of, is_users,
 from graphdoc.capture.places.frames import frames_of
 from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, is_training, parameters_of, user_frames
 from graphdoc.capture.tensors.living import Ref
-from graphdoc.capture.tensors.number_facts import numbers_of
+from graphdoc.capture.tensors.number_facts import is_zero, numbers_of
 from graphdoc.evidence import Frame, Sign
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _leaf_behind(node: Any) -> Any:
     for _ in range(DEEPEST):
         if node is None:
             return None
-        following = [n for n, _ in node.next_functions if n is not None]
+        following = walk.inputs_of(node)
         if len(following) != 1:
             return None
         node = following[0]
@@ -435,7 +435,7 @@ class Unheld(Watch):
             return
         apart = self._asked | self.loaded
         known = {i: p for i, p in loose.items() if i in self._behind and i not in apart}
-        own = {i: p for i, p in known.items() if not _is_zero(p.grad)}
+        own = {i: p for i, p in known.items() if not is_zero(p.grad)}  # times zero keeps on a graph
         layers = {i: owners[i] for i in own if i in owners and is_training(owners[i])}
         inside = {
             i: own[i] for i, m in layers.items() if held.keys().isdisjoint(map(id, m.__dict__["_parameters"].values()))
@@ -606,7 +606,7 @@ def _weights(outputs: Any, held: set[int]) -> set[int]:
     found = set[int]()
     terms = terms_of([n for t in outputs if hasattr(t, "grad_fn") and (n := grad_fn_of(t)) is not None])
     for term in terms if len(terms) > 1 else ():  # the whole loss has a scale, and none that is to be learned
-        sides = [n for n, _ in term.next_functions if n is not None]
+        sides = walk.inputs_of(term)
         for side in sides if type(term).__name__ in SCALING and len(sides) > 1 else ():
             behind = [n for n, _ in islice(walk.nodes_behind([side]), MOST_NUMBERS)]
             leaves = {id(v) for n in behind if (v := getattr(n, "variable", None)) is not None}
@@ -619,12 +619,6 @@ def _is_drawn(parameter: Any) -> bool:
     """Whether hardly any two of its numbers are equal: those of filters and tables repeat themselves."""
     numbers = numbers_of(parameter)
     return numbers is not None and int(numbers.unique().numel()) > max(MOST_ALIKE * numbers.numel(), LEAST_DRAWN)
-
-
-def _is_zero(gradient: Any) -> bool:
-    """Whether a gradient would move nothing: a parameter times zero keeps a loss on a graph."""
-    numbers = numbers_of(gradient)
-    return numbers is not None and not bool(numbers.any())
 
 
 def _behind(outputs: Any, new: set[int], held: set[int]) -> dict[int, bool]:
@@ -764,7 +758,7 @@ _BY_NUMBERS = {"AddBackward0", "SubBackward0", "RsubBackward1", "MulBackward0", 
 
 def _takes_data(node: Any) -> bool:
     """Whether an operation takes what has no graph; a plain number is none: it makes no other shape."""
-    given = [n for n, _ in node.next_functions if n is not None]
+    given = walk.inputs_of(node)
     if len(given) == len(node.next_functions):
         return False
     shapes = {_shape_of(n) for n in (node, *given)}
@@ -793,12 +787,5 @@ class _Taking:
         return bool(self._others[number] & 1)
 
     def of(self, leaves: Iterable[int]) -> set[int]:
-        todo, seen, found = list(leaves), set[int](), set[int]()
-        while todo:
-            for m in self.above[todo.pop()]:
-                if self._others[m]:
-                    found.add(m)
-                elif m not in seen:
-                    seen.add(m)
-                    todo.append(m)
-        return found
+        alone = walk.reached(leaves, lambda number: (m for m in self.above[number] if not self._others[m]))
+        return {m for n in alone for m in self.above[n] if self._others[m]}

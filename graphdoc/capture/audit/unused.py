@@ -22,7 +22,7 @@ from graphdoc.capture.audit.watch import Early, Sparse, Watch
 from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.summands import SUMS, Part, terms_of, top_of
 from graphdoc.capture.places import stacks
-from graphdoc.capture.places.frames import site_of
+from graphdoc.capture.places.frames import made_at, site_of
 from graphdoc.capture.process.inserted_calls import CannotInsert, insert_calls
 from graphdoc.capture.tensors.facts import grad_fn_of, parameters_of, user_frames
 from graphdoc.capture.tensors.number_facts import has_memory, numbers_of
@@ -263,7 +263,7 @@ class BesideLoss(Early):
 
 def _places(nodes: list[Any]) -> set[Any]:
     """Where these were made, as far as that was kept."""
-    return {site_of(kept) for n in nodes if (kept := stacks.stack_of(n)) is not None}
+    return {made_at(n) for n in nodes} - {None}
 
 
 # Calls that bound the gradients, and whether any step uses what they bound.

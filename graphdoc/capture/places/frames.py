@@ -8,7 +8,7 @@ from typing import Any
 
 from graphdoc.capture.places import code_places
 from graphdoc.capture.places.code_places import OURS, characters, function_of, is_user_file, position, shown_file, spot
-from graphdoc.capture.places.stacks import RawStack, Stack
+from graphdoc.capture.places.stacks import RawStack, Stack, stack_of
 from graphdoc.evidence import Frame
 
 
@@ -113,6 +113,12 @@ def site_of(raw: RawStack | Stack, library: bool = False, depth: int = 400) -> t
             out.append(spot(code, raw[i + 1]))
         library = library and not user
     return tuple(out)
+
+
+def made_at(node: Any) -> tuple[int, ...] | None:
+    """The key of the place that has made a graph node; None where it is not known."""
+    kept = stack_of(node)
+    return site_of(kept) if kept is not None else None
 
 
 def users_line(frames: list[Frame]) -> list[dict[str, Any]]:

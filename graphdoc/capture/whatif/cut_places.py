@@ -22,7 +22,7 @@ from graphdoc.capture.events.cut_records import NAMES, NEAR, Record, records_beh
 from graphdoc.capture.graph import functions
 from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.summands import sums_without_graph
-from graphdoc.capture.graph.walk import DEEP, nodes_behind
+from graphdoc.capture.graph.walk import DEEP, nodes_behind, reached
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import shown_file
 from graphdoc.capture.places.frames import frames_of, plain, site_of
@@ -393,18 +393,12 @@ class Dying(ForkWatch):
 
     def _leading(self) -> set[Any]:
         """The nodes that lead to one of the parameters."""
-        leads = {n for n, f in self._nodes if not f and id(getattr(n, "variable", None)) in self._leaves}
+        leaves = [n for n, f in self._nodes if not f and id(getattr(n, "variable", None)) in self._leaves]
         parents: dict[Any, list[Any]] = {}
         for node, following in self._nodes:
             for n in following:
                 parents.setdefault(n, []).append(node)
-        todo = list(leads)
-        while todo:
-            for parent in parents.get(todo.pop(), ()):
-                if parent not in leads:
-                    leads.add(parent)
-                    todo.append(parent)
-        return leads
+        return set(reached(leaves, lambda n: parents.get(n, ())))
 
     def _place(self, node: Any, how: str) -> dict[str, Any]:
         kept = stacks.kept_in(node)

@@ -8,9 +8,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture.places.code_places import is_user_file
 from graphdoc.capture.places.frames import frames_of, plain
-from graphdoc.capture.tensors.facts import parameters_of
+from graphdoc.capture.tensors.facts import parameters_of, users_frame
 from graphdoc.capture.whatif.moves import slope_by
 
 if TYPE_CHECKING:
@@ -273,12 +272,8 @@ class Window:
 
 def _place() -> tuple[str, int]:
     """The file and line of the user's innermost frame."""
-    frame: Any = sys._getframe(1)
-    while frame is not None:
-        if is_user_file(frame.f_code.co_filename):
-            return frame.f_code.co_filename, frame.f_lineno
-        frame = frame.f_back
-    return "", 0
+    frame = users_frame(sys._getframe(1))
+    return (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("", 0)
 
 
 # Numbers that a fork leaves for the program: memory that both have, laid out by the parameters that it is for.
