@@ -241,7 +241,8 @@ class WhatIf:
         parameters = [p for p in parameters_of(optimizer) if _is_measured(p) and not had.get(id(p))]
         if parameters and Target.fits(parameters, []):
             target = Target(self.torch, optimizer, self.witness.journal.optimizer(optimizer).id, parameters, [])
-            self._ends = target, Dying(target, set(range(len(parameters))), self.witness.cwd)
+            self._ends = target, Dying(target, set(range(len(parameters))))
+            self._ends[1].cwd = self.witness.cwd
 
     def _follow_no_more(self) -> None:
         assert self._ends is not None

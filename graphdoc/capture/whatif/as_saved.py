@@ -18,9 +18,9 @@ class AsSaved(TorchDispatchMode, ForkWatch):
     """A watch of one fork in which backward reads what the forward has saved, whatever was written there since. It
     tells where that was: ``made`` is the operation that has saved it, ``written`` the latest write to that memory."""
 
-    def __init__(self, torch: Any, cwd: str) -> None:
+    def __init__(self, torch: Any) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._torch, self.cwd = torch, cwd
+        self._torch = torch
         self._writes: dict[int, stacks.Stack] = {}
         """By memory."""
         self._found: dict[int, tuple[stacks.Stack, stacks.Stack]] = {}

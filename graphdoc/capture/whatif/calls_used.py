@@ -19,9 +19,9 @@ class Turned(TorchFunctionMode, ForkWatch):
     """A watch of one fork in which one backward call gives the opposite of its gradients. It tells what the step is
     about to use, of how many calls of one line, and where their gradients were taken away."""
 
-    def __init__(self, target: Target, turned: int, cwd: str) -> None:
+    def __init__(self, target: Target, turned: int) -> None:
         super().__init__()
-        self._target, self._turned, self.cwd = target, turned, cwd
+        self._target, self._turned = target, turned
         self._places: list[Any] = []
         self._hooks: list[Any] = []
         self._call: Any = None
@@ -61,14 +61,14 @@ class Turned(TorchFunctionMode, ForkWatch):
         }
 
 
-def unused(target: Target, cwd: str) -> Generator[Move, Any, dict[str, Any] | None]:
+def unused(target: Target) -> Generator[Move, Any, dict[str, Any] | None]:
     """What such a fork has told, where the last of several calls decides what the step uses, and no other one."""
-    as_it_is = yield from _told(target, -1, cwd)
+    as_it_is = yield from _told(target, -1)
     last = as_it_is["calls"] - 1 if as_it_is else 0
     if not as_it_is or last < 1 or not as_it_is["taken"] or not any(as_it_is["used"]):
         return None
     for turned in sorted({0, last - 1, last}):
-        other = yield from _told(target, turned, cwd)
+        other = yield from _told(target, turned)
         if not other or other["calls"] != last + 1 or not other["gave"]:
             return None
         if (other["used"] == as_it_is["used"]) is (turned == last):
@@ -76,6 +76,6 @@ def unused(target: Target, cwd: str) -> Generator[Move, Any, dict[str, Any] | No
     return as_it_is
 
 
-def _told(target: Target, turned: int, cwd: str) -> Generator[Move, Any, dict[str, Any]]:
-    told: dict[str, Any] = answer_of((yield Move(watch=Turned(target, turned, cwd))), {})
+def _told(target: Target, turned: int) -> Generator[Move, Any, dict[str, Any]]:
+    told: dict[str, Any] = answer_of((yield Move(watch=Turned(target, turned))), {})
     return told

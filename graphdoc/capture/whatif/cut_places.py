@@ -76,9 +76,9 @@ class CutLook(CutWatch):
         places = {place: n for place, n in numbers.items() if only is None or place in only}
         return Held(self, places, kept) if places else None
 
-    def adding(self, kept: Any, place: Any, cwd: str) -> Added:
+    def adding(self, kept: Any, place: Any) -> Added:
         """A watch that holds what one of these places gives at what was kept."""
-        return Added(self, {place: list(self.found).index(place)}, kept, cwd)
+        return Added(self, {place: list(self.found).index(place)}, kept)
 
     def behind(self, parameters: set[int]) -> list[list[Record]]:
         """The records of each place behind which one of these parameters (ids) lies, in the order of the program."""
@@ -192,9 +192,8 @@ def _thawed(value: Any, kept: Any, written: bool) -> Any:
 class Added(Held):
     """The same, and where a loss is a sum with a term that has no graph."""
 
-    def __init__(self, look: CutRecorder, places: dict[Any, int], kept: dict[Any, Any], cwd: str) -> None:
+    def __init__(self, look: CutRecorder, places: dict[Any, int], kept: dict[Any, Any]) -> None:
         super().__init__(look, places, kept)
-        self.cwd = cwd
         self._sums: list[Any] = []
 
     def began(self, outputs: Any) -> None:
@@ -209,7 +208,7 @@ class Added(Held):
 
 
 def added(
-    target: Target, result: Result, look: CutLook, cwd: str
+    target: Target, result: Result, look: CutLook
 ) -> Generator[Move, Any, tuple[list[Record], list[dict[str, Any]]] | None]:
     """The conversion whose numbers are added to a loss and do nothing else there, and that sum: in a fork they are what
     they are where the parameters have moved, and a loss is another while every gradient is the same bit by bit."""
@@ -222,7 +221,7 @@ def added(
     calls = result.base["calls"]
     given = [[g.clone() for g in target.given.read(i)] for i in range(len(calls))]
     for records in places[:MOST_ADDED] if isinstance(moved, dict) else ():
-        told = yield Move(first=True, watch=look.adding(dict(moved["watch"]), records[0].place, cwd))
+        told = yield Move(first=True, watch=look.adding(dict(moved["watch"]), records[0].place))
         now = [target.given.read(i) for i in range(len(calls))]
         pairs = [p for a, b in zip(given, now, strict=True) for p in zip(a, b, strict=True)]
         if _change(told, result.base) and told["watch"] and all(torch.equal(a, b) for a, b in pairs):
@@ -304,11 +303,10 @@ class Dying(ForkWatch):
     zero; and whether another leaf of the graph ``shares`` their memory. What is no more than the part ``least`` of what
     it is made of is rounding, and counts as zero."""
 
-    def __init__(self, target: Target, chosen: set[int], cwd: str, least: float = 0.0) -> None:
+    def __init__(self, target: Target, chosen: set[int], least: float = 0.0) -> None:
         self._target = target
         self._leaves = {id(target.parameters[i]) for i in chosen}
         self._chosen = chosen
-        self.cwd = cwd
         self._nodes: list[tuple[Any, list[Any]]] = []
         self._least = least
         self._given: dict[Any, float] = {}

@@ -52,7 +52,9 @@ class Watching:
         self._probe = probe
         self._target = target
         self.looks_across = not probe.trial
+        """Whether gradients are measured across themselves too."""
         self.cut_before = probe.answers.needs_cuts(target)
+        """Whether a cut of the program's own was known at an earlier step for the reason of a difference."""
 
     def holding(self, kept: Any) -> Held | None:
         """Keep what leaves the graph (of None), or hold it at what was kept; None where nothing does."""
@@ -69,7 +71,7 @@ class Watching:
 
     def dying(self, chosen: set[int], least: float = 0.0) -> Dying:
         """See at which nodes the gradient of these parameters ends, or is no more than this part of what was given."""
-        return Dying(self._target, chosen, self._probe.witness.cwd, least)
+        return Dying(self._target, chosen, least)
 
 
 def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
@@ -79,7 +81,7 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
     answers = probe.answers
     look = answers.measured(target, steps, result)
     if result.why == WRITTEN and (before := probe.before(target.optimizer)):
-        back = TakenBack(target, before, probe.witness.cwd)
+        back = TakenBack(target, before)
         answers.taken_back(target, (yield Move(watch=back)))
     yield from _calls(probe, target)
     if result.why or result.base is None:
@@ -88,7 +90,7 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
     depends = {i for a in result.answers if a.answer != INDEPENDENT for i in a.parameters}
     idle = answers.never_given(target, set(range(len(target.parameters))) - depends)
     if idle:
-        answers.left_out(target, idle, (yield Move(watch=LeftOut(target, idle, probe.witness.cwd))))
+        answers.left_out(target, idle, (yield Move(watch=LeftOut(target, idle))))
     if result.left is not None:
         lost = next(a for a in result.answers if a.answer == CANCELS)
         answers.cancelled(target, set(lost.parameters), lost.jumps, result.left)
@@ -99,7 +101,7 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
     copied, writing = yield from on_copies(probe, target, result, bool(changed or wrong))
     answers.written_over(target, copied, writing)
     if any(a.answer == ANOTHER for a in result.answers) and not (changed or wrong or copied or probe.trial):
-        watch = AsSaved(target.torch, probe.witness.cwd)
+        watch = AsSaved(target.torch)
         answers.saved_over(target, *(yield from gradients_with(target, result, watch)))
     missing, zero = missing - changed, zero - changed
     ends = result.ends
@@ -113,14 +115,14 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
         places, why = yield from locate(target, missing, result, probe.look)
         answers.cut(target, look, missing, places, why)
     if probe.adds and any(a.answer == AGREES and a.held for a in result.answers):
-        found = yield from added(target, result, probe.look, probe.witness.cwd)
+        found = yield from added(target, result, probe.look)
         if found is not None:
             answers.added(*found)
     if _suspected(probe, target, "beside"):
-        beside = yield Move(watch=BesideLoss(target, result.base["written"], probe.witness.cwd))
+        beside = yield Move(watch=BesideLoss(target, result.base["written"]))
         answers.beside(target, answer_of(beside, []))
     if with_backward(target.torch):
-        uncalled = yield Move(watch=UncalledCheck(target.torch, probe.witness.cwd))
+        uncalled = yield Move(watch=UncalledCheck(target.torch))
         answers.uncalled(target, answer_of(uncalled, []))
 
 
@@ -133,7 +135,7 @@ def _suspected(probe: WhatIf, target: Target, watch: str) -> bool:
 def _calls(probe: WhatIf, target: Target) -> Generator[Move, Any, None]:
     """Whether a step uses each of the calls before it, where their gradients were taken away."""
     if _suspected(probe, target, "taken"):
-        probe.answers.last_alone(target, (yield from unused(target, probe.witness.cwd)))
+        probe.answers.last_alone(target, (yield from unused(target)))
 
 
 def _functions(
@@ -143,7 +145,7 @@ def _functions(
     another = any(a.answer == ANOTHER for a in result.answers)
     if not another and (probe.trial or not with_own_backward(probe.witness.audit)):
         return []
-    told = yield Move(watch=FunctionCheck(target.torch, probe.witness.cwd))
+    told = yield Move(watch=FunctionCheck(target.torch))
     met = answer_of(told, {"met": True, "wrong": [], "dropped": []})
     probe.answers.uncalled(target, met["dropped"], UNREAD)
     if not another or result.base is None:
@@ -180,8 +182,7 @@ class Straight(ForkWatch):
     """A watch of one fork in which checkpoints run once what they are given. It tells the places of these calls, each
     with whether it would have been run again for backward."""
 
-    def __init__(self, cwd: str) -> None:
-        self.cwd = cwd
+    def __init__(self) -> None:
         self._calls: list[tuple[stacks.Stack, bool]] = []
 
     def __enter__(self) -> None:
@@ -200,7 +201,7 @@ def recomputed(probe: WhatIf, target: Target, result: Result) -> Generator[Move,
     losses that are the same bit for bit; with the places of the checkpoints, all of which run it again for backward."""
     if not (_differs(result) and probe.checkpoints):
         return set(), []
-    changed, calls = yield from gradients_with(target, result, Straight(probe.witness.cwd))
+    changed, calls = yield from gradients_with(target, result, Straight())
     if not calls or not all(again for _, again in calls):
         return set(), []
     return changed, [frames for frames, _ in calls]
@@ -214,7 +215,7 @@ def on_copies(
     own = with_own_backward(probe.witness.audit) if _differs(result) and not known else []
     if not own:
         return set(), []
-    return (yield from gradients_with(target, result, OnCopies(target.torch, probe.witness.cwd, own)))
+    return (yield from gradients_with(target, result, OnCopies(target.torch, own)))
 
 
 def _differs(result: Result) -> bool:
@@ -258,9 +259,9 @@ class BesideLoss(TorchFunctionMode, ForkWatch):
     differentiates the loss, ``parameters`` are the positions of those that its other terms, differentiated by
     themselves, would train; these are ``weighed`` where one has a factor."""
 
-    def __init__(self, target: Target, apart: list[int], cwd: str) -> None:
+    def __init__(self, target: Target, apart: list[int]) -> None:
         super().__init__()
-        self._torch, self._parameters, self.cwd = target.torch, target.parameters, cwd
+        self._torch, self._parameters = target.torch, target.parameters
         self._apart = set(apart)
         """Positions of those that the program itself writes to."""
         groups = [g for o in (target.optimizer, *target.others) for g in o.param_groups if g.get("weight_decay")]
@@ -353,10 +354,9 @@ class LeftOut(TorchFunctionMode, ForkWatch):
     logs it does not train by it.
     """
 
-    def __init__(self, target: Target, chosen: set[int], cwd: str) -> None:
+    def __init__(self, target: Target, chosen: set[int]) -> None:
         super().__init__()
         self._leaves = {id(target.parameters[i]): i for i in chosen}
-        self.cwd = cwd
         self._ran: set[int] = set()
         """Modules whose forward has run."""
         self._others: dict[int, stacks.Stack] = {}
@@ -433,12 +433,11 @@ class TakenBack(TorchFunctionMode, ForkWatch):
     ``print_of`` reads them), by which write, and whether their numbers were read by then. A forward with the new
     weights, a copy of them, a projection of them read them: the step was for that."""
 
-    def __init__(self, target: Target, before: list[int], cwd: str) -> None:
+    def __init__(self, target: Target, before: list[int]) -> None:
         super().__init__()
         self._tensor = target.torch.Tensor
         pairs = zip(target.parameters, before, strict=True)
         self._moved = [(p, b) for p, b in pairs if b and print_of(p) not in (0, b)]
-        self.cwd = cwd
         self._back = self._within = False
         self._read = _is_scripted(target.torch) or any(_has_views(target.torch, p) for p, _ in self._moved)
         self._written: stacks.Stack | None = None

@@ -27,6 +27,7 @@ class ForkWatch:
     fork ends with its answer."""
 
     cwd = ""
+    """The folder of the program, by which files are named."""
 
     def __enter__(self) -> Any:
         return self
@@ -122,6 +123,7 @@ class Window:
                     if direction is not None:
                         p.data.add_(direction.reshape(p.shape).to(p.dtype), alpha=self._move.step)
         if self._move.watch is not None:
+            self._move.watch.cwd = self._forking.cwd
             self._entered.enter_context(self._move.watch)
 
     def _states(self) -> list[tuple[int, float]]:
