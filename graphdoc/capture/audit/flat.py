@@ -100,7 +100,7 @@ class Flattened(Open):
         if steps >= ENOUGH and self._met is not None:
             self._tell(zeros, whole, seen, *self._met)
         elif steps == ENOUGH and whole and zeros.isdisjoint(audit.reached):
-            sign = audit.of_step("starved", seen, parameters_of(optimizer))
+            sign = self._sign_of_step("starved", seen, parameters_of(optimizer))
             if sign is not None:
                 sign.facts = {"zeros": True, "no_call": False}
                 self._kept[seen.id] = sign

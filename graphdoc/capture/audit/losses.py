@@ -27,7 +27,7 @@ from graphdoc.evidence import BYPASSED, NO_GRAPH, Evidence, Frame, Sign
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
     from graphdoc.capture.events.cut_records import Record
-    from graphdoc.capture.events.journal import Entry, Noted, Seen
+    from graphdoc.capture.events.journal import Noted, Seen
 
 
 # Parameters that an optimizer holds and that enter the loss only where a straight-through sum detaches them. In ``x +
@@ -300,7 +300,6 @@ class Losses(Watch):
         cut = [(r, b) for r, b in cut if not self._around or r.op in CONVERSIONS or r.converted]
         if len(cut) < OFTEN or last is None:
             return
-        noted = _noted(last)
         # Who detaches one number in two places means one of them perhaps: not that which leaves a term without graph.
         terms = {r.place for records, _ in self.watch.terms.values() for r in records} if self.watch else set()
         cut = [(r, b) for r, b in cut if r.place in terms] or cut
@@ -312,7 +311,7 @@ class Losses(Watch):
         if not before:  # the first run knows whether their turn came later
             held = enumerate(parameters_of(optimizer))
             sign.facts |= {"optimizer": seen.id, "positions": [i for i, p in held if id(p) in behind & missed]}
-        self._tell(noted, (), sign, [record, *leaves.values()], None, behind & frozenset(missed))
+        self._tell(last.noted, (), sign, [record, *leaves.values()], None, behind & frozenset(missed))
 
     def _missed(self, optimizer: Any) -> set[int]:
         """Ids of an optimizer's parameters that never had a gradient and were reached by no backward call."""
@@ -385,8 +384,7 @@ class Losses(Watch):
         last = self._audit.journal.latest("backward")
         if self._evidence is not None or last is None:
             return False
-        noted = _noted(last)
-        self._tell(noted, (), sign, records, None, behind)
+        self._tell(last.noted, (), sign, records, None, behind)
         return True
 
     def _tell(
@@ -432,8 +430,3 @@ class Losses(Watch):
             facts = {"sources": users_files(), "optimizers": stepped}
             suspects.append(Sign("suspect-function", weak=True, facts=facts))
         return [*self._bypassed.signs(), *(s for s in suspects if s.kind != "suspect-zero" or not known)]
-
-
-def _noted(call: Entry) -> Noted:
-    """A call of the journal as it was noted before it ran."""
-    return (call.index, "backward", call.sequence, call.seen, -1, None, call.thread)

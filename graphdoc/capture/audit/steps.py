@@ -390,7 +390,7 @@ class AtRest(Open):
             self._tell(optimizer, seen, asked)
 
     def _tell(self, optimizer: Any, seen: Seen, asked: float) -> None:
-        sign = self._audit.of_step("rate-zero", seen, [p for p in parameters_of(optimizer) if p.grad is not None])
+        sign = self._sign_of_step("rate-zero", seen, [p for p in parameters_of(optimizer) if p.grad is not None])
         if sign is None:
             return
         sign.facts = {"rate": asked}
@@ -489,7 +489,7 @@ class Rounded(Open):
 
     def _tell(self, optimizer: Any, seen: Seen, looked: _Looked) -> None:
         mine = [p for p in parameters_of(optimizer) if p.dtype in self._short]
-        sign = self._audit.of_step("rounded-away", seen, mine)
+        sign = self._sign_of_step("rounded-away", seen, mine)
         if sign is None:
             return
         looked.sign = sign

@@ -354,13 +354,9 @@ class Unheld(Watch):
             parted = {i: p for i, p in loose.items() if i not in owners}
             kept = converted(audit.torch, parted, held, audit.witness.cwd) if parted and live else None
             if kept is not None and self._noted is not None:
-                audit.snapshot()
                 leaf, sign = kept
                 sign.other = self._frames(self._noted)
-                sign.optimizer, sign.event, sign.count = live[0][0].id, self._noted[0], ENOUGH
-                self._found.append(sign)
-                self._told = [id(leaf)]
-                audit.tell_early()
+                self._tell_of(sign, live[0][0], [id(leaf)])
                 return
             for seen, optimizer in live:
                 if seen.steps > ENOUGH and self._is_stale(optimizer, mine, owners):
@@ -490,12 +486,16 @@ class Unheld(Watch):
         stepping = next((s for s, o in live if not mine.keys() & {id(p) for p in parameters_of(o)}), None)
         if stepping is None:
             return
-        audit.snapshot()
         sign.stack = self._frames(self._noted)
-        sign.optimizer, sign.event, sign.count = stepping.id, self._noted[0], ENOUGH
-        self._found.append(sign)
-        self._told = list(mine)
-        audit.tell_early()
+        self._tell_of(sign, stepping, list(mine))
+
+    def _tell_of(self, sign: Sign, seen: Seen, told: list[int]) -> None:
+        """Tell this of what is known by its class; ``seen`` steps meanwhile."""
+        assert self._noted is not None
+        self._audit.snapshot()
+        sign.optimizer, sign.event, sign.count = seen.id, self._noted[0], ENOUGH
+        self._told = told
+        self._report(sign)
 
     def _doubt(
         self, live: list[tuple[Seen, Any]], mine: dict[int, Any], owners: dict[int, Any], beside: set[int]

@@ -104,6 +104,11 @@ class Watch:
         events = (e.index if isinstance(e, Entry) else e[0] for e in (at, other) if isinstance(e, tuple | Entry))
         return Sign(kind, self._frames(at), self._frames(other), **{"event": next(events, -1), **further})
 
+    def _sign_of_step(self, kind: str, seen: Seen, parameters: list[Any]) -> Sign | None:
+        """A sign at the latest step of an optimizer, about these parameters; None where the step is not known."""
+        step = self._audit.journal.latest("step", seen.id)
+        return self._sign(kind, step, None, map(id, parameters), optimizer=seen.id) if step is not None else None
+
     def _met_at(self, kind: str, node: Any, kept: stacks.Stack, noted: Noted) -> Sign:
         """A sign of the operation that has made this node, as a backward call meets it."""
         return self._sign_at(kind, kept, noted, facts={"op": op_of(node)})

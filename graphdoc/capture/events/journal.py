@@ -88,6 +88,7 @@ class Entry:
     """One event as it is read; see ``graphdoc.evidence.Event`` for the meaning of the fields."""
 
     def __init__(self, noted: Noted, place: Place, occurrence: int, failed: bool, living: Living) -> None:
+        self.noted = noted
         self.index, self.kind, self.sequence, seen, self.optimizer, call, self.thread = noted
         self.seen = seen
         self.raw = stacks.stack_of_seen(seen)
