@@ -209,7 +209,6 @@ class Clearing(Sparse):
                 self._throws(optimizer, seen, raw)
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         again, self._root, self._again = self._again, None, None
         if again is not None and any(id(p) in again[2] for p in parameters_of(optimizer)):
             self._doubled += 1
@@ -524,7 +523,6 @@ class Collecting(Early):
     parameter has a hook. Weak: the source has to tell whether the calls between were to add up."""
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         if seen.steps != AT:
             return
         rounds, steps = self._rounds(seen)
@@ -583,7 +581,6 @@ class Taken(Early):
         self._gone = False
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any], inputs: Any = ()) -> None:
-        """A backward call that is looked at is about to run."""
         again = next((p for i, p in leaves.items() if i in self._reached), None)
         cleared = self._audit.journal.latest("zero_grad")
         if again is not None and again.grad is None and (cleared is None or cleared.index < self._latest):
@@ -592,7 +589,6 @@ class Taken(Early):
         self._reached.update(leaves)
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         gone, self._gone = self._gone, False
         self._reached.clear()
         if gone and not self._found:
@@ -617,7 +613,6 @@ class Wasted(Early):
         """By optimizer: how many hooks had been hung, of any kind, at its first step."""
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         audit = self._audit
         hooks = audit.torch.utils.hooks.RemovableHandle.next_id
         if seen.steps == 1:

@@ -68,7 +68,6 @@ class Baselines(Watch):
         leaves behind its value."""
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call that is looked at is about to run."""
         if self._found or not self._may_look(MOST_BASELINES):
             return
         with self._unseen(_getframe(1)):
@@ -303,7 +302,6 @@ class References(Watch):
         """By the place of a distance of parameters from themselves."""
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call that is looked at is about to run."""
         if not self._own and (self._found or self._has_looked(MOST_COPIES)):
             return  # where copies are made in a later task, the distance is none from itself any more
         every = self._audit.journal.optimizers.values()
@@ -482,7 +480,6 @@ class Dropped(Watch):
         self._codes: list[CodeType] = []
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call that is looked at is about to run."""
         some = any(self._drops.values())
         if self._found or not self._may_look(MOST_LOSSES if some else MOST_DROPS):
             return

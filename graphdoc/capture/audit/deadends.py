@@ -184,7 +184,6 @@ class DeadEnds(Sparse):
         """The step at which to look again at what was told: twice as late each time."""
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call that is looked at is about to run."""
         if self._met is not None or not self._may_look(MOST_LOOKS):
             return
         with self._unseen():
@@ -267,7 +266,6 @@ class DeadEnds(Sparse):
         return first is not None
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         sign = self._met
         if sign is None or not self._refs or seen.steps < self._due or (seen.steps > 3 * ENOUGH and not self._found):
             return

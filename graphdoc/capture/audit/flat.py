@@ -58,7 +58,6 @@ class Flattened(Open):
         self._kept: dict[int, Sign] = {}
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call that is looked at is about to run."""
         if not self._zeros or self._met is not None or not self._may_look(MOST_LOOKS):
             return
         audit = self._audit
@@ -151,7 +150,6 @@ class ZeroLoss(Watch):
         self._seen = 0
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call that is looked at is about to run."""
         if self.over:
             return
         loss = numbers_of(outputs[0]) if len(outputs) == 1 else None
@@ -160,7 +158,6 @@ class ZeroLoss(Watch):
         self.over = self._waits is None
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         if self._waits is None:
             return
         (noted, value), self._waits = self._waits, None

@@ -42,7 +42,6 @@ class Growing(Sparse):
     kept alive. Of values that one line makes (several layers) one is told."""
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         if seen.steps not in LOOKS or any(not s.weak for s in self._found) or not self._may_look(MOST_SEARCHES):
             return
         self._found = []

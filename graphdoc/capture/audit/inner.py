@@ -72,7 +72,6 @@ class Inner(Early):
             entered.count += 1
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         if seen.steps != ENOUGH or not self._entered:
             return
         audit = self._audit

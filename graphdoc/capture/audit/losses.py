@@ -133,7 +133,6 @@ class Losses(Watch):
         made a number is not."""
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call is about to run."""
         audit, torch = self._audit, self._audit.torch
         first = outputs[0] if len(outputs) == 1 else None
         self._trains = any(i in leaves for seen in audit.journal.optimizers.values() for i in seen.parameters)
@@ -208,7 +207,6 @@ class Losses(Watch):
         return self._often(what, OFTEN) and self._evidence is None
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         self._stepped += 1
         if seen.steps == 1 and self.watch is not None:
             self.watch.look_again()  # what an optimizer trains that was made when others had trained is not seen yet

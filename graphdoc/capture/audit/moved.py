@@ -186,7 +186,6 @@ class Moved(Watch):
         return held is not None and bool(held.prints)
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         if self._looks >= MOST_LOOKS:
             self.closely = False
             return
@@ -262,7 +261,6 @@ class Moved(Watch):
     # -- what is asked -------------------------------------------------------------------------------------------
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call that is looked at is about to run; ``leaves`` are those behind its roots, by id."""
         if self._calls >= MOST_CALLS or self._looks >= MOST_LOOKS:
             return
         self._calls += 1

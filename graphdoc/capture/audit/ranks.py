@@ -98,7 +98,6 @@ class Unreduced(Open):
         return self._open is not None
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call is about to run."""
         self._open = None
         if self.looks >= MOST_LOOKS or self._bypassed or not self._ranks():
             return
@@ -139,7 +138,6 @@ class Unreduced(Open):
         return bool(self._calls or self._alone or self._bypassed or (self._stepped and self.looks < MOST_LOOKS))
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         count = self._count()
         if self._bypassed and count != self._before:
             self._bypassed[0].facts["collectives"] = True

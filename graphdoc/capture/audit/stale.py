@@ -46,7 +46,6 @@ class Stale(Watch):
         self._audit.witness.looking = True
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         if self._writes is not None:
             self._writes.stepped(optimizer)
         groups = optimizer.param_groups
@@ -58,7 +57,6 @@ class Stale(Watch):
             self._fused[seen.id] = seen, {storage for storage in found if storage is not None}
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call is about to run."""
         if self._writes is not None:
             self._writes.called(leaves)
             self._audit.witness.looking = True
@@ -190,7 +188,6 @@ class Once(Watch):
         self._stepped = False
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         if self._looks >= MOST_LOOKS:
             return
         held = parameters_of(optimizer)
@@ -206,7 +203,6 @@ class Once(Watch):
         return torch.is_autocast_cache_enabled() and any(torch.is_autocast_enabled(p.device.type) for p in held[:1])
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call that is looked at is about to run."""
         since = max((s.numbers[0] for s in self._steps.values() if len(s.numbers) == 2), default=-1)
         if since < 0 or not self._stepped or self._looks >= MOST_LOOKS or self._evidence is not None or self._found:
             return

@@ -188,7 +188,6 @@ class Starved(Open):
         """Steps between which nodes were recorded, and before which no backward call was made."""
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call that is looked at is about to run."""
         self._fresh = set()
         known = self._audit.journal.optimizers.values()
         if known and all(seen.id in self.over for seen in known):
@@ -344,7 +343,6 @@ class Undone(Watch):
         return self._held.get(seen.id) is not None
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         if seen.id not in self._held:
             mine = [p for p in parameters_of(optimizer) if p.grad is not None and print_of(p)]
             self._held[seen.id] = _Held(mine) if mine else None
@@ -378,7 +376,6 @@ class AtRest(Open):
         self._kept: dict[int, Sign] = {}
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         still = all(group.get("lr") == 0.0 for group in optimizer.param_groups)
         asked = _asked(optimizer) if still else 0.0
         if not asked:
@@ -387,15 +384,11 @@ class AtRest(Open):
             return
         self._steps[seen.id] = self._steps.get(seen.id, 0) + has_gradient(optimizer)
         if self._steps[seen.id] == AT_REST and seen.id not in self._kept:
-            self._tell(optimizer, seen, asked)
-
-    def _tell(self, optimizer: Any, seen: Seen, asked: float) -> None:
-        sign = self._sign_of_step("rate-zero", seen, [p for p in parameters_of(optimizer) if p.grad is not None])
-        if sign is None:
-            return
-        sign.facts = {"rate": asked}
-        self._kept[seen.id] = sign
-        self._audit.tell_early()
+            mine = [p for p in parameters_of(optimizer) if p.grad is not None]
+            if (sign := self._sign_of_step("rate-zero", seen, mine)) is not None:
+                sign.facts = {"rate": asked}
+                self._kept[seen.id] = sign
+                self._audit.tell_early()
 
     def signs(self) -> list[Sign]:
         for ident, sign in self._kept.items():
@@ -455,7 +448,6 @@ class Rounded(Open):
         self._looked: dict[int, _Looked] = {}
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         if seen.id not in self._looked and not self._is_meant(optimizer):
             self.over.add(seen.id)
             return
@@ -480,20 +472,15 @@ class Rounded(Open):
             return
         looked.found.append((rate, {"share": share, "dtype": now.dtype, "apart": now.apart}))
         if looked.sign is None and len(looked.at_full_rate()) >= AT_FULL_RATE:
-            self._tell(optimizer, seen, looked)
+            short = [p for p in parameters_of(optimizer) if p.dtype in self._short]
+            looked.sign = self._sign_of_step("rounded-away", seen, short)
+            if looked.sign is not None:
+                self._audit.tell_early()
 
     def _is_meant(self, optimizer: Any) -> bool:
         """Whether this is one of PyTorch's own optimizers, and holds parameters of 16 bits."""
         own = type(optimizer).step.__module__.startswith("torch.optim.")
         return own and any(p.dtype in self._short and p.requires_grad for p in parameters_of(optimizer))
-
-    def _tell(self, optimizer: Any, seen: Seen, looked: _Looked) -> None:
-        mine = [p for p in parameters_of(optimizer) if p.dtype in self._short]
-        sign = self._sign_of_step("rounded-away", seen, mine)
-        if sign is None:
-            return
-        looked.sign = sign
-        self._audit.tell_early()
 
     def signs(self) -> list[Sign]:
         out = []

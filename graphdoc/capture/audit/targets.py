@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,10 @@ class _Copy:
         self.stack = stack
         """Where it was copied; None where an average moves it."""
         self.looks = 0
+
+    def alive(self) -> list[Any]:
+        """The parameters of the network that still live."""
+        return [p for r in self.own.values() if (p := r()) is not None]
 
 
 class Targets(Watch):
@@ -112,7 +117,7 @@ class Targets(Watch):
         counted = self._between if place in self._between else self._resting if rests else {}
         counted[place] = counted.get(place, 0) + 1
         if counted[place] == OFTEN:
-            self._tell("same-network", user, None, mine, 0, {"rests": rests})
+            self._tell("same-network", user, None, mine.values(), 0, {"rests": rests})
 
     def follows(self, mine: list[Any], others: list[Any]) -> None:
         """An average has moved ``mine`` towards ``others``, which are of the same shapes."""
@@ -130,7 +135,6 @@ class Targets(Watch):
         return all(id(p) in held and id(p) in audit.reached for p in mine.values())
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call is about to run."""
         if self._found:
             return
         self._look_beside(noted, outputs, leaves)
@@ -149,8 +153,7 @@ class Targets(Watch):
                 return
             kept = stacks.stack_of(node)
             if kept is not None:
-                mine = {s: p for s, r in copy.own.items() if (p := r()) is not None}
-                self._tell("target-trained", kept, copy.stack, mine, noted[0])
+                self._tell("target-trained", kept, copy.stack, copy.alive(), noted[0])
                 self._copies.clear()
                 self._audit.witness.looking = self._audit.unheld.waits
                 return
@@ -158,7 +161,7 @@ class Targets(Watch):
     def _look_twice(self, noted: Noted, outputs: Any, leaves: dict[int, Any], copy: _Copy) -> None:
         """Whether the loss contains the network's values twice, once as the goal."""
         with self._unseen(_getframe(1)):
-            twice = _is_used_twice(outputs, {id(p) for r in copy.own.values() if (p := r()) is not None}, leaves)
+            twice = _is_used_twice(outputs, {*map(id, copy.alive())}, leaves)
             if twice is None:
                 return
         copy.looks += 1
@@ -166,8 +169,7 @@ class Targets(Watch):
             self._same.clear()
             self._audit.witness.looking = bool(self._copies)
         if twice:
-            parameters = {s: p for s, r in copy.own.items() if (p := r()) is not None}
-            self._tell("same-network", copy.stack, None, parameters, noted[0])
+            self._tell("same-network", copy.stack, None, copy.alive(), noted[0])
 
     def _look_beside(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         """Whether the loss reached a second network, and reaches the trained one in its place since that is gone."""
@@ -189,7 +191,7 @@ class Targets(Watch):
                 twice = bool(_is_used_twice(outputs, held, leaves))
             self._gone = self._gone + 1 if twice else -1
             if self._gone == OFTEN:
-                self._tell("became-network", noted, None, {i: leaves[i] for i in held}, noted[0])
+                self._tell("became-network", noted, None, [leaves[i] for i in held], noted[0])
                 self._found[0].facts["was"] = self._was
             if not 0 <= self._gone < OFTEN:
                 self._beside = None
@@ -198,8 +200,8 @@ class Targets(Watch):
     def _look_on(self, _gone: Any) -> None:
         self._audit.witness.looking = True
 
-    def _tell(self, kind: str, at: At, other: At, mine: dict[int, Any], event: int, facts: Any = None) -> None:
-        sign = self._sign(kind, at, other, map(id, mine.values()), event=event, count=1)
+    def _tell(self, kind: str, at: At, other: At, mine: Iterable[Any], event: int, facts: Any = None) -> None:
+        sign = self._sign(kind, at, other, map(id, mine), event=event, count=1)
         sign.facts = facts or {"stops": sign.parameters if kind == "target-trained" else []}
         self._report(sign)
 
@@ -293,7 +295,6 @@ class Followers(Early):
             self._suspects.update(id(p) for p in parameters)
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call is about to run; ``leaves`` are those behind its roots, by id."""
         if not self._versions:
             return
         if self._values:

@@ -216,7 +216,6 @@ class Unheld(Watch):
     # -- watching ------------------------------------------------------------------------------------------------
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call is about to run."""
         audit = self._audit
         if self._looks:
             self._looks -= 1
@@ -289,7 +288,6 @@ class Unheld(Watch):
         return self._ready
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         groups = optimizer.param_groups
         if type(groups) is not list or not groups or self._judged >= MOST_JUDGED or self._found:
             return
@@ -699,7 +697,6 @@ class MadeAnew(Watch):
         self._wanted.update(tuple(p.shape) for p in given if type(p) is self._audit.torch.nn.Parameter)
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call that is looked at is about to run."""
         if self._found:
             return
         audit = self._audit

@@ -82,7 +82,6 @@ class Unused(Watch):
         """Those of the term that was told."""
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call is about to run."""
         self._settle(leaves)
         terms: list[Term] = []
         if self._may_look(MOST_LOOKS):
@@ -121,7 +120,6 @@ class Unused(Watch):
             return numbers is not None and not bool(numbers.any())
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         calls, self._calls = self._calls, []
         if seen.steps > LAST:
             self._waiting.clear()
