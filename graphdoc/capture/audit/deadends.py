@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -119,13 +120,8 @@ def _kind(node: Any) -> str:
 
 def _elements(node: Any) -> int:
     """How many elements the operation's result has; 0 where the node does not tell."""
-    try:
-        count = 1
-        for size in node._input_metadata[0].shape:
-            count *= int(size)
-        return count
-    except (AttributeError, IndexError, TypeError, RuntimeError):
-        return 0
+    shape = walk.output_shape(node)
+    return math.prod(shape) if shape is not None else 0
 
 
 # Parts of a loss through which the gradient is zero whatever the numbers are: a graph exists, nothing learns by it.

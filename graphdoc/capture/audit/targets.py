@@ -421,14 +421,9 @@ class Restored(Watch):
         if taken is None or place in self._kept:
             return
         mine = {id(p) for p, _ in pairs}
-        stepped = next(
-            (
-                seen.id
-                for seen in audit.journal.optimizers.values()
-                if seen.steps > taken.steps.get(seen.id, 0) and mine.intersection(seen.parameters)
-            ),
-            -1,
-        )
+        known = audit.journal.optimizers.values()
+        since = (s for s in known if s.steps > taken.steps.get(s.id, 0))
+        stepped = next((s.id for s in since if mine.intersection(s.parameters)), -1)
         if stepped < 0 and self._replaced.get(id(module), 0) <= taken.now:
             return
         facts = {"by": "load" if stepped < 0 else "step"}

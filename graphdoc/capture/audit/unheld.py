@@ -17,7 +17,7 @@ from graphdoc.capture.graph.summands import SCALING, is_number, terms_of
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import begins_at, forward_of, is_users, shown_file
 from graphdoc.capture.places.frames import frames_of
-from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, is_training, parameters_of, user_frames
+from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, is_training, parameters_of, shape_of, user_frames
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.capture.tensors.number_facts import is_zero, numbers_of
 from graphdoc.evidence import Frame, Sign
@@ -325,11 +325,14 @@ class Unheld(Watch):
         if not known or self._searched >= MOST_JUDGED:
             return set()
         with self._unseen():
-            mine = {i for i, c in known.items() if c.count >= ENOUGH and c.stands(self._audit.torch) is not None}
-            if not mine:
-                return mine
-            self._searched += 1
-            return mine - alive(self._audit.torch)[0]
+            mine = set(self._standing(known))
+            self._searched += bool(mine)
+            return mine - alive(self._audit.torch)[0] if mine else mine
+
+    def _standing(self, candidates: dict[int, _Candidate]) -> dict[int, Any]:
+        """Those that backward calls have reached often enough, and that nobody has written to."""
+        often = {i: c.stands(self._audit.torch) for i, c in candidates.items() if c.count >= ENOUGH}
+        return {i: p for i, p in often.items() if p is not None}
 
     # -- judging -------------------------------------------------------------------------------------------------
 
@@ -339,11 +342,7 @@ class Unheld(Watch):
         frame = _getframe(1)
         with self._unseen(frame):
             held, owners = alive(audit.torch)
-            mine = {
-                i: p
-                for i, c in self._candidates.items()
-                if c.count >= ENOUGH and i not in held and (p := c.stands(audit.torch)) is not None
-            }
+            mine = self._standing({i: c for i, c in self._candidates.items() if i not in held})
             self._judge_plain(held)
             if not mine or self._found:
                 return
@@ -467,8 +466,8 @@ class Unheld(Watch):
     def _judge_plain(self, held: set[int]) -> None:
         """Whether any of the leaves that are no parameters are buffers of what an optimizer trains."""
         audit = self._audit
-        enough = {i: c.stands(audit.torch) for i, c in self._plain.items() if c.count >= ENOUGH}
-        loose = {i: t for i, t in enough.items() if t is not None and i not in self._asked and not t._backward_hooks}
+        enough = self._standing(self._plain).items()
+        loose = {i: t for i, t in enough if i not in self._asked and not t._backward_hooks}
         live = audit.journal.live()
         known = flagged_buffers(audit.torch, loose, held, audit.witness.cwd) if loose and live else None
         if self._noted is None:
@@ -764,10 +763,7 @@ def _takes_data(node: Any) -> bool:
 
 def _shape_of(node: Any) -> Any:
     leaf = getattr(node, "variable", None)
-    try:
-        return tuple(node._input_metadata[0].shape if leaf is None else leaf.shape)
-    except (AttributeError, IndexError, TypeError, RuntimeError):
-        return None
+    return walk.output_shape(node) if leaf is None else tuple(shape_of(leaf))
 
 
 class _Taking:

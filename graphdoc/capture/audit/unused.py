@@ -25,7 +25,7 @@ from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import made_at, site_of
 from graphdoc.capture.process.inserted_calls import CannotInsert, insert_calls
 from graphdoc.capture.tensors.facts import grad_fn_of, parameters_of, user_frames
-from graphdoc.capture.tensors.number_facts import has_memory, numbers_of
+from graphdoc.capture.tensors.number_facts import has_memory, is_zero
 from graphdoc.evidence import Frame, Sign
 
 if TYPE_CHECKING:
@@ -114,10 +114,7 @@ class Unused(Watch):
     def _is_clear(self, parameter: Any) -> bool:
         with self._unseen(), self._audit.torch.no_grad():
             grad = parameter.grad
-            if grad is None:
-                return True
-            numbers = numbers_of(grad) if grad.device.type != "cuda" else None
-            return numbers is not None and not bool(numbers.any())
+            return grad is None or (grad.device.type != "cuda" and is_zero(grad))
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         calls, self._calls = self._calls, []

@@ -211,6 +211,14 @@ def reached(starts: Iterable[T], following: Callable[[T], Iterable[T]], most: in
                 found.append(n)
 
 
+def output_shape(node: Any) -> tuple[int, ...] | None:
+    """The shape of what an operation gave, of the first output; None where the node does not tell."""
+    try:
+        return tuple(int(size) for size in node._input_metadata[0].shape)
+    except (AttributeError, IndexError, TypeError, RuntimeError):
+        return None
+
+
 def inputs_of(node: Any) -> list[Any]:
     """The nodes of what an operation took, as far as it has a graph."""
     return [n for n, _ in node.next_functions if n is not None]
