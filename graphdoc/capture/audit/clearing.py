@@ -197,8 +197,7 @@ class Clearing(Sparse):
 
     def emptied(self, module: Any) -> None:
         """A module is about to be cleared, and with it what optimizers hold of it."""
-        young = [seen for seen in self._audit.journal.optimizers.values() if seen.steps < LAST]
-        optimizers = [(o, seen) for seen in young if (o := seen.ref()) is not None]
+        optimizers = [(o, seen) for seen, o in self._audit.journal.live() if seen.steps < LAST]
         mine = {id(p) for p in module.parameters() if p.grad is not None}
         raw = stacks.stack_here(4)  # emptied < Audit.emptied < the inserted callback < zero_grad
         if not optimizers and mine:

@@ -511,10 +511,7 @@ class Autopsy:
         )
 
     def output_shape(self, node: Any) -> list[int]:
-        try:
-            return [int(s) for s in node._input_metadata[0].shape]
-        except Exception:
-            return []
+        return list(walk.output_shape(node) or ())
 
     def iteration(self, sequence: int) -> int:
         """How many calls from the place of the failing one had been made before a node with this number was.

@@ -215,7 +215,7 @@ def output_shape(node: Any) -> tuple[int, ...] | None:
     """The shape of what an operation gave, of the first output; None where the node does not tell."""
     try:
         return tuple(int(size) for size in node._input_metadata[0].shape)
-    except (AttributeError, IndexError, TypeError, RuntimeError):
+    except Exception:
         return None
 
 

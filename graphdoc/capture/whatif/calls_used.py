@@ -35,7 +35,6 @@ class Turned(TorchFunctionMode, ForkWatch):
         return func(*args, **(kwargs or {}))
 
     def began(self, outputs: Any) -> None:
-        """A backward call begins."""
         for hook in self._hooks:
             hook.remove()
         self._hooks = []
@@ -50,7 +49,6 @@ class Turned(TorchFunctionMode, ForkWatch):
         return -gradient
 
     def told(self) -> dict[str, Any]:
-        """See above."""
         grads = (p.grad for p in self._target.parameters)
         return {
             "calls": len(self._places) if len({*self._places}) == 1 else 0,

@@ -197,7 +197,6 @@ class Added(Held):
         self._sums: list[Any] = []
 
     def began(self, outputs: Any) -> None:
-        """A backward call begins."""
         sums = sums_without_graph(tensor_roots(outputs))
         self._sums += [stacks.stack_of(n) for n in sums if type(n).__name__ == "AddBackward0"]
 
