@@ -202,7 +202,7 @@ class DeadEnds(Sparse):
             dead = {n: b for n, b in blocks.items() if b.single is None} or blocks
             found = dominating(order, dead, audit.torch.nn.Parameter) if dead else None
             block = dead[found[0]] if found is not None else None
-            if found is None or block is None:
+            if found is None or block is None or block.own:  # of a distance from themselves ``References`` tells
                 continue
             if block.single is not None and _varies(every, order.nodes[found[0]], found[1]):
                 continue
@@ -353,7 +353,8 @@ class Block:
     """An operation, ``node``, that gives zeros, or nothing but to ``passes``.
 
     ``inner`` is the difference in which a sum takes a value away (or ``node`` itself), or None; ``equal``: its sides
-    are the same value, computed twice; ``single``: it gives zeros because it is taken over one element.
+    are the same value, computed twice; ``single``: it gives zeros because it is taken over one element; ``own``: it is
+    parameters that are taken away from themselves.
     """
 
     node: Any
@@ -361,6 +362,7 @@ class Block:
     passes: tuple[Any, ...] = ()
     equal: bool = False
     single: Single | None = None
+    own: bool = False
 
 
 def _blocks(order: Graph) -> dict[int, Block]:
@@ -388,7 +390,8 @@ def _block(node: Any) -> Block | None:
     # A loss may well take off what a model has added to it.
     if not cancelled or (passes and _elements(node) < 2):
         return None
-    return Block(node, inner[0] if name == "AddBackward0" and len(inner) == 1 else node, passes)
+    own = all(hasattr(n, "variable") for n, _ in cancelled)
+    return Block(node, inner[0] if name == "AddBackward0" and len(inner) == 1 else node, passes, own=own)
 
 
 def _of_itself(node: Any) -> Any:
