@@ -531,7 +531,7 @@ def test_many_jumps_are_a_slope_that_no_gradient_knows(slope: float, second: boo
 def test_a_result_is_not_read_where_a_tensor_before_it_had_its_id() -> None:
     """A tensor that ends gives its id to the next one that is made."""
     leaf = torch.ones(2, requires_grad=True)
-    with LeftOut(cast(Any, SimpleNamespace(parameters=[leaf])), {0}, ".") as look:
+    with LeftOut(cast(Any, SimpleNamespace(parameters=[leaf])), {0}) as look:
         for _ in range(4):
             torch.ones(2).neg()
             leaf.mul(2.0)
@@ -546,7 +546,7 @@ def test_a_shift_that_both_sides_have_is_not_lost(apart: float, position: int) -
     torch.nn.init.constant_(first.bias, 4.0)
     critic = torch.nn.Sequential(first, torch.nn.LeakyReLU(), torch.nn.Linear(3, 1))
     x = torch.rand(5, 2)
-    watch = Dying(cast(Any, SimpleNamespace(parameters=[*critic.parameters()])), {position}, ".")
+    watch = Dying(cast(Any, SimpleNamespace(parameters=[*critic.parameters()])), {position})
     loss = (critic(x + apart) - critic(x)).mean()
     watch.began([loss])
     loss.backward()

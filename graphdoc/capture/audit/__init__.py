@@ -27,7 +27,6 @@ from graphdoc.capture.audit.unheld import MadeAnew, Unheld
 from graphdoc.capture.audit.unused import BesideLoss, Clips, Unused
 from graphdoc.capture.audit.watch import CLOSELY, LOOKS, Early, Open, Sparse, Watch
 from graphdoc.capture.graph.autopsy import Autopsy
-from graphdoc.capture.places.frames import frames_of
 from graphdoc.capture.process.quiet import Unseen
 from graphdoc.capture.tensors.facts import user_frames
 from graphdoc.evidence import AS_IF, SECOND_LOOK, SO_FAR, Evidence, Sign
@@ -208,16 +207,6 @@ class Audit:
     def named(self, ids: Iterable[int]) -> list[str]:
         """The names of the parameters with these ids, as far as they have one."""
         return sorted(self.names[i] for i in ids if i in self.names)
-
-    def of_step(self, kind: str, seen: Seen, parameters: list[Any]) -> Sign | None:
-        """A sign at the latest step of an optimizer, about these parameters; None where the step is not known."""
-        step = self.journal.latest("step", seen.id)
-        if step is None:
-            return None
-        self.snapshot()
-        sign = Sign(kind, frames_of(step.raw, self.witness.cwd), optimizer=seen.id, event=step.index)
-        sign.parameters = self.named(map(id, parameters))
-        return sign
 
     def was_all(self, seen: Seen) -> bool:
         """Whether the run has ended by itself, and no optimizer was trained before or after this one."""

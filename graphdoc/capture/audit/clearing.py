@@ -12,12 +12,12 @@ import torch._C as torch_c
 from graphdoc.capture.audit.watch import ENOUGH, FEW, Early, Sparse, Watch
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import is_user_file, shown_file
-from graphdoc.capture.places.frames import optimizer_functions, site_of
+from graphdoc.capture.places.frames import optimizer_functions, plain, site_of
 from graphdoc.capture.tensors.access_paths import roots_of
 from graphdoc.capture.tensors.facts import has_gradient, is_hooked, parameters_of, storage_of, user_frames
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.capture.tensors.names import Census
-from graphdoc.capture.tensors.number_facts import numbers_of
+from graphdoc.capture.tensors.number_facts import numbers_of, some_of
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
@@ -175,8 +175,7 @@ class Clearing(Sparse):
         grad = parameter.grad
         if type(grad) is not self._audit.torch.Tensor or grad.is_inference() or (numbers := numbers_of(grad)) is None:
             return None
-        flat = numbers.reshape(-1)
-        return id(grad), grad._version, float(flat[:: max(1, flat.numel() // MOST_ELEMENTS)].abs().double().sum())
+        return id(grad), grad._version, float(some_of(numbers, MOST_ELEMENTS).abs().double().sum())
 
     def zeroed(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer is about to be cleared."""
@@ -203,8 +202,7 @@ class Clearing(Sparse):
 
     def emptied(self, module: Any) -> None:
         """A module is about to be cleared, and with it what optimizers hold of it."""
-        young = [seen for seen in self._audit.journal.optimizers.values() if seen.steps < LAST]
-        optimizers = [(o, seen) for seen in young if (o := seen.ref()) is not None]
+        optimizers = [(o, seen) for seen, o in self._audit.journal.live() if seen.steps < LAST]
         mine = {id(p) for p in module.parameters() if p.grad is not None}
         raw = stacks.stack_here(4)  # emptied < Audit.emptied < the inserted callback < zero_grad
         if not optimizers and mine:
@@ -215,7 +213,6 @@ class Clearing(Sparse):
                 self._throws(optimizer, seen, raw)
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         again, self._root, self._again = self._again, None, None
         if again is not None and any(id(p) in again[2] for p in parameters_of(optimizer)):
             self._doubled += 1
@@ -301,7 +298,7 @@ class Clearing(Sparse):
         self._judge_spent(followed, seen, fed, every)
         if seen.steps == 1:
             ids = set(map(id, every))
-            followed.own = {site_of(e.raw) for e in calls if _reaches(e, ids)}
+            followed.own = {site_of(e.raw) for e in calls if e.may_reach(ids)}
             return
         sites = [site_of(stacks.stack_of_seen(noted[3])) for noted in fed]
         first = next((n for n, site in enumerate(sites) if site in followed.own), 0)
@@ -344,12 +341,12 @@ class Clearing(Sparse):
         if not (begun if one else len(steps) == TIMES and steps[1] - steps[0] >= TIMES) or followed.twice:
             return
         followed.twice = True
-        other, own = (self._call(n) for n in followed.again[-1][1:])
+        _, other, own = followed.again[-1]
         sign = self._sign("used-twice", own, other, map(id, every), optimizer=seen.id, event=fed[0][0])
         sign.count = len(steps)
         sign.facts = {
-            "clear": [vars(f) for f in self._frames(followed.cleared)],
-            "step": [vars(f) for f in self._latest_step(seen)],
+            "clear": self._facts(followed.cleared),
+            "step": self._facts(self._latest_step(seen)),
             "one": one,
         }
         self._report(sign)
@@ -371,51 +368,36 @@ class Clearing(Sparse):
         ids = {*followed.left} if followed.sane else {id(p) for p in mine}
         own = [e for e in since[others[-1] + 1 if others else 0 :] if e.kind == "backward"]
         # Where all optimizers step behind one backward call, that call is everybody's.
-        own = own or [e for e in since if e.kind == "backward" and _reaches(e, ids)][-1:]
+        own = own or [e for e in since if e.kind == "backward" and e.may_reach(ids)][-1:]
         if not own or since[-1].kind != "step":
             return None
-        stack, step = self._frames(own[0].raw), self._frames(since[-1].raw)
-        sign = self._sign("never-cleared", stack, step, (i for i in ids if _reaches(own[0], {i})), optimizer=seen.id)
-        sign.event = own[0].index
+        reached = (i for i in ids if own[0].may_reach({i}))
+        sign = self._sign("never-cleared", own[0], since[-1], reached, optimizer=seen.id)
         places = {e.place for e in own}
         sign.facts = {
             "closure": bool(optimizer_functions(own[0].raw)),
             "between": any(
-                e.kind == "backward" and e.place not in places and _reaches(e, ids) for e in audit.journal.entries()
+                e.kind == "backward" and e.place not in places and e.may_reach(ids) for e in audit.journal.entries()
             ),
             "own": all(_is_alone(p, audit.torch) for p in mine if id(p) in followed.left),
         }
         if followed.sane and followed.cleared is not None:
-            sign.facts["clear"] = [vars(f) for f in self._frames(followed.cleared)]
+            sign.facts["clear"] = self._facts(followed.cleared)
         return sign
 
     def _tell_twice(self, first: Noted, second: Noted, mine: set[int], seen: Seen) -> None:
-        one, two = (self._call(n) for n in (first, second))
-        self._report(self._sign("added-twice", two, one, mine, optimizer=seen.id, event=second[0], count=TIMES))
+        self._report(self._sign("added-twice", second, first, mine, optimizer=seen.id, count=TIMES))
 
     def _lost(self, followed: _Followed, seen: Seen, every: list[Any]) -> Sign:
-        assert followed.thrown is not None and followed.backward is not None
-        thrown, backward = self._frames(followed.thrown), self._call(followed.backward)
-        sign = self._sign("cleared-early", thrown, backward, map(id, every), optimizer=seen.id)
-        sign.event = followed.backward[0]
+        sign = self._sign("cleared-early", followed.thrown, followed.backward, map(id, every), optimizer=seen.id)
         if followed.idle and not followed.own:  # the first step of all came before any backward call
-            sign.facts = {"first": [vars(f) for f in self._latest_step(seen)]}
+            sign.facts = {"first": self._facts(self._latest_step(seen))}
         return sign
 
     def _tell_left_over(self, followed: _Followed, seen: Seen, foreign: Noted, mine: Noted, every: list[Any]) -> None:
-        assert followed.cleared is not None
-        other, own = (self._call(n) for n in (foreign, mine))
-        sign = self._sign("left-over", own, other, map(id, every), optimizer=seen.id, event=mine[0])
-        sign.count = len(followed.leaked)
-        sign.facts = {
-            "clear": [vars(f) for f in self._frames(followed.cleared)],
-            "step": [vars(f) for f in self._latest_step(seen)],
-        }
+        sign = self._sign("left-over", mine, foreign, map(id, every), optimizer=seen.id, count=len(followed.leaked))
+        sign.facts = {"clear": self._facts(followed.cleared), "step": self._facts(self._latest_step(seen))}
         self._report(sign)
-
-
-def _reaches(entry: Entry, ids: set[int]) -> bool:
-    return entry.reaches is None or bool(entry.reaches & ids)
 
 
 # Gradients that the program keeps while they are the parameter's own: what clears or adds to one changes both.
@@ -485,9 +467,8 @@ class Aliases(Watch):
         for (name, function, file), at in kept.items():
             sign = self._kept.get((name, function, file))
             if sign is None:
-                sign = self._kept[(name, function, file)] = Sign(
-                    "grad-aliased", self._call(noted), parameters=sorted({*at["parameters"]} - {""})
-                )
+                names = sorted({*at["parameters"]} - {""})
+                sign = self._kept[(name, function, file)] = self._sign_at("grad-aliased", noted, parameters=names)
                 sign.facts = {"name": name, "function": function, "file": file, "line": at["line"]}
                 sign.facts |= {"class": at["class"]} if "class" in at else {}
             sign.count += 1
@@ -554,7 +535,6 @@ class Collecting(Early):
     parameter has a hook. Weak: the source has to tell whether the calls between were to add up."""
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         if seen.steps != AT:
             return
         rounds, steps = self._rounds(seen)
@@ -569,13 +549,11 @@ class Collecting(Early):
             return
         if optimizer_functions(calls[-1].raw):
             return  # a closure
-        clear, call = self._frames(zeros[-1].raw), self._frames(calls[-1].raw)
-        sign = self._sign("cleared-while-collecting", clear, call, (), optimizer=seen.id, event=calls[-1].index)
-        sign.count, sign.weak = AT - 1, True
-        stack = [vars(f) for f in self._frames(steps[-1].raw) if f.user]
+        sign = self._sign("cleared-while-collecting", zeros[-1], calls[-1], optimizer=seen.id, count=AT - 1, weak=True)
+        sign.event = calls[-1].index
         sign.facts = {
             "calls": len(kinds[0]) // 2,
-            "step": stack,
+            "step": plain(f for f in self._frames(steps[-1]) if f.user),
             "hooked": any(map(is_hooked, parameters_of(optimizer))),
         }
         self._found.append(sign)
@@ -592,15 +570,9 @@ class Collecting(Early):
             if e.kind == "step" and e.optimizer == seen.id:
                 steps.append(e)
                 rounds.append([])
-            elif _concerns(e, seen.id, mine):
+            elif e.kind == "step" or e.concerns({seen.id}, mine):
                 rounds[-1].append(e)
         return [_without_ends(one) for one in rounds[:-1]], steps
-
-
-def _concerns(entry: Any, optimizer: int, parameters: set[int]) -> bool:
-    if entry.kind == "backward":
-        return entry.reaches is None or bool(entry.reaches & parameters)
-    return bool(entry.kind == "step" or (entry.kind == "zero_grad" and entry.optimizer == optimizer))
 
 
 def _without_ends(entries: list[Any]) -> list[Any]:
@@ -621,7 +593,6 @@ class Taken(Early):
         self._gone = False
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any], inputs: Any = ()) -> None:
-        """A backward call that is looked at is about to run."""
         again = next((p for i, p in leaves.items() if i in self._reached), None)
         cleared = self._audit.journal.latest("zero_grad")
         if again is not None and again.grad is None and (cleared is None or cleared.index < self._latest):
@@ -630,7 +601,6 @@ class Taken(Early):
         self._reached.update(leaves)
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         gone, self._gone = self._gone, False
         self._reached.clear()
         if gone and not self._found:
@@ -655,7 +625,6 @@ class Wasted(Early):
         """By optimizer: how many hooks had been hung, of any kind, at its first step."""
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         audit = self._audit
         hooks = audit.torch.utils.hooks.RemovableHandle.next_id
         if seen.steps == 1:
@@ -682,10 +651,8 @@ class Wasted(Early):
             if clear is None or any(other is None for _, other, _ in fate) or optimizer_functions(call.raw):
                 continue
             if len({r for _, _, r in fate}) >= ENOUGH:
-                cleared, called = self._frames(clear.raw), self._frames(call.raw)
-                sign = self._sign("thrown-away", cleared, called, mine, optimizer=seen.id, event=call.index)
-                sign.count = len(fate)
-                sign.facts = {"step": [vars(f) for f in self._latest_step(seen)]}
+                sign = self._sign("thrown-away", clear, call, mine, optimizer=seen.id, count=len(fate))
+                sign.event, sign.facts = call.index, {"step": self._facts(self._latest_step(seen))}
                 self._report(sign)
                 return
 

@@ -19,7 +19,7 @@ from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.walk import VIEWS
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import is_user_file, position
-from graphdoc.capture.places.frames import site_of, users_line
+from graphdoc.capture.places.frames import site_of
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
@@ -68,16 +68,14 @@ class Baselines(Watch):
         leaves behind its value."""
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call that is looked at is about to run."""
-        if self._found or self._has_looked(MOST_BASELINES):
+        if self._found or not self._may_look(MOST_BASELINES):
             return
-        self._looks += 1
         with self._unseen(_getframe(1)):
             roots = tensor_roots(outputs)
             fits, products = _of_interest(roots)
             fitted: dict[Any, Any] = {}
             for node in fits:
-                inside, differs = _values(_edges(node), _LINEAR | _NORMAL)
+                inside, differs = _values(walk.inputs_of(node), _LINEAR | _NORMAL)
                 if differs or type(node).__name__ in _LOSSES:  # else it is a penalty on the value's size
                     fitted.update((v, node) for v in inside if v not in fitted)
             known = [found for p in products[:MOST_PRODUCTS] if (found := _baseline(p, fitted)) is not None]
@@ -121,12 +119,12 @@ class Baselines(Watch):
         stack = stacks.stack_of(node)
         if stack is None or not self._often(site_of(stack), OFTEN):
             return
-        frames, fit = self._frames(stack), self._frames(self._fitted[min(others)][0])
-        sign = self._sign("baseline-trained", frames, fit, mine, event=noted[0], count=OFTEN)
+        fit = self._fitted[min(others)][0]
+        sign = self._sign("baseline-trained", stack, fit, mine, event=noted[0], count=OFTEN)
         sign.facts = {
             "own": self._audit.named(others),
-            "products": [{"operand": operand, "frame": users_line(frames)}],
-            "backward": users_line(self._call(noted)),
+            "products": [{"operand": operand, "frame": self._line(stack)}],
+            "backward": self._line(noted),
         }
         self._report(sign)
 
@@ -146,24 +144,15 @@ class Baselines(Watch):
         if not self._often(first, OFTEN):
             return
         fit = stacks.stack_of(fitted[next(iter(values))])
-        other = self._frames(fit) if fit is not None else []
         every = set(leaves_behind(list(values)) or ())
         behind = every - set(leaves_behind(scored) or ()) or every
-        sign = self._sign(
-            "baseline-trained", self._frames(places[first][0]), other, behind, event=noted[0], count=OFTEN
-        )
+        sign = self._sign("baseline-trained", places[first][0], fit, behind, event=noted[0], count=OFTEN)
         sign.facts = {
-            "products": [
-                {"operand": operand, "frame": users_line(self._frames(raw))} for raw, operand in places.values()
-            ],
-            "backward": users_line(self._call(noted)),
+            "products": [{"operand": operand, "frame": self._line(raw)} for raw, operand in places.values()],
+            "backward": self._line(noted),
             "behind": self._audit.named(every),
         }
         self._report(sign)
-
-
-def _edges(node: Any) -> list[Any]:
-    return [n for n, _ in node.next_functions if n is not None]
 
 
 def _of_interest(roots: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -217,13 +206,13 @@ def _is_chosen(node: Any) -> bool:
     """Whether a node takes one class's entry out of ``log_softmax(x)``, or of ``softmax(x).log()``."""
     if type(node).__name__ not in _CHOICES:
         return False
-    ends = _ends(_edges(node), _ALONE - {"IndexBackward0"})
+    ends = _ends(walk.inputs_of(node), _ALONE - {"IndexBackward0"})
     return bool(ends) and all(_is_log_of_all(end) for end in ends)
 
 
 def _is_log_of_all(node: Any) -> bool:
     name = type(node).__name__
-    inner = {type(n).__name__ for n in _edges(node)}
+    inner = {type(n).__name__ for n in walk.inputs_of(node)}
     return name == "LogSoftmaxBackward0" or (name == "LogBackward0" and inner == {"SoftmaxBackward0"})
 
 
@@ -263,7 +252,7 @@ def _ends(
         if len(todo) > MOST_INSIDE:
             return []
         name = type(node).__name__
-        following = _edges(node)
+        following = walk.inputs_of(node)
         scaled = name in _SCALES and (len(following) == 1 or through >= _NORMAL)
         if (at is not None and at(node)) or not (name in through or scaled):
             ends.append(node)
@@ -313,7 +302,6 @@ class References(Watch):
         """By the place of a distance of parameters from themselves."""
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call that is looked at is about to run."""
         if not self._own and (self._found or self._has_looked(MOST_COPIES)):
             return  # where copies are made in a later task, the distance is none from itself any more
         every = self._audit.journal.optimizers.values()
@@ -356,9 +344,8 @@ class References(Watch):
             if at in self._own:
                 self._own[at].count += 1
                 continue
-            facts = {"backward": users_line(self._call(noted))}
-            sign = self._sign("own-self", self._frames(stack), [], mine, event=noted[0], count=OFTEN, facts=facts)
-            self._own[at] = sign
+            facts = {"backward": self._line(noted)}
+            self._own[at] = self._sign("own-self", stack, None, mine, event=noted[0], count=OFTEN, facts=facts)
             self._audit.tell_early()
 
     def signs(self) -> list[Sign]:
@@ -375,9 +362,8 @@ class References(Watch):
         if not self._often(at, OFTEN):
             return
         mine = {i for c, _, leaves in known if site_of(c) == at for i in leaves}
-        facts = {"backward": users_line(self._call(noted))}
-        stack, other = self._frames(copy), self._frames(node)
-        self._report(self._sign("own-copy", stack, other, mine, event=noted[0], count=OFTEN, facts=facts))
+        facts = {"backward": self._line(noted)}
+        self._report(self._sign("own-copy", copy, node, mine, event=noted[0], count=OFTEN, facts=facts))
 
 
 def _differences(pairs: list[Any], stepped: dict[int, int]) -> Iterator[tuple[Any, Any, frozenset[int]]]:
@@ -494,11 +480,9 @@ class Dropped(Watch):
         self._codes: list[CodeType] = []
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call that is looked at is about to run."""
         some = any(self._drops.values())
-        if self._found or self._has_looked(MOST_LOSSES if some else MOST_DROPS):
+        if self._found or not self._may_look(MOST_LOSSES if some else MOST_DROPS):
             return
-        self._looks += 1
         with self._unseen(_getframe(1)):
             roots = tensor_roots(outputs)
             order = walk.walk(roots, walk.DEEP - 1)
@@ -549,9 +533,9 @@ class Dropped(Watch):
         if not self._often(drop, OFTEN) or self._found:
             return
         at = next(i for i in range(0, len(used), 2) if used[i] is drop.code)
-        facts = {"name": drop.name, "backward": users_line(self._call(noted))}
-        stack, other = self._frames([drop.code, drop.at, *used[at + 2 :]]), self._frames(used)
-        self._report(self._sign("detach-dropped", stack, other, mine, event=noted[0], count=OFTEN, facts=facts))
+        facts = {"name": drop.name, "backward": self._line(noted)}
+        stack = [drop.code, drop.at, *used[at + 2 :]]
+        self._report(self._sign("detach-dropped", stack, used, mine, event=noted[0], count=OFTEN, facts=facts))
 
 
 def _within(raw: Any, code: CodeType) -> int | None:
@@ -566,27 +550,18 @@ def _lies_in(place: tuple[int, int, int, int], whole: tuple[int, int, int, int])
 
 def _terms(order: walk.Graph, roots: set[int]) -> set[int]:
     """The nodes whose values a loss is a weighted sum of, on the way to each as well."""
-    todo, terms = list(roots), set(roots)
-    while todo:
-        found = order[todo.pop()]
-        if found.op in _ADDS or (found.op in _SCALES and len(found.following) == 1):
-            todo += (n for n in found.following if n not in terms)
-            terms.update(found.following)
-    return terms
+
+    def summed(number: int) -> Iterable[int]:
+        op, following = order.op(number), order.following(number)
+        return following if op in _ADDS or (op in _SCALES and len(following) == 1) else ()
+
+    return set(walk.reached(roots, summed))
 
 
 def _leaves(order: walk.Graph, starts: set[int], left: set[int]) -> set[int]:
     """Ids of the leaves that these nodes lead to, but for what is ``left`` out."""
-    todo = [n for n in starts if n not in left]
-    seen, leaves = set(todo), set()
-    while todo:
-        found = order[todo.pop()]
-        if found.leaf is not None:
-            leaves.add(id(found.leaf))
-        following = [n for n in found.following if n not in seen and n not in left]
-        seen.update(following)
-        todo += following
-    return leaves
+    inside = walk.reached(starts - left, lambda number: (n for n in order.following(number) if n not in left))
+    return {id(order.leaves[n]) for n in inside if n in order.leaves}
 
 
 def _drops(code: CodeType) -> list[Drop]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.summands import constants, terms_of, top_of
 from graphdoc.capture.graph.walk import Graph
 from graphdoc.capture.places import stacks
-from graphdoc.capture.places.frames import frames_of, site_of, users_line
+from graphdoc.capture.places.frames import made_at, site_of
 from graphdoc.capture.tensors import saved
 from graphdoc.capture.tensors.facts import parameters_of
 from graphdoc.capture.tensors.living import Ref
@@ -60,18 +61,15 @@ def flat_ways(order: Graph, zero: Collection[int], numbers: Collection[int]) -> 
         order: the graph; the loss comes first.
         zero: positions of the nodes whose derivative is zero.
     """
-    above: dict[int, list[int]] = {}
-    for found in order:
-        for number in found.following:
-            above.setdefault(number, []).append(found.number)
-    over = _above(zero, above)
+    above = walk.Above(order)
+    over = set(walk.reached(zero, above.__getitem__))
     return {n: flat for n in numbers if (flat := _flat(order, n, zero, above, over)) is not None}
 
 
-def _flat(order: Graph, leaf: int, zero: Collection[int], above: dict[int, list[int]], over: set[int]) -> Flat | None:
+def _flat(order: Graph, leaf: int, zero: Collection[int], above: walk.Above, over: set[int]) -> Flat | None:
     elements = order[leaf].leaf.numel()
     stops, scales = list[int](), list[int]()
-    todo, seen = list(above.get(leaf, ())), set[int]()
+    todo, seen = list(above[leaf]), set[int]()
     while todo:
         number = todo.pop()
         if number in seen:
@@ -84,7 +82,7 @@ def _flat(order: Graph, leaf: int, zero: Collection[int], above: dict[int, list[
             stops.append(number)
         elif kind in _REDUCING and number not in over:
             scales.append(number)
-        elif kind in _ELEMENTWISE and _elements(order[number].node) == elements and above.get(number):
+        elif kind in _ELEMENTWISE and _elements(order[number].node) == elements and above[number]:
             todo += above[number]
         else:
             return None
@@ -96,10 +94,10 @@ def _flat(order: Graph, leaf: int, zero: Collection[int], above: dict[int, list[
 
 
 def _multiplies(
-    order: Graph, scale: int, elements: int, zero: Collection[int], above: dict[int, list[int]], over: set[int]
+    order: Graph, scale: int, elements: int, zero: Collection[int], above: walk.Above, over: set[int]
 ) -> bool:
     """Whether all that is made of the scale goes into the value that was flattened, element by element."""
-    todo, seen = list(above.get(scale, ())), set[int]()
+    todo, seen = list(above[scale]), set[int]()
     while todo:
         number = todo.pop()
         if number in seen or number in zero:
@@ -110,20 +108,10 @@ def _multiplies(
             return False
         if number in over and _elements(node) == elements:
             continue  # here both meet again
-        if not above.get(number):
+        if not above[number]:
             return False
         todo += above[number]
     return bool(seen)
-
-
-def _above(zero: Collection[int], above: dict[int, list[int]]) -> set[int]:
-    """The nodes from which one of these is reached."""
-    todo, found = list(zero), set[int]()
-    for number in todo:
-        more = [n for n in above.get(number, ()) if n not in found]
-        found.update(more)
-        todo += more
-    return found
 
 
 def _kind(node: Any) -> str:
@@ -132,13 +120,8 @@ def _kind(node: Any) -> str:
 
 def _elements(node: Any) -> int:
     """How many elements the operation's result has; 0 where the node does not tell."""
-    try:
-        count = 1
-        for size in node._input_metadata[0].shape:
-            count *= int(size)
-        return count
-    except (AttributeError, IndexError, TypeError, RuntimeError):
-        return 0
+    shape = walk.output_shape(node)
+    return math.prod(shape) if shape is not None else 0
 
 
 # Parts of a loss through which the gradient is zero whatever the numbers are: a graph exists, nothing learns by it.
@@ -207,10 +190,8 @@ class DeadEnds(Sparse):
         """The step at which to look again at what was told: twice as late each time."""
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call that is looked at is about to run."""
-        if self._met is not None or self._has_looked(MOST_LOOKS):
+        if self._met is not None or not self._may_look(MOST_LOOKS):
             return
-        self._looks += 1
         with self._unseen():
             roots = tensor_roots(outputs)
             order = walk.walk(roots, MOST_NODES)
@@ -231,7 +212,7 @@ class DeadEnds(Sparse):
             dead = {n: b for n, b in blocks.items() if b.single is None} or blocks
             found = dominating(order, dead, audit.torch.nn.Parameter) if dead else None
             block = dead[found[0]] if found is not None else None
-            if found is None or block is None:
+            if found is None or block is None or block.own:  # of a distance from themselves ``References`` tells
                 continue
             if block.single is not None and _varies(every, order.nodes[found[0]], found[1]):
                 continue
@@ -261,7 +242,7 @@ class DeadEnds(Sparse):
             alive = _alive(other, {f.number: True for f in other if _is_zero(f.node)})
             if any(other[n].leaf is p for n in alive for p in missed):
                 weights += constants(other.nodes)
-        return None not in weights and self._weights.setdefault(_place(node), weights) == weights
+        return None not in weights and self._weights.setdefault(made_at(node), weights) == weights
 
     def _look(self, noted: Noted, order: walk.Graph) -> None:
         dead = _blocks(order)
@@ -280,9 +261,8 @@ class DeadEnds(Sparse):
         self._refs = {id(p): Ref(p) for p in missed}
 
     def _sign_of(self, block: Block, noted: Noted, kept: stacks.Stack) -> Sign:
-        sign = sign_at(self._audit, block.kind, block.node, kept, noted)
-        kept_inner = stacks.stack_of(block.inner) if block.inner is not None else None
-        sign.facts["inner"] = users_line(self._frames(kept_inner)) if kept_inner is not None else []
+        sign = self._met_at(block.kind, block.node, kept, noted)
+        sign.facts["inner"] = self._line(stacks.stack_of(block.inner) if block.inner is not None else None)
         sign.facts |= {"equal": True} if block.equal else {}
         sign.facts |= {"single": block.single.dim} if block.single is not None else {}
         return sign
@@ -298,16 +278,14 @@ class DeadEnds(Sparse):
                 continue
             if first is None:
                 first = kept
-                self._met = sign_at(self._audit, "scale-alone", order[flat.stop].node, kept, noted)
-                at = self._frames(scale)
-                self._met.facts["scale"] = users_line(at)
+                self._met = self._met_at("scale-alone", order[flat.stop].node, kept, noted)
+                self._met.facts["scale"] = self._line(scale)
             if site_of(kept) == site_of(first):
                 leaf = order[number].leaf
                 self._refs[id(leaf)] = Ref(leaf)
         return first is not None
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         sign = self._met
         if sign is None or not self._refs or seen.steps < self._due or (seen.steps > 3 * ENOUGH and not self._found):
             return
@@ -356,14 +334,6 @@ class DeadEnds(Sparse):
         return set(self._refs) if self._found else set()
 
 
-def sign_at(audit: Audit, kind: str, node: Any, kept: stacks.Stack, noted: Noted) -> Sign:
-    """A sign of the operation that has made this node, as a backward call meets it."""
-    cwd = audit.witness.cwd
-    sign = Sign(kind, frames_of(kept, cwd), event=noted[0], facts={"op": walk.op_of(node)})
-    sign.other = frames_of(stacks.stack_of_seen(noted[3]), cwd)
-    return sign
-
-
 def dominating(order: Graph, dead: Mapping[int, Any], kind: type) -> tuple[int, list[Any]] | None:
     """The one of these nodes, which pass nothing on (or, of a ``Block``, to some only), through which every way leads
     to the parameters (of this class) that are reached through such nodes alone; and these parameters. None where there
@@ -376,8 +346,8 @@ def dominating(order: Graph, dead: Mapping[int, Any], kind: type) -> tuple[int, 
     bits = walk.gather(order, ((n, 1 << i) for i, n in enumerate(missed)))
     rank = {n: (bits[n].bit_count(), type(order[n].node).__name__ not in _DEVIATIONS, order[n].sequence) for n in met}
     nearest = max(met, key=rank.__getitem__)
-    place = _place(order[nearest].node)
-    alike = [bits[n] for n in met if n == nearest or (place is not None and _place(order[n].node) == place)]
+    place = made_at(order[nearest].node)
+    alike = [bits[n] for n in met if n == nearest or (place is not None and made_at(order[n].node) == place)]
     together = functools.reduce(operator.or_, alike)
     return (nearest, list(missed.values())) if together.bit_count() == len(missed) else None
 
@@ -386,34 +356,25 @@ def _alive(order: Graph, dead: Mapping[int, Any]) -> set[int]:
     """The nodes that the gradient comes to, past none of these but to what a ``Block`` passes it on to."""
     passes = {n: b.passes for n, b in dead.items() if isinstance(b, Block) and b.passes}
     numbers = order.numbers_of(node for nodes in passes.values() for node in nodes) if passes else {}
-    alive = {0}
-    todo = [0]
-    while todo:
-        number = todo.pop()
-        ways: Iterable[int] = order[number].following
-        if number in dead:
-            layer = type(order[number].node).__name__ in _LAYERS
-            ways = order[number].following[1:] if layer else [numbers[n] for n in passes.get(number, ())]
-        following = [m for m in ways if m not in alive]
-        alive.update(following)
-        todo += following
-    return alive
+
+    def ways(number: int) -> Iterable[int]:
+        following = order.following(number)
+        if number not in dead:
+            return following
+        layer = type(order.nodes[number]).__name__ in _LAYERS
+        return following[1:] if layer else [numbers[n] for n in passes.get(number, ())]
+
+    return set(walk.reached([0], ways))
 
 
 def _varies(order: Graph, constant: Any, parameters: list[Any]) -> bool:
     """Whether the line that has made a constant makes what is none of the same parameters elsewhere in a graph: the
     first of many has a single element to be taken over, and that is right."""
-    line = (_place(constant) or ())[:1]
-    alike = [n for n in order.nodes if type(n) is type(constant) and (_place(n) or ())[:1] == line]
+    line = (made_at(constant) or ())[:1]
+    alike = [n for n in order.nodes if type(n) is type(constant) and (made_at(n) or ())[:1] == line]
     behind = walk.nodes_behind(n for n in alike if constant_over(n) is None)
     ids = {id(getattr(node, "variable", None)) for node, _ in behind}
     return any(id(p) in ids for p in parameters)
-
-
-def _place(node: Any) -> Any:
-    """The place of the expression that made a node; None where it is not known."""
-    kept = stacks.stack_of(node)
-    return site_of(kept) if kept is not None else None
 
 
 def _is_zero(node: Any) -> bool:
@@ -446,7 +407,7 @@ class Block:
 
     ``kind`` is that of the sign; ``inner`` the difference in which a sum takes a value away (or ``node`` itself), or
     None; ``equal``: its sides are the same value, computed twice; ``single``: it gives zeros because it is taken over
-    one element.
+    one element; ``own``: it is parameters that are taken away from themselves.
     """
 
     node: Any
@@ -455,6 +416,7 @@ class Block:
     passes: tuple[Any, ...] = ()
     equal: bool = False
     single: Single | None = None
+    own: bool = False
 
 
 def _blocks(order: Graph) -> dict[int, Block]:
@@ -485,13 +447,15 @@ def _block(node: Any) -> Block | None:
     # A loss may well take off what a model has added to it.
     if not cancelled or (passes and _elements(node) < 2):
         return None
-    return Block(node, "cancelled", inner[0] if name == "AddBackward0" and len(inner) == 1 else node, passes)
+    own = all(hasattr(n, "variable") for n, _ in cancelled)
+    inside = inner[0] if name == "AddBackward0" and len(inner) == 1 else node
+    return Block(node, "cancelled", inside, passes, own=own)
 
 
 def _of_itself(node: Any) -> Any:
     """The difference of which this is the ``exp()``, where it is 1 throughout and its sides lead to the same leaves,
     neither through the other, as a maximum that is taken off would: a ratio of a value and itself, computed twice."""
-    following = [n for n, _ in node.next_functions if n is not None]
+    following = walk.inputs_of(node)
     if len(following) != 1 or type(following[0]).__name__ != "SubBackward0":
         return None
     sides = [n for n, _ in following[0].next_functions]

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
+from graphdoc.capture.audit.hidden import inside
 from graphdoc.capture.audit.moved import memory_of
 from graphdoc.capture.audit.watch import Early, Watch
 from graphdoc.capture.process.quiet import forget_locals
@@ -59,7 +60,7 @@ class Flagged(Watch):
 
     def _contradicts(self, module: Any, held: set[int]) -> bool:
         """Whether every parameter of the module is in the optimizer and none does what the module's flag says."""
-        flag, mine = _flag(module), _parameters(module)
+        flag, mine = _flag(module), inside(module)
         if type(flag) is not bool or not mine:
             return False
         return all(id(p) in held and p.requires_grad is not flag and (flag or p.grad is not None) for p in mine)
@@ -67,8 +68,8 @@ class Flagged(Watch):
     def _tell(self, seen: Seen, modules: list[tuple[str, Any]]) -> None:
         value = _flag(modules[0][1])
         same = [(name, m) for name, m in modules if _flag(m) is value]
-        mine = {id(p) for _, m in same for p in _parameters(m)}
-        sign = self._sign("flag-of-module", self._latest_step(seen), [], mine, optimizer=seen.id, count=seen.steps)
+        mine = {id(p) for _, m in same for p in inside(m)}
+        sign = self._sign("flag-of-module", self._latest_step(seen), None, mine, optimizer=seen.id, count=seen.steps)
         sign.facts = {
             "names": sorted({name for name, _ in same}),
             "value": value,
@@ -91,7 +92,7 @@ def modules_at_hand(module: type) -> list[tuple[str, Any]]:
                     around = list(getattr(value, "__dict__", {}).items())
                 for own, root in around:
                     if issubclass(type(root), module):
-                        found += _inside(str(own), root, seen)
+                        found += _named_inside(str(own), root, seen)
     finally:
         forget_locals(innermost)
     return found
@@ -102,7 +103,6 @@ class Shared(Early):
     one is what another is differentiated with. Asked once, behind an optimizer's second step."""
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         if seen.steps != 2 or self._found:
             return
         lying: dict[int, int] = {}
@@ -117,7 +117,7 @@ def _flag(module: Any) -> Any:
     return module.__dict__.get(FLAG)
 
 
-def _inside(name: str, root: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
+def _named_inside(name: str, root: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
     """A module and those in it by their own names, each once. Calls nothing that a class may override."""
     todo = [(name, root)]
     while todo and len(seen) < MOST_MODULES:
@@ -126,11 +126,6 @@ def _inside(name: str, root: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
             seen.add(id(module))
             yield name, module
             todo += (module.__dict__.get("_modules") or {}).items()
-
-
-def _parameters(module: Any) -> list[Any]:
-    inside = (m.__dict__.get("_parameters") or {} for _, m in _inside("", module, set()))
-    return [p for parameters in inside for p in parameters.values() if p is not None]
 
 
 # Parameters with an attribute that was to be ``requires_grad`` and is spelled otherwise: ``p.require_grad = False``.
@@ -148,7 +143,6 @@ class Misspelled(Early):
         """By optimizer: the attribute of such parameters by their ids."""
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         if seen.steps == 1:
             known = {id(p): name for p in parameters_of(optimizer) if (name := _other_flag(p))}
             if known:
@@ -162,7 +156,7 @@ class Misspelled(Early):
     def _tell(self, seen: Seen, parameters: list[Any], attribute: str) -> None:
         value = parameters[0].__dict__[attribute]
         mine = [id(p) for p in parameters if p.__dict__.get(attribute) is value]
-        sign = self._sign("misspelled-flag", self._latest_step(seen), [], mine, optimizer=seen.id, count=seen.steps)
+        sign = self._sign("misspelled-flag", self._latest_step(seen), None, mine, optimizer=seen.id, count=seen.steps)
         sign.facts = {"attribute": attribute, "value": value, "stops": [] if value else sign.parameters}
         self._report(sign)
 
@@ -222,7 +216,6 @@ class Refrozen(Watch):
         return followed is not None and followed.changes <= MOST_CHANGES
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         if seen.steps == 1:
             every = list(parameters_of(optimizer))
             frozen = next((p for p in every if not p.requires_grad), None)
@@ -230,9 +223,8 @@ class Refrozen(Watch):
                 self.followed[seen.id] = _Followed(frozen, _version(every))
             return
         if seen.steps == 1 + AGAIN and not parameters_of(optimizer):
-            self._audit.snapshot()
-            sign = Sign("frozen-throughout", self._latest_step(seen), optimizer=seen.id, count=AGAIN)
-            sign.weak, sign.facts["whole"] = True, True
+            sign = self._sign("frozen-throughout", self._latest_step(seen), optimizer=seen.id, count=AGAIN, weak=True)
+            sign.facts["whole"] = True
             self._empty[seen.id] = seen, sign
         followed = self.followed.get(seen.id)
         parameter = followed.ref() if followed is not None else None
@@ -255,7 +247,7 @@ class Refrozen(Watch):
     def _tell(self, optimizer: Any, seen: Seen, followed: _Followed, kind: str) -> None:
         every = list(parameters_of(optimizer))
         mine = [id(p) for p in every if not p.requires_grad]
-        sign = self._sign(kind, self._latest_step(seen), [], mine, weak=kind == "frozen-throughout")
+        sign = self._sign(kind, self._latest_step(seen), None, mine, weak=kind == "frozen-throughout")
         # Gradients, or numbers, that are put there by hand move what is frozen as well.
         still = all(p.grad is None for p in every) and _version(every) == followed.version
         sign.facts["whole"] = len(mine) == len(every) and still

@@ -5,14 +5,14 @@ from __future__ import annotations
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture.audit.deadends import MOST_NODES, dominating, saved_numbers, sign_at
+from graphdoc.capture.audit.deadends import MOST_NODES, dominating, saved_numbers
 from graphdoc.capture.audit.watch import Open, Watch
 from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.places import stacks
 from graphdoc.capture.tensors.facts import parameters_of
 from graphdoc.capture.tensors.living import Ref
-from graphdoc.capture.tensors.number_facts import numbers_of
+from graphdoc.capture.tensors.number_facts import is_zero, numbers_of
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
@@ -47,8 +47,6 @@ class Flattened(Open):
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
-        self.learns: set[int] = set()
-        """Optimizers of which each parameter has been given a number that is not zero."""
         self._zeros: dict[int, set[int]] = {}
         """By optimizer: ids of the parameters that have been given zeros alone."""
         self._steps: dict[int, int] = {}
@@ -60,10 +58,8 @@ class Flattened(Open):
         self._kept: dict[int, Sign] = {}
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call that is looked at is about to run."""
-        if not self._zeros or self._met is not None or self._has_looked(MOST_LOOKS):
+        if not self._zeros or self._met is not None or not self._may_look(MOST_LOOKS):
             return
-        self._looks += 1
         audit = self._audit
         with self._unseen(), audit.torch.no_grad():
             order = walk.walk(tensor_roots(outputs), MOST_NODES)
@@ -75,18 +71,15 @@ class Flattened(Open):
             kept = stacks.stack_of(node)
             if kept is None:
                 return
-            sign = sign_at(audit, "zero-derivative", node, kept, noted)
+            sign = self._met_at("zero-derivative", node, kept, noted)
             sign.facts["flat"] = flat[found[0]]
             both = flat[found[0]] == ZEROS and all(n is not None for n, _ in node.next_functions[-2:])
             sign.facts["both"] = both
             self._met = sign, {id(p) for p in found[1]}, [Ref(p) for p in found[1]]
             behind = list(walk.nodes_behind([node]))
             self._alone = all(n is not None for _, following in behind for n, _ in following) or (
-                both and all((numbers := numbers_of(p)) is not None and not bool(numbers.any()) for p in found[1])
+                both and all(map(is_zero, found[1]))
             )
-
-    def wants(self, seen: Seen) -> bool:
-        return seen.id not in self.learns
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped: the first number that is not zero ends the question."""
@@ -95,9 +88,9 @@ class Flattened(Open):
         given = {id(p): p.grad for p in parameters_of(optimizer) if p.grad is not None}
         asked = given.keys() & self._zeros[seen.id] if steps > 1 else given.keys()
         with self._unseen(), audit.torch.no_grad():
-            zeros = {i for i in asked if (n := numbers_of(given[i])) is not None and not bool(n.any())}
+            zeros = {i for i in asked if is_zero(given[i])}
         if not zeros:
-            self.learns.add(seen.id)
+            self.over.add(seen.id)
             self._zeros.pop(seen.id, None)
             self._kept.pop(seen.id, None)
             return
@@ -106,7 +99,7 @@ class Flattened(Open):
         if steps >= ENOUGH and self._met is not None:
             self._tell(zeros, whole, seen, *self._met)
         elif steps == ENOUGH and whole and zeros.isdisjoint(audit.reached):
-            sign = audit.of_step("starved", seen, parameters_of(optimizer))
+            sign = self._sign_of_step("starved", seen, parameters_of(optimizer))
             if sign is not None:
                 sign.facts = {"zeros": True, "no_call": False}
                 self._kept[seen.id] = sign
@@ -157,7 +150,6 @@ class ZeroLoss(Watch):
         self._seen = 0
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call that is looked at is about to run."""
         if self.over:
             return
         loss = numbers_of(outputs[0]) if len(outputs) == 1 else None
@@ -166,7 +158,6 @@ class ZeroLoss(Watch):
         self.over = self._waits is None
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         if self._waits is None:
             return
         (noted, value), self._waits = self._waits, None
@@ -176,8 +167,7 @@ class ZeroLoss(Watch):
         self._seen += largest > LARGER * max(value, ZERO_LOSS / LARGER)  # a group of equal rewards has no gradient
         if self._seen == ALIKE:
             self.over = True
-            stack = self._call(noted)
-            self._found = [Sign("zero-loss", stack, event=noted[0], count=ALIKE, weak=True)]
+            self._found = [self._sign_at("zero-loss", noted, count=ALIKE, weak=True)]
 
 
 def _outside(node: Any) -> str:

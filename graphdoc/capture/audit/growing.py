@@ -15,7 +15,7 @@ from graphdoc.capture.audit.watch import LOOKS, Sparse
 from graphdoc.capture.graph import walk
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import is_user_file
-from graphdoc.capture.places.frames import site_of
+from graphdoc.capture.places.frames import made_at
 from graphdoc.capture.tensors.access_paths import roots_of
 from graphdoc.capture.tensors.facts import grad_fn_of, user_frames
 from graphdoc.capture.tensors.names import Census, child_modules
@@ -47,10 +47,8 @@ class Growing(Sparse):
     kept alive; ``facts["one"]``: it is one number. Of values that one line makes (several layers) one is told."""
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
-        if seen.steps not in LOOKS or self._has_looked(MOST_SEARCHES) or any(not s.weak for s in self._found):
+        if seen.steps not in LOOKS or any(not s.weak for s in self._found) or not self._may_look(MOST_SEARCHES):
             return
-        self._looks += 1
         self._found = []
         audit, frame = self._audit, _getframe(1)
         with self._unseen(frame):
@@ -91,7 +89,7 @@ class Growing(Sparse):
         """The same for what a list holds: the place of its last element."""
         last = [values[-n] for n in range(1, 4)]
         nodes = [grad_fn_of(t) for t in last]
-        if any(n is None for n in nodes) or len({_site(n) for n in nodes}) != 1:
+        if any(n is None for n in nodes) or len({made_at(n) for n in nodes}) != 1:
             return None
         if len({bisect_right(steps, n._sequence_nr()) for n in nodes}) != len(nodes):
             return None
@@ -125,27 +123,13 @@ def _written(stack: list[Frame]) -> Any:
     return next((f.start for f in reversed(stack) if f.user), None)
 
 
-def _site(node: Any) -> Any:
-    kept = stacks.stack_of(node)
-    return site_of(kept) if kept is not None else None
-
-
 def _before(node: Any, steps: list[int]) -> Any:
     """The node that the same expression made in an earlier iteration and that enters this one, a few nodes away."""
-    site, epoch, kind = _site(node), bisect_right(steps, node._sequence_nr()), type(node)
+    site, epoch, kind = made_at(node), bisect_right(steps, node._sequence_nr()), type(node)
     if site is None:
         return None
-    todo, seen = deque([node]), {node}
-    while todo and len(seen) < NEAR:
-        for following, _ in todo.popleft().next_functions:
-            if following is None or following in seen:
-                continue
-            earlier = type(following) is kind and bisect_right(steps, following._sequence_nr()) < epoch
-            if earlier and _site(following) == site:
-                return following
-            seen.add(following)
-            todo.append(following)
-    return None
+    alike = (n for n in walk.reached([node], walk.inputs_of, NEAR) if type(n) is kind)
+    return next((n for n in alike if bisect_right(steps, n._sequence_nr()) < epoch and made_at(n) == site), None)
 
 
 def values_at_hand(running: list[FrameType], torch: Any) -> Iterator[tuple[Any, bool]]:

@@ -72,7 +72,6 @@ class Inner(Early):
             entered.count += 1
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         if seen.steps != ENOUGH or not self._entered:
             return
         audit = self._audit
@@ -81,8 +80,7 @@ class Inner(Early):
         if not mine or last is None:
             return
         noted = self._entered[id(mine[0])].noted
-        sign = self._sign("inner-only", self._call(noted), self._frames(last.raw), map(id, mine), optimizer=seen.id)
-        sign.event, sign.count = noted[0], ENOUGH
+        sign = self._sign("inner-only", noted, last, map(id, mine), optimizer=seen.id, count=ENOUGH)
         sign.facts = {"outer": last.index}
         self._kept.append(([Ref(p) for p in mine], sign))
         audit.tell_early()
@@ -177,5 +175,4 @@ class Products(Watch):
             return self.closely.signs()
         if self._zeros < TRIED or self._latest is None:
             return []
-        stack = self._call(self._latest)
-        return [Sign("suspect-product", stack, event=self._latest[0], count=self._zeros, weak=True)]
+        return [self._sign_at("suspect-product", self._latest, count=self._zeros, weak=True)]

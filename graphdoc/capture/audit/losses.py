@@ -15,7 +15,7 @@ from graphdoc.capture.graph.autopsy import Autopsy
 from graphdoc.capture.graph.summands import missed_by, parts_of, sums_without_graph
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import begins_at, forward_of, users_files
-from graphdoc.capture.places.frames import frames_of, site_of
+from graphdoc.capture.places.frames import site_of
 from graphdoc.capture.second_run.cut_recorder import CONVERSIONS, COPIES, DETACHES
 from graphdoc.capture.tensors.facts import grad_fn_of, has_gradient, instances_of, is_leaf, parameters_of
 from graphdoc.capture.tensors.number_facts import numbers_of
@@ -27,7 +27,7 @@ from graphdoc.evidence import BYPASSED, NO_GRAPH, Evidence, Frame, Sign
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
     from graphdoc.capture.events.cut_records import Record
-    from graphdoc.capture.events.journal import Entry, Noted, Seen
+    from graphdoc.capture.events.journal import Noted, Seen
 
 
 # Parameters that an optimizer holds and that enter the loss only where a straight-through sum detaches them. In ``x +
@@ -47,7 +47,6 @@ class Bypassed(Watch):
         super().__init__(audit)
         self._values: dict[int, tuple[float, int]] = audit.journal.living.forgetting({})
         """By parameter: a sum over its values, and in how many steps that was the same."""
-        self.found: list[Sign] = []
 
     def missed(
         self, optimizer: Any, seen: Seen, missed: set[int], sums: dict[Any, tuple[stacks.Stack, frozenset[int]]]
@@ -55,7 +54,7 @@ class Bypassed(Watch):
         """An optimizer has stepped without ever having reached ``missed``."""
         audit = self._audit
         met = {i for _, behind in sums.values() for i in behind} & missed
-        if not met or self.found:
+        if not met or self._found:
             return
         with self._unseen(), audit.torch.no_grad():
             for p in parameters_of(optimizer):
@@ -68,10 +67,7 @@ class Bypassed(Watch):
         if not still or last is None:
             return
         at = next(here for here, behind in sums.values() if behind & still)
-        sign = self._sign(BYPASSED, self._frames(at), self._frames(last.raw), still, optimizer=seen.id)
-        sign.event, sign.count = last.index, seen.steps
-        self.found.append(sign)
-        audit.tell_early()
+        self._report(self._sign(BYPASSED, at, last, still, optimizer=seen.id, count=seen.steps))
 
 
 def forwards_around(torch: Any, parameters: set[int], cwd: str) -> list[dict[str, Any]]:
@@ -117,7 +113,6 @@ class Losses(Watch):
         """By optimizer: parameters (ids) whose gradient was zero in each step that was looked at."""
         self._largest = 0.0
         """The size of the largest loss so far."""
-        self._evidence: Evidence | None = None
         self._asked: set[Any] = set()
         """By operation and place: what made leaves that backward calls have reached."""
         self._hungry: dict[int, tuple[int, int]] = {}
@@ -138,7 +133,6 @@ class Losses(Watch):
         made a number is not."""
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call is about to run."""
         audit, torch = self._audit, self._audit.torch
         first = outputs[0] if len(outputs) == 1 else None
         self._trains = any(i in leaves for seen in audit.journal.optimizers.values() for i in seen.parameters)
@@ -174,8 +168,7 @@ class Losses(Watch):
             if kept is not None and len(self._suspects) < MOST_SUSPECTS:
                 at = site_of(kept)
                 if at not in self._suspects:
-                    stack = frames_of(kept, self._witness.cwd)
-                    self._suspects[at] = Sign("suspect-term", stack, event=noted[0], weak=True)
+                    self._suspects[at] = self._sign_at("suspect-term", kept, event=noted[0], weak=True)
                 self._suspects[at].count += 1
                 here[at] = here.get(at, 0) + 1
                 if here[at] > 1:  # a sum that starts from a number has one such addition, the first
@@ -193,9 +186,8 @@ class Losses(Watch):
             parts = parts_of(roots)
             missed = {i for part in parts for i in missed_by(part, parts, held)}
             if missed:
-                stack = self._call(noted)
-                sign = Sign("suspect-part", stack, event=noted[0], count=OFTEN, weak=True)
-                sign.facts = {"forwards": forwards_around(self._audit.torch, missed, self._witness.cwd)}
+                facts = {"forwards": forwards_around(self._audit.torch, missed, self._witness.cwd)}
+                sign = self._sign_at("suspect-part", noted, count=OFTEN, weak=True, facts=facts)
                 self._suspects.setdefault("part", sign)
         return []
 
@@ -215,7 +207,6 @@ class Losses(Watch):
         return self._often(what, OFTEN) and self._evidence is None
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         self._stepped += 1
         if seen.steps == 1 and self.watch is not None:
             self.watch.look_again()  # what an optimizer trains that was made when others had trained is not seen yet
@@ -268,8 +259,7 @@ class Losses(Watch):
             if self.watch is not None:
                 self.watch.look_again()
         elif steps + 1 == HUNGRY and self.watch is None and not self._trains:
-            sign = Sign("suspect-hungry", frames_of(last.raw, self._witness.cwd), optimizer=seen.id, weak=True)
-            sign.event, sign.count = last.index, HUNGRY
+            sign = self._sign_at("suspect-hungry", last, optimizer=seen.id, count=HUNGRY, weak=True)
             self._suspects["hungry", seen.id] = sign
         return set() if self._trains or steps < OFTEN else {id(p) for p in mine}
 
@@ -308,7 +298,6 @@ class Losses(Watch):
         cut = [(r, b) for r, b in cut if not self._around or r.op in CONVERSIONS or r.converted]
         if len(cut) < OFTEN or last is None:
             return
-        noted = _noted(last)
         # Who detaches one number in two places means one of them perhaps: not that which leaves a term without graph.
         terms = {r.place for records, _ in self.watch.terms.values() for r in records} if self.watch else set()
         cut = [(r, b) for r, b in cut if r.place in terms] or cut
@@ -320,7 +309,7 @@ class Losses(Watch):
         if not before:  # the first run knows whether their turn came later
             held = enumerate(parameters_of(optimizer))
             sign.facts |= {"optimizer": seen.id, "positions": [i for i, p in held if id(p) in behind & missed]}
-        self._tell(noted, (), sign, [record, *leaves.values()], None, behind & frozenset(missed))
+        self._tell(last.noted, (), sign, [record, *leaves.values()], None, behind & frozenset(missed))
 
     def _missed(self, optimizer: Any) -> set[int]:
         """Ids of an optimizer's parameters that never had a gradient and were reached by no backward call."""
@@ -347,8 +336,7 @@ class Losses(Watch):
         missed = self._missed(optimizer)
         last = self._audit.journal.latest("backward")
         if missed and self._audit.reached and last is not None:
-            sign = Sign("suspect-unreached", frames_of(last.raw, self._witness.cwd), optimizer=seen.id, weak=True)
-            sign.event, sign.count = last.index, OFTEN
+            sign = self._sign_at("suspect-unreached", last, optimizer=seen.id, count=OFTEN, weak=True)
             sign.facts = {"forwards": forwards_around(self._audit.torch, missed, self._witness.cwd)}
             sign.facts["positions"] = [i for i, p in enumerate(parameters_of(optimizer)) if id(p) in missed]
             self._suspects["unreached", seen.id] = sign
@@ -394,8 +382,7 @@ class Losses(Watch):
         last = self._audit.journal.latest("backward")
         if self._evidence is not None or last is None:
             return False
-        noted = _noted(last)
-        self._tell(noted, (), sign, records, None, behind)
+        self._tell(last.noted, (), sign, records, None, behind)
         return True
 
     def _tell(
@@ -419,7 +406,7 @@ class Losses(Watch):
                     further = behind or frozenset().union(*(r.behind for r in above))  # nothing was recorded there
                     cut.behind = sorted({*cut.behind, *(names[i] for i in further if i in names)})
                     evidence.cuts.append(cut)
-            sign.other = self._frames(at) if at is not None else []
+            sign.other = self._frames(at)
             sign.parameters = evidence.cuts[0].behind if evidence.cuts else []
             if behind:  # more may lie behind the cut, and be reached in another way
                 sign.parameters = sorted(names[i] for i in behind if i in names)
@@ -429,10 +416,6 @@ class Losses(Watch):
 
         self._evidence = as_if(self._audit, noted, NO_GRAPH, sign, [], add=add)
         self._audit.tell_early()
-
-    def evidence(self) -> Evidence | None:
-        """What was found, as the evidence of the failure that it would be."""
-        return self._evidence
 
     def signs(self) -> list[Sign]:
         if self._evidence is not None:
@@ -444,9 +427,4 @@ class Losses(Watch):
         if self.watch is None and stepped and (with_own_backward(self._audit) or with_backward(self._audit.torch)):
             facts = {"sources": users_files(), "optimizers": stepped}
             suspects.append(Sign("suspect-function", weak=True, facts=facts))
-        return [*self._bypassed.found, *(s for s in suspects if s.kind != "suspect-zero" or not known)]
-
-
-def _noted(call: Entry) -> Noted:
-    """A call of the journal as it was noted before it ran."""
-    return (call.index, "backward", call.sequence, call.seen, -1, None, call.thread)
+        return [*self._bypassed.signs(), *(s for s in suspects if s.kind != "suspect-zero" or not known)]

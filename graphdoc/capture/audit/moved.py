@@ -13,7 +13,6 @@ from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.tensors.facts import parameters_of, storage_of
 from graphdoc.capture.tensors.living import Ref
 from graphdoc.capture.tensors.number_facts import has_memory
-from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
@@ -187,7 +186,6 @@ class Moved(Watch):
         return held is not None and bool(held.prints)
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         if self._looks >= MOST_LOOKS:
             self.closely = False
             return
@@ -263,7 +261,6 @@ class Moved(Watch):
     # -- what is asked -------------------------------------------------------------------------------------------
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call that is looked at is about to run; ``leaves`` are those behind its roots, by id."""
         if self._calls >= MOST_CALLS or self._looks >= MOST_LOOKS:
             return
         self._calls += 1
@@ -302,5 +299,4 @@ class Moved(Watch):
                 return
         self._seen += 1
         if self._seen == ENOUGH:
-            stack = self._call(noted)
-            self._found = [Sign("suspect-write", stack, event=noted[0], count=ENOUGH, weak=True)]
+            self._found = [self._sign_at("suspect-write", noted, count=ENOUGH, weak=True)]

@@ -21,11 +21,10 @@ from graphdoc.capture.events.journal import leaves_behind
 from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.roots import roots_of_call, tensor_roots
 from graphdoc.capture.places import stacks
-from graphdoc.capture.places.frames import frames_of
 from graphdoc.capture.tensors.access_paths import roots_of
 from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, is_hooked, parameters_of, user_frames
 from graphdoc.capture.tensors.names import Census
-from graphdoc.capture.tensors.number_facts import numbers_of
+from graphdoc.capture.tensors.number_facts import numbers_of, some_of
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
@@ -99,7 +98,6 @@ class Unreduced(Open):
         return self._open is not None
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call is about to run."""
         self._open = None
         if self.looks >= MOST_LOOKS or self._bypassed or not self._ranks():
             return
@@ -140,7 +138,6 @@ class Unreduced(Open):
         return bool(self._calls or self._alone or self._bypassed or (self._stepped and self.looks < MOST_LOOKS))
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         count = self._count()
         if self._bypassed and count != self._before:
             self._bypassed[0].facts["collectives"] = True
@@ -184,8 +181,7 @@ class Unreduced(Open):
             for ident, tensor in islice(tensors, MOST_SAMPLED):
                 numbers = numbers_of(tensor) if tensor is not None else None
                 if numbers is not None:
-                    flat = numbers.reshape(-1)
-                    found[ident] = flat[:: max(1, flat.numel() // MOST_SAMPLED)].tolist()
+                    found[ident] = some_of(numbers, MOST_SAMPLED).tolist()
         return found
 
     # -- ranks, groups and wrappers --------------------------------------------------------------------------------
@@ -258,11 +254,10 @@ class Unreduced(Open):
     # -- telling ---------------------------------------------------------------------------------------------------
 
     def _tell(self, local: _Local, seen: Seen, quiet: bool) -> None:
-        audit, cwd = self._audit, self._audit.witness.cwd
-        backward = self._call(local.noted)
+        audit = self._audit
         kind = "wrapper-outdated" if local.unknown or local.converted else "wrapper-bypassed"
         kind = kind if local.wrapper is not None else "never-wrapped"
-        sign = self._sign(kind, backward, [], local.leaves, optimizer=seen.id, event=local.noted[0], count=OFTEN)
+        sign = self._sign(kind, local.noted, None, local.leaves, optimizer=seen.id, count=OFTEN)
         if local.stack is None:
             sign.facts = {"ranks": audit.torch.distributed.get_world_size()}
             sampler = audit.torch.utils.data.distributed.DistributedSampler
@@ -270,7 +265,7 @@ class Unreduced(Open):
                 self._alone.append(sign)
             return
         wrapper = local.wrapper()
-        sign.stack, sign.other = frames_of(_around(local.stack.raw, wrapper), cwd), backward
+        sign.stack, sign.other = self._frames(_around(local.stack.raw, wrapper)), sign.stack
         sign.facts = {"collectives": not quiet or local.count != self._before, "sharded": _is_sharded(wrapper)}
         sign.facts["converted"] = local.converted
         self._bypassed.append(sign)
@@ -390,7 +385,6 @@ class Streams(Watch):
         if not leaves:
             return
         began = min(node._sequence_nr() for node, _ in walk.nodes_behind(roots))
-        backward = self._call(noted)
         census = Census(roots_of(running), audit.torch)
         for ident, tensor in census.tensors.items():
             node = grad_fn_of(tensor)
@@ -401,13 +395,12 @@ class Streams(Watch):
             kept = stacks.stack_of(node)
             if holders and kept is not None:
                 name, inside, _ = holders[0].told.partition("[")
-                sign = self._sign("kept-collector", self._frames(kept), backward, shared, event=noted[0])
+                sign = self._sign("kept-collector", kept, noted, shared)
                 sign.facts = {"name": name, "inside": bool(inside)}
                 self._found += [sign] if sign not in self._found else []
         wrapped = self._wrapped(leaves)
         if wrapped:
-            facts = {"wrapped": True}
-            self._found.append(self._sign("kept-collector", [], backward, wrapped, event=noted[0], facts=facts))
+            self._found.append(self._sign("kept-collector", None, noted, wrapped, facts={"wrapped": True}))
 
     def _wrapped(self, leaves: dict[int, Any]) -> set[int]:
         """Those of these leaves that a DistributedDataParallel has hooks in."""

@@ -38,7 +38,6 @@ class Stale(Watch):
         super().__init__(audit)
         self._fused: dict[int, tuple[Seen, set[int]]] = {}
         """By number: the optimizers whose steps are fused, and the memory of their parameters."""
-        self._evidence: Evidence | None = None
         self._writes: HiddenWrites | None = None
 
     def watch(self, writes: HiddenWrites) -> None:
@@ -47,7 +46,6 @@ class Stale(Watch):
         self._audit.witness.looking = True
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         if self._writes is not None:
             self._writes.stepped(optimizer)
         groups = optimizer.param_groups
@@ -59,7 +57,6 @@ class Stale(Watch):
             self._fused[seen.id] = seen, {storage for storage in found if storage is not None}
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call is about to run."""
         if self._writes is not None:
             self._writes.called(leaves)
             self._audit.witness.looking = True
@@ -112,13 +109,6 @@ class Stale(Watch):
         for found in order:
             if moved := self._moved(found):
                 order.stale.setdefault(found.number, []).extend((name, 0, 1) for name in moved)
-
-    def evidence(self) -> Evidence | None:
-        """What was found, as the evidence of the failure that it would be."""
-        return self._evidence
-
-    def signs(self) -> list[Sign]:
-        return self._evidence.signs[:1] if self._evidence is not None else []
 
 
 def as_if(
@@ -196,10 +186,8 @@ class Once(Watch):
         """Such nodes in the graph that was looked at last, kept for the next look. Their sequence numbers do not tell
         them from others: each thread counts from 0."""
         self._stepped = False
-        self._evidence: Evidence | None = None
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         if self._looks >= MOST_LOOKS:
             return
         held = parameters_of(optimizer)
@@ -215,7 +203,6 @@ class Once(Watch):
         return torch.is_autocast_cache_enabled() and any(torch.is_autocast_enabled(p.device.type) for p in held[:1])
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call that is looked at is about to run."""
         since = max((s.numbers[0] for s in self._steps.values() if len(s.numbers) == 2), default=-1)
         if since < 0 or not self._stepped or self._looks >= MOST_LOOKS or self._evidence is not None or self._found:
             return
@@ -267,17 +254,9 @@ class Once(Watch):
         if kept is None:
             return
         leaves = {id(n.variable) for f, _ in casts for n, _ in f.node.next_functions if hasattr(n, "variable")}
-        step = self._latest_step(steps.seen)
-        sign = self._sign("cast-once", self._frames(kept), step, leaves, optimizer=steps.seen.id, event=noted[0])
-        sign.count = steps.seen.steps
-        self._report(sign)
-
-    def evidence(self) -> Evidence | None:
-        """What was found, as the evidence of the failure that it would be."""
-        return self._evidence
-
-    def signs(self) -> list[Sign]:
-        return self._evidence.signs[:1] if self._evidence is not None else self._found
+        step, optimizer = self._latest_step(steps.seen), steps.seen.id
+        facts = {"event": noted[0], "count": steps.seen.steps}
+        self._report(self._sign("cast-once", kept, step, leaves, optimizer=optimizer, **facts))
 
 
 def _results(nodes: set[Any], kind: type) -> dict[Any, int | None]:

@@ -14,7 +14,7 @@ from graphdoc.capture.places.frames import optimizer_functions, site_of
 from graphdoc.capture.places.source_texts import lines_with
 from graphdoc.capture.tensors.facts import has_gradient, instances_of, is_hooked, parameters_of
 from graphdoc.capture.tensors.living import Ref
-from graphdoc.capture.tensors.number_facts import Sample, numbers_of
+from graphdoc.capture.tensors.number_facts import Sample, numbers_of, some_of
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
@@ -81,8 +81,7 @@ class Unstepped(Watch):
                 if numbers is None:
                     out[id(p)] = 0.0 if p.is_inference() else float(p._version)
                     continue
-                flat = numbers.reshape(-1)
-                out[id(p)] = float(flat[:: max(1, flat.numel() // 16)].double().sum())
+                out[id(p)] = float(some_of(numbers, 16).double().sum())
         return out
 
     def _judge(self, parameters: list[Any], seen: Seen, here: stacks.Stack) -> Sign | None:
@@ -104,8 +103,7 @@ class Unstepped(Watch):
         if not own or optimizer_functions(own[-1].raw):
             return None  # a step with a closure is under way
         self._calls[seen.id] = seen, own[-1].place
-        stack, clear = self._frames(own[-1].raw), self._frames(here)
-        sign = self._sign("step-missing", stack, clear, mine, optimizer=seen.id, event=audit.journal.count)
+        sign = self._sign("step-missing", own[-1], here, mine, optimizer=seen.id, event=audit.journal.count)
         elsewhere = lines_with(b".grad", audit.witness.cwd)
         sign.facts = {"alone": alone, "shared": shared, "elsewhere": elsewhere}
         return sign
@@ -114,19 +112,16 @@ class Unstepped(Watch):
         """The backward calls from one place that reach these parameters among others, and of which no step has used
         anything: each optimizer that stepped behind one had been cleared first.
         """
-        held = {ident: {id(p) for p in parameters_of(o)} for ident, o in self._alive()}
+        held = {s.id: {id(p) for p in parameters_of(o)} for s, o in self._audit.journal.live()}
         found: dict[Place, list[Entry]] = {}
         used: set[Place] = set()
         for at, e in enumerate(entries):
-            if e.kind == "backward" and (e.reaches is None or e.reaches & mine):
+            if e.kind == "backward" and e.may_reach(mine):
                 found.setdefault(e.place, []).append(e)
                 if e.reaches is None or _used(e.reaches, entries[at + 1 :], held):
                     used.add(e.place)
         left = [calls for place, calls in found.items() if place not in used and len(calls) >= least]
         return left[0] if len(left) == 1 else []
-
-    def _alive(self) -> list[tuple[int, Any]]:
-        return [(ident, o) for ident, s in self._audit.journal.optimizers.items() if (o := s.ref()) is not None]
 
     def _was_cleared(self, seen: Seen) -> bool:
         """Whether not only a module was cleared, and gradients came more often than that."""
@@ -178,9 +173,6 @@ class Starved(Open):
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
-        self.fed: set[int] = set()
-        """Optimizers that have found a gradient, or of whose parameters a backward call has reached one, and those
-        that are not PyTorch's and move their parameters without."""
         self._idle: dict[int, int] = {}
         """Of the others: steps behind a backward call."""
         self._held: dict[int, int] = {}
@@ -196,23 +188,20 @@ class Starved(Open):
         """Steps between which nodes were recorded, and before which no backward call was made."""
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call that is looked at is about to run."""
         self._fresh = set()
         known = self._audit.journal.optimizers.values()
-        if known and all(seen.id in self.fed for seen in known):
+        if known and all(seen.id in self.over for seen in known):
             return
         first = itertools.islice(leaves.values(), MOST_LEAVES)
         self._latest = (noted, len(leaves), [Ref(t) for t in first]) if leaves else None
 
-    def wants(self, seen: Seen) -> bool:
-        return seen.id not in self.fed
-
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer that is not ``fed`` has stepped."""
+        """An optimizer has stepped. It is ``over`` for one that has found a gradient, or of whose parameters a backward
+        call has reached one, and for one that is not PyTorch's and moves its parameters without."""
         mine = [p for p in parameters_of(optimizer) if p.requires_grad]
         had, reached = self._audit.journal.with_grad, self._audit.reached
         if any(p.grad is not None or had.get(id(p)) or id(p) in reached for p in mine) or self._moves(optimizer, seen):
-            self.fed.add(seen.id)
+            self.over.add(seen.id)
             self._found = [sign for sign in self._found if sign.optimizer != seen.id]
             self._few.pop(seen.id, None)
             return
@@ -256,13 +245,15 @@ class Starved(Open):
         if step is None:
             return None
         audit.snapshot()
-        backward = self._call(noted) if noted is not None else []
         with self._unseen():
             new = in_their_place(audit.torch, mine) if noted is not None else set()
         if new and new <= audit.names.keys() and not any(id(p) in audit.names for p in mine):
             names = sorted(audit.names[i] for i in new)
-            return Sign("held-stale", backward, [], None, names, seen.id, step.index, facts={"no_call": False})
-        sign = Sign("starved", self._frames(step.raw), backward, optimizer=seen.id, event=step.index)
+            facts = {"no_call": False}
+            return self._sign_at(
+                "held-stale", noted, parameters=names, optimizer=seen.id, event=step.index, facts=facts
+            )
+        sign = self._sign_at("starved", step, noted, optimizer=seen.id)
         sign.parameters = audit.named(map(id, mine))
         alive = (id(t) for ref in leaves if (t := ref()) is not None)
         named = audit.named(alive)
@@ -271,7 +262,7 @@ class Starved(Open):
 
     def signs(self) -> list[Sign]:
         known = self._audit.journal.optimizers
-        told = [*self._found, *self._at_end(lambda _: not self.fed)]
+        told = [*self._found, *self._at_end(lambda _: not self.over)]
         for sign in told:
             sign.count = known[sign.optimizer].steps if sign.optimizer in known else sign.count
         told = told or self._alike()
@@ -285,7 +276,7 @@ class Starved(Open):
         if not self._audit.over:
             return []
         known = self._audit.journal.optimizers
-        fed = {site_of(s.stack) for i in self.fed if (s := known.get(i)) is not None and s.stack is not None}
+        fed = {site_of(s.stack) for i in self.over if (s := known.get(i)) is not None and s.stack is not None}
         at: dict[Any, list[tuple[Seen, Sign]]] = {}
         for seen, sign in self._few.values():
             if seen.stack is not None and site_of(seen.stack) not in fed:
@@ -352,7 +343,6 @@ class Undone(Watch):
         return self._held.get(seen.id) is not None
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         if seen.id not in self._held:
             mine = [p for p in parameters_of(optimizer) if p.grad is not None and print_of(p)]
             self._held[seen.id] = _Held(mine) if mine else None
@@ -382,16 +372,10 @@ class AtRest(Open):
 
     def __init__(self, audit: Audit) -> None:
         super().__init__(audit)
-        self.over: set[int] = set()
-        """Optimizers that have stepped by a rate."""
         self._steps: dict[int, int] = {}
         self._kept: dict[int, Sign] = {}
 
-    def wants(self, seen: Seen) -> bool:
-        return seen.id not in self.over
-
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         still = all(group.get("lr") == 0.0 for group in optimizer.param_groups)
         asked = _asked(optimizer) if still else 0.0
         if not asked:
@@ -400,15 +384,11 @@ class AtRest(Open):
             return
         self._steps[seen.id] = self._steps.get(seen.id, 0) + has_gradient(optimizer)
         if self._steps[seen.id] == AT_REST and seen.id not in self._kept:
-            self._tell(optimizer, seen, asked)
-
-    def _tell(self, optimizer: Any, seen: Seen, asked: float) -> None:
-        sign = self._audit.of_step("rate-zero", seen, [p for p in parameters_of(optimizer) if p.grad is not None])
-        if sign is None:
-            return
-        sign.facts = {"rate": asked}
-        self._kept[seen.id] = sign
-        self._audit.tell_early()
+            mine = [p for p in parameters_of(optimizer) if p.grad is not None]
+            if (sign := self._sign_of_step("rate-zero", seen, mine)) is not None:
+                sign.facts = {"rate": asked}
+                self._kept[seen.id] = sign
+                self._audit.tell_early()
 
     def signs(self) -> list[Sign]:
         for ident, sign in self._kept.items():
@@ -466,14 +446,8 @@ class Rounded(Open):
         torch = audit.torch
         self._short = (torch.bfloat16, torch.float16)
         self._looked: dict[int, _Looked] = {}
-        self.over: set[int] = set()
-        """Optimizers of which nothing is to be looked for any more."""
-
-    def wants(self, seen: Seen) -> bool:
-        return seen.id not in self.over
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         if seen.id not in self._looked and not self._is_meant(optimizer):
             self.over.add(seen.id)
             return
@@ -498,20 +472,15 @@ class Rounded(Open):
             return
         looked.found.append((rate, {"share": share, "dtype": now.dtype, "apart": now.apart}))
         if looked.sign is None and len(looked.at_full_rate()) >= AT_FULL_RATE:
-            self._tell(optimizer, seen, looked)
+            short = [p for p in parameters_of(optimizer) if p.dtype in self._short]
+            looked.sign = self._sign_of_step("rounded-away", seen, short)
+            if looked.sign is not None:
+                self._audit.tell_early()
 
     def _is_meant(self, optimizer: Any) -> bool:
         """Whether this is one of PyTorch's own optimizers, and holds parameters of 16 bits."""
         own = type(optimizer).step.__module__.startswith("torch.optim.")
         return own and any(p.dtype in self._short and p.requires_grad for p in parameters_of(optimizer))
-
-    def _tell(self, optimizer: Any, seen: Seen, looked: _Looked) -> None:
-        mine = [p for p in parameters_of(optimizer) if p.dtype in self._short]
-        sign = self._audit.of_step("rounded-away", seen, mine)
-        if sign is None:
-            return
-        looked.sign = sign
-        self._audit.tell_early()
 
     def signs(self) -> list[Sign]:
         out = []

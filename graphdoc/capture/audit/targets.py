@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +12,14 @@ from graphdoc.capture.graph import walk
 from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.summands import SUMS, is_number
 from graphdoc.capture.places import stacks
-from graphdoc.capture.places.frames import frames_of
 from graphdoc.capture.tensors.facts import parameters_of, storage_of
 from graphdoc.capture.tensors.living import Ref
-from graphdoc.capture.tensors.number_facts import has_memory
+from graphdoc.capture.tensors.number_facts import has_memory, some_of
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
+    from graphdoc.capture.audit.watch import At
     from graphdoc.capture.events.journal import Noted, Seen
 
 
@@ -39,6 +40,10 @@ class _Copy:
         self.stack = stack
         """Where it was copied; None where an average moves it."""
         self.looks = 0
+
+    def alive(self) -> list[Any]:
+        """The parameters of the network that still live."""
+        return [p for r in self.own.values() if (p := r()) is not None]
 
 
 class Targets(Watch):
@@ -112,8 +117,7 @@ class Targets(Watch):
         counted = self._between if place in self._between else self._resting if rests else {}
         counted[place] = counted.get(place, 0) + 1
         if counted[place] == OFTEN:
-            audit.snapshot()
-            self._tell("same-network", user, [], mine, 0, {"rests": rests})
+            self._tell("same-network", user, None, mine.values(), 0, {"rests": rests})
 
     def follows(self, mine: list[Any], others: list[Any]) -> None:
         """An average has moved ``mine`` towards ``others``, which are of the same shapes."""
@@ -131,7 +135,6 @@ class Targets(Watch):
         return all(id(p) in held and id(p) in audit.reached for p in mine.values())
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call is about to run."""
         if self._found:
             return
         self._look_beside(noted, outputs, leaves)
@@ -150,10 +153,7 @@ class Targets(Watch):
                 return
             kept = stacks.stack_of(node)
             if kept is not None:
-                self._audit.snapshot()
-                mine = {s: p for s, r in copy.own.items() if (p := r()) is not None}
-                copied = self._frames(copy.stack) if copy.stack is not None else []
-                self._tell("target-trained", self._frames(kept), copied, mine, noted[0])
+                self._tell("target-trained", kept, copy.stack, copy.alive(), noted[0])
                 self._copies.clear()
                 self._audit.witness.looking = self._audit.unheld.waits
                 return
@@ -161,7 +161,7 @@ class Targets(Watch):
     def _look_twice(self, noted: Noted, outputs: Any, leaves: dict[int, Any], copy: _Copy) -> None:
         """Whether the loss contains the network's values twice, once as the goal."""
         with self._unseen(_getframe(1)):
-            twice = _is_used_twice(outputs, {id(p) for r in copy.own.values() if (p := r()) is not None}, leaves)
+            twice = _is_used_twice(outputs, {*map(id, copy.alive())}, leaves)
             if twice is None:
                 return
         copy.looks += 1
@@ -169,9 +169,7 @@ class Targets(Watch):
             self._same.clear()
             self._audit.witness.looking = bool(self._copies)
         if twice:
-            self._audit.snapshot()
-            parameters = {s: p for s, r in copy.own.items() if (p := r()) is not None}
-            self._tell("same-network", self._frames(copy.stack), [], parameters, noted[0])
+            self._tell("same-network", copy.stack, None, copy.alive(), noted[0])
 
     def _look_beside(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         """Whether the loss reached a second network, and reaches the trained one in its place since that is gone."""
@@ -193,8 +191,7 @@ class Targets(Watch):
                 twice = bool(_is_used_twice(outputs, held, leaves))
             self._gone = self._gone + 1 if twice else -1
             if self._gone == OFTEN:
-                stack = self._call(noted)
-                self._tell("became-network", stack, [], {i: leaves[i] for i in held}, noted[0])
+                self._tell("became-network", noted, None, [leaves[i] for i in held], noted[0])
                 self._found[0].facts["was"] = self._was
             if not 0 <= self._gone < OFTEN:
                 self._beside = None
@@ -203,12 +200,10 @@ class Targets(Watch):
     def _look_on(self, _gone: Any) -> None:
         self._audit.witness.looking = True
 
-    def _tell(
-        self, kind: str, stack: list[Any], other: list[Any], mine: dict[int, Any], event: int, facts: Any = None
-    ) -> None:
-        names = self._audit.named(map(id, mine.values()))
-        facts = facts or {"stops": names if kind == "target-trained" else []}
-        self._report(Sign(kind, stack, other, None, names, event=event, count=1, facts=facts))
+    def _tell(self, kind: str, at: At, other: At, mine: Iterable[Any], event: int, facts: Any = None) -> None:
+        sign = self._sign(kind, at, other, map(id, mine), event=event, count=1)
+        sign.facts = facts or {"stops": sign.parameters if kind == "target-trained" else []}
+        self._report(sign)
 
 
 def _shapes(parameters: dict[int, Any]) -> list[Any]:
@@ -300,7 +295,6 @@ class Followers(Early):
             self._suspects.update(id(p) for p in parameters)
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call is about to run; ``leaves`` are those behind its roots, by id."""
         if not self._versions:
             return
         if self._values:
@@ -314,8 +308,7 @@ class Followers(Early):
 
     def _read(self, parameter: Any) -> list[float]:
         with self._unseen(), self._audit.torch.no_grad():
-            flat = parameter.detach().reshape(-1)
-            return [float(v) for v in flat[:: max(1, flat.numel() // VALUES)][:VALUES].tolist()]
+            return [float(v) for v in some_of(parameter.detach(), VALUES)[:VALUES].tolist()]
 
     def _compare(self, leaves: dict[int, Any]) -> None:
         moved: list[tuple[Any, list[float], list[float]]] = []
@@ -410,8 +403,8 @@ class Restored(Watch):
         if not tensors or not self._given:
             return
         self._loads += 1
-        audit, cwd = self._audit, self._audit.witness.cwd
-        user = [f for f in frames_of(stacks.stack_here(4), cwd) if f.user]
+        audit = self._audit
+        user = [f for f in self._frames(stacks.stack_here(4)) if f.user]
         if not user:
             return
         place = tuple((f.file, f.line) for f in user)
@@ -428,19 +421,14 @@ class Restored(Watch):
         if taken is None or place in self._kept:
             return
         mine = {id(p) for p, _ in pairs}
-        stepped = next(
-            (
-                seen.id
-                for seen in audit.journal.optimizers.values()
-                if seen.steps > taken.steps.get(seen.id, 0) and mine.intersection(seen.parameters)
-            ),
-            -1,
-        )
+        known = audit.journal.optimizers.values()
+        since = (s for s in known if s.steps > taken.steps.get(s.id, 0))
+        stepped = next((s.id for s in since if mine.intersection(s.parameters)), -1)
         if stepped < 0 and self._replaced.get(id(module), 0) <= taken.now:
             return
         facts = {"by": "load" if stepped < 0 else "step"}
-        at = self._frames(taken.stack)
-        self._kept[place] = self._sign("restored-itself", user, at, mine, optimizer=stepped, count=1, facts=facts)
+        further = {"optimizer": stepped, "count": 1, "facts": facts}
+        self._kept[place] = self._sign("restored-itself", user, taken.stack, mine, **further)
         audit.tell_early()
 
     def _tensors(self, state: Any) -> list[Any]:

@@ -17,9 +17,9 @@ from graphdoc.capture.graph.summands import SCALING, is_number, terms_of
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import begins_at, forward_of, is_users, shown_file
 from graphdoc.capture.places.frames import frames_of
-from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, is_training, parameters_of, user_frames
+from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, is_training, parameters_of, shape_of, user_frames
 from graphdoc.capture.tensors.living import Ref
-from graphdoc.capture.tensors.number_facts import numbers_of
+from graphdoc.capture.tensors.number_facts import is_zero, numbers_of
 from graphdoc.evidence import Frame, Sign
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _leaf_behind(node: Any) -> Any:
     for _ in range(DEEPEST):
         if node is None:
             return None
-        following = [n for n, _ in node.next_functions if n is not None]
+        following = walk.inputs_of(node)
         if len(following) != 1:
             return None
         node = following[0]
@@ -220,7 +220,6 @@ class Unheld(Watch):
     # -- watching ------------------------------------------------------------------------------------------------
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call is about to run."""
         audit = self._audit
         if self._looks:
             self._looks -= 1
@@ -249,7 +248,7 @@ class Unheld(Watch):
                     candidate = self._candidates[id(p)] = _Candidate(p, audit.journal.steps)
                     if p.numel() == 1 and p._version == 0:
                         candidate.is_weight = id(p) in weights()
-                candidate.adds &= not candidate.count or (p.grad is not None and not _is_zero(p.grad))
+                candidate.adds &= not candidate.count or (p.grad is not None and not is_zero(p.grad))
                 candidate.count += 1
                 ready |= {id(p)} if candidate.count == ENOUGH else set()
             if ready:
@@ -294,15 +293,13 @@ class Unheld(Watch):
         return self._ready
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         groups = optimizer.param_groups
         if type(groups) is not list or not groups or self._judged >= MOST_JUDGED or self._found:
             return
         if seen.steps == ENOUGH and not all(group["params"] for group in groups):
-            self._audit.snapshot()
             empty = [i for i, group in enumerate(groups) if not group["params"]]
             facts = {"empty": empty, "groups": len(groups)}
-            self._empty.append(Sign("empty-group", optimizer=seen.id, count=ENOUGH, facts=facts))
+            self._empty.append(self._sign("empty-group", None, optimizer=seen.id, count=ENOUGH, facts=facts))
             self._audit.tell_early()
         filled = [group["params"] for group in groups if group["params"]]
         if not filled:
@@ -333,11 +330,14 @@ class Unheld(Watch):
         if not known or self._searched >= MOST_JUDGED:
             return set()
         with self._unseen():
-            mine = {i for i, c in known.items() if c.count >= ENOUGH and c.stands(self._audit.torch) is not None}
-            if not mine:
-                return mine
-            self._searched += 1
-            return mine - alive(self._audit.torch)[0]
+            mine = set(self._standing(known))
+            self._searched += bool(mine)
+            return mine - alive(self._audit.torch)[0] if mine else mine
+
+    def _standing(self, candidates: dict[int, _Candidate]) -> dict[int, Any]:
+        """Those that backward calls have reached often enough, and that nobody has written to."""
+        often = {i: c.stands(self._audit.torch) for i, c in candidates.items() if c.count >= ENOUGH}
+        return {i: p for i, p in often.items() if p is not None}
 
     # -- judging -------------------------------------------------------------------------------------------------
 
@@ -347,26 +347,18 @@ class Unheld(Watch):
         frame = _getframe(1)
         with self._unseen(frame):
             held, owners = alive(audit.torch)
-            mine = {
-                i: p
-                for i, c in self._candidates.items()
-                if c.count >= ENOUGH and i not in held and (p := c.stands(audit.torch)) is not None
-            }
+            mine = self._standing({i: c for i, c in self._candidates.items() if i not in held})
             self._judge_plain(held)
             if not mine or self._found:
                 return
             loose, mine = mine, {i: p for i, p in mine.items() if i in owners}
-            live = [(seen, o) for seen in audit.journal.optimizers.values() if (o := seen.ref()) is not None]
+            live = audit.journal.live()
             parted = {i: p for i, p in loose.items() if i not in owners}
             kept = converted(audit.torch, parted, held, audit.witness.cwd) if parted and live else None
             if kept is not None and self._noted is not None:
-                audit.snapshot()
                 leaf, sign = kept
-                sign.other = self._call(self._noted)
-                sign.optimizer, sign.event, sign.count = live[0][0].id, self._noted[0], ENOUGH
-                self._found.append(sign)
-                self._told = [id(leaf)]
-                audit.tell_early()
+                sign.other = self._frames(self._noted)
+                self._tell_of(sign, live[0][0], [id(leaf)])
                 return
             for seen, optimizer in live:
                 if seen.steps > ENOUGH and self._is_stale(optimizer, mine, owners):
@@ -381,7 +373,7 @@ class Unheld(Watch):
                     if not in_place:
                         continue  # of other networks than the one that it holds the rest of
                     if not gone or named < min(len(gone), 2):  # a loop leaves one in its variable
-                        self._tell("held-stale", seen, in_place, facts={"gone": bool(gone)})
+                        self._tell("held-stale", seen, in_place, snapshot=False, facts={"gone": bool(gone)})
                     return
             wanted = self._tell_wanted(live, mine)
             if mine and not wanted and not self._suspects:
@@ -390,7 +382,6 @@ class Unheld(Watch):
             hidden = [one for one in hidden if not any(i in self.loaded for i in one.parameters)]
             given = _whose(live, hidden[0].beside) if hidden else None
             if given is not None:
-                audit.snapshot()
                 self._tell("unregistered", given, {i: p for one in hidden for i, p in one.parameters.items()})
                 for one in hidden:
                     one.facts["file"] = shown_file(one.facts["file"], audit.witness.cwd)
@@ -415,14 +406,12 @@ class Unheld(Watch):
         modules = {id(owners[i]): owners[i] for i in weights}
         whole = {id(p): p for m in modules.values() for p in m.parameters()}
         if not whole.keys() & held:
-            self._audit.snapshot()
             self._tell("unheld-weight", steps[0], weights, {i: p for i, p in whole.items() if p.requires_grad})
 
     def _tell_wanted(self, live: list[tuple[Seen, Any]], mine: dict[int, Any]) -> bool:
         """Tell of those of ``mine`` whose gradients somebody waits for, if there are any."""
         followed, beside = self._followed(mine), _whose(live, self._together)
         if followed and beside is not None:
-            self._audit.snapshot()
             self._tell("unheld-followed", beside, followed)
             return bool(self._found)
         found = self._audit.clips.of_nobody(set(mine))
@@ -433,7 +422,6 @@ class Unheld(Watch):
         shapes = {tuple(p.shape) for _, o in live for p in parameters_of(o)}
         # An optimizer of copies in another dtype holds every shape.
         if behind is not None and any(tuple(mine[i].shape) not in shapes for i in ids):
-            self._audit.snapshot()
             self._tell("unheld-bounded", behind, {i: mine[i] for i in ids}, other=frames)
         return bool(self._found)
 
@@ -455,7 +443,7 @@ class Unheld(Watch):
             return
         apart = self._asked | self.loaded
         known = {i: p for i, p in loose.items() if i in self._behind and i not in apart}
-        own = {i: p for i, p in known.items() if not _is_zero(p.grad)}
+        own = {i: p for i, p in known.items() if not is_zero(p.grad)}  # times zero keeps on a graph
         layers = {i: owners[i] for i in own if i in owners and is_training(owners[i])}
         inside = {
             i: own[i] for i, m in layers.items() if held.keys().isdisjoint(map(id, m.__dict__["_parameters"].values()))
@@ -468,7 +456,6 @@ class Unheld(Watch):
         if not mine:
             place, mine = "drawn", {i: p for i, p in inside.items() if is_users(owners[i]) and _is_drawn(p)}
         if mine and sum(p.numel() for p in mine.values()) < sum(held.values()):
-            self._audit.snapshot()
             self._tell("unheld-fresh", beside, mine, facts={"place": place})
 
     def _followed(self, mine: dict[int, Any]) -> dict[int, Any]:
@@ -492,9 +479,9 @@ class Unheld(Watch):
     def _judge_plain(self, held: set[int]) -> None:
         """Whether any of the leaves that are no parameters are buffers of what an optimizer trains."""
         audit = self._audit
-        enough = {i: c.stands(audit.torch) for i, c in self._plain.items() if c.count >= ENOUGH}
-        loose = {i: t for i, t in enough.items() if t is not None and i not in self._asked and not t._backward_hooks}
-        live = [(seen, o) for seen in audit.journal.optimizers.values() if (o := seen.ref()) is not None]
+        enough = self._standing(self._plain).items()
+        loose = {i: t for i, t in enough if i not in self._asked and not t._backward_hooks}
+        live = audit.journal.live()
         known = flagged_buffers(audit.torch, loose, held, audit.witness.cwd) if loose and live else None
         if self._noted is None:
             return
@@ -503,19 +490,22 @@ class Unheld(Watch):
             since = min((self._plain[i].since for i in weights), default=0)
             training = [s for s, _ in live if s.span[1] > since]
             if weights and len(training) == 1:
-                audit.snapshot()
                 self._tell("unheld-weight", training[0], weights, weights)
             return
         mine, sign = known
         stepping = next((s for s, o in live if not mine.keys() & {id(p) for p in parameters_of(o)}), None)
         if stepping is None:
             return
-        audit.snapshot()
-        sign.stack = self._call(self._noted)
-        sign.optimizer, sign.event, sign.count = stepping.id, self._noted[0], ENOUGH
-        self._found.append(sign)
-        self._told = list(mine)
-        audit.tell_early()
+        sign.stack = self._frames(self._noted)
+        self._tell_of(sign, stepping, list(mine))
+
+    def _tell_of(self, sign: Sign, seen: Seen, told: list[int]) -> None:
+        """Tell this of what is known by its class; ``seen`` steps meanwhile."""
+        assert self._noted is not None
+        self._audit.snapshot()
+        sign.optimizer, sign.event, sign.count = seen.id, self._noted[0], ENOUGH
+        self._told = told
+        self._report(sign)
 
     def _doubt(
         self, live: list[tuple[Seen, Any]], mine: dict[int, Any], owners: dict[int, Any], beside: set[int]
@@ -549,11 +539,8 @@ class Unheld(Watch):
         """Note these as what only the source can judge."""
         if not loose or self._noted is None:
             return
-        self._audit.snapshot()
-        names = self._audit.named(loose)
-        stack = self._call(self._noted)
-        sign = Sign(kind, stack, parameters=names, optimizer=seen.id, event=self._noted[0], count=ENOUGH)
-        sign.weak, sign.facts = True, facts or {}
+        sign = self._sign(kind, self._noted, None, loose, optimizer=seen.id, count=ENOUGH, weak=True)
+        sign.facts = facts or {}
         self._suspects.append((loose, sign))
 
     def _is_stale(self, optimizer: Any, mine: dict[int, Any], owners: dict[int, Any]) -> bool:
@@ -573,16 +560,17 @@ class Unheld(Watch):
         weighing: dict[int, Any],
         whole: dict[int, Any] | None = None,
         other: list[Frame] | None = None,
+        snapshot: bool = True,
         facts: dict[str, Any] | None = None,
     ) -> None:
         audit = self._audit
-        assert self._noted is not None
+        if snapshot:
+            audit.snapshot()
         names = [audit.names[i] for i in weighing if i in audit.names]
         every = audit.named(whole or weighing)
         if not names:
             return
-        stack = self._call(self._noted)
-        sign = Sign(kind, stack, other or [], parameters=every, optimizer=seen.id, event=self._noted[0], count=ENOUGH)
+        sign = self._sign_at(kind, self._noted, other, parameters=every, optimizer=seen.id, count=ENOUGH)
         sign.facts = {"weights": names} if whole else facts or {}
         self._found.append(sign)
         self._told = list(weighing)
@@ -629,7 +617,7 @@ def _weights(outputs: Any, held: set[int]) -> set[int]:
     found = set[int]()
     terms = terms_of([n for t in outputs if hasattr(t, "grad_fn") and (n := grad_fn_of(t)) is not None])
     for term in terms if len(terms) > 1 else ():  # the whole loss has a scale, and none that is to be learned
-        sides = [n for n, _ in term.next_functions if n is not None]
+        sides = walk.inputs_of(term)
         for side in sides if type(term).__name__ in SCALING and len(sides) > 1 else ():
             behind = [n for n, _ in islice(walk.nodes_behind([side]), MOST_NUMBERS)]
             leaves = {id(v) for n in behind if (v := getattr(n, "variable", None)) is not None}
@@ -642,12 +630,6 @@ def _is_drawn(parameter: Any) -> bool:
     """Whether hardly any two of its numbers are equal: those of filters and tables repeat themselves."""
     numbers = numbers_of(parameter)
     return numbers is not None and int(numbers.unique().numel()) > max(MOST_ALIKE * numbers.numel(), LEAST_DRAWN)
-
-
-def _is_zero(gradient: Any) -> bool:
-    """Whether a gradient would move nothing: a parameter times zero keeps a loss on a graph."""
-    numbers = numbers_of(gradient)
-    return numbers is not None and not bool(numbers.any())
 
 
 def _behind(outputs: Any, new: set[int], held: set[int]) -> dict[int, bool]:
@@ -728,7 +710,6 @@ class MadeAnew(Watch):
         self._wanted.update(tuple(p.shape) for p in given if type(p) is self._audit.torch.nn.Parameter)
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call that is looked at is about to run."""
         if self._found:
             return
         audit = self._audit
@@ -766,9 +747,7 @@ class MadeAnew(Watch):
         kept = stacks.stack_of(taken.node) if taken is not None else None
         if kept is None:
             return
-        facts = {"shapes": self._shapes}
-        stack, call = self._frames(kept), self._call(noted)
-        self._report(self._sign("made-anew", stack, call, (), event=noted[0], count=RENEWED + 1, facts=facts))
+        self._report(self._sign("made-anew", kept, noted, count=RENEWED + 1, facts={"shapes": self._shapes}))
 
 
 def _taken_with(roots: list[Any], new: set[int], held: set[int]) -> walk.Found | None:
@@ -789,7 +768,7 @@ _BY_NUMBERS = {"AddBackward0", "SubBackward0", "RsubBackward1", "MulBackward0", 
 
 def _takes_data(node: Any) -> bool:
     """Whether an operation takes what has no graph; a plain number is none: it makes no other shape."""
-    given = [n for n, _ in node.next_functions if n is not None]
+    given = walk.inputs_of(node)
     if len(given) == len(node.next_functions):
         return False
     shapes = {_shape_of(n) for n in (node, *given)}
@@ -798,10 +777,7 @@ def _takes_data(node: Any) -> bool:
 
 def _shape_of(node: Any) -> Any:
     leaf = getattr(node, "variable", None)
-    try:
-        return tuple(node._input_metadata[0].shape if leaf is None else leaf.shape)
-    except (AttributeError, IndexError, TypeError, RuntimeError):
-        return None
+    return walk.output_shape(node) if leaf is None else tuple(shape_of(leaf))
 
 
 class _Taking:
@@ -818,12 +794,5 @@ class _Taking:
         return bool(self._others[number] & 1)
 
     def of(self, leaves: Iterable[int]) -> set[int]:
-        todo, seen, found = list(leaves), set[int](), set[int]()
-        while todo:
-            for m in self.above[todo.pop()]:
-                if self._others[m]:
-                    found.add(m)
-                elif m not in seen:
-                    seen.add(m)
-                    todo.append(m)
-        return found
+        alone = walk.reached(leaves, lambda number: (m for m in self.above[number] if not self._others[m]))
+        return {m for n in alone for m in self.above[n] if self._others[m]}

@@ -22,10 +22,10 @@ from graphdoc.capture.audit.watch import Early, Sparse, Watch
 from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.summands import SUMS, Part, terms_of, top_of
 from graphdoc.capture.places import stacks
-from graphdoc.capture.places.frames import frames_of, site_of
+from graphdoc.capture.places.frames import made_at, site_of
 from graphdoc.capture.process.inserted_calls import CannotInsert, insert_calls
 from graphdoc.capture.tensors.facts import grad_fn_of, parameters_of, user_frames
-from graphdoc.capture.tensors.number_facts import has_memory, numbers_of
+from graphdoc.capture.tensors.number_facts import has_memory, is_zero
 from graphdoc.evidence import Frame, Sign
 
 if TYPE_CHECKING:
@@ -82,11 +82,9 @@ class Unused(Watch):
         """Those of the term that was told."""
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call is about to run."""
         self._settle(leaves)
         terms: list[Term] = []
-        if not self._has_looked(MOST_LOOKS):
-            self._looks += 1
+        if self._may_look(MOST_LOOKS):
             terms = self._terms(tensor_roots(outputs))
         self._calls.append((noted, terms))
 
@@ -116,13 +114,9 @@ class Unused(Watch):
     def _is_clear(self, parameter: Any) -> bool:
         with self._unseen(), self._audit.torch.no_grad():
             grad = parameter.grad
-            if grad is None:
-                return True
-            numbers = numbers_of(grad) if grad.device.type != "cuda" else None
-            return numbers is not None and not bool(numbers.any())
+            return grad is None or (grad.device.type != "cuda" and is_zero(grad))
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
-        """An optimizer has stepped."""
         calls, self._calls = self._calls, []
         if seen.steps > LAST:
             self._waiting.clear()
@@ -161,17 +155,13 @@ class Unused(Watch):
         stepping = journal.optimizers.get(one.optimizer)
         if one.whole and untrained == one.term.leaves and stepping is not None and journal.is_double(stepping):
             if not self._found:
-                sign = self._sign("passed-by", self._call(one.noted), [], untrained, optimizer=one.optimizer)
-                sign.event, sign.count = one.noted[0], ENOUGH
                 self._untrained |= untrained
-                self._report(sign)
+                self._report(self._sign("passed-by", one.noted, None, untrained, optimizer=one.optimizer, count=ENOUGH))
             return
         if self._watch is None:
             if not self._found:
-                stack = self._call(one.noted)
-                sign = Sign("suspect-unused", stack, event=one.noted[0], optimizer=one.optimizer, weak=True)
-                sign.count = ENOUGH
-                self._found.append(sign)
+                further: dict[str, Any] = {"optimizer": one.optimizer, "count": ENOUGH, "weak": True}
+                self._found.append(self._sign_at("suspect-unused", one.noted, **further))
                 self._untrained |= untrained
             return
         record = next((r for r in one.term.cuts if r.behind & one.mine), None)
@@ -246,8 +236,8 @@ class BesideLoss(Early):
                 left = self._lost(node, mine) if node is not None else []
                 kept = stacks.stack_of(node) if left else None
                 if kept is not None:
-                    frames = frames_of(kept, audit.witness.cwd)
-                    sign = Sign("suspect-beside", frames, optimizer=seen.id, count=seen.steps, weak=True)
+                    further: dict[str, Any] = {"optimizer": seen.id, "count": seen.steps, "weak": True}
+                    sign = self._sign_at("suspect-beside", kept, **further)
                     through = [n for n in top_of([node]) if n._sequence_nr() in self._through]
                     self._seen.setdefault(site_of(kept), (_places(left) - _places(through), sign))
 
@@ -268,7 +258,7 @@ class BesideLoss(Early):
 
 def _places(nodes: list[Any]) -> set[Any]:
     """Where these were made, as far as that was kept."""
-    return {site_of(kept) for n in nodes if (kept := stacks.stack_of(n)) is not None}
+    return {made_at(n) for n in nodes} - {None}
 
 
 # Calls that bound the gradients, and whether any step uses what they bound.
@@ -420,8 +410,8 @@ class Clips(Sparse):
             return None
         # A call before any of theirs may be an earlier training's: what it reached is not known of each.
         first = next((e.index for e in entries if e.optimizer in owners), clip.index)
-        last = next((e for e in reversed(before) if e.index >= first and self._concerns(e, owners, clip.ids)), None)
-        following = next((e for e in after if self._concerns(e, owners, clip.ids)), None)
+        last = next((e for e in reversed(before) if e.index >= first and e.concerns(owners, clip.ids)), None)
+        following = next((e for e in after if e.concerns(owners, clip.ids)), None)
         if last is None or following is None:
             return None
         if last.kind == "step" and following.kind == "zero_grad":
@@ -452,11 +442,6 @@ class Clips(Sparse):
         made = [e for e in since if e.kind == "backward" and e.index < clip.index]
         return (step if any(e.reaches and e.reaches & mine for e in made) else None), mine
 
-    def _concerns(self, entry: Entry, owners: set[int], ids: set[int]) -> bool:
-        if entry.kind == "backward":
-            return entry.reaches is None or bool(entry.reaches & ids)
-        return entry.kind in ("step", "zero_grad") and entry.optimizer in owners
-
     def _is_scaled(self, backward: Entry, clip: _Clip) -> bool:
         """Whether a scaler steps behind this call and has not unscaled in front of it."""
         unscaled = any(kind == "unscale_" and index > backward.index for kind, _, index, _, _ in clip.scaler)
@@ -465,8 +450,7 @@ class Clips(Sparse):
 
     def _tell(self, clips: list[_Clip], how: str, about: Entry | None) -> None:
         clip, bounds = clips[-1], any(c.bounds for c in clips)
-        other = self._frames(about.raw) if about is not None else []
-        sign = self._sign("clip-unused", self._frames(clip.raw), other, clip.ids)
+        sign = self._sign("clip-unused", clip.raw, about, clip.ids)
         owners = [s for s in self._audit.journal.optimizers.values() if clip.ids & set(s.parameters)]
         sign.optimizer = owners[0].id if owners else about.optimizer if about is not None else -1
         sign.event, sign.count = clip.index, ALIKE

@@ -6,14 +6,19 @@ from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from graphdoc.capture.events.journal import Entry
+from graphdoc.capture.graph.walk import op_of
 from graphdoc.capture.places import stacks
-from graphdoc.capture.places.frames import frames_of
+from graphdoc.capture.places.frames import frames_of, plain, users_line
 from graphdoc.capture.process.quiet import Unseen
-from graphdoc.evidence import AT_END, Frame, Sign
+from graphdoc.evidence import AT_END, Evidence, Frame, Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
     from graphdoc.capture.events.journal import Noted, Seen
+
+    At = Noted | Entry | stacks.Stack | stacks.RawStack | list[Frame] | None
+    """A place: that of a call into the engine or of another event, a stack, or frames; None for no place."""
 
 
 MOST_TRAININGS = 8
@@ -31,6 +36,7 @@ class Watch:
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
         self._found: list[Sign] = []
+        self._evidence: Evidence | None = None
         self._looks = 0
         self._times: dict[Any, int] = {}
         self._few: dict[int, tuple[Seen, Sign]] = {}
@@ -63,25 +69,49 @@ class Watch:
         """Whether it has looked so often for each optimizer: another one may be made when the first has trained."""
         return self._looks >= most * min(max(len(self._audit.journal.optimizers), 1), MOST_TRAININGS)
 
-    def _frames(self, raw: Any) -> list[Frame]:
-        """A stack as the evidence has it."""
+    def _may_look(self, most: int) -> bool:
+        """Whether it has not looked so often yet; this is a look."""
+        may = not self._has_looked(most)
+        self._looks += may
+        return may
+
+    def _frames(self, at: At) -> list[Frame]:
+        """A place as the evidence has it."""
+        if at is None or (isinstance(at, list) and at and isinstance(at[0], Frame)):
+            return at or []
+        raw = at.raw if isinstance(at, Entry) else stacks.stack_of_seen(at[3]) if isinstance(at, tuple) else at
         return frames_of(raw, self._audit.witness.cwd)
 
-    def _call(self, noted: Noted) -> list[Frame]:
-        """The stack of a call into the engine."""
-        return self._frames(stacks.stack_of_seen(noted[3]))
+    def _facts(self, at: At) -> list[dict[str, Any]]:
+        """A place as the facts of a sign have it."""
+        return plain(self._frames(at))
+
+    def _line(self, at: At) -> list[dict[str, Any]]:
+        """The innermost line of the user's own code there, as the facts of a sign hold it."""
+        return users_line(self._frames(at))
 
     def _latest_step(self, seen: Seen) -> list[Frame]:
         """The stack of an optimizer's latest step; empty where the journal does not have it."""
-        step = self._audit.journal.latest("step", seen.id)
-        return self._frames(step.raw) if step is not None else []
+        return self._frames(self._audit.journal.latest("step", seen.id))
 
-    def _sign(
-        self, kind: str, stack: list[Frame], other: list[Frame], parameters: Iterable[int], **further: Any
-    ) -> Sign:
+    def _sign(self, kind: str, at: At, other: At = None, parameters: Iterable[int] = (), **further: Any) -> Sign:
         """A sign of parameters, given by their ids, with the names that they have now."""
         self._audit.snapshot()
-        return Sign(kind, stack, other, None, self._audit.named(parameters), **further)
+        return self._sign_at(kind, at, other, parameters=self._audit.named(parameters), **further)
+
+    def _sign_at(self, kind: str, at: At, other: At = None, **further: Any) -> Sign:
+        """A sign with these places. If one of them is a call or another event, it was certain there."""
+        events = (e.index if isinstance(e, Entry) else e[0] for e in (at, other) if isinstance(e, tuple | Entry))
+        return Sign(kind, self._frames(at), self._frames(other), **{"event": next(events, -1), **further})
+
+    def _sign_of_step(self, kind: str, seen: Seen, parameters: list[Any]) -> Sign | None:
+        """A sign at the latest step of an optimizer, about these parameters; None where the step is not known."""
+        step = self._audit.journal.latest("step", seen.id)
+        return self._sign(kind, step, None, map(id, parameters), optimizer=seen.id) if step is not None else None
+
+    def _met_at(self, kind: str, node: Any, kept: stacks.Stack, noted: Noted) -> Sign:
+        """A sign of the operation that has made this node, as a backward call meets it."""
+        return self._sign_at(kind, kept, noted, facts={"op": op_of(node)})
 
     def _report(self, sign: Sign) -> None:
         """This was found for certain."""
@@ -109,8 +139,12 @@ class Watch:
         """What was seen of optimizers all the time, if the run has ended by itself and had no training but theirs."""
         return [sign for seen, sign in self._few.values() if self._audit.was_all(seen) and holds(seen)]
 
+    def evidence(self) -> Evidence | None:
+        """What was found, as the evidence of the failure that it would be; None where it is told as signs alone."""
+        return self._evidence
+
     def signs(self) -> list[Sign]:
-        return self._found
+        return self._evidence.signs[:1] if self._evidence is not None else self._found
 
 
 CLOSELY = 12
@@ -134,7 +168,15 @@ class Sparse(Watch):
 
 
 class Open(Watch):
-    """One that looks at each step until it has its answer."""
+    """One that looks at each step of an optimizer until it has its answer about that."""
+
+    def __init__(self, audit: Audit) -> None:
+        super().__init__(audit)
+        self.over: set[int] = set()
+        """Optimizers of which nothing is to be looked for any more."""
+
+    def wants(self, seen: Seen) -> bool:
+        return seen.id not in self.over
 
     def of_interest(self, seen: Seen) -> bool:
         return self.wants(seen)

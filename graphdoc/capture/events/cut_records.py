@@ -11,6 +11,7 @@ from itertools import count
 from types import CodeType, FrameType
 from typing import Any
 
+from graphdoc.capture.graph.walk import reached
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import is_user_file, shown_file
 from graphdoc.capture.places.frames import frames_of, site_of
@@ -374,13 +375,8 @@ def counted_out(chain: list[Record], record: Record) -> Record | None:
     for r in chain:
         for made in r.inputs:
             upper.setdefault(id(made), []).append(r)
-    made_of = {id(record)}
-    todo = [record]
-    for r in todo:
-        new = [u for u in upper.get(id(r), ()) if id(u) not in made_of]
-        made_of |= {id(u) for u in new}
-        todo += new
-    return next((c for r in chain for c in r.counted if id(c) in made_of), None)
+    made_of = set(reached([record], lambda r: upper.get(id(r), ())))
+    return next((c for r in chain for c in r.counted if c in made_of), None)
 
 
 def is_nothing(name: str, args: Any, result: Any) -> bool:

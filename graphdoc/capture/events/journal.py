@@ -6,7 +6,7 @@ import _thread
 import itertools
 import weakref
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from graphdoc.capture.graph.walk import DEEP, nodes_behind
@@ -88,6 +88,7 @@ class Entry:
     """One event as it is read; see ``graphdoc.evidence.Event`` for the meaning of the fields."""
 
     def __init__(self, noted: Noted, place: Place, occurrence: int, failed: bool, living: Living) -> None:
+        self.noted = noted
         self.index, self.kind, self.sequence, seen, self.optimizer, call, self.thread = noted
         self.seen = seen
         self.raw = stacks.stack_of_seen(seen)
@@ -99,6 +100,16 @@ class Entry:
         self.place = place
         self.occurrence = occurrence
         self.failed = failed
+
+    def may_reach(self, ids: Collection[int]) -> bool:
+        """Whether this call may have reached one of these leaves: of which it did is not known of every call."""
+        return self.reaches is None or not self.reaches.isdisjoint(ids)
+
+    def concerns(self, optimizers: Collection[int], ids: Collection[int]) -> bool:
+        """Whether it gives gradients to these leaves, or uses or clears those of one of these optimizers."""
+        if self.kind == "backward":
+            return self.may_reach(ids)
+        return self.kind in ("step", "zero_grad") and self.optimizer in optimizers
 
 
 class Place:
@@ -355,6 +366,10 @@ class Journal:
         """Whether another optimizer that has stepped holds all that this one does."""
         mine = set(seen.parameters)
         return any(o is not seen and o.steps and mine <= {*o.parameters} for o in self.optimizers.values())
+
+    def live(self) -> list[tuple[Seen, Any]]:
+        """The optimizers that have done anything and still live."""
+        return [(seen, o) for seen in self.optimizers.values() if (o := seen.ref()) is not None]
 
     def held(self, stepped: bool = False) -> set[int]:
         """The ids of the parameters that optimizers hold; with ``stepped`` of those alone that have made a step."""

@@ -107,12 +107,11 @@ class Mismatches:
                     continue
                 told, owner = self._identify(tensor)
                 stale = Stale(self.seen.tell(evidence, found.number), attribute, told, expected, current)
-                stale.output = attribute in ("_saved_result", "_saved_output")
+                stale.output = attribute in ("_saved_result", "_saved_output")  # else it was an input
                 stale.writes = self._writes(found, owner, tensor, current, current - expected)
                 stale.behind = self.seen.names(self.seen.bits[found.number])
                 stale.given_out = self._more_behind(found)
-                producer = self._producer(found, attribute)
-                stale.producer = self.seen.tell(evidence, producer) if producer >= 0 else -1
+                stale.producer = self.seen.tell(evidence, found.number) if stale.output else -1
                 evidence.stale.append(stale)
                 break
 
@@ -125,12 +124,6 @@ class Mismatches:
             out.append(self.seen.names(bits & ~known))
             known |= bits
         return out
-
-    def _producer(self, found: walk.Found, attribute: str) -> int:
-        """The node whose output was saved: for a saved input the matching edge, for a saved result the node itself."""
-        if attribute in ("_saved_result", "_saved_output"):
-            return found.number
-        return -1
 
     def _identify(self, tensor: Any) -> tuple[Tensor, Any]:
         """Tell which parameter, buffer or reachable tensor shares this tensor's storage.
@@ -517,10 +510,7 @@ class Autopsy:
         )
 
     def output_shape(self, node: Any) -> list[int]:
-        try:
-            return [int(s) for s in node._input_metadata[0].shape]
-        except Exception:
-            return []
+        return list(walk.output_shape(node) or ())
 
     def iteration(self, sequence: int) -> int:
         """How many calls from the place of the failing one had been made before a node with this number was.

@@ -267,6 +267,8 @@ def _turned(order: Graph, upper: Above, start: int) -> str:
 # Edges into older graphs: what the failing call's graph has in common with earlier ones, and who holds it.
 
 MOST_TOLD = 40
+MOST_USERS = 50_000
+"""Nodes above an edge that are looked at for a call that is made again."""
 
 _BEGIN = threading.Thread._bootstrap.__code__  # type: ignore[attr-defined]
 """The outermost function of each thread but the first (CPython's ``threading``)."""
@@ -412,16 +414,10 @@ class OlderEdges:
         if not self._latest.get((site, ""), -1) >= mark > order.sequences[producer]:
             return False, False
         remade = self._latest.get((site, order.op(producer)), -1) >= mark
-        seen, todo = {consumer}, [consumer]
-        while todo and len(seen) < 50_000:
-            n = todo.pop()
-            if order.sequences[n] >= mark and made.site(n) == site and made.kinds[made.kind[n]][2]:
-                return True, True
-            for m in self._above[n]:
-                if m not in seen:
-                    seen.add(m)
-                    todo.append(m)
-        return False, remade
+        users = walk.reached([consumer], self._above.__getitem__, MOST_USERS)
+        alike = (n for n in users if order.sequences[n] >= mark and made.site(n) == site)
+        feeds = any(made.kinds[made.kind[n]][2] for n in alike)
+        return feeds, feeds or remade
 
     def _freed(self, backwards: list[Entry], failing: Entry) -> tuple[array[int], list[Entry | None]]:
         """For each node the number of the call that released it, -1 for one that is not dead; and these calls. What

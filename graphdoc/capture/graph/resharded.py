@@ -68,14 +68,7 @@ def _memory(group: Any) -> set[int | None]:
 def _writes(autopsy: Autopsy) -> list[int]:
     """The writes into views on the ways to the failing node, the nearest ones to it first."""
     above = walk.Above(autopsy.order)
-    found, known, todo = [], {autopsy.failing}, [autopsy.failing]
-    for number in todo:
-        if "CopySlices" in autopsy.order[number].op:
-            found.append(number)
-        new = [n for n in above[number] if n not in known]
-        known.update(new)
-        todo += new
-    return found
+    return [n for n in walk.reached([autopsy.failing], above.__getitem__) if "CopySlices" in autopsy.order.op(n)]
 
 
 def _told(evidence: Evidence, autopsy: Autopsy, number: int, forwards: set[Any]) -> dict[str, Any] | None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.events.cut_records import Record, records_behind
-from graphdoc.capture.graph.walk import DEEP, nodes_behind
+from graphdoc.capture.graph.walk import DEEP, nodes_behind, output_shape
 from graphdoc.capture.second_run.cuts import is_draw
 
 if TYPE_CHECKING:
@@ -78,18 +78,14 @@ def _is_filled(node: Any) -> bool:
 
 
 def _is_row(node: Any) -> bool:
-    try:
-        return bool(sum(size != 1 for size in node._input_metadata[0].shape) <= 1)
-    except (AttributeError, IndexError, TypeError, RuntimeError):
-        return False
+    shape = output_shape(node)
+    return shape is not None and sum(size != 1 for size in shape) <= 1
 
 
 def is_number(node: Any) -> bool:
     """Whether the output of a node has one element, or a shape that cannot be read."""
-    try:
-        return all(size == 1 for size in node._input_metadata[0].shape)
-    except (AttributeError, IndexError, TypeError, RuntimeError):
-        return True
+    shape = output_shape(node)
+    return shape is None or all(size == 1 for size in shape)
 
 
 def emptied(order: Graph, edges: list[tuple[int, int]]) -> set[tuple[int, int]]:

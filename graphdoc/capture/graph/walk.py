@@ -6,15 +6,17 @@ import ctypes
 import re
 import sys
 from array import array
-from collections.abc import Collection, Container, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from functools import cached_property
 from heapq import heappop, heappush, heappushpop
 from itertools import compress
-from typing import Any
+from typing import Any, TypeVar
 
 from graphdoc.capture.tensors import saved
 from graphdoc.capture.tensors.facts import storage_of
 from graphdoc.capture.tensors.saved import SHOWS, contents
+
+T = TypeVar("T")
 
 _VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
 _RELEASED = ("a second time", "already been freed", "after they have already")
@@ -194,6 +196,32 @@ def nodes_behind(roots: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
             if n is not None and n not in seen:
                 seen.add(n)
                 todo.append(n)
+
+
+def reached(starts: Iterable[T], following: Callable[[T], Iterable[T]], most: int = MOST_NODES) -> Iterator[T]:
+    """These, and all that they lead to by ``following``, each once, the nearest first. Once so many are known none is
+    followed any more."""
+    found = list(starts)
+    seen = set(found)
+    for one in found:
+        yield one
+        for n in following(one) if len(found) < most else ():
+            if n not in seen:
+                seen.add(n)
+                found.append(n)
+
+
+def output_shape(node: Any) -> tuple[int, ...] | None:
+    """The shape of what an operation gave, of the first output; None where the node does not tell."""
+    try:
+        return tuple(int(size) for size in node._input_metadata[0].shape)
+    except Exception:
+        return None
+
+
+def inputs_of(node: Any) -> list[Any]:
+    """The nodes of what an operation took, as far as it has a graph."""
+    return [n for n, _ in node.next_functions if n is not None]
 
 
 def walk(roots: Iterable[Any], limit: int = MOST_NODES) -> Graph:

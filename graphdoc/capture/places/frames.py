@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from graphdoc.capture.places import code_places
 from graphdoc.capture.places.code_places import OURS, characters, function_of, is_user_file, position, shown_file, spot
-from graphdoc.capture.places.stacks import RawStack, Stack
+from graphdoc.capture.places.stacks import RawStack, Stack, stack_of
 from graphdoc.evidence import Frame
 
 
@@ -60,6 +61,11 @@ def outside_compiled(op: str, stack: list[Frame]) -> list[Frame]:
     return stack[:first] if any(f.user for f in stack[:first]) else stack
 
 
+def plain(frames: Iterable[Frame]) -> list[dict[str, Any]]:
+    """Frames as plain data: so facts and extras of the Evidence hold them, and so a fork tells of them."""
+    return [dict(vars(f)) for f in frames]
+
+
 def user_stack(raw: RawStack | Stack, cwd: str) -> list[dict[str, Any]]:
     """The innermost frames of the user's own, as plain data."""
     return [vars(f) for f in frames_of(raw, cwd) if f.user][-6:]
@@ -107,6 +113,12 @@ def site_of(raw: RawStack | Stack, library: bool = False, depth: int = 400) -> t
             out.append(spot(code, raw[i + 1]))
         library = library and not user
     return tuple(out)
+
+
+def made_at(node: Any) -> tuple[int, ...] | None:
+    """The key of the place that has made a graph node; None where it is not known."""
+    kept = stack_of(node)
+    return site_of(kept) if kept is not None else None
 
 
 def users_line(frames: list[Frame]) -> list[dict[str, Any]]:

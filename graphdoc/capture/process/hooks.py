@@ -27,6 +27,18 @@ def hook_in(module: Any, name: str, hook: Callable[..., Any]) -> Callable[[], No
     return undo
 
 
+def stand_before_engine(torch: Any, run: Callable[..., Any]) -> None:
+    """Let ``run(engine, outputs, args, kwargs)`` take the place of each call into the engine, for good: in runs that
+    graphdoc starts by itself."""
+    engine = torch.autograd.graph._engine_run_backward
+
+    def engine_run_backward(t_outputs: Any, *args: Any, **kwargs: Any) -> Any:
+        return run(engine, t_outputs, args, kwargs)
+
+    torch.autograd.graph._engine_run_backward = engine_run_backward
+    torch.autograd._engine_run_backward = engine_run_backward
+
+
 def look_alike(ours: Callable[..., Any], theirs: Any) -> Callable[..., Any]:
     """Give a function of ours the name, module, documentation and signature of the one in whose place it stands."""
     wraps(theirs)(ours)

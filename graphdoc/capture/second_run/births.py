@@ -119,22 +119,27 @@ def is_whole(tensor: Any) -> bool:
     return int(tensor.numel() * tensor.element_size()) >= int(tensor.untyped_storage().nbytes())
 
 
-_mutating: dict[Any, bool] = {}
+_writing: dict[Any, list[tuple[int, str]]] = {}
+"""By operator: the positions and names of the arguments that it writes to, by its schema."""
 
 
 def writes_over(func: Any) -> bool:
-    known = _mutating.get(func)
-    if known is None:
-        infos = [a.alias_info for a in func._schema.arguments]
-        known = _mutating[func] = any(i is not None and i.is_write for i in infos)
-    return known
+    """Whether an operator writes to what it is given."""
+    return bool(_written(func))
 
 
 def written_by(func: Any, args: Any, kwargs: Any) -> list[Any]:
-    """The arguments that an operator writes to, by its schema."""
-    every = enumerate(func._schema.arguments)
-    written = ((n, a) for n, a in every if a.alias_info is not None and a.alias_info.is_write)
-    return [args[n] if n < len(args) else kwargs.get(a.name) for n, a in written]
+    """The arguments that an operator writes to."""
+    return [args[n] if n < len(args) else kwargs.get(name) for n, name in _written(func)]
+
+
+def _written(func: Any) -> list[tuple[int, str]]:
+    known = _writing.get(func)
+    if known is None:
+        every = enumerate(func._schema.arguments)
+        known = [(n, a.name) for n, a in every if a.alias_info is not None and a.alias_info.is_write]
+        _writing[func] = known
+    return known
 
 
 def is_constant(args: Iterable[Any]) -> bool:

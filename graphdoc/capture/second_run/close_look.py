@@ -18,7 +18,7 @@ from graphdoc.capture.process.in_threads import in_each_thread
 from graphdoc.capture.process.quiet import Unseen
 from graphdoc.capture.second_run.births import CHOOSING, Births, Record
 from graphdoc.capture.tensors.access_paths import roots_of
-from graphdoc.capture.tensors.facts import grad_fn_of, user_frames
+from graphdoc.capture.tensors.facts import grad_fn_of, parameters_of, user_frames
 from graphdoc.capture.tensors.names import Census
 from graphdoc.capture.tensors.number_facts import is_finite, numbers_of
 from graphdoc.capture.written_evidence import start_document, write_document
@@ -223,7 +223,7 @@ class CloseLook:
             return
         try:
             with torch.no_grad():
-                mine = [p for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+                mine = [p for p in parameters_of(optimizer) if p.grad is not None]
                 each = [(p, _norm(p.grad)) for p in mine if not p.grad.is_sparse]
                 squares = sum(n * n for _, n in each)
                 number = self._optimizers.setdefault(optimizer, len(self._optimizers))
@@ -238,10 +238,8 @@ class CloseLook:
                     norms = self._norms.setdefault(id(p), [])
                     norms.append((self._calls, n))
                     del norms[: max(0, len(norms) - KEPT_STEPS)]
-                bad = [p for p in mine if not is_finite(torch, p.grad)]
             self._births.stepping = True
-            if bad:
-                self._finish("gradient", [p.grad for p in bad], bad)
+            self._look_at_gradients(mine)
         except Exception as e:
             self._witness.trouble(e)
 
@@ -249,8 +247,10 @@ class CloseLook:
         """A GradScaler is about to step, or to leave the step out; the hooks of a step never hear of the latter."""
         if self.over or self._witness.journal.count <= self._start:
             return
+        self._look_at_gradients([p for p in parameters_of(optimizer) if p.grad is not None])
+
+    def _look_at_gradients(self, mine: list[Any]) -> None:
         with torch.no_grad():
-            mine = [p for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
             bad = [p for p in mine if not is_finite(torch, p.grad)]
         if bad:
             self._finish("gradient", [p.grad for p in bad], bad)
@@ -260,9 +260,8 @@ class CloseLook:
         if self.over:
             return
         try:
-            held = [p for g in optimizer.param_groups for p in g["params"]]
             # What no step has changed, the program may leave so on purpose.
-            mine = [p for p in held if p.grad is not None or id(p) in self._steps]
+            mine = [p for p in parameters_of(optimizer) if p.grad is not None or id(p) in self._steps]
             bad = [p for p in mine if not is_finite(torch, p)]
             if bad:
                 self._call = stack_here(2)

@@ -90,10 +90,8 @@ class OneSide:
 
     def _places(self, first: list[Any], second: list[Any]) -> tuple[stacks.Stack, stacks.Stack] | None:
         """A stack of each side."""
-        kept = stacks.kept_in(first[0]), stacks.kept_in(second[0])
-        if isinstance(kept[0], stacks.Stack) and isinstance(kept[1], stacks.Stack):
-            return kept
-        return None
+        one, other = stacks.stack_of(first[0]), stacks.stack_of(second[0])
+        return (one, other) if one is not None and other is not None else None
 
     def _product(self, outputs: Any, given: Any, inputs: Any, constant: list[Any]) -> float:
         """The largest number in the product of the Hessian with a vector that is always the same, where what the nodes

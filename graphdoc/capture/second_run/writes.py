@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -16,8 +15,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.frames import frames_of
 from graphdoc.capture.process.in_threads import watch_each_thread
+from graphdoc.capture.second_run.births import tensors_in, writes_over, written_by
 from graphdoc.capture.tensors.facts import parameters_of, storage_of
-from graphdoc.capture.tensors.number_facts import numbers_of
+from graphdoc.capture.tensors.number_facts import numbers_of, some_of
 from graphdoc.evidence import Write
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ class WriteWatch(TorchDispatchMode):
         self._witness = witness
         self._torch = witness.torch
         self._written: OrderedDict[int, tuple[Any, deque[tuple[int, str, stacks.Stack, bool]]]] = OrderedDict()
-        self._positions: dict[Any, tuple[tuple[int, str], ...]] = {}
 
     @classmethod
     def start(cls, witness: Witness) -> WriteWatch:
@@ -45,34 +44,28 @@ class WriteWatch(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        positions = self._positions.get(func)
-        if positions is None:
-            positions = self._positions[func] = tuple(
-                (i, a.name)
-                for i, a in enumerate(func._schema.arguments)
-                if a.alias_info is not None and a.alias_info.is_write
-            )
+        if not writes_over(func):
+            return func(*args, **kwargs)
+        written = list(tensors_in(written_by(func, args, kwargs)))
         left: list[Any] = []
-        if positions:
-            try:
-                for tensor in self._written_by(positions, args, kwargs):
-                    self._writing(func, tensor)
-                    left.append(tensor.untyped_storage())
-            except Exception:
-                pass
+        try:
+            for tensor in written:
+                self._writing(func, tensor)
+                left.append(tensor.untyped_storage())
+        except Exception:
+            pass
         result = func(*args, **kwargs)
-        if positions:
-            try:
-                self._note(func, positions, args, kwargs, left)
-            except Exception:
-                pass
+        try:
+            self._note(func, written, left)
+        except Exception:
+            pass
         return result
 
-    def _note(self, func: Any, positions: tuple[tuple[int, str], ...], args: Any, kwargs: Any, left: list[Any]) -> None:
+    def _note(self, func: Any, written: list[Any], left: list[Any]) -> None:
         """``left`` are the storages before the call: ``set_`` gives a tensor another one, and what a node has saved of
         it shares the version counter and stays with the old one."""
         raw: stacks.Stack | None = None
-        for i, tensor in enumerate(self._written_by(positions, args, kwargs)):
+        for i, tensor in enumerate(written):
             if raw is None:
                 raw = stacks.stack_here(3)  # _note < __torch_dispatch__ < torch's wrapper of it, from 2.12 on
             # The version counter is bumped above this level, after the kernel has run.
@@ -92,14 +85,6 @@ class WriteWatch(TorchDispatchMode):
             if len(self._written) > MOST_STORAGES:
                 self._written.popitem(last=False)
         return known[1]
-
-    def _written_by(self, positions: Any, args: Any, kwargs: Any) -> Iterator[Any]:
-        """The tensors that this call writes."""
-        for i, name in positions:
-            value = args[i] if i < len(args) else kwargs.get(name)
-            for tensor in value if isinstance(value, list | tuple) else (value,):
-                if isinstance(tensor, self._torch.Tensor):
-                    yield tensor
 
     def _writing(self, func: Any, tensor: Any) -> None:
         """This tensor is about to be written."""
@@ -218,7 +203,4 @@ class _Before(NamedTuple):
 
 def _values(parameter: Any) -> Any:
     numbers = numbers_of(parameter)
-    if numbers is None:
-        return None
-    flat = numbers.reshape(-1)
-    return flat[:: max(1, flat.numel() // MOST_VALUES)].clone()
+    return some_of(numbers, MOST_VALUES).clone() if numbers is not None else None

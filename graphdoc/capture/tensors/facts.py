@@ -20,6 +20,13 @@ def user_frames(frame: FrameType | None) -> list[FrameType]:
     return out
 
 
+def users_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost of them."""
+    while frame is not None and not is_user_file(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
 def frames_of_traceback(tb: Any) -> list[FrameType]:
     """The user's frames of a traceback, innermost first."""
     out = []

@@ -51,6 +51,18 @@ def numbers_of(tensor: Any) -> Any:
     return tensor.detach() if has_memory(tensor) else None
 
 
+def is_zero(tensor: Any) -> bool:
+    """Whether all numbers of a tensor are zero; False where they cannot be read."""
+    numbers = numbers_of(tensor)
+    return numbers is not None and not bool(numbers.any())
+
+
+def some_of(numbers: Any, most: int) -> Any:
+    """Some numbers from all over a tensor, flat: all of them where it has no more, else fewer than twice as many."""
+    flat = numbers.reshape(-1)
+    return flat[:: max(1, flat.numel() // most)]
+
+
 def looked_at(tensor: Any) -> bool:
     """Whether a tensor has numbers that can be read and may be not finite: floating-point or complex, not of a user's
     subclass."""

@@ -11,14 +11,16 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import reduce, wraps
+from itertools import islice
 from types import CellType
 from typing import TYPE_CHECKING, Any
 
+from graphdoc.capture.graph.walk import nodes_behind
 from graphdoc.capture.places.code_places import is_user_file, position, shown_file
 from graphdoc.capture.places.stacks import Stack, kept_in
 from graphdoc.capture.process.in_threads import watch_each_thread
 from graphdoc.capture.second_run.births import written_by
-from graphdoc.capture.tensors.facts import grad_fn_of, parameters_of
+from graphdoc.capture.tensors.facts import grad_fn_of, parameters_of, users_frame
 from graphdoc.capture.tensors.number_facts import has_memory, local_of
 from graphdoc.capture.trials.reference import draws
 from graphdoc.capture.trials.trace import WALK_LIMIT, StepTrace, measured
@@ -206,8 +208,7 @@ class Compared(StepTrace):
 
     def place(self, frame: Any) -> list[Any]:
         """The innermost expression of the user's: file, line, column, end line, end column."""
-        while frame is not None and not is_user_file(frame.f_code.co_filename):
-            frame = frame.f_back
+        frame = users_frame(frame)
         return ["", 0, 0, 0, 0] if frame is None else self._place_of(frame.f_code, frame.f_lasti)
 
     def _place_of(self, code: Any, lasti: int) -> list[Any]:
@@ -261,15 +262,9 @@ class Compared(StepTrace):
             self.see(name, self.place(sys._getframe(3)), sizes={"out": sizes}, module=module)
 
     def _watch_nodes(self, outputs: Any) -> None:
-        seen: set[Any] = set()
-        todo = [grad_fn_of(t) for t in outputs]
-        while todo and len(seen) < WALK_LIMIT:
-            node = todo.pop()
-            if node is None or node in seen or not node.next_functions:
-                continue
-            seen.add(node)
-            todo += [following for following, _ in node.next_functions]
-            self._watch_node(node)
+        for node, following in islice(nodes_behind(map(grad_fn_of, outputs)), WALK_LIMIT):
+            if following:
+                self._watch_node(node)
 
     def _watch_node(self, node: Any) -> None:
         stack = kept_in(node)

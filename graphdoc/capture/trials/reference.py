@@ -18,12 +18,6 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from graphdoc.capture.places import stacks
-from graphdoc.capture.places.frames import frames_of
-
-MOST_CALLS = 60
-"""Checkpoints of one step that are told."""
-
 
 class Copying:
     """One context for all threads, ``graph`` being ``torch.autograd.graph``."""
@@ -87,31 +81,6 @@ def note_checkpoints(checkpoint: Any, noted: Callable[[bool], None]) -> None:
     checkpoint.CheckpointFunction.apply = staticmethod(apply)
     if generator is not None:
         checkpoint._checkpoint_without_reentrant_generator = around
-
-
-class Straight:
-    """A watch of one fork in which checkpoints run once what they are given. It tells the places of these calls, each
-    with whether it would have been run again for backward."""
-
-    def __init__(self, cwd: str) -> None:
-        self._cwd = cwd
-        self._calls: list[tuple[stacks.Stack, bool]] = []
-
-    def __enter__(self) -> None:
-        from torch.utils import checkpoint
-
-        run_straight(checkpoint)
-        note_checkpoints(checkpoint, lambda again: self._calls.append((stacks.stack_here(3), again)))
-
-    def __exit__(self, *exc: object) -> None:
-        pass  # the fork ends with it
-
-    def began(self, _outputs: Any) -> None:
-        """A backward call begins."""
-
-    def told(self) -> list[tuple[list[dict[str, Any]], bool]]:
-        """The first calls of the step."""
-        return [([dict(vars(f)) for f in frames_of(raw, self._cwd)], again) for raw, again in self._calls[:MOST_CALLS]]
 
 
 def runs_again(torch: Any) -> bool:

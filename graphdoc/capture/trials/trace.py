@@ -15,10 +15,11 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.graph.walk import VIEWS
-from graphdoc.capture.places.code_places import is_user_file, shown_file
+from graphdoc.capture.places.code_places import shown_file
+from graphdoc.capture.process.hooks import stand_before_engine
 from graphdoc.capture.process.in_threads import in_each_thread
 from graphdoc.capture.tensors.access_paths import roots_of
-from graphdoc.capture.tensors.facts import grad_fn_of, user_frames
+from graphdoc.capture.tensors.facts import grad_fn_of, user_frames, users_frame
 from graphdoc.capture.tensors.names import Census
 from graphdoc.capture.tensors.number_facts import has_memory, numbers_of
 from graphdoc.capture.trials.reference import draws, seed
@@ -296,16 +297,9 @@ class StepTrace:
     def _install(self) -> None:
         torch = self.torch
         seed(torch)
-        from torch.autograd import graph
         from torch.optim import optimizer
 
-        engine = graph._engine_run_backward
-
-        def engine_run_backward(t_outputs: Any, *args: Any, **kwargs: Any) -> Any:
-            return self._run(engine, t_outputs, args, kwargs)
-
-        graph._engine_run_backward = engine_run_backward
-        torch.autograd._engine_run_backward = engine_run_backward
+        stand_before_engine(torch, self._run)
         init = optimizer.Optimizer.__init__
 
         def made(this: Any, *args: Any, **kwargs: Any) -> None:
@@ -327,7 +321,7 @@ class StepTrace:
         if self.reference:
             from graphdoc.capture.trials.reference import Copying
 
-            in_each_thread(self.witness, Copying(graph).enter)
+            in_each_thread(self.witness, Copying(torch.autograd.graph).enter)
         if self.views:
             from graphdoc.capture.trials.reference import SingleViews
 
@@ -552,9 +546,7 @@ class StepTrace:
         return absolute_sum(self.torch, tensor)
 
     def _place(self) -> tuple[str, int]:
-        frame = sys._getframe(1)
-        while frame is not None:
-            if is_user_file(frame.f_code.co_filename):
-                return shown_file(frame.f_code.co_filename, self.witness.cwd), frame.f_lineno
-            frame = frame.f_back  # type: ignore[assignment]
-        return "", 0
+        frame = users_frame(sys._getframe(1))
+        return (
+            (shown_file(frame.f_code.co_filename, self.witness.cwd), frame.f_lineno) if frame is not None else ("", 0)
+        )

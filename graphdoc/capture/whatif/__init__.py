@@ -16,6 +16,7 @@ from graphdoc.capture.audit.moved import print_of
 from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.summands import sums_without_graph
 from graphdoc.capture.places.frames import frames_of
+from graphdoc.capture.process.hooks import stand_before_engine
 from graphdoc.capture.tensors.facts import parameters_of
 from graphdoc.capture.tensors.number_facts import has_memory
 from graphdoc.capture.trials.reference import note_checkpoints
@@ -114,17 +115,10 @@ class WhatIf:
     # -- installing ----------------------------------------------------------------------------------------------
 
     def _install(self) -> None:
-        from torch.autograd import graph
         from torch.optim import optimizer
         from torch.utils import checkpoint
 
-        engine = graph._engine_run_backward
-
-        def engine_run_backward(t_outputs: Any, *args: Any, **kwargs: Any) -> Any:
-            return self._run(engine, t_outputs, args, kwargs)
-
-        graph._engine_run_backward = engine_run_backward
-        self.torch.autograd._engine_run_backward = engine_run_backward
+        stand_before_engine(self.torch, self._run)
         hook = self.torch.Tensor.register_hook
 
         def register_hook(tensor: Any, function: Any) -> Any:
@@ -247,7 +241,8 @@ class WhatIf:
         parameters = [p for p in parameters_of(optimizer) if _is_measured(p) and not had.get(id(p))]
         if parameters and Target.fits(parameters, []):
             target = Target(self.torch, optimizer, self.witness.journal.optimizer(optimizer).id, parameters, [])
-            self._ends = target, Dying(target, set(range(len(parameters))), self.witness.cwd)
+            self._ends = target, Dying(target, set(range(len(parameters))))
+            self._ends[1].cwd = self.witness.cwd
 
     def _follow_no_more(self) -> None:
         assert self._ends is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -10,9 +11,11 @@ import torch
 from graphdoc.capture.audit.deadends import ZERO
 from graphdoc.capture.events.cut_records import NEAR, is_users, records_behind
 from graphdoc.capture.places.code_places import OURS, shown_file
+from graphdoc.capture.places.frames import plain
 from graphdoc.capture.tensors.facts import parameters_of
 from graphdoc.capture.whatif.cut_places import is_said
 from graphdoc.capture.whatif.measure import AGREES, ANOTHER, MISSING, NOISE, ZEROS, Result
+from graphdoc.capture.whatif.window import answer_of
 from graphdoc.evidence import (
     BESIDE,
     GRADIENTS,
@@ -84,22 +87,17 @@ class Answers:
         look["functions"] = functions
         for function in functions:
             name = str(function["name"])
-            if self._again((target.number, name)) and name not in self._told:
-                sign = self._told[name] = Sign("other-derivative", [Frame(**f) for f in function["made"]])
-                sign.other = self._latest_call()
-                every = [n for a in look["answers"] if a["answer"] == ANOTHER for n in a["parameters"]]
-                sign.facts = {"functions": [function]}
-                sign.parameters, sign.optimizer, sign.count = sorted(set(every)), target.number, ENOUGH
+            every = {n for a in look["answers"] if a["answer"] == ANOTHER for n in a["parameters"]}
+            sign = self._sign("other-derivative", target, function["made"], functions=[function])
+            sign.parameters = sorted(every)
+            self._tell(sign, (target.number, name), name)
 
     def uncalled(self, target: Target, modules: list[dict[str, Any]], kind: str = "uncalled-backward") -> None:
         """These modules have a backward that nobody calls, and it would give another gradient; or these Functions
         (``UNREAD``) are in the graph of no loss."""
         for module in modules:
             name = str(module["name"])
-            if self._again((kind, name)) and name not in self._told:
-                sign = self._told[name] = Sign(kind, [Frame(**f) for f in module["made"]])
-                sign.other = self._latest_call()
-                sign.facts, sign.optimizer, sign.count = {"functions": [module]}, target.number, ENOUGH
+            self._tell(self._sign(kind, target, module["made"], functions=[module]), (kind, name), name)
 
     @staticmethod
     def doubt_jumps(look: dict[str, Any], calls: list[dict[str, Any]]) -> None:
@@ -118,7 +116,7 @@ class Answers:
         if sign is not None:
             sign.facts["looks"][-1]["cost"] = [forks, round(seconds, 3), round(step, 3)]
 
-    def _names(self, target: Target, positions: Any) -> dict[int, str]:
+    def _names(self, target: Target, positions: Iterable[int]) -> dict[int, str]:
         audit = self._probe.witness.audit
         known = audit.names if audit is not None else {}
         return {i: known.get(id(target.parameters[i]), f"parameter {i}") for i in positions}
@@ -158,98 +156,70 @@ class Answers:
         """What this operation gives is added to a loss, and no gradient knows of it."""
         audit, frames = self._probe.witness.audit, self._frames(records[-1].raw)
         if audit is not None and _is_of_the_program(records[-1], frames) and self._again(("added", records[0].place)):
-            audit.losses.tell_added(records[-1:], [Frame(**f) for f in sum_])
+            audit.losses.tell_added(records[-1:], _frames(sum_))
 
     def left_out(self, target: Target, idle: set[int], told: Any) -> None:
         """No loss depends on these parameters, although results with a graph are made of them."""
-        past, results = told["watch"] if isinstance(told, dict) else ([], [])
+        past, results = answer_of(told, ([], []))
         for read, chosen in past:
-            if self._again((target.number, READ_PAST, str(read[-1:]))) and READ_PAST not in self._told:
-                sign = self._told[READ_PAST] = Sign(READ_PAST, [Frame(**f) for f in read], self._latest_call())
-                sign.parameters = sorted(self._names(target, chosen).values())
-                sign.optimizer, sign.count = target.number, ENOUGH
-                sign.facts = {"positions": self._positions(target, chosen)}
+            sign = self._sign(READ_PAST, target, read, chosen, positions=self._positions(target, chosen))
+            self._tell(sign, (target.number, READ_PAST, str(read[-1:])))
         users = [f for frames in results for f in frames if f["user"]][-1:]
-        if not users or LEFT_OUT in self._told or not self._again((target.number, LEFT_OUT, str(users))):
-            return
-        sign = self._told[LEFT_OUT] = Sign(LEFT_OUT, [Frame(**f) for f in results[-1]])
-        sign.other = self._latest_call()
-        sign.parameters, sign.optimizer = sorted(self._names(target, idle).values()), target.number
-        sign.count = ENOUGH
-        sign.facts = {"positions": self._positions(target, idle), "apart": self._apart(target, idle)}
+        if users:
+            facts = {"positions": self._positions(target, idle), "apart": self._apart(target, idle)}
+            self._tell(self._sign(LEFT_OUT, target, results[-1], idle, **facts), (target.number, LEFT_OUT, str(users)))
 
     def beside(self, target: Target, sums: list[dict[str, Any]]) -> None:
         """These sums add to a loss what no call differentiates."""
         for found in sums:
-            stack, call = ([Frame(**f) for f in found[k]] for k in ("stack", "call"))
-            if self._again((target.number, BESIDE, str(stack[-1:]), str(call))) and BESIDE not in self._told:
-                sign = self._told[BESIDE] = Sign(BESIDE, stack, call, optimizer=target.number, count=ENOUGH)
-                sign.parameters = sorted(self._names(target, found["parameters"]).values())
-                sign.facts["weighed"] = found["weighed"]
+            stack, call = found["stack"], found["call"]
+            sign = self._sign(BESIDE, target, stack, found["parameters"], weighed=found["weighed"])
+            sign.other = _frames(call)
+            self._tell(sign, (target.number, BESIDE, str(stack[-1:]), str(call)))
 
     def taken_back(self, target: Target, told: Any) -> None:
         """The parameters have the numbers again that they had before the step, and nobody has read those after it."""
-        frames = [Frame(**f) for f in (told["watch"] if isinstance(told, dict) else [])]
-        step = self._probe.witness.journal.latest("step", target.number)
-        if not frames or step is None or not self._again((target.number, UNDONE, str(frames[-1]))):
-            return
-        sign = self._told[UNDONE] = Sign(UNDONE, frames, self._probe.frames(step.raw), optimizer=target.number)
-        sign.parameters = sorted(self._names(target, range(len(target.parameters))).values())
-        sign.count = ENOUGH
+        frames, step = answer_of(told, []), self._probe.witness.journal.latest("step", target.number)
+        if frames and step is not None:
+            sign = self._sign(UNDONE, target, frames, range(len(target.parameters)))
+            sign.other = self._probe.frames(step.raw)
+            self._tell(sign, (target.number, UNDONE, str(frames[-1])))
 
     def last_alone(self, target: Target, told: dict[str, Any] | None) -> None:
         """A step uses the gradients of the last of several calls alone."""
-        if told is None or not self._again((target.number, LAST_ALONE)) or LAST_ALONE in self._told:
-            return
-        taken, call = ([Frame(**f) for f in told[key]] for key in ("taken", "call"))
-        sign = self._told[LAST_ALONE] = Sign(LAST_ALONE, taken, call, optimizer=target.number, count=ENOUGH)
-        sign.parameters = sorted(self._names(target, range(len(target.parameters))).values())
-        sign.facts = {"calls": told["calls"]}
-        step = self._probe.witness.journal.latest("step", target.number)
-        sign.facts["step"] = self._frames(step.raw) if step is not None else []
+        if told is not None:
+            step = self._probe.witness.journal.latest("step", target.number)
+            facts = {"calls": told["calls"], "step": self._frames(step.raw) if step is not None else []}
+            sign = self._sign(LAST_ALONE, target, told["taken"], range(len(target.parameters)), **facts)
+            sign.other = _frames(told["call"])
+            self._tell(sign, (target.number, LAST_ALONE))
 
     def recomputed(self, target: Target, changed: set[int], none: set[int], calls: list[Any]) -> None:
         """These checkpoints, run once, give another gradient: what they run again is something else."""
         places = {str([f for f in frames if f["user"]][-1:]): frames for frames in calls}
-        if (
-            not changed
-            or len(places) != 1
-            or not self._again((target.number, RECOMPUTED, *places))
-            or RECOMPUTED in self._told
-        ):
-            return
-        sign = self._told[RECOMPUTED] = Sign(RECOMPUTED, [Frame(**f) for f in calls[0]], optimizer=target.number)
-        sign.other = self._latest_call()
-        sign.parameters = sorted(self._names(target, changed).values())
-        sign.count, sign.facts = ENOUGH, {"none": none == changed}
+        if changed and len(places) == 1:
+            sign = self._sign(RECOMPUTED, target, calls[0], changed, none=none == changed)
+            self._tell(sign, (target.number, RECOMPUTED, *places))
 
     def written_over(self, target: Target, changed: set[int], functions: list[dict[str, Any]]) -> None:
         """This Function writes to what it is given; on copies of that, it gives another gradient."""
-        if not changed or len(functions) != 1:
-            return
-        (function,) = functions
-        name = f"{function['name']}.{function['side']}"
-        if self._again((target.number, WRITTEN_OVER, name)) and WRITTEN_OVER not in self._told:
-            sign = self._told[WRITTEN_OVER] = Sign(WRITTEN_OVER, [Frame(**f) for f in function["written"]])
-            sign.other = self._latest_call()
-            sign.facts, sign.count = {"functions": [function]}, ENOUGH
-            sign.parameters, sign.optimizer = sorted(self._names(target, changed).values()), target.number
+        if changed and len(functions) == 1:
+            (function,) = functions
+            sign = self._sign(WRITTEN_OVER, target, function["written"], changed, functions=functions)
+            self._tell(sign, (target.number, WRITTEN_OVER, f"{function['name']}.{function['side']}"))
 
     def saved_over(self, target: Target, changed: set[int], places: list[dict[str, Any]]) -> None:
         """By what the forward has saved here, backward gives another gradient."""
-        if not changed or not places:
-            return
-        made, written = ([Frame(**f) for f in places[0][key]] for key in ("made", "written"))
-        if self._again((target.number, SAVED_OVER, str(written[-1:]))) and SAVED_OVER not in self._told:
-            sign = self._told[SAVED_OVER] = Sign(SAVED_OVER, written, self._latest_call(), optimizer=target.number)
-            sign.facts, sign.count = {"made": [vars(f) for f in made]}, ENOUGH
-            sign.parameters = sorted(self._names(target, changed).values())
+        if changed and places:
+            written = places[0]["written"]
+            sign = self._sign(SAVED_OVER, target, written, changed, made=places[0]["made"])
+            self._tell(sign, (target.number, SAVED_OVER, str(written[-1:])))
 
     def ended(self, target: Target, look: dict[str, Any], missing: set[int], zero: set[int], told: Any) -> None:
         """A loss depends on these parameters, and what they are given is none or zero: it ends at these nodes."""
         ends = [] if isinstance(told, str) else told["ends"]
         look["ends"], look["deep"] = ends, not isinstance(told, str) and told["deep"]
-        look["ends_in_patch"] = any(self._probe.patched.has([Frame(**f) for f in e["frames"]]) for e in ends)
+        look["ends_in_patch"] = any(self._probe.patched.has(_frames(e["frames"])) for e in ends)
         never = missing | zero
         sums = [e for e in ends if e["how"] == "cancels" and e["frames"]]
         flat = [e for e in ends if e["how"] == "ends"]
@@ -285,10 +255,20 @@ class Answers:
         self, kind: str, end: dict[str, Any], target: Target, chosen: set[int], facts: dict[str, Any]
     ) -> None:
         """The gradient of these parameters ends at this node."""
-        sign = self._dead = Sign(kind, [Frame(**f) for f in end["frames"]], facts={"op": end["op"], **facts})
-        sign.other = self._latest_call()
-        sign.parameters, sign.optimizer = sorted(self._names(target, chosen).values()), target.number
-        sign.count = self._probe.steps_of(target.optimizer)
+        self._dead = self._sign(kind, target, end["frames"], chosen, op=end["op"], **facts)
+        self._dead.count = self._probe.steps_of(target.optimizer)
+
+    def _sign(
+        self, kind: str, target: Target, stack: list[dict[str, Any]], chosen: Iterable[int] = (), **facts: Any
+    ) -> Sign:
+        """A sign of the parameters at these positions, beside the latest backward call."""
+        names = sorted(self._names(target, chosen).values())
+        return Sign(kind, _frames(stack), self._latest_call(), None, names, target.number, count=ENOUGH, facts=facts)
+
+    def _tell(self, sign: Sign, met: Any, name: str = "") -> None:
+        """Tell this if the same, ``met``, has been met at a step before; one sign of each kind, or of each ``name``."""
+        if self._again(met):
+            self._told.setdefault(name or sign.kind, sign)
 
     def _rests(self, parameter: Any) -> bool:
         """Whether it has the values that it had at an earlier look: what the program writes to it is another way to
@@ -310,7 +290,7 @@ class Answers:
         return bool(self._places) and max(self._places.values()) < ENOUGH
 
     def _frames(self, raw: Any) -> list[dict[str, Any]]:
-        return [dict(vars(f)) for f in self._probe.frames(raw)]
+        return plain(self._probe.frames(raw))
 
     def never_given(self, target: Target, chosen: set[int]) -> set[int]:
         """Those that have never been given any gradient, as far as steps were looked at, and that nothing else
@@ -351,6 +331,11 @@ class Answers:
         for sign in signs:
             sign.facts["complete"] = self.complete
         return [*signs, *([self._dead] if self._dead is not None else []), *self._told.values()]
+
+
+def _frames(told: list[dict[str, Any]]) -> list[Frame]:
+    """A stack that a fork has told."""
+    return [Frame(**f) for f in told]
 
 
 def _is_of_the_program(record: Record, frames: list[dict[str, Any]]) -> bool:

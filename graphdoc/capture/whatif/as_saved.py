@@ -7,20 +7,20 @@ from typing import Any
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from graphdoc.capture.places import stacks
-from graphdoc.capture.places.frames import frames_of
 from graphdoc.capture.second_run.births import home_of, tensors_in, writes_over, written_by
+from graphdoc.capture.whatif.window import ForkWatch
 
 MOST = 2
 """Places that are told."""
 
 
-class AsSaved(TorchDispatchMode):
+class AsSaved(TorchDispatchMode, ForkWatch):
     """A watch of one fork in which backward reads what the forward has saved, whatever was written there since. It
     tells where that was: ``made`` is the operation that has saved it, ``written`` the latest write to that memory."""
 
-    def __init__(self, torch: Any, cwd: str) -> None:
+    def __init__(self, torch: Any) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._torch, self._cwd = torch, cwd
+        self._torch = torch
         self._writes: dict[int, stacks.Stack] = {}
         """By memory."""
         self._found: dict[int, tuple[stacks.Stack, stacks.Stack]] = {}
@@ -29,9 +29,6 @@ class AsSaved(TorchDispatchMode):
         super().__enter__()  # type: ignore[no-untyped-call]
         self._torch.autograd.graph.saved_tensors_hooks(self._pack, self._unpack).__enter__()
         return self
-
-    def __exit__(self, *exc: object) -> None:
-        pass  # the fork ends with it
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
@@ -51,16 +48,7 @@ class AsSaved(TorchDispatchMode):
             self._found[home_of(live)] = made, written
         return copy
 
-    def began(self, _outputs: Any) -> None:
-        """A backward call begins."""
-
     def told(self) -> list[dict[str, Any]]:
         """The places."""
         found = list(self._found.values())[:MOST]
-        return [
-            {
-                key: [dict(vars(f)) for f in frames_of(raw, self._cwd)]
-                for key, raw in zip(("made", "written"), pair, strict=True)
-            }
-            for pair in found
-        ]
+        return [{"made": self.frames(made), "written": self.frames(written)} for made, written in found]

@@ -11,17 +11,17 @@ from graphdoc.capture.audit.moved import print_of
 from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.walk import nodes_behind
 from graphdoc.capture.places import stacks
-from graphdoc.capture.places.frames import frames_of, site_of
-from graphdoc.capture.whatif.window import Move, Target
+from graphdoc.capture.places.frames import site_of
+from graphdoc.capture.whatif.window import ForkWatch, Move, Target, answer_of
 
 
-class Turned(TorchFunctionMode):
+class Turned(TorchFunctionMode, ForkWatch):
     """A watch of one fork in which one backward call gives the opposite of its gradients. It tells what the step is
     about to use, of how many calls of one line, and where their gradients were taken away."""
 
-    def __init__(self, target: Target, turned: int, cwd: str) -> None:
+    def __init__(self, target: Target, turned: int) -> None:
         super().__init__()
-        self._target, self._turned, self._cwd = target, turned, cwd
+        self._target, self._turned = target, turned
         self._places: list[Any] = []
         self._hooks: list[Any] = []
         self._call: Any = None
@@ -35,7 +35,6 @@ class Turned(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
     def began(self, outputs: Any) -> None:
-        """A backward call begins."""
         for hook in self._hooks:
             hook.remove()
         self._hooks = []
@@ -50,25 +49,24 @@ class Turned(TorchFunctionMode):
         return -gradient
 
     def told(self) -> dict[str, Any]:
-        """See above."""
         grads = (p.grad for p in self._target.parameters)
         return {
             "calls": len(self._places) if len({*self._places}) == 1 else 0,
             "gave": self._gave,
             "used": [print_of(g) if g is not None else 0 for g in grads],
-            "call": [dict(vars(f)) for f in frames_of(self._call, self._cwd)] if self._call is not None else [],
-            "taken": [dict(vars(f)) for f in frames_of(self._taken, self._cwd)] if self._taken is not None else [],
+            "call": self.frames(self._call),
+            "taken": self.frames(self._taken),
         }
 
 
-def unused(target: Target, cwd: str) -> Generator[Move, Any, dict[str, Any] | None]:
+def unused(target: Target) -> Generator[Move, Any, dict[str, Any] | None]:
     """What such a fork has told, where the last of several calls decides what the step uses, and no other one."""
-    as_it_is = yield from _told(target, -1, cwd)
+    as_it_is = yield from _told(target, -1)
     last = as_it_is["calls"] - 1 if as_it_is else 0
     if not as_it_is or last < 1 or not as_it_is["taken"] or not any(as_it_is["used"]):
         return None
     for turned in sorted({0, last - 1, last}):
-        other = yield from _told(target, turned, cwd)
+        other = yield from _told(target, turned)
         if not other or other["calls"] != last + 1 or not other["gave"]:
             return None
         if (other["used"] == as_it_is["used"]) is (turned == last):
@@ -76,6 +74,6 @@ def unused(target: Target, cwd: str) -> Generator[Move, Any, dict[str, Any] | No
     return as_it_is
 
 
-def _told(target: Target, turned: int, cwd: str) -> Generator[Move, Any, dict[str, Any]]:
-    told = yield Move(watch=Turned(target, turned, cwd))
-    return told["watch"] if isinstance(told, dict) else {}
+def _told(target: Target, turned: int) -> Generator[Move, Any, dict[str, Any]]:
+    told: dict[str, Any] = answer_of((yield Move(watch=Turned(target, turned))), {})
+    return told

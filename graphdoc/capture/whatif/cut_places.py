@@ -22,16 +22,16 @@ from graphdoc.capture.events.cut_records import NAMES, NEAR, Record, records_beh
 from graphdoc.capture.graph import functions
 from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.summands import sums_without_graph
-from graphdoc.capture.graph.walk import DEEP, nodes_behind
+from graphdoc.capture.graph.walk import DEEP, nodes_behind, reached
 from graphdoc.capture.places import stacks
 from graphdoc.capture.places.code_places import shown_file
-from graphdoc.capture.places.frames import frames_of, site_of
+from graphdoc.capture.places.frames import frames_of, plain, site_of
 from graphdoc.capture.second_run.cut_recorder import DETACHES, CutRecorder
 from graphdoc.capture.second_run.cuts import CutWatch
 from graphdoc.capture.tensors.facts import storage_of
 from graphdoc.capture.tensors.number_facts import numbers_of
 from graphdoc.capture.whatif.moves import FAR, UTMOST, anywhere, steps_for
-from graphdoc.capture.whatif.window import Move, Target
+from graphdoc.capture.whatif.window import ForkWatch, Move, Target
 
 if TYPE_CHECKING:
     from graphdoc.capture.whatif.measure import Result
@@ -76,9 +76,9 @@ class CutLook(CutWatch):
         places = {place: n for place, n in numbers.items() if only is None or place in only}
         return Held(self, places, kept) if places else None
 
-    def adding(self, kept: Any, place: Any, cwd: str) -> Added:
+    def adding(self, kept: Any, place: Any) -> Added:
         """A watch that holds what one of these places gives at what was kept."""
-        return Added(self, {place: list(self.found).index(place)}, kept, cwd)
+        return Added(self, {place: list(self.found).index(place)}, kept)
 
     def behind(self, parameters: set[int]) -> list[list[Record]]:
         """The records of each place behind which one of these parameters (ids) lies, in the order of the program."""
@@ -90,7 +90,7 @@ def _within_function(record: Record) -> bool:
     return any(code.co_filename == function.__file__ for code in record.raw.raw[::2] if not isinstance(code, str))
 
 
-class Held(TorchFunctionMode):
+class Held(TorchFunctionMode, ForkWatch):
     """In a fork: keeps what the operations at these places give, or holds it at what was kept."""
 
     def __init__(self, look: CutRecorder, places: dict[Any, int], kept: dict[Any, Any] | None) -> None:
@@ -164,9 +164,6 @@ class Held(TorchFunctionMode):
             return "tuple", [self._frozen(v) for v in value]
         return ("number", value) if isinstance(value, float | int | bool | list) else None
 
-    def began(self, _outputs: Any) -> None:
-        """A backward call begins."""
-
     def told(self) -> Any:
         """What was kept."""
         return list(self._values.items())
@@ -195,24 +192,22 @@ def _thawed(value: Any, kept: Any, written: bool) -> Any:
 class Added(Held):
     """The same, and where a loss is a sum with a term that has no graph."""
 
-    def __init__(self, look: CutRecorder, places: dict[Any, int], kept: dict[Any, Any], cwd: str) -> None:
+    def __init__(self, look: CutRecorder, places: dict[Any, int], kept: dict[Any, Any]) -> None:
         super().__init__(look, places, kept)
-        self._cwd = cwd
         self._sums: list[Any] = []
 
     def began(self, outputs: Any) -> None:
-        """A backward call begins."""
         sums = sums_without_graph(tensor_roots(outputs))
         self._sums += [stacks.stack_of(n) for n in sums if type(n).__name__ == "AddBackward0"]
 
     def told(self) -> Any:
         """The first such sum, as frames."""
         raw: Any = next((r for r in self._sums if r is not None), [])
-        return [dict(vars(f)) for f in frames_of(raw, self._cwd)]
+        return self.frames(raw)
 
 
 def added(
-    target: Target, result: Result, look: CutLook, cwd: str
+    target: Target, result: Result, look: CutLook
 ) -> Generator[Move, Any, tuple[list[Record], list[dict[str, Any]]] | None]:
     """The conversion whose numbers are added to a loss and do nothing else there, and that sum: in a fork they are what
     they are where the parameters have moved, and a loss is another while every gradient is the same bit by bit."""
@@ -225,7 +220,7 @@ def added(
     calls = result.base["calls"]
     given = [[g.clone() for g in target.given.read(i)] for i in range(len(calls))]
     for records in places[:MOST_ADDED] if isinstance(moved, dict) else ():
-        told = yield Move(first=True, watch=look.adding(dict(moved["watch"]), records[0].place, cwd))
+        told = yield Move(first=True, watch=look.adding(dict(moved["watch"]), records[0].place))
         now = [target.given.read(i) for i in range(len(calls))]
         pairs = [p for a, b in zip(given, now, strict=True) for p in zip(a, b, strict=True)]
         if _change(told, result.base) and told["watch"] and all(torch.equal(a, b) for a, b in pairs):
@@ -301,17 +296,16 @@ def _change(told: Any, base: Any) -> float | None:
 MOST_ENDS = 8
 
 
-class Dying:
+class Dying(ForkWatch):
     """A watch of the backward calls between two steps. It tells the nodes at which the gradient of these parameters
     ends: ``ends`` where a node is given one and passes nothing on, ``cancels`` where what several pass on adds up to
     zero; and whether another leaf of the graph ``shares`` their memory. What is no more than the part ``least`` of what
     it is made of is rounding, and counts as zero."""
 
-    def __init__(self, target: Target, chosen: set[int], cwd: str, least: float = 0.0) -> None:
+    def __init__(self, target: Target, chosen: set[int], least: float = 0.0) -> None:
         self._target = target
         self._leaves = {id(target.parameters[i]) for i in chosen}
         self._chosen = chosen
-        self._cwd = cwd
         self._nodes: list[tuple[Any, list[Any]]] = []
         self._least = least
         self._given: dict[Any, float] = {}
@@ -320,12 +314,6 @@ class Dying:
         """What nodes are given, if nothing of it cancels."""
         self._keep: list[Any] = []
         self.deep = False
-
-    def __enter__(self) -> Dying:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        pass
 
     def began(self, outputs: Any) -> None:
         """A backward call begins: look at each node behind its roots."""
@@ -402,27 +390,21 @@ class Dying:
 
     def _leading(self) -> set[Any]:
         """The nodes that lead to one of the parameters."""
-        leads = {n for n, f in self._nodes if not f and id(getattr(n, "variable", None)) in self._leaves}
+        leaves = [n for n, f in self._nodes if not f and id(getattr(n, "variable", None)) in self._leaves]
         parents: dict[Any, list[Any]] = {}
         for node, following in self._nodes:
             for n in following:
                 parents.setdefault(n, []).append(node)
-        todo = list(leads)
-        while todo:
-            for parent in parents.get(todo.pop(), ()):
-                if parent not in leads:
-                    leads.add(parent)
-                    todo.append(parent)
-        return leads
+        return set(reached(leaves, lambda n: parents.get(n, ())))
 
     def _place(self, node: Any, how: str) -> dict[str, Any]:
         kept = stacks.kept_in(node)
-        frames = frames_of(kept, self._cwd) if isinstance(kept, stacks.Stack) else []
+        frames = frames_of(kept, self.cwd) if isinstance(kept, stacks.Stack) else []
         cls = getattr(type(node), "_forward_cls", None)
         code = functions.backward_code(cls) if isinstance(cls, type) else None
-        told: dict[str, Any] = {"op": str(node.name()), "how": how, "frames": [dict(vars(f)) for f in frames]}
+        told: dict[str, Any] = {"op": str(node.name()), "how": how, "frames": plain(frames)}
         if isinstance(cls, type) and code is not None:
-            told["function"] = functions.described(cls, code, node, shown_file(code.co_filename, self._cwd), frames)
+            told["function"] = functions.described(cls, code, node, shown_file(code.co_filename, self.cwd), frames)
             functions.count_inputs(told["function"], node)
         return told
 

@@ -63,6 +63,7 @@ class Forking:
     def __init__(self, witness: Witness) -> None:
         self._witness = witness
         self._torch = witness.torch
+        self.cwd = witness.cwd
         self.seconds = 0.0
         self.forks = 0
         self._pipe = -1

@@ -16,6 +16,7 @@ from graphdoc.capture.places.code_places import is_user_file, shown_file
 from graphdoc.capture.places.frames import frames_of
 from graphdoc.capture.second_run.births import home_of, tensors_in, writes_over, written_by
 from graphdoc.capture.whatif.moves import SMALLEST
+from graphdoc.capture.whatif.window import ForkWatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,16 +35,26 @@ RESTS = 0.9
 compared."""
 
 
-class FunctionCheck:
+class _OfClasses(ForkWatch):
+    """A watch that tells of classes with a backward of their own."""
+
+    def _described(self, cls: type, at: Any, code: CodeType | None = None) -> dict[str, Any]:
+        """A class, and where it was called; ``code`` is its backward's, for a Function that which is found."""
+        code = code or functions.backward_code(cls)
+        assert code is not None
+        file = shown_file(code.co_filename, self.cwd)
+        return functions.described(cls, code, None, file, frames_of(at, self.cwd) if at is not None else [])
+
+
+class FunctionCheck(_OfClasses):
     """A watch of one fork. A Function whose forward gives back what it is given, or moves in steps, has another
     gradient on purpose (a gradient that is reversed, scaled or passed straight through), and is never told; so are
     single elements at which it does, and inputs that get None or zeros: what an author says of them. A package's own
     (the surrogate gradient of a spiking neuron, say) are not compared; that one has run is told. So are the user's that
     are given what has a graph and are in the graph of no loss."""
 
-    def __init__(self, torch: Any, cwd: str) -> None:
+    def __init__(self, torch: Any) -> None:
         self._torch = torch
-        self._cwd = cwd
         self._met: dict[Any, tuple[list[Any], list[bool], Any]] = {}
         self._taken: dict[Any, set[int]] = {}
         """Which outputs of a Function a loss takes: for the others nobody asks what its backward gives."""
@@ -65,9 +76,6 @@ class FunctionCheck:
             if isinstance(cls.__dict__.get("forward"), staticmethod) and not cls.__module__.startswith("torch."):
                 cls.forward = staticmethod(self._watching(cls, cls.forward))
         return self
-
-    def __exit__(self, *exc: object) -> None:
-        pass  # the fork ends with it
 
     def _watching(self, cls: Any, forward: Any) -> Any:
         """The forward, which keeps what it is given first: ``Cube.apply`` may be known by a name of its own by now."""
@@ -122,11 +130,6 @@ class FunctionCheck:
         dropped = [self._described(cls, at) for cls, at in kept]
         deaf = [told for cls, told in self._deaf.items() if cls in self._scaled]
         return {"met": bool(self._met) or self._packaged, "wrong": [*deaf, *self._wrong], "dropped": dropped}
-
-    def _described(self, cls: Any, at: Any) -> dict[str, Any]:
-        code = functions.backward_code(cls)
-        assert code is not None
-        return functions.described(cls, code, None, shown_file(code.co_filename, self._cwd), frames_of(at, self._cwd))
 
     def _look(self, cls: Any, args: list[Any], flags: list[bool], at: Any) -> None:
         torch = self._torch
@@ -234,13 +237,12 @@ class FunctionCheck:
 # saved. No version counter tells of the first, nor of the second by way of ``data``.
 
 
-class OnCopies:
+class OnCopies(_OfClasses):
     """A watch of one fork in which the program's own Functions work on copies of what they are given. It tells those
     that write to one, ``side`` being the method that does and ``written`` its place: nobody else reads that write."""
 
-    def __init__(self, torch: Any, cwd: str, own: list[tuple[type, CodeType]]) -> None:
+    def __init__(self, torch: Any, own: list[tuple[type, CodeType]]) -> None:
         self._torch = torch
-        self._cwd = cwd
         self._own = own
         self._made: dict[type, Any] = {}
         self._writes: dict[tuple[type, str], tuple[CodeType, Any]] = {}
@@ -252,9 +254,6 @@ class OnCopies:
                 if isinstance(method, staticmethod):
                     setattr(cls, side, staticmethod(self._given_copies(cls, code, side, method.__func__)))
         return self
-
-    def __exit__(self, *exc: object) -> None:
-        pass  # the fork ends with it
 
     def _given_copies(self, cls: type, code: CodeType, side: str, method: Callable[..., Any]) -> Callable[..., Any]:
         def call(*given: Any) -> Any:
@@ -270,17 +269,12 @@ class OnCopies:
 
         return call
 
-    def began(self, _outputs: Any) -> None:
-        """A backward call begins."""
-
     def told(self) -> list[dict[str, Any]]:
         """The Functions that have written to a copy."""
         found = []
         for (cls, side), (code, at) in self._writes.items():
-            made = frames_of(self._made[cls], self._cwd) if cls in self._made else []
-            whose = functions.described(cls, code, None, shown_file(code.co_filename, self._cwd), made)
-            written = [dict(vars(f)) for f in frames_of(at, self._cwd)]
-            found.append({**whose, "side": side, "written": written})
+            whose = self._described(cls, self._made.get(cls), code)
+            found.append({**whose, "side": side, "written": self.frames(at)})
         return found
 
 
@@ -325,14 +319,13 @@ def with_backward(torch: Any) -> list[type]:
     return [cls for cls in functions.subclasses(torch.nn.Module) if backward_of(cls) is not None]
 
 
-class UncalledCheck:
+class UncalledCheck(_OfClasses):
     """A watch of one fork. Each such module that runs is asked for its gradient, beside that of autograd. One whose
     ``backward`` the program calls itself is never told, nor one that gives no tensor of its input's shape, or the same
     numbers as autograd."""
 
-    def __init__(self, torch: Any, cwd: str) -> None:
+    def __init__(self, torch: Any) -> None:
         self._torch = torch
-        self._cwd = cwd
         self._called: set[type] = set()
         self._found: dict[type, dict[str, Any]] = {}
         self._own: dict[type, Any] = {}
@@ -344,9 +337,6 @@ class UncalledCheck:
             cls.backward = self._counting(cls, cls.backward)
         self._torch.nn.modules.module.register_module_forward_hook(self._passed)
         return self
-
-    def __exit__(self, *exc: object) -> None:
-        pass  # the fork ends with it
 
     def _counting(self, cls: type, backward: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -370,7 +360,7 @@ class UncalledCheck:
 
     def _compare(self, cls: type, module: Any, x: Any, output: Any) -> None:
         torch, backward = self._torch, self._own[cls]
-        at = frames_of(stacks.stack_here(4), self._cwd)
+        at = stacks.stack_here(4)
         way = torch.randn(output.shape, generator=torch.Generator().manual_seed(7), dtype=output.dtype)
         (gradient,) = torch.autograd.grad(output, x, way, retain_graph=True)
         with torch.no_grad():
@@ -379,13 +369,9 @@ class UncalledCheck:
             return
         size = float(gradient.double().pow(2).sum())
         if size and float((own - gradient).double().norm()) > ALIKE * size**0.5:
-            code: Any = backward.__code__
-            whose = functions.described(cls, code, None, shown_file(code.co_filename, self._cwd), at)
+            whose = self._described(cls, at, backward.__code__)
             ratio = float((own.double() * gradient.double()).sum()) / size
             self._found[cls] = {**whose, "slope": 1.0, "gradient": ratio}
-
-    def began(self, _outputs: Any) -> None:
-        """A backward call begins."""
 
     def told(self) -> Any:
         """Those that would give another gradient, and were never called."""

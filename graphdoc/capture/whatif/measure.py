@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.whatif.moves import (
     FAR,
@@ -21,6 +21,9 @@ from graphdoc.capture.whatif.moves import (
     usual_slope,
 )
 from graphdoc.capture.whatif.window import Move, Target
+
+if TYPE_CHECKING:
+    from graphdoc.capture.whatif.questions import Watching
 
 AGREES, MISSING, ZEROS, ANOTHER, INDEPENDENT, NOISE = "agrees", "missing", "zero", "another", "independent", "noise"
 CANCELS = "cancels"
@@ -85,28 +88,7 @@ class Result:
     """Where the gradients cancel of which rounding alone is left."""
 
 
-class Watches(Protocol):
-    """What a fork can be made to see or to hold."""
-
-    looks_across: bool
-    """Whether gradients are measured across themselves too."""
-    cut_before: bool
-    """Whether a cut of the program's own was known at an earlier step for the reason of a difference."""
-
-    def holding(self, kept: Any) -> Any:
-        """Keep what leaves the graph (of None), or hold it at what was kept."""
-
-    def holding_as_written(self, kept: Any) -> Any:
-        """Hold what the program as it is written keeps out of the graph, without a patch's own cuts."""
-
-    def cuts_by_patch(self) -> bool:
-        """Whether there are such."""
-
-    def dying(self, chosen: set[int], least: float = 0.0) -> Any:
-        """See at which nodes the gradient of these parameters ends, or is no more than this part of what was given."""
-
-
-def measure(target: Target, owners: list[list[int]], watches: Watches) -> Plan:
+def measure(target: Target, owners: list[list[int]], watches: Watching) -> Plan:
     """Ask for the forks that answer for one optimizer.
 
     Args:
@@ -144,7 +126,7 @@ class _Look:
     """One optimizer between two of its steps. Each fork moves along one direction, to one side: how much of the change
     of the loss is its curve is known from the gradients at both ends."""
 
-    def __init__(self, target: Target, base: Any, watches: Watches, told: Result) -> None:
+    def __init__(self, target: Target, base: Any, watches: Watching, told: Result) -> None:
         self._target = target
         self._base = base
         self._watches = watches

@@ -14,10 +14,9 @@ from graphdoc.capture.audit.moved import print_of
 from graphdoc.capture.graph.roots import tensor_roots
 from graphdoc.capture.graph.summands import SUMS, Part, terms_of, top_of
 from graphdoc.capture.places import stacks
-from graphdoc.capture.places.frames import frames_of
 from graphdoc.capture.second_run.births import tensors_in
 from graphdoc.capture.tensors.facts import grad_fn_of, instances_of, storage_of
-from graphdoc.capture.trials.reference import Straight
+from graphdoc.capture.trials.reference import note_checkpoints, run_straight
 from graphdoc.capture.whatif.as_saved import AsSaved
 from graphdoc.capture.whatif.calls_used import unused
 from graphdoc.capture.whatif.cut_places import Dying, Held, added, locate
@@ -39,7 +38,7 @@ from graphdoc.capture.whatif.measure import (
     Result,
     measure,
 )
-from graphdoc.capture.whatif.window import Move, Target
+from graphdoc.capture.whatif.window import ForkWatch, Move, Target, answer_of
 from graphdoc.evidence import UNREAD
 
 if TYPE_CHECKING:
@@ -53,7 +52,9 @@ class Watching:
         self._probe = probe
         self._target = target
         self.looks_across = not probe.trial
+        """Whether gradients are measured across themselves too."""
         self.cut_before = probe.answers.needs_cuts(target)
+        """Whether a cut of the program's own was known at an earlier step for the reason of a difference."""
 
     def holding(self, kept: Any) -> Held | None:
         """Keep what leaves the graph (of None), or hold it at what was kept; None where nothing does."""
@@ -70,7 +71,7 @@ class Watching:
 
     def dying(self, chosen: set[int], least: float = 0.0) -> Dying:
         """See at which nodes the gradient of these parameters ends, or is no more than this part of what was given."""
-        return Dying(self._target, chosen, self._probe.witness.cwd, least)
+        return Dying(self._target, chosen, least)
 
 
 def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
@@ -80,7 +81,7 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
     answers = probe.answers
     look = answers.measured(target, steps, result)
     if result.why == WRITTEN and (before := probe.before(target.optimizer)):
-        back = TakenBack(target, before, probe.witness.cwd)
+        back = TakenBack(target, before)
         answers.taken_back(target, (yield Move(watch=back)))
     yield from _calls(probe, target)
     if result.why or result.base is None:
@@ -89,7 +90,7 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
     depends = {i for a in result.answers if a.answer != INDEPENDENT for i in a.parameters}
     idle = answers.never_given(target, set(range(len(target.parameters))) - depends)
     if idle:
-        answers.left_out(target, idle, (yield Move(watch=LeftOut(target, idle, probe.witness.cwd))))
+        answers.left_out(target, idle, (yield Move(watch=LeftOut(target, idle))))
     if result.left is not None:
         lost = next(a for a in result.answers if a.answer == CANCELS)
         answers.cancelled(target, set(lost.parameters), lost.jumps, result.left)
@@ -100,7 +101,7 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
     copied, writing = yield from on_copies(probe, target, result, bool(changed or wrong))
     answers.written_over(target, copied, writing)
     if any(a.answer == ANOTHER for a in result.answers) and not (changed or wrong or copied or probe.trial):
-        watch = AsSaved(target.torch, probe.witness.cwd)
+        watch = AsSaved(target.torch)
         answers.saved_over(target, *(yield from gradients_with(target, result, watch)))
     missing, zero = missing - changed, zero - changed
     ends = result.ends
@@ -114,15 +115,15 @@ def ask(probe: WhatIf, target: Target, steps: int) -> Generator[Move, Any, Any]:
         places, why = yield from locate(target, missing, result, probe.look)
         answers.cut(target, look, missing, places, why)
     if probe.adds and any(a.answer == AGREES and a.held for a in result.answers):
-        found = yield from added(target, result, probe.look, probe.witness.cwd)
+        found = yield from added(target, result, probe.look)
         if found is not None:
             answers.added(*found)
     if _suspected(probe, target, "beside"):
-        beside = yield Move(watch=BesideLoss(target, result.base["written"], probe.witness.cwd))
-        answers.beside(target, [] if isinstance(beside, str) else beside["watch"])
+        beside = yield Move(watch=BesideLoss(target, result.base["written"]))
+        answers.beside(target, answer_of(beside, []))
     if with_backward(target.torch):
-        uncalled = yield Move(watch=UncalledCheck(target.torch, probe.witness.cwd))
-        answers.uncalled(target, [] if isinstance(uncalled, str) else uncalled["watch"])
+        uncalled = yield Move(watch=UncalledCheck(target.torch))
+        answers.uncalled(target, answer_of(uncalled, []))
 
 
 def _suspected(probe: WhatIf, target: Target, watch: str) -> bool:
@@ -134,7 +135,7 @@ def _suspected(probe: WhatIf, target: Target, watch: str) -> bool:
 def _calls(probe: WhatIf, target: Target) -> Generator[Move, Any, None]:
     """Whether a step uses each of the calls before it, where their gradients were taken away."""
     if _suspected(probe, target, "taken"):
-        probe.answers.last_alone(target, (yield from unused(target, probe.witness.cwd)))
+        probe.answers.last_alone(target, (yield from unused(target)))
 
 
 def _functions(
@@ -144,8 +145,8 @@ def _functions(
     another = any(a.answer == ANOTHER for a in result.answers)
     if not another and (probe.trial or not with_own_backward(probe.witness.audit)):
         return []
-    told = yield Move(watch=FunctionCheck(target.torch, probe.witness.cwd))
-    met: dict[str, Any] = {"met": True, "wrong": [], "dropped": []} if isinstance(told, str) else told["watch"]
+    told = yield Move(watch=FunctionCheck(target.torch))
+    met = answer_of(told, {"met": True, "wrong": [], "dropped": []})
     probe.answers.uncalled(target, met["dropped"], UNREAD)
     if not another or result.base is None:
         return []
@@ -173,12 +174,34 @@ COUNTS = 1e-3
 """The part of the whole gradient from which on a difference counts; less may be rounding that cancels."""
 
 
+MOST_CALLS = 60
+"""Checkpoints of one step that are told."""
+
+
+class Straight(ForkWatch):
+    """A watch of one fork in which checkpoints run once what they are given. It tells the places of these calls, each
+    with whether it would have been run again for backward."""
+
+    def __init__(self) -> None:
+        self._calls: list[tuple[stacks.Stack, bool]] = []
+
+    def __enter__(self) -> None:
+        from torch.utils import checkpoint
+
+        run_straight(checkpoint)
+        note_checkpoints(checkpoint, lambda again: self._calls.append((stacks.stack_here(3), again)))
+
+    def told(self) -> list[tuple[list[dict[str, Any]], bool]]:
+        """The first calls of the step."""
+        return [(self.frames(raw), again) for raw, again in self._calls[:MOST_CALLS]]
+
+
 def recomputed(probe: WhatIf, target: Target, result: Result) -> Generator[Move, Any, tuple[set[int], list[Any]]]:
     """Positions of the parameters whose gradient is another one where each checkpoint runs once what it is given, by
     losses that are the same bit for bit; with the places of the checkpoints, all of which run it again for backward."""
     if not (_differs(result) and probe.checkpoints):
         return set(), []
-    changed, calls = yield from gradients_with(target, result, Straight(probe.witness.cwd))
+    changed, calls = yield from gradients_with(target, result, Straight())
     if not calls or not all(again for _, again in calls):
         return set(), []
     return changed, [frames for frames, _ in calls]
@@ -192,7 +215,7 @@ def on_copies(
     own = with_own_backward(probe.witness.audit) if _differs(result) and not known else []
     if not own:
         return set(), []
-    return (yield from gradients_with(target, result, OnCopies(target.torch, probe.witness.cwd, own)))
+    return (yield from gradients_with(target, result, OnCopies(target.torch, own)))
 
 
 def _differs(result: Result) -> bool:
@@ -231,14 +254,14 @@ LEAST = 1e-6
 """The part of the loss's gradient from which on another one counts."""
 
 
-class BesideLoss(TorchFunctionMode):
+class BesideLoss(TorchFunctionMode, ForkWatch):
     """A watch of one step. It tells the sums that hold a loss and go into no call: ``stack`` is the sum, ``call``
     differentiates the loss, ``parameters`` are the positions of those that its other terms, differentiated by
     themselves, would train; these are ``weighed`` where one has a factor."""
 
-    def __init__(self, target: Target, apart: list[int], cwd: str) -> None:
+    def __init__(self, target: Target, apart: list[int]) -> None:
         super().__init__()
-        self._torch, self._parameters, self._cwd = target.torch, target.parameters, cwd
+        self._torch, self._parameters = target.torch, target.parameters
         self._apart = set(apart)
         """Positions of those that the program itself writes to."""
         groups = [g for o in (target.optimizer, *target.others) for g in o.param_groups if g.get("weight_decay")]
@@ -260,7 +283,7 @@ class BesideLoss(TorchFunctionMode):
     def began(self, outputs: Any) -> None:
         """A backward call begins: what it frees is differentiated now."""
         roots = [n for n in tensor_roots(outputs) if n is not None]
-        at = [dict(vars(f)) for f in frames_of(stacks.stack_here(3), self._cwd)]
+        at = self.frames(stacks.stack_here(3))
         self._calls.update({n: (at, Part(n).leaves) for n in roots})
         self._through.update(top_of(roots))
         self._differentiate()
@@ -297,7 +320,7 @@ class BesideLoss(TorchFunctionMode):
             kept, (call, _) = stacks.stack_of(node), self._calls[loss]
             learning = self._learning(call, given[0]) if rest and given and node not in known else []
             if learning and kept is not None:
-                stack = [dict(vars(f)) for f in frames_of(kept, self._cwd)]
+                stack = self.frames(kept)
                 found.append({"stack": stack, "call": call, "parameters": learning, "weighed": given[1]})
         return found
 
@@ -324,17 +347,16 @@ MOST = 4
 """Results that are told."""
 
 
-class LeftOut(TorchFunctionMode):
+class LeftOut(TorchFunctionMode, ForkWatch):
     """A watch of one step: each result with a graph that is made of these parameters, until another is made of it.
 
     What is read as numbers may be meant for nothing else; a single number with a graph is most likely a loss, and who
     logs it does not train by it.
     """
 
-    def __init__(self, target: Target, chosen: set[int], cwd: str) -> None:
+    def __init__(self, target: Target, chosen: set[int]) -> None:
         super().__init__()
         self._leaves = {id(target.parameters[i]): i for i in chosen}
-        self._cwd = cwd
         self._ran: set[int] = set()
         """Modules whose forward has run."""
         self._others: dict[int, stacks.Stack] = {}
@@ -372,9 +394,6 @@ class LeftOut(TorchFunctionMode):
         register_module_forward_pre_hook(lambda module, _args: self._ran.add(id(module)))
         return self
 
-    def began(self, _outputs: Any) -> None:
-        """A backward call begins."""
-
     def _past(self) -> list[tuple[Any, list[int]]]:
         """Where a parameter of a module none of whose forwards runs is read, with the positions of those that lie in
         other parts of it: an adapter around a layer whose weight somebody takes by itself."""
@@ -387,7 +406,7 @@ class LeftOut(TorchFunctionMode):
             if not read or not idle or any(id(m) in self._ran for m in module.modules()):
                 continue
             if not any(part & idle and not part.isdisjoint(read) for part in parts):
-                at = [dict(vars(f)) for f in frames_of(self._others[read[0]], self._cwd)]
+                at = self.frames(self._others[read[0]])
                 found.append((len(whole), at, sorted(self._leaves[i] for i in idle)))
         return [(at, idle) for _, at, idle in sorted(found, key=lambda f: f[0])[:MOST]]
 
@@ -398,7 +417,7 @@ class LeftOut(TorchFunctionMode):
             for ident, raw in self._last.items()
             if ident not in self._used and (ident not in self._read or self._made[ident].numel() == 1)
         ]
-        return self._past(), [[dict(vars(f)) for f in frames_of(raw, self._cwd)] for raw in left[:MOST]]
+        return self._past(), [self.frames(raw) for raw in left[:MOST]]
 
 
 # Who gives an optimizer's parameters their old numbers again between two steps, and whether anybody read the new.
@@ -409,17 +428,16 @@ _OVERWRITES = {"copy_", "_foreach_copy_", "set_", "__set__", "__setitem__"}
 """What is written in place by another function is made of what was there."""
 
 
-class TakenBack(TorchFunctionMode):
+class TakenBack(TorchFunctionMode, ForkWatch):
     """A watch of one step: whether the parameters come back to what they were before the step (``before``, as
     ``print_of`` reads them), by which write, and whether their numbers were read by then. A forward with the new
     weights, a copy of them, a projection of them read them: the step was for that."""
 
-    def __init__(self, target: Target, before: list[int], cwd: str) -> None:
+    def __init__(self, target: Target, before: list[int]) -> None:
         super().__init__()
         self._tensor = target.torch.Tensor
         pairs = zip(target.parameters, before, strict=True)
         self._moved = [(p, b) for p, b in pairs if b and print_of(p) not in (0, b)]
-        self._cwd = cwd
         self._back = self._within = False
         self._read = _is_scripted(target.torch) or any(_has_views(target.torch, p) for p, _ in self._moved)
         self._written: stacks.Stack | None = None
@@ -447,14 +465,9 @@ class TakenBack(TorchFunctionMode):
     def _is_view(self, result: Any, memory: set[int | None]) -> bool:
         return isinstance(result, self._tensor) and storage_of(result) in memory
 
-    def began(self, _outputs: Any) -> None:
-        """A backward call begins."""
-
     def told(self) -> Any:
         """Where they were written last, if that has given them their old numbers and nobody had read the new ones."""
-        if self._read or not self._back or self._written is None:
-            return []
-        return [dict(vars(f)) for f in frames_of(self._written, self._cwd)]
+        return self.frames(self._written) if self._back and not self._read else []
 
 
 # What reads parameters without an operation that a mode sees: TorchScript's interpreter, and NumPy in their memory.

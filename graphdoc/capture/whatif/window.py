@@ -8,8 +8,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture.places.code_places import is_user_file
-from graphdoc.capture.tensors.facts import parameters_of
+from graphdoc.capture.places.frames import frames_of, plain
+from graphdoc.capture.tensors.facts import parameters_of, users_frame
 from graphdoc.capture.whatif.moves import slope_by
 
 if TYPE_CHECKING:
@@ -22,6 +22,36 @@ MOST_STEPS = 8
 """Steps of one other optimizer, between two of the one that is looked at."""
 
 
+class ForkWatch:
+    """What a fork sees of the program, or does otherwise than it. It is entered when the fork begins and stays: the
+    fork ends with its answer."""
+
+    cwd = ""
+    """The folder of the program, by which files are named."""
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
+        pass
+
+    def began(self, outputs: Any) -> None:
+        """A backward call begins."""
+
+    def told(self) -> Any:
+        """What it answers, as plain data."""
+        raise NotImplementedError
+
+    def frames(self, raw: Any) -> list[dict[str, Any]]:
+        """A stack as it is told; empty for none."""
+        return plain(frames_of(raw, self.cwd)) if raw is not None else []
+
+
+def answer_of(told: Any, otherwise: Any) -> Any:
+    """What the watch of a fork has told; the other where the fork has only said why it could not go on."""
+    return told["watch"] if isinstance(told, dict) else otherwise
+
+
 @dataclass
 class Move:
     """How a fork differs from the program: ``directions`` (one for each parameter of the optimizer, None for those that
@@ -31,7 +61,7 @@ class Move:
     directions: list[Any] | None = None
     first: bool = False
     """The fork that leaves its gradients, and what the other optimizers make of theirs."""
-    watch: Any = None
+    watch: ForkWatch | None = None
 
 
 @dataclass
@@ -93,6 +123,7 @@ class Window:
                     if direction is not None:
                         p.data.add_(direction.reshape(p.shape).to(p.dtype), alpha=self._move.step)
         if self._move.watch is not None:
+            self._move.watch.cwd = self._forking.cwd
             self._entered.enter_context(self._move.watch)
 
     def _states(self) -> list[tuple[int, float]]:
@@ -243,12 +274,8 @@ class Window:
 
 def _place() -> tuple[str, int]:
     """The file and line of the user's innermost frame."""
-    frame: Any = sys._getframe(1)
-    while frame is not None:
-        if is_user_file(frame.f_code.co_filename):
-            return frame.f_code.co_filename, frame.f_lineno
-        frame = frame.f_back
-    return "", 0
+    frame = users_frame(sys._getframe(1))
+    return (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("", 0)
 
 
 # Numbers that a fork leaves for the program: memory that both have, laid out by the parameters that it is for.
