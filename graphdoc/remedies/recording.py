@@ -232,7 +232,7 @@ def told_under_way(program: Program) -> Finding | None:
         f"The block that {where(at)} enters is still under way where this fails. Nothing that runs in it is recorded, "
         f"unless {ends} is entered further in. Run this part outside of the block, or leave the derivative out there.",
         (
-            span("cause", at, f"`{mode}` is switched on here, and on still when this fails", program.sources),
+            span("cause", at, f"`{mode}` is switched on here, and on still when this fails"),
             *program.raised_span("the loss that arrives here has no graph"),
         ),
         because=f"{where(at)} has switched `{mode}` on, and the failing line runs within that block",
@@ -265,7 +265,7 @@ def _told_in_backward(program: Program, line: Frame) -> Finding:
         f"Autograd runs the backward of a Function with recording off, unless `create_graph` is set, so that what "
         f"`{name}.backward` computes has no graph. Compute what is differentiated under `torch.enable_grad()`.",
         (
-            *(span("cause", f, "computed here without being recorded", sources) for f in near),
+            *(span("cause", f, "computed here without being recorded") for f in near),
             *program.raised_span("what is differentiated here has no graph"),
         ),
         remedies=remedy_at(

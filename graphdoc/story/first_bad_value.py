@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
-from graphdoc.evidence import Frame, Sign, SourceTexts
+from graphdoc.evidence import Frame, Sign
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Confidence, Span
 from graphdoc.program.bad_values import KIND, Birth, Trouble, kind_of
@@ -16,7 +16,7 @@ from graphdoc.program.exception import raised_span
 from graphdoc.program.number_limits import BELOW_ONE, Numbers, frame_of
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import innermost_user, span, where
+from graphdoc.program.spans import innermost_user, span, span_of, where
 
 STRENGTH = 0.94
 LONGEST = 60
@@ -124,15 +124,15 @@ def tell(trouble: Trouble, birth: Birth, words: Words) -> Finding:
     place = words.at or birth.place
     assert place is not None
     made = _makers(trouble, birth, place) if words.makers else ()
-    spans = [span("cause", place, words.label, trouble.sources), *words.more, *made]
+    spans = [span("cause", place, words.label), *words.more, *made]
     turned = trouble.turned
     if turned is not None and turned is not birth and turned.place is not None and turned.place.line != place.line:
-        spans.append(span("related", turned.place, "turns the infinity into nan", trouble.sources))
+        spans.append(span("related", turned.place, "turns the infinity into nan"))
     call = innermost_user(trouble.call)
     if call is not None and trouble.raised is None and not _by_a_step(trouble):
-        spans.append(span("failed", call, f"first seen here: {met(trouble)}", trouble.sources))
-    spans += raised_span(trouble.sources, trouble.raised, "noticed here")
-    spans += starved_spans(trouble.sources, trouble.sign)
+        spans.append(span("failed", call, f"first seen here: {met(trouble)}"))
+    spans += raised_span(trouble.raised, "noticed here")
+    spans += starved_spans(trouble.sign)
     told = words.explanation
     return Finding(
         STRENGTH,
@@ -167,14 +167,14 @@ def _makers(trouble: Trouble, birth: Birth, place: Frame) -> list[Span]:
             if at == end and at != own:
                 break
             if frame is not None and at != own:
-                return [span("created", frame, "its input is computed here", trouble.sources)]
+                return [span("created", frame, "its input is computed here")]
     return []
 
 
-def starved_spans(sources: SourceTexts, sign: Sign) -> tuple[Span, ...]:
+def starved_spans(sign: Sign) -> tuple[Span, ...]:
     """The step that a GradScaler leaves out again and again, where it does."""
     at = frame_of((sign.facts.get("scaler") or {}).get("stack"))
-    return (span("related", at, starved(sign), sources),) if at is not None else ()
+    return span_of("related", at, starved(sign))
 
 
 def starved(sign: Sign) -> str:

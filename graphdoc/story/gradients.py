@@ -212,7 +212,7 @@ def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
     """The finding for a ``zero-derivative`` or ``scale-alone`` sign."""
     whose = folded(sign.parameters) or f"the parameters of {optimizer_of(optimizers, sign)}"
     code = code_at(sources, innermost_user(sign.stack))
-    cause = span_of("cause", sign.stack, "its derivative is zero everywhere: no gradient passes", sources)
+    cause = span_of("cause", sign.stack, "its derivative is zero everywhere: no gradient passes")
     scale = frame_of(sign.facts.get("scale"))
     if scale is not None:
         return _scale_alone(sources, sign, code, whose, scale)
@@ -231,16 +231,16 @@ def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
             "`mean + std * noise`; a decision needs its log-probability or a relaxation."
         )
     if str(sign.facts.get("op", "")).endswith("NotImplemented"):
-        return _unregistered(sources, sign, code, whose)
+        return _unregistered(sign, code, whose)
     if flat := sign.facts.get("flat"):
-        return _flat(sources, sign, code, whose, str(flat))
+        return _flat(sign, code, whose, str(flat))
     if "single" in sign.facts:
         op = str(sign.facts.get("op", ""))
         over, why = _over_one(op, sign.facts["single"])
         exactly = exactly if "Softmax" in op else "zero but for rounding"
-        cause = span_of("cause", sign.stack, f"{over}: constant for every input", sources)
+        cause = span_of("cause", sign.stack, f"{over}: constant for every input")
     if "rounding" in sign.facts:
-        return _rounding(sources, sign, code, whose)
+        return _rounding(sign, code, whose)
     if "term" in sign.facts:
         title = f"`{code}` stops every gradient of one term of the loss" + f" for {whose}" * ("single" in sign.facts)
         if not sign.facts["term"] and _is_draw(sign):
@@ -250,7 +250,7 @@ def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
             "likely",  # that the term has no gradient is seen; that it should have one is not
             title,
             why,
-            (*cause, *span_of("related", sign.other, "the other terms of this loss have gradients", sources)),
+            (*cause, *span_of("related", sign.other, "the other terms of this loss have gradients")),
             remedies=_let_through(sign, code, whose),
             because=f"in {sign.count} backward calls every way from this term to {whose} led through it: they learn "
             "by the other terms alone",
@@ -260,14 +260,14 @@ def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
         Proof.STEPS.confidence,
         f"`{code}` stops every gradient: {whose} only receive zeros",
         why,
-        (*cause, *span_of("related", sign.other, f"sends zeros to {whose}", sources)),
+        (*cause, *span_of("related", sign.other, f"sends zeros to {whose}")),
         remedies=_let_through(sign, code, whose),
         because=f"every path from the loss to {whose} leads through it, and in {sign.count} steps their gradients were "
         f"{exactly}",
     )
 
 
-def _unregistered(sources: SourceTexts, sign: Sign, code: str, whose: str) -> Finding:
+def _unregistered(sign: Sign, code: str, whose: str) -> Finding:
     """An operator of a library of the user's own that has a kernel and no derivative."""
     gets, they = ("gets", "it") if len(sign.parameters) == 1 else ("get", "they")
     title = "register the derivative of the operator: `torch.library.register_autograd`"
@@ -279,15 +279,15 @@ def _unregistered(sources: SourceTexts, sign: Sign, code: str, whose: str) -> Fi
         "The operator has a kernel and none for autograd, so its result keeps no way back. PyTorch warns once, in "
         "backward, and goes on with the rest of the loss.",
         (
-            *span_of("cause", sign.stack, "an operator without an autograd kernel: the graph ends here", sources),
-            *span_of("related", sign.other, f"gives {whose} nothing", sources),
+            *span_of("cause", sign.stack, "an operator without an autograd kernel: the graph ends here"),
+            *span_of("related", sign.other, f"gives {whose} nothing"),
         ),
         remedies=(Remedy("register_autograd", title, "display", note),),
         because=f"every path from the loss to {whose} leads through it; in {sign.count} steps {they} had no gradient",
     )
 
 
-def _rounding(sources: SourceTexts, sign: Sign, code: str, whose: str) -> Finding:
+def _rounding(sign: Sign, code: str, whose: str) -> Finding:
     """What the loss uses of a value is the same for all of its values: measured, as no operation says it by itself."""
     cancels = sign.facts["rounding"] == "cancels"
     what = "the gradients that come back to it cancel" if cancels else "the gradient that it passes on is zero"
@@ -300,15 +300,15 @@ def _rounding(sources: SourceTexts, sign: Sign, code: str, whose: str) -> Findin
         "so do the shares of a softmax; a weight divided by itself is 1. Adam divides each gradient by its size: its "
         "steps are then as large as any, in random directions.",
         (
-            *span_of("cause", sign.stack, f"{what}, but for rounding", sources),
-            *span_of("related", sign.other, f"sends rounding alone to {whose}", sources),
+            *span_of("cause", sign.stack, f"{what}, but for rounding"),
+            *span_of("related", sign.other, f"sends rounding alone to {whose}"),
         ),
         because=f"at two steps a move by the whole size of {whose} moved the loss {how} alone; after a small move "
         "the gradient was an unrelated one",
     )
 
 
-def _flat(sources: SourceTexts, sign: Sign, code: str, whose: str, bound: str) -> Finding:
+def _flat(sign: Sign, code: str, whose: str, bound: str) -> Finding:
     """Every value lies where the function is flat, and has done so from the first step on."""
     label = f"every value is {bound}: no gradient passes"
     why = (
@@ -333,8 +333,8 @@ def _flat(sources: SourceTexts, sign: Sign, code: str, whose: str, bound: str) -
         f"`{code}` stops the gradient of {whose}, from the first step on",
         why,
         (
-            *span_of("cause", sign.stack, label, sources),
-            *span_of("related", sign.other, f"sends zeros to {whose}", sources),
+            *span_of("cause", sign.stack, label),
+            *span_of("related", sign.other, f"sends zeros to {whose}"),
         ),
         because=f"in each of {sign.count} steps, the first one included, every gradient of {whose} was exactly zero",
     )
@@ -365,9 +365,9 @@ def _scale_alone(sources: SourceTexts, sign: Sign, code: str, whose: str, scale:
     zeros = float(sign.facts.get("zeros", 0.0))
     share = f"; at least {100 * zeros:.0f} % of each gradient were exactly zero" if zeros >= MOSTLY else ""
     spans = (
-        *span_of("cause", sign.stack, "its derivative is zero everywhere: no gradient passes", sources),
-        span("related", scale, "all that reaches them comes through this", sources),
-        *span_of("related", sign.other, f"sends the gradient of the scale to {whose}", sources),
+        *span_of("cause", sign.stack, "its derivative is zero everywhere: no gradient passes"),
+        span("related", scale, "all that reaches them comes through this"),
+        *span_of("related", sign.other, f"sends the gradient of the scale to {whose}"),
     )
     return Finding(
         0.93,
@@ -412,23 +412,23 @@ class Told:
     because: str
 
 
-def told_of(sources: SourceTexts, name: str, reason: Reason) -> Told:
+def told_of(name: str, reason: Reason) -> Told:
     """``name`` is the input as the program calls it, or ``this input``."""
     match reason:
         case Beside(made):
             label = f"{name} is a new tensor, on which the output does not depend"
             return Told(
-                (span("cause", made, label, sources),),
+                (span("cause", made, label),),
                 f"At {where(made)} it is computed from a tensor that the output depends on. The output was computed "
                 "from that tensor, not from this one. Ask for the gradient of that tensor and take the same part of "
                 "it; or compute the output from this one.",
                 f"{name} and the output were computed from one tensor, neither of them from the other",
             )
         case TakenOut(cut, place) if cut.reason == "no-grad":
-            return _unrecorded(sources, name, cut, place)
+            return _unrecorded(name, cut, place)
         case TakenOut(cut, place):
             return Told(
-                (span("cause", place, f"{as_called(cut.op)} takes the values of {name} out of the graph", sources),),
+                (span("cause", place, f"{as_called(cut.op)} takes the values of {name} out of the graph"),),
                 f"At {where(place)} {as_called(cut.op)} takes its values out of the graph, and the output is computed "
                 "from these: for autograd they are constants.",
                 f"the output was computed from what {as_called(cut.op)} gave at {where(place)}",
@@ -436,8 +436,8 @@ def told_of(sources: SourceTexts, name: str, reason: Reason) -> Told:
         case FlaggedLate(flagged, taken):
             return Told(
                 (
-                    span("cause", flagged, f"{name} requires gradients from here on", sources),
-                    span("related", taken, f"{name} goes into the output here, and requires none yet", sources),
+                    span("cause", flagged, f"{name} requires gradients from here on"),
+                    span("related", taken, f"{name} goes into the output here, and requires none yet"),
                 ),
                 f"It went into the output at {where(taken)}, and was set to require gradients after that, at "
                 f"{where(flagged)}. What is computed from a tensor has an edge to it only if it required gradients "
@@ -446,35 +446,35 @@ def told_of(sources: SourceTexts, name: str, reason: Reason) -> Told:
             )
 
 
-def _unrecorded(sources: SourceTexts, name: str, cut: Cut, place: Frame) -> Told:
+def _unrecorded(name: str, cut: Cut, place: Frame) -> Told:
     """The input goes into an operation while gradient recording is off."""
     switch, kind = innermost_user(cut.switch), cut.switch_kind or "no_grad"
     off = f"Gradient recording is switched off at {where(switch)} ({kind}). " if switch is not None else ""
-    marks = (span("cause", switch, "gradient recording is switched off here", sources),) if switch is not None else ()
+    marks = span_of("cause", switch, "gradient recording is switched off here")
     role: Role = "related" if marks else "cause"
     return Told(
-        (*marks, span(role, place, f"{as_called(cut.op)} takes {name} in here, and is not recorded", sources)),
+        (*marks, span(role, place, f"{as_called(cut.op)} takes {name} in here, and is not recorded")),
         f"{off}{as_called(cut.op)} at {where(place)} takes it in while nothing is recorded: what it gives to the "
         "output is a constant for autograd.",
         f"the output was computed from what {as_called(cut.op)} gave at {where(place)}, under {kind}",
     )
 
 
-def of_another(sources: SourceTexts, another: OfAnother) -> tuple[tuple[Span, ...], str]:
+def of_another(another: OfAnother) -> tuple[tuple[Span, ...], str]:
     """One list of inputs for two outputs, of which this input is in one."""
     also = f"The output depends on {folded(another.reached)}, "
     place = innermost_user(another.other.stack)
-    marks = (span("related", place, f"this output depends on `{another.name}`", sources),) if place else ()
+    marks = span_of("related", place, f"this output depends on `{another.name}`")
     return marks, (
         f"{also}asked for in the same call. `{another.name}` is a part of another output, differentiated at "
         f"{where(place)}: if this output is not to depend on it, its derivative here is zero."
     )
 
 
-def of_unread(sources: SourceTexts, part: str, built: Frame) -> tuple[tuple[Span, ...], str]:
+def of_unread(part: str, built: Frame) -> tuple[tuple[Span, ...], str]:
     """A part of the model that is built, and that nothing reads."""
     return (
-        (span("cause", built, f"nothing in the program reads `{part}` after this", sources),),
+        (span("cause", built, f"nothing in the program reads `{part}` after this"),),
         f"`{part}` is built at {where(built)} and takes no part in anything: use it, or leave it out.",
     )
 
@@ -503,8 +503,8 @@ def inner_only(program: Program, sign: Sign) -> Finding | None:
         f"The outer loss depends on {'it' if one else 'them'} only through this gradient, which has no graph without "
         "`create_graph=True`.",
         (
-            span("cause", frame, "this gradient has no graph", program.sources),
-            *span_of("related", sign.other, f"the outer loss does not reach {whose}", program.sources),
+            span("cause", frame, "this gradient has no graph"),
+            *span_of("related", sign.other, f"the outer loss does not reach {whose}"),
         ),
         because=f"in {sign.count} steps of {name} {whose} {are} in the graph of the inner loss, no backward "
         f"call reached {'it' if one else 'them'}, and {they} got no gradient",
@@ -536,9 +536,9 @@ def kept_reference(sources: SourceTexts, sign: Sign) -> Finding | None:
         "The copy was made before a step and still has its graph. The gradient through the parameter and the one "
         "through its copy cancel, so this part of the loss trains nothing.",
         (
-            span("cause", frame, "copies the values together with their graph", sources),
-            *span_of("created", sign.other, "both sides lead to the same parameters: 1 - 1 = 0", sources),
-            *(span("consumed", f, "the gradients of the two sides cancel here", sources) for f in calls),
+            span("cause", frame, "copies the values together with their graph"),
+            *span_of("created", sign.other, "both sides lead to the same parameters: 1 - 1 = 0"),
+            *(span("consumed", f, "the gradients of the two sides cancel here") for f in calls),
         ),
         remedies=(
             Remedy(
@@ -575,9 +575,9 @@ def compared_with_itself(sources: SourceTexts, sign: Sign) -> Finding | None:
         "A step changes parameters in place, and with them every list that holds them. A penalty on the way from "
         "where they were needs copies of their values.",
         (
-            span("cause", kept, "keeps the parameters themselves, no copies", sources),
-            span("related", frame, "both sides are the same parameters: 0", sources),
-            *(span("consumed", f, "this part of the loss gives no gradient", sources) for f in calls),
+            span("cause", kept, "keeps the parameters themselves, no copies"),
+            span("related", frame, "both sides are the same parameters: 0"),
+            *(span("consumed", f, "this part of the loss gives no gradient") for f in calls),
         ),
         remedies=(Remedy("copies_of_entries", "keep copies of the values", "unsafe", note, {"place": place(kept)}),),
         because=f"in {sign.count} losses both sides of this difference were the same tensors, {whose}",
@@ -623,9 +623,9 @@ def dropped_detach(sources: SourceTexts, sign: Sign) -> Finding | None:
         f"`{name}.detach()` has no effect: its result is dropped, and `{name}` keeps its graph",
         f"`detach()` returns a new tensor. The loss still uses the old one and trains {whose} through it as well.",
         (
-            span("cause", frame, "the result is dropped", sources),
-            *span_of("related", sign.other, f"still uses `{name}` and its graph", sources),
-            *(span("consumed", f, f"sends a gradient through `{name}`", sources) for f in calls),
+            span("cause", frame, "the result is dropped"),
+            *span_of("related", sign.other, f"still uses `{name}` and its graph"),
+            *(span("consumed", f, f"sends a gradient through `{name}`") for f in calls),
         ),
         remedies=(Remedy("bind_result", "keep the result", "unsafe", note, {"place": place(frame)}),),
         because=f"in {sign.count} losses `{name}` had its graph after the call, and led to {whose}",
@@ -677,9 +677,9 @@ def trained_baseline(sources: SourceTexts, sign: Sign) -> Finding | None:
         title,
         f"How much a policy learns from an action is a constant of its loss. Here that number {said}",
         (
-            *(span("cause" if n < MOST_CAUSES else "related", f, label, sources) for n, f in enumerate(frames)),
-            *span_of("related", sign.other, "fits the same value", sources),
-            *(span("consumed", f, "both gradients are added up here", sources) for f in calls),
+            *(span("cause" if n < MOST_CAUSES else "related", f, label) for n, f in enumerate(frames)),
+            *span_of("related", sign.other, "fits the same value"),
+            *(span("consumed", f, "both gradients are added up here") for f in calls),
         ),
         remedies=_remedies(sources, known, note) if len(known) == len(factors) else (),
         because=because,
@@ -747,9 +747,9 @@ def thrown_away(sources: SourceTexts, optimizers: list[Optimizer], signs: list[S
         f"`backward()` adds to `.grad`{meant}. `zero_grad()` before each call throws away what the calls before it "
         "have added.",
         (
-            *(span("cause", c, "throws away the gradients of the calls before", sources) for c in clears),
-            span("related", call, f"runs {many} times for each step", sources),
-            *(span("related", s, "uses the gradients of the last call alone", sources) for s in steps),
+            *(span("cause", c, "throws away the gradients of the calls before") for c in clears),
+            span("related", call, f"runs {many} times for each step"),
+            *(span("related", s, "uses the gradients of the last call alone") for s in steps),
         ),
         remedies=remedies,
         because=f"before each of {sign.count} steps the same place cleared the gradients {many} times, and backward "

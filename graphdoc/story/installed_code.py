@@ -128,9 +128,7 @@ def _function(program: Program, finding: Finding) -> Finding:
         return finding
     finding = _beside(finding, [deed_span("related", deed, "the Function is applied here")])
     calls = (
-        []
-        if deed.caller is None
-        else [span("cause", deed.caller, f"calls {deed.package.told}, whose Function it is", program.sources)]
+        [] if deed.caller is None else [span("cause", deed.caller, f"calls {deed.package.told}, whose Function it is")]
     )
     return replace(
         finding,
@@ -251,7 +249,7 @@ def _in_the_loop(program: Program, found: Overwrite | None, finding: Finding) ->
         batch = _of_a_batch(program, found)
         if batch and not any(is_at(f, batch[0]) for stack in _stacks(program, found) for f in stack):
             label = "chosen here"
-        causes = [span("cause", f, label, program.sources) for f in batch[:1]]
+        causes = [span("cause", f, label) for f in batch[:1]]
     if not causes:
         return replace(finding, remedies=remedies)
     spans = distinct((*causes[:3], *(s for s in demoted if s.role != "cause")))
@@ -332,7 +330,7 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
     spans = [replace(s, label=label) if s.label == _FAILED else s for s in finding.spans]
     frame = innermost_user(sign.other)
     if frame is not None:
-        spans.append(span("consumed", frame, "the term is added here: it has a value and no gradient", program.sources))
+        spans.append(span("consumed", frame, "the term is added here: it has a value and no gradient"))
     whose = folded(sign.parameters)
     if term:
         title = f"{_made_by(program)} a constant: it adds nothing to any gradient"
@@ -421,7 +419,7 @@ def _ended_by(sources: SourceTexts, cut: Cut | None) -> str:
 def _covered(program: Program, finding: Finding) -> Finding:
     """A loss without graph to which requires_grad was given: PyTorch's error never came."""
     hidden = [
-        span("related", f, "hides the error that PyTorch would raise", program.sources)
+        span("related", f, "hides the error that PyTorch would raise")
         for f in cover_ups(program.sources, program.evidence.as_if)
     ]
     named = f": `{code_at(program.sources, innermost_user(program.cuts[0].stack))}`" if program.cuts else ""

@@ -11,7 +11,7 @@ from graphdoc.finding import Finding
 from graphdoc.model import Confidence, Role
 from graphdoc.program.exception import VERSION, message_of
 from graphdoc.program.observed import Program
-from graphdoc.program.spans import innermost_user, span
+from graphdoc.program.spans import innermost_user, span_of
 
 # How PyTorch called the transposed view that `Linear` saves of its weight, from the newest wording to the oldest.
 _TRANSPOSED = frozenset(
@@ -167,5 +167,5 @@ def from_message(
     if not strength:
         return None
     frame = innermost_user(program.raised.stack) if program.raised else None
-    spans = (span(role, frame, label, program.sources),) if frame else ()
+    spans = span_of(role, frame, label)
     return Finding(strength, confidence, title, explanation, spans)

@@ -127,10 +127,8 @@ def story(
     """
     # Beside one that keeps parameters from learning, one that does not may well be meant.
     told = [c for c in alike(program.cuts, cut) if c.behind or not cut.behind]
-    ends = _one_a_line(
-        s for c in (_in_text(told) if cut.certain else told) for s in span_of("cause", c.stack, label, program.sources)
-    )
-    before = span_of("related", cut.before, f"the last operation with a graph{_op(cut.before_op)}", program.sources)
+    ends = _one_a_line(s for c in (_in_text(told) if cut.certain else told) for s in span_of("cause", c.stack, label))
+    before = span_of("related", cut.before, f"the last operation with a graph{_op(cut.before_op)}")
     both = cut.certain or cut.reason == "constant"  # whatever a loss is made from, all of it comes in somewhere
     return distinct((*ends[: 2 if both else 1], *before, *program.raised_span(failed)))
 
@@ -271,7 +269,7 @@ def flag_of_module(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
         + ("its parameters are trained" if not value else "its parameters stay frozen"),
         "A module has no flag `requires_grad`; its parameters have. Python stores the attribute and nothing reads it. "
         "`requires_grad_()`, with an underscore, switches all parameters of a module.",
-        (span("cause", at, "sets an attribute of the module", sources), *span_of("related", sign.stack, done)),
+        (span("cause", at, "sets an attribute of the module"), *span_of("related", sign.stack, done)),
         remedies=(
             Remedy(
                 "call_flag",
@@ -321,9 +319,9 @@ def frozen_again(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) 
     name = optimizer_of(optimizers, sign)
     freezes = override.frame(sources, override.statement)
     spans = (
-        span("cause", freezes, "runs at every `train()`, and freezes them again", sources),
-        *(span("cause", f, "unfreezes parameters, until the next `train()`", sources) for f in switched_on[:1]),
-        *span_of("related", sign.stack, f"{name} leaves them out", sources),
+        span("cause", freezes, "runs at every `train()`, and freezes them again"),
+        *(span("cause", f, "unfreezes parameters, until the next `train()`") for f in switched_on[:1]),
+        *span_of("related", sign.stack, f"{name} leaves them out"),
     )
     return Finding(
         0.92,
@@ -352,10 +350,10 @@ def frozen_throughout(sources: SourceTexts, optimizers: list[Optimizer], sign: S
         f"{whose} were unfrozen, but `{override.cls.name}.train()` freezes them before the first step",
         _EACH_TRAIN,
         (
-            span("cause", freezes, "runs at every `train()`, and freezes them again", sources),
-            span("cause", unfrozen.at, "unfreezes them, until the next `train()`", sources),
-            span("related", unfrozen.train, "freezes them again", sources),
-            *span_of("related", sign.stack, f"{name} leaves them out", sources),
+            span("cause", freezes, "runs at every `train()`, and freezes them again"),
+            span("cause", unfrozen.at, "unfreezes them, until the next `train()`"),
+            span("related", unfrozen.train, "freezes them again"),
+            *span_of("related", sign.stack, f"{name} leaves them out"),
         ),
         remedies=_kept_unfrozen(sources, override),
         because=f"{name} holds them, the program switches them on before the training, and they were frozen in each "
@@ -430,8 +428,8 @@ def misspelled_flag(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
         f"`{text} = {value}` {'unfreezes' if value else 'freezes'} nothing: the flag is `{FLAG}`",
         f"A tensor has no flag `{name}`. Python stores the attribute, and nothing reads it.",
         (
-            *(span("cause", at, "sets an attribute that nothing reads", sources) for at in places[:3]),
-            *span_of("related", sign.stack, f"{whose} stay frozen" if value else f"steps {whose}", sources),
+            *(span("cause", at, "sets an attribute that nothing reads") for at in places[:3]),
+            *span_of("related", sign.stack, f"{whose} stay frozen" if value else f"steps {whose}"),
         ),
         remedies=(remedy,),
         because=f"after {sign.count} steps of {stepping} that attribute is {value}, and `{FLAG}` is {not value} for "
@@ -462,11 +460,8 @@ def still_frozen(program: Program, found: learning.KeptFrozen) -> Finding:
         f"{told}, so nothing of this loss is recorded. What is frozen for another loss has to be unfrozen before its "
         "own loss is computed.",
         (
-            *(
-                span("cause", f.at, f"freezes {whose}, and nothing unfreezes {them}", program.sources)
-                for f in freezing[:2]
-            ),
-            *span_of("created", earlier, "had a graph here", program.sources, moment(found.earlier)),
+            *(span("cause", f.at, f"freezes {whose}, and nothing unfreezes {them}") for f in freezing[:2]),
+            *span_of("created", earlier, "had a graph here", moment(found.earlier)),
             *program.raised_span("the loss that arrives here has no graph"),
         ),
         remedies=_let_go(program.sources, found, freezing),
@@ -560,15 +555,12 @@ def forgotten_flag(
     program: Program, learners: list[learning.Learner], strength: float, remedies: tuple[Remedy, ...]
 ) -> Finding:
     """What is held by an optimizer, or whose gradient is read, does not require gradients."""
-    sources = program.sources
     shown = named(learners)
     many = len(learners) > 1
     held = any(one.held for one in learners)
-    spans: list[Span] = [span("cause", one.frame, _label(one), sources) for one in learners[:2]]
+    spans: list[Span] = [span("cause", one.frame, _label(one)) for one in learners[:2]]
     used = learners[0].used
-    spans.append(
-        span("related", used, f"is to update {'them' if many else 'it'}" if held else "reads its gradient", sources)
-    )
+    spans.append(span("related", used, f"is to update {'them' if many else 'it'}" if held else "reads its gradient"))
     lacks = "do not require gradients" if many else "does not require gradients"
     title = f"the gradient of {shown} is read, and {'they' if many else 'it'} {lacks}"
     return Finding(

@@ -64,8 +64,8 @@ def ungiven_places(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
     name = optimizer_of(optimizers, sign)
     making = made(sources, optimizer_with(optimizers, sign.optimizer))
     return (
-        *((span("cause", making.frame(sources), f"{name} is not given them", sources),) if making else ()),
-        *span_of("related" if making else "cause", sign.stack, f"gives gradients to {whose}", sources),
+        *((span("cause", making.frame(sources), f"{name} is not given them"),) if making else ()),
+        *span_of("related" if making else "cause", sign.stack, f"gives gradients to {whose}"),
     )
 
 
@@ -97,8 +97,8 @@ def never_handed(
         f"{opening(name)} steps other parameters of the same loss. What is collected here is handed to nobody, so "
         "no step changes these.",
         (
-            span("cause", found.filled, "collected here, and not used any more", sources),
-            *span_of("related", sign.stack, f"gives gradients to {whose}", sources),
+            span("cause", found.filled, "collected here, and not used any more"),
+            *span_of("related", sign.stack, f"gives gradients to {whose}"),
         ),
         remedies=_remedies(found, name, whose),
         because=unused_gradients(sign, whose),
@@ -120,8 +120,8 @@ def written_nowhere(sources: SourceTexts, sign: Sign) -> Finding | None:
         "An assignment to a name says what the name stands for from here on. The parameter that it stood for keeps its "
         "values. `copy_()` writes into it.",
         (
-            span("cause", at, "binds the name of the loop anew, and nothing reads it", sources),
-            *span_of("related", sign.stack, f"gives gradients to {whose}, which no optimizer holds", sources),
+            span("cause", at, "binds the name of the loop anew, and nothing reads it"),
+            *span_of("related", sign.stack, f"gives gradients to {whose}, which no optimizer holds"),
         ),
         remedies=(Remedy("write_into", "write into the parameter", "unsafe", note, {"place": place(at)}),),
         because=f"{unused_gradients(sign, whose)}; no statement reads the name after it is bound",
@@ -182,19 +182,13 @@ _WHY = (
 
 
 def nothing_left(
-    sources: SourceTexts,
-    found: OneShot,
-    call: Frame,
-    title: str,
-    effect: str,
-    because: str,
-    more: tuple[Span, ...] = (),
+    found: OneShot, call: Frame, title: str, effect: str, because: str, more: tuple[Span, ...] = ()
 ) -> Finding:
     """The finding: the iterator's own place is the one to change, ``call`` is where nothing was left of it."""
     note = f"every loop over `{found.name}` then finds all of it"
     spans = (
-        span("cause", found.frame, "can be gone through only once", sources),
-        span("related", call, effect, sources),
+        span("cause", found.frame, "can be gone through only once"),
+        span("related", call, effect),
         *more,
     )
     fix = f"keep a list in `{found.name}`, not an iterator"
@@ -229,9 +223,9 @@ def unfrozen_late(
         "uses. Give the optimizer all parameters: it leaves alone what has no gradient. Or add these with "
         "`add_param_group` where they are unfrozen.",
         (
-            span("cause", making, f"`{name}` takes only what requires gradients now", sources),
-            span("related", late, "unfrozen here, and in no optimizer", sources),
-            *span_of("related", sign.stack, f"gives gradients to {whose}", sources),
+            span("cause", making, f"`{name}` takes only what requires gradients now"),
+            span("related", late, "unfrozen here, and in no optimizer"),
+            *span_of("related", sign.stack, f"gives gradients to {whose}"),
         ),
         remedies=tuple(_unfiltered(sources, making, name)),
         because=unused_gradients(sign, whose),
@@ -254,8 +248,8 @@ def _added_late(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, w
         f"`{name}` was given the parameters of `{module}` that required gradients then. Those that are added, or "
         "unfrozen, later get gradients that nobody uses.",
         (
-            span("cause", making.frame(sources), f"`{name}` takes what `{module}` has now", sources),
-            *span_of("related", sign.stack, f"gives gradients to {whose}", sources),
+            span("cause", making.frame(sources), f"`{name}` takes what `{module}` has now"),
+            *span_of("related", sign.stack, f"gives gradients to {whose}"),
         ),
         remedies=(Remedy("argument", title, "display", f"`{name}` then holds all that is to learn."),),
         because=unused_gradients(sign, whose),
@@ -296,9 +290,9 @@ def made_late(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> 
         f"`{name}` was given what the model had then. What a forward makes later gets gradients that nobody uses. "
         "Make it in `__init__`. Its values can still be set in the first forward, under `no_grad`.",
         (
-            *(span("cause", at, "makes what is to learn, too late", sources) for at in places[:2]),
-            span("related", making.frame(sources), f"`{name}` takes what there is now", sources),
-            *span_of("related", sign.stack, f"gives gradients to {whose}", sources),
+            *(span("cause", at, "makes what is to learn, too late") for at in places[:2]),
+            span("related", making.frame(sources), f"`{name}` takes what there is now"),
+            *span_of("related", sign.stack, f"gives gradients to {whose}"),
         ),
         because=unused_gradients(sign, whose),
     )
@@ -390,8 +384,8 @@ def other_names(
         f"the groups of {name} hold {words} of each module, and not {whose}",
         "A `Parameter` of another name is in no group: it gets gradients, and no step changes it.",
         (
-            span("cause", bindings.frame_of(sources, file, loop.iter), f"of each, {words} are taken alone", sources),
-            *span_of("related", sign.stack, f"gives gradients to {whose}", sources),
+            span("cause", bindings.frame_of(sources, file, loop.iter), f"of each, {words} are taken alone"),
+            *span_of("related", sign.stack, f"gives gradients to {whose}"),
         ),
         remedies=(Remedy("add_statement", f"add the others to `{group}`", "unsafe", note, args, open_),),
         because=unused_gradients(sign, whose),
@@ -456,8 +450,8 @@ def part_left_out(
         f"{whose} began with random values and keeps them: no optimizer holds this part. What is not to learn is "
         "frozen by `requires_grad` in this program, and this is not.",
         (
-            span("cause", at, f"`{part}` is in no group", sources),
-            *span_of("related", sign.stack, f"gives gradients to {whose}", sources),
+            span("cause", at, f"`{part}` is in no group"),
+            *span_of("related", sign.stack, f"gives gradients to {whose}"),
         ),
         remedies=(remedy,) if len(wholes) == 1 else (),
         because=unused_gradients(sign, whose),

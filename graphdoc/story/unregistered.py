@@ -43,8 +43,8 @@ def bypassed(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> F
         f"The sum has the value of {value} and passes the gradient to the other side. A loss computed from the sum "
         f"does not train what {value} was made of: such a term has to be computed from {value} itself.",
         (
-            *span_of("cause", sign.stack, f"the gradient goes around {value}, and so around {whose}", sources),
-            *span_of("related", sign.other, f"reaches the other parameters of this loss, not {whose}", sources),
+            *span_of("cause", sign.stack, f"the gradient goes around {value}, and so around {whose}"),
+            *span_of("related", sign.other, f"reaches the other parameters of this loss, not {whose}"),
         ),
         because=f"{optimizer_of(optimizers, sign)} holds {whose}, which no backward call has "
         "reached and nothing else has changed",
@@ -80,9 +80,9 @@ def flagged_buffer(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
         "`parameters()` does not list buffers. They are moved and saved with the module and keep their values, and "
         "their `.grad` grows, as no `zero_grad()` clears it.",
         (
-            *(span("cause", made, "made to get gradients", sources) for _, made in places[:2]),
-            *(span("related", at, "registered as what does not learn", sources) for at, _ in places[:2]),
-            *span_of("related", sign.stack, "gives them gradients that nobody uses", sources),
+            *(span("cause", made, "made to get gradients") for _, made in places[:2]),
+            *(span("related", at, "registered as what does not learn") for at, _ in places[:2]),
+            *span_of("related", sign.stack, "gives them gradients that nobody uses"),
         ),
         remedies=tuple(together(edits, title, "unsafe", note)),
         because=f"the loss gave {whose} gradients in each of {sign.count} calls, and nothing has changed or cleared "
@@ -184,11 +184,10 @@ def not_registered(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
                     "cause" if number < MOST_CAUSES else "related",
                     at,
                     f"{_what(c, found)}: `{c.cls}.parameters()` finds nothing in it",
-                    sources,
                 )
                 for number, (at, c) in enumerate(zip(places, found, strict=True))
             ),
-            *span_of("related", sign.stack, "gives them gradients that nobody uses", sources),
+            *span_of("related", sign.stack, "gives them gradients that nobody uses"),
         ),
         remedies=() if any(c.within is None for c in found) else (remedy,),
         because=f"the loss gave {whose or 'them'} gradients in each of {sign.count} calls; {name} holds other "
@@ -324,10 +323,10 @@ def none_registered(sources: SourceTexts, frame: Frame, given: ast.expr) -> Find
         "It does not look into a list or dict.",
         (
             *(
-                span("cause", at, f"a plain container: `{made_by}` does not look into it", sources)
+                span("cause", at, f"a plain container: `{made_by}` does not look into it")
                 for _, at, _ in found[:MOST_CAUSES]
             ),
-            span("failed", frame, f"`{owner}.parameters()` gives nothing", sources),
+            span("failed", frame, f"`{owner}.parameters()` gives nothing"),
         ),
         remedies=(remedy,),
         because=f"the optimizer found no parameter in `{owner}`",
@@ -363,8 +362,8 @@ def kept_result(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -
         f"A module registers a `Parameter` that is assigned to an attribute. The operation on it gives a plain "
         f"tensor, so `{cls}.parameters()` does not find it. Gradients go to the parameter that was thrown away.",
         (
-            span("cause", made, "a plain tensor with a graph, not a parameter", sources),
-            *span_of("related", sign.other, "gives gradients to that parameter, which nobody uses", sources),
+            span("cause", made, "a plain tensor with a graph, not a parameter"),
+            *span_of("related", sign.other, "gives gradients to that parameter, which nobody uses"),
         ),
         remedies=() if whole is None else (_remedy(whole, attribute),),
         because=f"that parameter got gradients in {sign.count} backward calls; {name} holds other "
@@ -408,9 +407,9 @@ def made_anew(sources: SourceTexts, sign: Sign) -> Finding | None:
         f"{begins} Its gradients are thrown away with it, and no optimizer has it. Make it once, in `__init__`, and "
         "use it in `forward`.",
         (
-            *((span("cause", whole, f"a new {kind} at each call", sources),) if whole is not None else ()),
-            span("related" if whole is not None else "cause", taken, "takes its new weights", sources),
-            *span_of("related", sign.other, "gives them gradients that nobody uses", sources),
+            *span_of("cause", whole, f"a new {kind} at each call"),
+            span("related" if whole is not None else "cause", taken, "takes its new weights"),
+            *span_of("related", sign.other, "gives them gradients that nobody uses"),
         ),
         remedies=(
             Remedy(

@@ -113,7 +113,7 @@ def _measured(program: Program, sign: Sign) -> Finding | None:
         "The checkpoint runs the function again for backward, and the second run does something else than the first. "
         "It depends on something that has changed in between: a hook that is removed, a cache, a flag, a number that "
         "is drawn anew.",
-        (*_marks(program, [call]), *span_of("related", sign.other, "run again during this backward", program.sources)),
+        (*_marks(program, [call]), *span_of("related", sign.other, "run again during this backward")),
         remedies=_remedies(program.sources, [call]),
         because=f"at {sign.count} steps, run once instead, it gave the same loss bit for bit, and other gradients",
     )
@@ -160,7 +160,7 @@ def _marks(program: Program, calls: list[Frame]) -> list[Span]:
     marks += [] if proven else others[:2]
     frame = program.raised_at
     if not marks and frame:
-        marks = [span("cause", frame, "the recomputation is compared here", program.sources)]
+        marks = [span("cause", frame, "the recomputation is compared here")]
     return marks
 
 

@@ -125,7 +125,7 @@ def _configured(program: Program, cuts: list[Cut]) -> Finding | None:
         f"{turned_on(program.sources, switch)} lets {package} run each block under the reentrant checkpoint{at}. "
         f"{_DATA}",
         (
-            span("cause", switch.frame, "switches the reentrant checkpoint on", program.sources),
+            span("cause", switch.frame, "switches the reentrant checkpoint on"),
             *((deed_span("related", deed, "the reentrant checkpoint"),) if deed is not None else ()),
             *program.raised_span("noticed here"),
         ),
@@ -157,8 +157,8 @@ def _finding(run: Evidence, calls: list[Frame], strength: float, confidence: Con
         _title(run.sources, calls, text),
         text,
         (
-            *(span("cause", f, "the reentrant checkpoint", run.sources) for f in frames[:2]),
-            *raised_span(run.sources, run.raised, "noticed here"),
+            *(span("cause", f, "the reentrant checkpoint") for f in frames[:2]),
+            *raised_span(run.raised, "noticed here"),
         ),
         remedies=_remedies(run.sources, frames if calls else []),
     )

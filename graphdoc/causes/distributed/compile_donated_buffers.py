@@ -7,7 +7,7 @@ from graphdoc.finding import Finding
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import span
+from graphdoc.program.spans import span_of
 from graphdoc.remedies.fix_places import remedy_at
 
 PAGE = Page(
@@ -72,7 +72,7 @@ def _told(program: Program) -> Finding:
         "asks for "
         f"`{flag}=True`.",
         (
-            *((span("cause", frame, f"asks for {flag}=True of a compiled graph", program.sources),) if frame else ()),
+            *span_of("cause", frame, f"asks for {flag}=True of a compiled graph"),
             *program.raised_span("refused here"),
         ),
         remedies=remedy_at(

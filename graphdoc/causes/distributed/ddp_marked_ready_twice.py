@@ -76,13 +76,9 @@ def _told(program: Program) -> Finding:
     checkpoints = reentrant_calls(program.sources)
     proven = program.raised is not None and in_checkpoint(program.raised.stack)
     outside = _outside(program.sources)
-    marks = [
-        span("cause", f, "a reentrant checkpoint runs a backward of its own", program.sources) for f in checkpoints[:2]
-    ]
+    marks = [span("cause", f, "a reentrant checkpoint runs a backward of its own") for f in checkpoints[:2]]
     if not marks:
-        marks = [
-            span("cause", f, "a parameter is used outside of the wrapped forward", program.sources) for f in outside[:2]
-        ]
+        marks = [span("cause", f, "a parameter is used outside of the wrapped forward") for f in outside[:2]]
     named = program.field("name", "ddp-parameter-twice")
     why = (
         "A reentrant checkpoint runs an inner backward, and a gradient that two of them deliver is reported twice."

@@ -104,8 +104,8 @@ def _bypassed(program: Program, sign: Sign) -> Finding | None:
         f"The forward ran past the DistributedDataParallel wrapper{past}, so its hooks were not prepared and backward "
         "started no all-reduce. Each rank steps by its own gradients, and the parameters of the ranks part.",
         (
-            span("cause", frame, f"runs the module without its wrapper{past}", sources),
-            *span_of("related", sign.other, "fills `.grad` on this rank alone", sources),
+            span("cause", frame, f"runs the module without its wrapper{past}"),
+            *span_of("related", sign.other, "fills `.grad` on this rank alone"),
         ),
         remedies=_through(program, frame, wrapper, innermost(sign.other)),
         because=f"at {sign.count} steps of {name} backward had started no collective"
@@ -133,8 +133,8 @@ def _outdated(program: Program, sign: Sign) -> Finding | None:
         f"DDP does not average {names or 'new parameters'}, {made} after it",
         f"The wrapper has hooks in the parameters that it was made with. {why}. Each rank steps by its own gradient.",
         (
-            span("cause", frame, unheard, program.sources),
-            *span_of("related", sign.other, "fills their `.grad` on this rank alone", program.sources),
+            span("cause", frame, unheard),
+            *span_of("related", sign.other, "fills their `.grad` on this rank alone"),
         ),
         remedies=(Remedy("wrap_model", title, "display", note),),
         because=f"at {sign.count} steps of {name} no collective changed their gradients, and the wrapper {lists}",
@@ -157,9 +157,9 @@ def _unsharded(program: Program, sign: Sign) -> Finding | None:
         f"`fully_shard` takes the parameters that a module has at the call. {names} {are} none of those, so {they} "
         f"{are} neither sharded nor averaged: each rank steps by its own gradient.",
         (
-            span("cause", calls[-1], f"{names} {are} not there yet", program.sources),
-            span("created", frame, f"runs {names}, a plain tensor on each rank", program.sources),
-            *span_of("related", sign.other, "fills `.grad` on this rank alone", program.sources),
+            span("cause", calls[-1], f"{names} {are} not there yet"),
+            span("created", frame, f"runs {names}, a plain tensor on each rank"),
+            *span_of("related", sign.other, "fills `.grad` on this rank alone"),
         ),
         remedies=(Remedy("shard_last", "call `fully_shard` after the last change of the module", "display", note),),
         because=f"at {sign.count} steps of {name} no collective changed their gradients, and FSDP2 does not list them",
@@ -193,7 +193,7 @@ def _alone(program: Program, sign: Sign) -> Finding | None:
         f"{world} ranks train apart: nothing averages their gradients",
         "A DistributedSampler divides the data among the ranks, and the model is in no DistributedDataParallel. No "
         "collective ran while they trained, so each rank trains a model of its own.",
-        span_of("cause", sign.stack, "fills `.grad` on this rank alone", program.sources),
+        span_of("cause", sign.stack, "fills `.grad` on this rank alone"),
         remedies=(Remedy("wrap_model", title, "display", note),),
         because=f"at {sign.count} steps of {name} no collective had run since the step before",
     )

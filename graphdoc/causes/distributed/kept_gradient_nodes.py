@@ -71,7 +71,7 @@ def recognise(program: Program) -> Finding | None:
 
 def _wrapped(sources: SourceTexts, sign: Sign) -> Finding:
     at = only(library_calls(sources, "DistributedDataParallel"))
-    made = (span("cause", at, "made here, and keeps a node of each parameter", sources),) if at else ()
+    made = span_of("cause", at, "made here, and keeps a node of each parameter")
     title = "make the DistributedDataParallel on the stream on which you train"
     return Finding(
         0.7,
@@ -79,7 +79,7 @@ def _wrapped(sources: SourceTexts, sign: Sign) -> Finding:
         "DistributedDataParallel was made on another CUDA stream",
         "The wrapper keeps the AccumulateGrad nodes of its parameters, and they belong to the stream that was current "
         "when it was made. The gradients of this backward call arrive on another one.",
-        (*made, *span_of("related" if made else "cause", sign.other, "brings gradients on another stream", sources)),
+        (*made, *span_of("related" if made else "cause", sign.other, "brings gradients on another stream")),
         remedies=(Remedy("wrap_on_stream", title, "display", _OFF),),
         because=f"PyTorch warned of two streams, and a wrapper has hooks in {folded(sign.parameters) or 'parameters'}",
     )
@@ -91,7 +91,7 @@ def _kept(sources: SourceTexts, found: list[Sign]) -> Finding | None:
         return None
     inside, names = any(s.facts["inside"] for s in found), list(dict.fromkeys(name for _, name in places))
     stored = "a result of this is stored in" if inside else "its result is kept as"
-    spans = [span("cause", at, f"{stored} `{name}`", sources) for at, name in places]
+    spans = [span("cause", at, f"{stored} `{name}`") for at, name in places]
     first, reached = found[0], folded(found[0].parameters) or "parameters"
     keep = "keeps" if len(names) == 1 else "keep"
     return Finding(
@@ -100,7 +100,7 @@ def _kept(sources: SourceTexts, found: list[Sign]) -> Finding | None:
         f"{listing(f'`{n}`' for n in names)} {keep} gradient nodes of another CUDA stream",
         "An AccumulateGrad node belongs to the stream on which it was made, and lives as long as a graph leads to it. "
         "The gradients of this backward call arrive on another stream.",
-        (*spans, *span_of("related", first.other, "brings gradients on another stream", sources)),
+        (*spans, *span_of("related", first.other, "brings gradients on another stream")),
         remedies=_remedies(sources, names, inside, [at for at, _ in places], innermost_user(first.other)),
         because=f"PyTorch warned of two streams, and an older graph leads to {reached}",
     )

@@ -95,8 +95,8 @@ def _told(program: Program, here: Frame, first: Frame) -> Finding:
         "`create_graph=True`. The input does not occur in it: the function is linear in this input, and the second "
         "derivative is zero.",
         (
-            span("cause", here, "the input does not occur in this derivative", program.sources),
-            span("related", first, "the first derivative, with a graph", program.sources),
+            span("cause", here, "the input does not occur in this derivative"),
+            span("related", first, "the first derivative, with a graph"),
             *(s for s in noticed if (s.file, s.line) != (here.file, here.line)),
         ),
         remedies=remedy,

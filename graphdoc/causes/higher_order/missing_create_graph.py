@@ -15,7 +15,7 @@ from graphdoc.program.gradient_reads import bare_read
 from graphdoc.program.inner_gradient import Entered, entered, is_inner_step
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
-from graphdoc.program.spans import innermost_user, place, short_code, span, span_of, user_line, where
+from graphdoc.program.spans import innermost_user, place, short_code, span_of, user_line, where
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.module import is_method_call
 from graphdoc.story.gradients import inner_only
@@ -114,7 +114,7 @@ def _is_alone(program: Program, event: Event | None) -> bool:
 
 
 def _finding(program: Program, frame: Frame | None, cut: Cut | None, strength: float, certain: bool) -> Finding:
-    used = span_of("related", cut.stack, "the gradient is taken from here", program.sources) if cut else ()
+    used = span_of("related", cut.stack, "the gradient is taken from here") if cut else ()
     at = f" at {where(frame)}" if frame else ""
     call = bindings.call_at(program.sources, frame)
     failed = program.failing
@@ -132,7 +132,7 @@ def _finding(program: Program, frame: Frame | None, cut: Cut | None, strength: f
         f"The gradient computed{at} is a plain tensor: without `create_graph=True` the backward that made it was not "
         f"recorded. {end}",
         (
-            *((span("cause", frame, "this gradient has no graph", program.sources),) if frame else ()),
+            *span_of("cause", frame, "this gradient has no graph"),
             *used,
             *program.raised_span(_NOTICED[again]),
         ),

@@ -151,8 +151,8 @@ def _renewed(program: Program, sign: Sign) -> Finding:
         "A scaler begins with a factor of 65536 and halves it in each step that it leaves out because of infinite "
         "gradients. A new one has forgotten what the one before had found.",
         (
-            *span_of("cause", sign.other, "each new scaler starts over with the first factor", sources),
-            *span_of("related", sign.stack, f"{sign.count} calls, and no step was taken", sources),
+            *span_of("cause", sign.other, "each new scaler starts over with the first factor"),
+            *span_of("related", sign.stack, f"{sign.count} calls, and no step was taken"),
         ),
         remedies=remedies,
         because=f"{sign.count} calls of `scaler.step` in a row took no step; {scalers}",
@@ -169,13 +169,13 @@ def _told(program: Program, complaint: str) -> Finding:
         lost = scaler_calls.cleared_since_backward(program.evidence.events, program.optimizers)
     if lost is None:
         here = "the scaler refuses this call"
-        marks = (span("cause", frame, here, program.sources),) if frame else raised
+        marks = (span("cause", frame, here),) if frame else raised
         elsewhere = _reached_others(program) if complaint == "scaler-no-inf-checks" else ""
         told = elsewhere or _TELLS[complaint] + _ORDER
         return Finding(strength, confidence, title, told, tuple(marks))
     spans = (
-        span("cause", lost[0], "throws away the gradients that the step is to use", program.sources),
-        span("related", lost[1], "computes them", program.sources),
+        span("cause", lost[0], "throws away the gradients that the step is to use"),
+        span("related", lost[1], "computes them"),
     )
     why = f"They were cleared at {where(lost[0])}, after the backward call."
     return Finding(strength, confidence, title, why + _ORDER, (*spans, *raised), remedies=_cleared_later(*lost))
@@ -210,7 +210,7 @@ def _again(sources: SourceTexts, found: scaler_calls.Refused) -> Finding:
         calls = "one backward call has" if found.waiting == 1 else f"{found.waiting} backward calls have"
         facts = (f"`update()` was called last at {where(found.update)}; {calls} come since",)
     if not found.backwards:
-        return replace(_at_once(sources, found), facts=facts)
+        return replace(_at_once(found), facts=facts)
     exits, update = scaler_calls.ways_out(sources, found)
     test = scaler_calls.condition(sources, found)
     if found.kind == "unscale_" and not (found.stepped or found.zeroed or exits or test):
@@ -220,7 +220,7 @@ def _again(sources: SourceTexts, found: scaler_calls.Refused) -> Finding:
     return replace(_not_updated(sources, found, exits, test), facts=facts)
 
 
-def _at_once(sources: SourceTexts, found: scaler_calls.Refused) -> Finding:
+def _at_once(found: scaler_calls.Refused) -> Finding:
     """Twice in one iteration."""
     done = _DONE[found.kind]
     return Finding(
@@ -230,8 +230,8 @@ def _at_once(sources: SourceTexts, found: scaler_calls.Refused) -> Finding:
         f"The gradients of this optimizer were {done} at {where(found.earlier)} already, in this same iteration."
         + _ORDER,
         (
-            span("cause", found.now, "refused here", sources),
-            span("related", found.earlier, f"{done} here already, and no backward has come since", sources),
+            span("cause", found.now, "refused here"),
+            span("related", found.earlier, f"{done} here already, and no backward has come since"),
         ),
     )
 
@@ -246,8 +246,8 @@ def _before_one_step(sources: SourceTexts, found: scaler_calls.Refused) -> Findi
         f"{where(found.earlier)} unscaled these gradients, and more were added to them since: no step and no "
         "`zero_grad()` came in between. Unscale and clip once, after the last backward call of the step.",
         (
-            span("cause", found.now, "unscales what is unscaled in part already", sources),
-            *(span("related", f, "unscaled here before", sources) for f in (found.earlier,) if f != found.now),
+            span("cause", found.now, "unscales what is unscaled in part already"),
+            *(span("related", f, "unscaled here before") for f in (found.earlier,) if f != found.now),
         ),
     )
 
@@ -270,9 +270,9 @@ def _left_early(sources: SourceTexts, found: scaler_calls.Refused, exits: list[F
         f"{_since(found)}The call itself is right. Between it and `update()` stands {name}: an iteration that takes "
         "this way ends without telling the scaler.",
         (
-            *(span("cause", f, "leaves the iteration without `update()`", sources) for f in exits[:3]),
-            span("related", update, "the update that is then left out", sources),
-            span("failed", found.now, again, sources),
+            *(span("cause", f, "leaves the iteration without `update()`") for f in exits[:3]),
+            span("related", update, "the update that is then left out"),
+            span("failed", found.now, again),
         ),
         remedies=_fixes(sources, exits, update),
     )
@@ -287,10 +287,10 @@ def _not_updated(sources: SourceTexts, found: scaler_calls.Refused, exits: list[
         _LEFT_OUT,
         _since(found) + _ORDER.strip(),
         (
-            span("cause", found.now, f"{_DONE[found.kind]} again, without `update()` since the last time", sources),
-            *((span("related", test, "`update()` is called only under this condition", sources),) if test else ()),
-            *(span("related", f, "and not at all on this way out", sources) for f in exits[:2]),
-            *(span("related", f, "the last `update()` was made here", sources) for f in last),
+            span("cause", found.now, f"{_DONE[found.kind]} again, without `update()` since the last time"),
+            *span_of("related", test, "`update()` is called only under this condition"),
+            *(span("related", f, "and not at all on this way out") for f in exits[:2]),
+            *(span("related", f, "the last `update()` was made here") for f in last),
         ),
         remedies=_always(sources, found) if test is not None and found.zeroed else (),
     )

@@ -71,17 +71,17 @@ def _told(program: Program, said: Match, out: WayOut) -> Finding | None:
     setting = calls_named(program.sources, *out.calls) if out.calls else []
     setting = [f for f in setting if f.line != frame.line] if len(setting) == 1 else []
     call = short_code(program.sources, setting[0] if setting else frame)
-    spans = [span("cause", f, "set up here", program.sources) for f in setting]
+    spans = [span("cause", f, "set up here") for f in setting]
     node = program.evidence.failing_node
     made = user_line(node)
     if made is not None:
-        spans.append(span("created", made, "backward stops at what this made", program.sources, moment(node)))
+        spans.append(span("created", made, "backward stops at what this made", moment(node)))
     return Finding(
         0.2,  # any cause that knows more of the program comes first
         Proof.RAISED.confidence,
         f"PyTorch refuses {'what ' * bool(setting)}`{call}`{' set up' * bool(setting)}" if call else PAGE.title,
         means,
-        (*spans, span("failed" if setting else "cause", frame, "refused here", program.sources)),
+        (*spans, span("failed" if setting else "cause", frame, "refused here")),
         remedies=(
             registered(program, said.fields.get("op", ""))
             or (*_in_parts(program), Remedy("way_out", out.text, "display", out.more))

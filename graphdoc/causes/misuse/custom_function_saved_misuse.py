@@ -220,9 +220,9 @@ def _written_over(program: Program) -> Finding | None:
         f"It writes to a tensor that another operation {reader}. No version counter tells of it. The gradient of "
         f"{whose} is not that of the loss.",
         (
-            span("cause", write, "writes to what the Function is given", program.sources),
-            *((span("created", function.apply, "is applied here", program.sources),) if function.apply else ()),
-            *span_of("related", sign.other, "computes gradients with what was written", program.sources),
+            span("cause", write, "writes to what the Function is given"),
+            *span_of("created", function.apply, "is applied here"),
+            *span_of("related", sign.other, "computes gradients with what was written"),
         ),
         remedies=tuple(together([edit], "compute out of place", "unsafe", _WHOLE)) if side == "backward" else (),
         because=f"at {sign.count} steps, given copies, it left the same loss bit for bit, and other gradients",
@@ -243,7 +243,7 @@ def _told(program: Program, known: _Misuse) -> Finding:
         f"`{name}` {known.title}" if name else f"A custom Function {known.title}",
         known.text,
         (
-            *(span("cause", f, known.label, program.sources) for f in marks),
+            *(span("cause", f, known.label) for f in marks),
             *program.raised_span(""),
         ),
         (program.first_line,),
@@ -260,8 +260,8 @@ def _alone(program: Program, known: _Misuse, file: str, forward: ast.FunctionDef
         f"`{name}` {known.title}",
         known.text,
         (
-            span("cause", head, "has no `backward` beside it", program.sources),
-            *((span("created", applied, f"`{name}` is applied here", program.sources),) if applied else ()),
+            span("cause", head, "has no `backward` beside it"),
+            *span_of("created", applied, f"`{name}` is applied here"),
             *program.raised_span(known.label),
         ),
         (program.first_line,),

@@ -12,7 +12,7 @@ from graphdoc.model import Safety
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import code_at, place, span, where
+from graphdoc.program.spans import code_at, place, span, span_of, where
 from graphdoc.program.values_taken_out import ArrayCall, array_call, goes_nowhere_else
 from graphdoc.remedies.fix_places import remedy_at
 
@@ -66,9 +66,7 @@ def recognise(program: Program) -> Finding | None:
 def _told(program: Program) -> Finding:
     frame = program.raised_at
     code = code_at(program.sources, frame)
-    marks = (
-        (span("cause", frame, "NumPy gets a tensor that requires gradients here", program.sources),) if frame else ()
-    )
+    marks = span_of("cause", frame, "NumPy gets a tensor that requires gradients here")
     told = f"`{code}` hands" if code and len(code) <= 80 and "\n" not in code else "This line hands"
     handed = array_call(program, frame)
     entries = handed if handed is not None and handed.keeps_graphs else None
@@ -80,7 +78,7 @@ def _told(program: Program) -> Finding:
         else "Detach it here if only the numbers are wanted, or compute it under `torch.no_grad()` if nothing is "
         "learned from it."
     )
-    put = [span("created", f, "put in here with its graph", program.sources) for f in (entries.put if entries else ())]
+    put = [span("created", f, "put in here with its graph") for f in (entries.put if entries else ())]
     return Finding(
         *program.weight(0.95, Proof.RAISED.confidence),
         f"{told} a tensor that requires gradients to NumPy" if told.startswith("`") else PAGE.title,

@@ -10,7 +10,7 @@ from graphdoc.finding import Finding, Remedy, together
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import code_at, place, span
+from graphdoc.program.spans import code_at, place, span, span_of
 from graphdoc.source.module import each
 
 PAGE = Page(
@@ -69,10 +69,10 @@ def _told(program: Program, hinted: bool) -> Finding:
     off = hinted and "True" not in code_at(program.sources, frame)
     name, statement = ("", None) if program.raised_in_module else _switched(program.sources, frame)
     known = program.tensor_named(name)
-    made = (span("created", known.made, f"`{name}` is computed here", program.sources),) if known and known.made else ()
+    made = (span("created", known.made, f"`{name}` is computed here"),) if known and known.made else ()
     label = "this module holds the result of an operation" if program.raised_in_module else ""
     label = label or "this tensor is the result of an operation"
-    marks = (span("cause", frame, label, program.sources),) if frame else ()
+    marks = span_of("cause", frame, label)
     aim = "To use it as a constant, take `.detach()` of it." if off else "To read its gradient, use `retain_grad()`."
     return Finding(
         *program.weight(0.95, Proof.RAISED.confidence),

@@ -195,7 +195,7 @@ def _float_loss(program: Program) -> Finding | None:
     label = f"`{name}` becomes a Python float here" if number.direct else "the number is taken out of its tensor here"
     spans = tuple(span("cause", f, label) for f in number.converted[:1])
     if not spans and frame is not None:
-        spans = (span("cause", frame, "this is a Python float, not a tensor", program.sources),)
+        spans = (span("cause", frame, "this is a Python float, not a tensor"),)
     return Finding(
         *program.weight(0.9, Proof.RAISED.where(number.direct)),
         PAGE.title,

@@ -148,9 +148,9 @@ def _told(program: Program, cut: Cut) -> Finding:
         f"{runs} {f'under {off.kind}' if off.kind else 'while gradient recording is off'}, {so}",
         _explain(program.sources, cut, off),
         (
-            *_marks(program.sources, off),
+            *_marks(off),
             *missing_graph.story(program, cut, "computed here without being recorded"),
-            *(span("related", f, "this has no effect in inference mode", program.sources) for f in useless[:1]),
+            *(span("related", f, "this has no effect in inference mode") for f in useless[:1]),
         ),
         missing_graph.facts_of(program.cuts, cut),
         _fixes(program, cut, off),
@@ -185,14 +185,14 @@ def _earlier(program: Program, cut: Cut) -> Frame | None:
     return left_by_an_earlier_round(missing_graph.loss_made(program.evidence.extras)[1] or failing, cut)
 
 
-def _marks(sources: SourceTexts, off: _Off) -> list[Span]:
+def _marks(off: _Off) -> list[Span]:
     """The place that switched recording off; before it the closure's call, where that is to be changed."""
     marks = []
     if off.closure is not None:
-        marks.append(span("cause", off.closure, "the closure runs here, where nothing is recorded", sources))
+        marks.append(span("cause", off.closure, "the closure runs here, where nothing is recorded"))
     if off.switch is not None:
         label = f"gradient recording is switched off {'inside this call' if off.inside else 'here'}"
-        marks.append(span("cause" if off.closure is None else "related", off.switch, label, sources))
+        marks.append(span("cause" if off.closure is None else "related", off.switch, label))
     return marks
 
 

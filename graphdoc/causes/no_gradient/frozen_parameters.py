@@ -122,7 +122,7 @@ def _nothing_learns(program: Program, sign: Sign) -> Finding | None:
         return None
     statements = [f for _, f in _statements(program.sources, mine)]
     marks = _freezing(program.sources, mine)
-    step = span_of("related" if marks else "cause", sign.stack, "finds no gradient", program.sources)
+    step = span_of("related" if marks else "cause", sign.stack, "finds no gradient")
     return Finding(
         0.9,
         "likely",  # that no optimizer can change anything is seen; that one should is not
@@ -165,7 +165,7 @@ def _from_cut(program: Program, cut: Cut) -> Finding:
         )
         chosen = learning.unfreezing(program.sources)  # which of them it was to unfreeze there, no run tells
     marks = _freezing(program.sources, used, seen)
-    others = (span("related", f, "unfreezes none of these", program.sources) for f in chosen[:1])
+    others = (span("related", f, "unfreezes none of these") for f in chosen[:1])
     statements = [f for _, f in _statements(program.sources, used, seen)]
     return Finding(
         strength,
@@ -193,7 +193,6 @@ def _nothing_trainable(program: Program) -> Finding | None:
         "cause",
         missing_graph.loss_made(program.evidence.extras)[1],
         "nothing that this was computed from requires gradients",
-        program.sources,
     )
     strength, confidence = (0.5, "possible") if trainable else (0.85, "likely")
     return Finding(
@@ -220,7 +219,7 @@ def _refused(program: Program) -> Finding:
     frozen = [n for n in _frozen(program.parameters) if name and n.startswith(f"{name}.")]
     what = f"`{name}`" if name else "the module"
     why = "all its parameters have `requires_grad=False`" if frozen else "it has no parameter that requires gradients"
-    here = (span("cause", frame, f"{what} has no parameter that requires gradients", program.sources),) if frame else ()
+    here = span_of("cause", frame, f"{what} has no parameter that requires gradients")
     marks = _freezing(program.sources, frozen) if frozen or not name else ()
     return Finding(
         *program.weight(0.9, Proof.RAISED.where(bool(frozen))),

@@ -14,7 +14,7 @@ from graphdoc.program.exception import NON_LEAF_GRAD, warned_at
 from graphdoc.program.gradient_reads import reads_gradient, rebound
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import span
+from graphdoc.program.spans import span, span_of
 from graphdoc.remedies.fix_places import remedy_at
 
 PAGE = Page(
@@ -111,7 +111,7 @@ def _bound_there(sources: SourceTexts, made: Frame | None, name: str) -> str:
 
 def _told(program: Program, frame: Frame, result: _Result) -> Finding:
     name, made = result.name, result.made
-    created = (span("created", made, f"`{name}` is the result of an operation", program.sources),) if made else ()
+    created = span_of("created", made, f"`{name}` is the result of an operation")
     remedies = remedy_at(
         made,
         "retain_grad",
@@ -128,7 +128,7 @@ def _told(program: Program, frame: Frame, result: _Result) -> Finding:
         f"`{name}.grad` is None. Read the leaf's gradient, call `{name}.retain_grad()` before the backward, or use "
         f"`torch.autograd.grad(loss, {name})`.",
         (
-            span("cause", frame, f"`{name}.grad` is None: {name} is not a leaf", program.sources),
+            span("cause", frame, f"`{name}.grad` is None: {name} is not a leaf"),
             *created,
             *program.raised_span("noticed here"),
         ),

@@ -55,11 +55,7 @@ def _came_in(trouble: Trouble, birth: Birth) -> Words:
     )
     more: tuple[Span, ...] = ()
     if loaded is not None and used is not None:
-        more = (
-            span("created", loaded, "comes in here", trouble.sources)
-            if known
-            else span("consumed", used, "", trouble.sources),
-        )
+        more = (span("created", loaded, "comes in here") if known else span("consumed", used, ""),)
     return Words(
         f"{name} holds {kind}, which no operation of PyTorch has made",
         label if at is not None else "first used here",

@@ -57,7 +57,7 @@ def recognise(trouble: Trouble, birth: Birth) -> Words:
     count = f"{rows} {'row' if rows == 1 else 'rows'}"
     name = f"`{mask.text}`" if mask is not None and len(mask.text) <= LONGEST else ""
     label = f"{name or 'the mask'} masks everything in {count}" if rows else "the mask's -inf is written here"
-    more = (span("created", mask.frame if mask else filled, label, trouble.sources),) if filled is not None else ()
+    more = (span("created", mask.frame if mask else filled, label),) if filled is not None else ()
     left_out = " Leaving its result out of the loss does not help: its gradient is `0 * nan`."
     return Words(
         f"{name} masks a whole row, and the softmax of that row is nan"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Page
 from graphdoc.program.bad_values import Birth, Trouble
-from graphdoc.program.spans import span
+from graphdoc.program.spans import span_of
 from graphdoc.remedies.fix_places import applies, remedy_at
 from graphdoc.remedies.guarded_value import bounded, branches
 from graphdoc.story.first_bad_value import Words, called, explained, function
@@ -46,11 +46,7 @@ def recognise(trouble: Trouble, birth: Birth) -> Words:
     """The loss is finite, and the gradient behind a branch that was left out is not."""
     chosen = birth.chosen or next((b.chosen for b in trouble.others if b.chosen is not None), None)
     operand = called(trouble, birth)
-    more = (
-        (span("related", chosen, "drops these elements, but backward computes 0 * nan for them", trouble.sources),)
-        if chosen
-        else ()
-    )
+    more = span_of("related", chosen, "drops these elements, but backward computes 0 * nan for them")
     what = function(trouble, birth)
     harmless = remedy_at(
         chosen or birth.place,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Page
-from graphdoc.evidence import Event, Sign, SourceTexts
+from graphdoc.evidence import Event, Sign
 from graphdoc.finding import Finding
 from graphdoc.program.bad_values import KIND, Birth, Trouble, kind_of
 from graphdoc.program.observed import Program
@@ -43,7 +43,7 @@ def recognise(program: Program) -> Finding | None:
     if trouble is not None and trouble.what != "value" and not kind_of(trouble) and trouble.first is not None:
         return tell(trouble, trouble.first, _made_by(trouble, trouble.first))
     call = program.evidence.event(sign.event) if trouble is None and sign.facts.get("roots") else None
-    return _met_at(program.sources, sign, call) if call is not None else None
+    return _met_at(sign, call) if call is not None else None
 
 
 def _made_by(trouble: Trouble, birth: Birth) -> Words:
@@ -75,7 +75,7 @@ def _overflow(birth: Birth, of: str) -> Words:
     )
 
 
-def _met_at(sources: SourceTexts, sign: Sign, call: Event) -> Finding | None:
+def _met_at(sign: Sign, call: Event) -> Finding | None:
     place = innermost_user(call.stack)
     if place is None:
         return None
@@ -86,6 +86,6 @@ def _met_at(sources: SourceTexts, sign: Sign, call: Event) -> Finding | None:
         "The loss is not finite, and what made it so was not seen",
         f"The loss of the backward call at {where(place)} was nan or infinite{again}. "
         "`graphdoc run` finds the operation in a second run, where there is one that goes the same way.",
-        (span("cause", place, "the loss that arrives here is nan or infinite", sources),),
+        (span("cause", place, "the loss that arrives here is nan or infinite"),),
         because=f"the loss of this backward call was nan or infinite{again}",
     )

@@ -114,10 +114,10 @@ def _causes(run: Evidence, found: Overwrite) -> list[Span]:
     for w in found.writers[:2]:
         if w.frame is not None:
             text = f"{readable(w)} updates {quoted(found, w.stale)} in place"
-            out.append(span("cause", w.frame, text, run.sources, written(run.nodes, w)))
+            out.append(span("cause", w.frame, text, written(run.nodes, w)))
     used = innermost_user(found.node.stack)
     if used is not None:
-        out.append(span("cause", used, f"{quoted(found)} itself is saved here, without a copy", run.sources))
+        out.append(span("cause", used, f"{quoted(found)} itself is saved here, without a copy"))
     return out
 
 

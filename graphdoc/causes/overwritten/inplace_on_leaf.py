@@ -87,7 +87,7 @@ def recognise(program: Program) -> Finding | None:
     """The message belongs to this cause alone; the run knows what is written, and by what."""
     write = refused_writes.refused_write(program, *MESSAGES)
     if write is not None and refused_writes.is_written_back(program, write):
-        return told_written_back(program.sources, write)
+        return told_written_back(write)
     return _told(program, write) if write is not None else _from_text(program)
 
 
@@ -99,8 +99,8 @@ def _told(program: Program, write: refused_writes.RefusedWrite) -> Finding:
     leaf = "a view of a leaf that requires grad" if through else "a leaf that requires grad"
     if through and target.sliced:  # the slice alone makes a view of it
         leaf = "a leaf that requires grad (or a view of one)"
-    causes = [span("cause", frame, f"writes into {what}, {leaf}", program.sources)]
-    causes += [span("cause", b, "built to write in place", program.sources) for b in write.built[:2]]
+    causes = [span("cause", frame, f"writes into {what}, {leaf}")]
+    causes += [span("cause", b, "built to write in place") for b in write.built[:2]]
     training = bool(program.optimizers or program.evidence.events)  # else nothing in sight learns through anything
     learns = training and refused_writes.learns_through(program.sources, frame, target.path, program.tensors)
     filled = without_flag(program, write)
@@ -126,7 +126,7 @@ def _told(program: Program, write: refused_writes.RefusedWrite) -> Finding:
         else PAGE.title,
         f"{where(frame)} writes into {what}, {leaf}, while autograd records. PyTorch refuses it: "
         f"the leaf would become a result, and get no `.grad`. {advice}",
-        (*causes, span("mutated", frame, f"{what} is written here", program.sources)),
+        (*causes, span("mutated", frame, f"{what} is written here")),
         _facts(program.parameters, target, update),
         (*filled, *remedies),
     )

@@ -12,7 +12,7 @@ from graphdoc.program.in_place_writes import bound_before
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.refused_writes import RefusedWrite, refused_write, unpacked_view
-from graphdoc.program.spans import frames, innermost_user, place, span, where
+from graphdoc.program.spans import frames, innermost_user, place, span, span_of, where
 from graphdoc.remedies.in_place_write import instead_of_write
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.overwrite import told_unpacked
@@ -115,7 +115,7 @@ def _used(program: Program, frame: Frame) -> Finding:
         f"{where(frame)} needs {one} (`unbind`, `chunk`, `split`, a loop over a tensor). Since then the tensor that "
         "they are views of was written in place, as an optimizer's step writes into a parameter, and autograd cannot "
         "tell what the views are now. Keep the tensor itself, and take its parts again where they are used.",
-        (span("cause", frame, f"{needs} {one}, whose base was written since", program.sources),),
+        (span("cause", frame, f"{needs} {one}, whose base was written since"),),
     )
 
 
@@ -125,17 +125,17 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
     shown = write.visible or bool(places)  # else something below this call writes, into nobody knows what
     what = f"`{target.path}`" if target.path and shown else "a tensor"
     made = bound_before(program.sources, frame, target.path) if shown else None
-    spans = [span("cause", frame, f"writes into {what}", program.sources)]
-    spans += [span("cause", b, "built to write in place", program.sources) for b in places if b.line != frame.line][:1]
+    spans = [span("cause", frame, f"writes into {what}")]
+    spans += [span("cause", b, "built to write in place") for b in places if b.line != frame.line][:1]
     if made is not None:
-        spans.append(span("cause", made, f"{what} comes from here", program.sources))
+        spans.append(span("cause", made, f"{what} comes from here"))
     return Finding(
         0.96,
         Proof.RAISED.where(shown),
         f"{what} is changed in place: {_brief(program.raised)}",
         f"{where(frame)} writes into {what}, {_kind(program.raised)}. "
         "Write into a clone of it, or compute a new tensor.",
-        (*spans, span("mutated", frame, f"{what} is written here", program.sources), *_switch(program)),
+        (*spans, span("mutated", frame, f"{what} is written here"), *_switch(program)),
         remedies=instead_of_write(program, places, target),
     )
 
@@ -145,9 +145,9 @@ def _cut(sources: SourceTexts, write: RefusedWrite) -> Finding:
     frame, target = write.frame, write.target
     what = f"`{target.path}`" if target.path else "a view"
     made = bound_before(sources, frame, target.path)
-    spans = [span("cause", frame, f"cuts {what} off in place", sources)]
+    spans = [span("cause", frame, f"cuts {what} off in place")]
     if made is not None:
-        spans.append(span("created", made, f"{what} comes from here", sources))
+        spans.append(span("created", made, f"{what} comes from here"))
     note = "The tensor that is used from then on has no graph, as was meant; what it is a view of keeps its own."
     return Finding(
         0.96,
@@ -230,7 +230,7 @@ def _switch(program: Program) -> tuple[Span, ...]:
     if any("/torch/nn/" in f.file.replace("\\", "/") for f in stack):
         return ()  # a layer that sets its first weights: it lets go of no view
     at = innermost_user(stack)
-    return (span("related", at, f"{mode} was switched on here last", program.sources),) if at is not None else ()
+    return span_of("related", at, f"{mode} was switched on here last")
 
 
 def _from_text(program: Program) -> Finding | None:

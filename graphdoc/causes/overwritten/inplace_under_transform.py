@@ -106,7 +106,7 @@ def _lacks_the_batch(program: Program) -> bool:
 
 def _norm(program: Program, frame: Frame) -> Finding:
     made = library_calls(program.sources, *_NORMS)
-    spans = [span("cause", f, "updates its running statistics in each forward", program.sources) for f in made[:3]]
+    spans = [span("cause", f, "updates its running statistics in each forward") for f in made[:3]]
     edits = [
         {"kind": "set_keyword", "args": {"place": place(f), "name": "track_running_stats", "value": "False"}}
         for f in made
@@ -122,7 +122,7 @@ def _norm(program: Program, frame: Frame) -> Finding:
         "BatchNorm updates its buffers under a torch.func transform",
         "In training mode BatchNorm writes its running statistics and its counter in place. They are no arguments of "
         "the transformed function, so the write is refused.",
-        (*spans, span("failed" if spans else "cause", frame, "this forward updates its buffers", program.sources)),
+        (*spans, span("failed" if spans else "cause", frame, "this forward updates its buffers")),
         remedies=tuple(remedies),
         because="BatchNorm wrote a buffer in place, and the transform does not carry it",
     )
@@ -133,11 +133,11 @@ def _unbatched(program: Program, frame: Frame) -> Finding:
     path = target_of(program.evidence, frame).path
     made = _factory(sources, frame, path)
     name = f"`{path}`" if path else "the target"
-    spans = [span("failed" if made else "cause", frame, f"writes values of a whole batch into {name}", sources)]
+    spans = [span("failed" if made else "cause", frame, f"writes values of a whole batch into {name}")]
     remedies: tuple[Remedy, ...] = ()
     if made is not None:
         place_made, call = made
-        spans.insert(0, span("cause", place_made, "made without the batch dimension of vmap", sources))
+        spans.insert(0, span("cause", place_made, "made without the batch dimension of vmap"))
         tensor = _mapped(program, frame, call, path)
         if tensor:
             remedies = remedy_at(
@@ -171,7 +171,7 @@ def _captured(program: Program, frame: Frame) -> Finding:
         f"the transformed function changes {name}, which is none of its arguments",
         "A transform of torch.func differentiates a function by its arguments. It refuses an in-place write into "
         "anything else.",
-        (span("cause", frame, f"changes {name} in place", program.sources),),
+        (span("cause", frame, f"changes {name} in place"),),
         remedies=_passed(program, path) or (Remedy("argument", f"pass {name} as an argument", "display", _REACHES),),
         because=f"{name} is no argument of the transformed function",
     )

@@ -92,7 +92,7 @@ def _told(program: Program, found: Overwrite) -> Finding:
 
 def _causes(run: Evidence, found: Overwrite) -> list[Span]:
     return [
-        span("cause", w.frame, "changes in place what earlier steps have saved", run.sources, written(run.nodes, w))
+        span("cause", w.frame, "changes in place what earlier steps have saved", written(run.nodes, w))
         for w in found.writers
         if w.frame is not None
     ]

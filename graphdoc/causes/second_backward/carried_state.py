@@ -149,7 +149,7 @@ def _reset(program: Program, reuse: Reuse, resets: list[Reset]) -> Finding:
         f"The reset at {where(resets[0].frame)} {how}. {_since(program, reuse)}. Detach {them} before the reset, or "
         "begin with a new tensor.",
         (
-            *(span("cause", r.frame, label, program.sources, moment(r.node)) for r in resets[:3]),
+            *(span("cause", r.frame, label, moment(r.node)) for r in resets[:3]),
             *older_graph.flow(reuse),
             *older_graph.calls_of(program, reuse),
         ),
@@ -164,10 +164,10 @@ def _kept(program: Program, reuse: Reuse) -> list[Span]:
     written = written_into_given(program, reuse)
     if written:
         label = "writes what has a graph into a tensor that this function was given"
-        return [span("cause", f, label, program.sources) for f in written[:3]]
+        return [span("cause", f, label) for f in written[:3]]
     files = dict.fromkeys(s.file for s in older_graph.flow(reuse))
     ignored = [
-        span("cause", f, "this returns a new tensor, and nobody keeps it: the graph is not cut", program.sources)
+        span("cause", f, "this returns a new tensor, and nobody keeps it: the graph is not cut")
         for f in dropped_detaches(program.sources, files)
         if can_detach(program, f)
     ][:1]

@@ -12,7 +12,7 @@ from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
 from graphdoc.program.reuse import Reuse, Role
-from graphdoc.program.spans import span, span_of
+from graphdoc.program.spans import span_of
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.stored_graph import is_left_out
@@ -98,7 +98,7 @@ def _told(program: Program, reuse: Reuse) -> Finding:
     named = older_graph.names_of(reuse.carries, 2)
     if program.evidence.as_if is not None:
         return _unseen(program, reuse, named)
-    apart = older_graph.kept_apart(program, reuse)
+    apart = older_graph.kept_apart(reuse)
     computed, again = ("set", "set again") if apart else ("computed", "computed again")
     it, were = ("they", "were") if " and " in named else ("it", "was")
     clear = reuse.role is not Role.UNKNOWN and not reuse.may_be_held
@@ -136,8 +136,8 @@ def _cast(program: Program, sign: Sign) -> Finding | None:
     """Autocast keeps what it casts until the region ends, and the steps are made inside of it."""
     sources, whose = program.sources, folded(sign.parameters) or "the parameters"
     region = older_graph.with_around(sources, sign.other, "autocast")
-    once = span_of("created" if region else "cause", sign.stack, "casts the parameters, the first time only", sources)
-    step = span_of("related", sign.other, f"changes {whose} while autocast keeps their casts", sources)
+    once = span_of("created" if region else "cause", sign.stack, "casts the parameters, the first time only")
+    step = span_of("related", sign.other, f"changes {whose} while autocast keeps their casts")
     title, note = "let autocast keep no casts", "Each forward then casts the parameters as they are."
     words = Remedy(
         "autocast_per_forward",
@@ -153,7 +153,7 @@ def _cast(program: Program, sign: Sign) -> Finding | None:
         "`torch.autocast` casts each parameter once and keeps the result until its region ends. The optimizer steps "
         "inside of the region, so every later forward computes with the parameters of the first one.",
         (
-            *((span("cause", region, "one region around several steps", sources),) if region else ()),
+            *span_of("cause", region, "one region around several steps"),
             *once,
             *step,
         ),
@@ -166,7 +166,7 @@ def _places(program: Program, reuse: Reuse, apart: bool) -> tuple[Span, ...]:
     """What is to be computed again, and how it came into the loss: no line is told twice for its making."""
     context = older_graph.cached_context(reuse)
     aimed_at = reuse.role is Role.TARGET and reuse.owned_by_others and not reuse.lost
-    taken = older_graph.use_places(program, reuse.carries, TAKEN)[:1] if aimed_at else ()
+    taken = older_graph.use_places(reuse.carries, TAKEN)[:1] if aimed_at else ()
     kept, made = (KEPT, older_graph.MADE) if apart else (ONCE, ONCE)
     if program.evidence.as_if is not None:
         kept = made = SILENT

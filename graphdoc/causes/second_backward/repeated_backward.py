@@ -92,8 +92,8 @@ def _added_twice(program: Program, sign: Sign) -> Finding | None:
         f"backward runs twice on one loss: {optimizer_of(program.optimizers, sign)} steps by twice its gradient",
         "`backward()` adds to `.grad`. Between the two calls nothing used the gradients or set them to None or zero.",
         (
-            *span_of("cause", again, "adds the same gradients again", program.sources),
-            *span_of("related", before, "has added them already", program.sources),
+            *span_of("cause", again, "adds the same gradients again"),
+            *span_of("related", before, "has added them already"),
         ),
         remedies=(Remedy("delete_statement", remedy, "unsafe", note, {"place": place(frame)}),) if frame else (),
         because=f"at {sign.count} steps the gradient was the sum of what two calls on the same loss had added",
@@ -102,13 +102,13 @@ def _added_twice(program: Program, sign: Sign) -> Finding | None:
 
 def _root(program: Program, reuse: Reuse, failing: Event) -> Finding:
     second, first = apart(failing.stack, reuse.freeing.stack if reuse.freeing is not None else [])
-    failed = span_of("cause", second, "differentiates a result that was differentiated before", program.sources)
+    failed = span_of("cause", second, "differentiates a result that was differentiated before")
     kept = reuse.freeing is not None and reuse.freeing.retain_graph
     # Of two different lines the one that let the graph go is as much to look at as the one that missed it.
     made = _made(program, reuse)
     more = reuse.calls_before > 1
     text = f"{'an earlier' if more else 'the first'} call on this result {'frees' if made else 'freed'} its graph"
-    freed = span_of("freed" if kept or made else "cause", first, text, program.sources, moment(reuse.freeing))
+    freed = span_of("freed" if kept or made else "cause", first, text, moment(reuse.freeing))
     failed = made or failed
     return Finding(
         0.94,
@@ -120,11 +120,7 @@ def _root(program: Program, reuse: Reuse, failing: Event) -> Finding:
             *failed,
             *freed,
             *span_of(
-                "failed",
-                second,
-                f"{'a further' if more else 'the second'} call on the same result",
-                program.sources,
-                moment(failing),
+                "failed", second, f"{'a further' if more else 'the second'} call on the same result", moment(failing)
             ),
         ),
         remedies=remedies_for(program, reuse),
@@ -138,7 +134,7 @@ def _made(program: Program, reuse: Reuse) -> tuple[Span, ...]:
     if made is None or not any(r.kind == "move_into_loop" for r in remedies_for(program, reuse)):
         return ()
     text = "computed once, with a graph that serves one backward call"
-    return (span("cause", made, text, program.sources, moment(program.node(program.evidence.root))),)
+    return (span("cause", made, text, moment(program.node(program.evidence.root))),)
 
 
 def _what(reuse: Reuse, call: str) -> str:
@@ -182,7 +178,7 @@ def _counted_again(program: Program, reuse: Reuse, failing: Event) -> Finding:
     first = [
         s
         for e in reuse.earlier_calls[:2]
-        for s in span_of("cause", e.stack, "differentiates a term of the loss by itself", program.sources, moment(e))
+        for s in span_of("cause", e.stack, "differentiates a term of the loss by itself", moment(e))
     ]
     return Finding(
         0.94,
@@ -197,7 +193,7 @@ def _counted_again(program: Program, reuse: Reuse, failing: Event) -> Finding:
         (
             *first,
             *flow(reuse),
-            *span_of("failed", failing.stack, "goes through the same graph again", program.sources, moment(failing)),
+            *span_of("failed", failing.stack, "goes through the same graph again", moment(failing)),
         ),
         facts_of(program, reuse),
         remedies_for(program, reuse),
@@ -216,11 +212,7 @@ def _term(program: Program, reuse: Reuse) -> Finding:
         for c in reuse.values[:2]
         if (n := c.taken) is not None
         for s in span_of(
-            "cause",
-            n.stack,
-            f"{name or 'the same tensor'} enter{'' if several(name) else 's'} this loss",
-            program.sources,
-            moment(n),
+            "cause", n.stack, f"{name or 'the same tensor'} enter{'' if several(name) else 's'} this loss", moment(n)
         )
     ]
     return Finding(
@@ -232,15 +224,11 @@ def _term(program: Program, reuse: Reuse) -> Finding:
         "call whose graph is needed later has to keep it.",
         (
             *span_of(
-                "cause",
-                reuse.freeing.stack,
-                "frees the graph, which the loss still needs",
-                program.sources,
-                moment(reuse.freeing),
+                "cause", reuse.freeing.stack, "frees the graph, which the loss still needs", moment(reuse.freeing)
             ),
             *terms,
             *flow(reuse),
-            *span_of("failed", reuse.failing.stack, "goes through the same graph again", program.sources),
+            *span_of("failed", reuse.failing.stack, "goes through the same graph again"),
         ),
         facts_of(program, reuse),
         remedies_for(program, reuse),

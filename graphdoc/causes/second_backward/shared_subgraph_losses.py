@@ -120,7 +120,7 @@ def _of_compiled_step(program: Program, reuse: Reuse) -> Finding:
         "losses lead to would be freed.",
         (
             *(
-                span("cause", f, "compiles the function together with its backward calls", program.sources)
+                span("cause", f, "compiles the function together with its backward calls")
                 for f in compiled[:1]
                 if len(compiled) == 1
             ),
@@ -174,18 +174,18 @@ def _meeting(program: Program, reuse: Reuse) -> list[Span]:
     calls: list[Span] = []
     if reuse.freeing is not None:
         both = "both calls" if reuse.within_one_call else "both losses"
-        calls += span_of("cause", reuse.freeing.stack, f"this call freed the part that {both} share", program.sources)
+        calls += span_of("cause", reuse.freeing.stack, f"this call freed the part that {both} share")
     if reuse.failing is not None:
         name = call_name(reuse.failing)
-        calls += span_of("cause", reuse.failing.stack, f"this {name} needs the shared part again", program.sources)
+        calls += span_of("cause", reuse.failing.stack, f"this {name} needs the shared part again")
     shared = [s for c in reuse.carries[:1] for s in _walked(program, c.made)]
     if reuse.joined is not None:
-        shared = list(span_of("cause", reuse.joined.stack, JOINED, program.sources, moment(reuse.joined)))
+        shared = list(span_of("cause", reuse.joined.stack, JOINED, moment(reuse.joined)))
     if reuse.within_one_call and reuse.freeing is not None:
         # What both share is right; the call that is to keep it is the place.
         decided = decided_at(program.sources, reuse.freeing.stack, "retain_graph")
         if decided is not None:
-            return [span("cause", decided[0], "this call frees what it goes through", program.sources), *calls]
+            return [span("cause", decided[0], "this call frees what it goes through"), *calls]
     return [*shared[:1], *calls]
 
 
@@ -202,7 +202,7 @@ def _walked(program: Program, head: Node) -> tuple[Span, ...]:
     made = innermost_user(head.stack)
     own = in_function(reversed(found.stack), made) if made is not None else None
     stack = found.stack[: found.stack.index(own) + 1] if own is not None else found.stack
-    return span_of("cause", stack, MEET, program.sources, moment(found))
+    return span_of("cause", stack, MEET, moment(found))
 
 
 def _because(reuse: Reuse) -> str:

@@ -102,9 +102,9 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
         _TITLES[told],
         _TOLD[told],
         (
-            *span_of("cause", [clip] if clip is not None else sign.stack, here, sources),
-            *span_of("related", sign.stack, "bounds the gradients", sources),
-            *span_of("related", sign.other, there, sources),
+            *span_of("cause", [clip] if clip is not None else sign.stack, here),
+            *span_of("related", sign.stack, "bounds the gradients"),
+            *span_of("related", sign.other, there),
         ),
         remedies=tuple(_remedies(sources, optimizers, sign, how)),
         because=_BECAUSE[told],
@@ -137,14 +137,13 @@ def _nothing_given(
         return None
     name = optimizer_of(optimizers, sign)
     return nothing_left(
-        sources,
         found,
         clip,
         f"`{found.name}` is an exhausted iterator: the gradients of {'a part of ' if found.part else ''}"
         f"`{found.module}` are not clipped",
         "finds nothing in it: no gradient is bounded",
         f"{sign.count} calls in a row were given no parameter at all, while {name} stepped",
-        span_of("related", sign.other, "uses the gradients as they are", sources),
+        span_of("related", sign.other, "uses the gradients as they are"),
     )
 
 

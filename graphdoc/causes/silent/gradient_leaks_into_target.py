@@ -97,8 +97,8 @@ def _trained(sources: SourceTexts, sign: Sign) -> Finding | None:
         f"the loss trains {whose or 'a network'}, which should only {only} the trained one",
         f"The goal of this loss carries the graph of the network that {how} the trained one.",
         (
-            *spans.span_of("cause", sign.stack, label, sources),
-            *spans.span_of("related", sign.other, "copied from the trained network here", sources),
+            *spans.span_of("cause", sign.stack, label),
+            *spans.span_of("related", sign.other, "copied from the trained network here"),
         ),
         remedies=(Remedy("detach_expression", f"detach `{code}`", "unsafe", note, {"place": spans.place(frame)}),),
         because=f"it {how} the other network while the training goes on, the same loss reaches both, and an optimizer "
@@ -126,9 +126,9 @@ def _itself(sources: SourceTexts, sign: Sign) -> Finding | None:
         f"`{code}` is compared with itself, not detached: the second derivative is zero",
         "Both sides of the comparison are the same function of the same parameters, so it is zero whatever they are.",
         (
-            spans.span("cause", first, "computed with a graph, and so is the same computation beside it", sources),
-            spans.span("related", other, what, sources),
-            *spans.span_of("consumed", sign.other, "this gradient is differentiated again, and gives zero", sources),
+            spans.span("cause", first, "computed with a graph, and so is the same computation beside it"),
+            spans.span("related", other, what),
+            *spans.span_of("consumed", sign.other, "this gradient is differentiated again, and gives zero"),
         ),
         remedies=tuple(remedies),
         because=f"in {sign.count} of {sign.count} gradients that were tried, the second derivative is zero, and is not "
@@ -169,8 +169,8 @@ def _same(sources: SourceTexts, sign: Sign) -> Finding | None:
         "Loading the network's own state changes nothing. The goal should be a constant, and has the graph of the "
         "trained network.",
         (
-            *(spans.span("cause", f, label, sources) for f in bound[:1]),
-            *spans.span_of("related" if bound else "cause", sign.stack, "copies the network into itself", sources),
+            *(spans.span("cause", f, label) for f in bound[:1]),
+            *spans.span_of("related" if bound else "cause", sign.stack, "copies the network into itself"),
         ),
         remedies=tuple(remedies),
         because="the parameters that were loaded are the network's own",
@@ -198,8 +198,8 @@ def _became(sources: SourceTexts, sign: Sign) -> Finding | None:
         "An assignment gives one object a second name. The goal should be a constant, and has the graph of the "
         "trained network.",
         (
-            spans.span("cause", found[0], f"from here on `{name}` and `{source}` are one network", sources),
-            *spans.span_of("related", sign.stack, "trains it by both of its values", sources),
+            spans.span("cause", found[0], f"from here on `{name}` and `{source}` are one network"),
+            *spans.span_of("related", sign.stack, "trains it by both of its values"),
         ),
         remedies=(Remedy("deepcopy_expression", title, "unsafe", note, {"place": spans.place(found[0])}),),
         because=f"this loss reached `{name}`'s own parameters at first, and reaches those of `{source}` twice since",
@@ -228,7 +228,7 @@ def _never_copied(sources: SourceTexts, sign: Sign, name: str, source: str) -> F
             "likely",  # that the copy changes nothing is seen; which network was meant is not
             title,
             said,
-            spans.span_of("cause", sign.stack, f"loads into `{name}` what it holds", sources),
+            spans.span_of("cause", sign.stack, f"loads into `{name}` what it holds"),
             remedies=_loads_another(sources, frame, name),
             because="the parameters that were loaded are the network's own",
         )
@@ -246,8 +246,8 @@ def _never_copied(sources: SourceTexts, sign: Sign, name: str, source: str) -> F
         f"`{name}` becomes the network `{source}`: it is no target any more",
         "A value that is computed with it as the goal of a loss moves with every step.",
         (
-            *spans.span_of("cause", [bound[0]], f"`{name}` is `{source}` from here on", sources),
-            *spans.span_of("related", sign.stack, "copied between two networks at first, into itself since", sources),
+            *spans.span_of("cause", [bound[0]], f"`{name}` is `{source}` from here on"),
+            *spans.span_of("related", sign.stack, "copied between two networks at first, into itself since"),
         ),
         remedies=remedies,
         because="the parameters that were loaded are the network's own, and were another one's at first",

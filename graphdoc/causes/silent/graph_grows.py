@@ -66,9 +66,9 @@ def _told(sources: SourceTexts, sign: Sign, every: list[Sign]) -> Finding | None
     if at is None:
         return None
     gathers = "is appended with its graph" if appended else "joins this iteration's graph to all earlier ones"
-    more = span_of("created", sign.stack, "made here, with its graph", sources) if appended else ()
+    more = span_of("created", sign.stack, "made here, with its graph") if appended else ()
     others = [(s, f) for s in every if s is not sign and not sign.facts["list"] and (f := innermost_user(s.stack))]
-    also = [span("cause", f, f"the same for `{s.facts['name']}`", sources) for s, f in others]
+    also = [span("cause", f, f"the same for `{s.facts['name']}`") for s, f in others]
     note = "the numbers stay, and each old graph leaves memory; no backward could use it: parts of it are freed"
     remedies = [(_remedy(kind, [at, *(f for _, f in others)], note, plain), plain) for kind, plain in _KINDS]
     return Finding(
@@ -76,7 +76,7 @@ def _told(sources: SourceTexts, sign: Sign, every: list[Sign]) -> Finding | None
         "possible" if sign.weak else Proof.STEPS.confidence,
         f"`{name}` keeps the graph of every iteration alive",
         f"Backward frees what a graph has saved. The graph itself stays in memory as long as `{name}` leads to it.",
-        (span("cause", at, gathers, sources), *also, *more),
+        (span("cause", at, gathers), *also, *more),
         remedies=tuple(r for r, plain in remedies if not plain or (sign.facts.get("one") and applies(sources, r))),
         because=f"after {sign.count} steps `{name}` leads to {nodes} nodes of graphs whose backward is done",
     )

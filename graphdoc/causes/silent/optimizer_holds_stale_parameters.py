@@ -77,7 +77,7 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
     if making is not None:
         if (at := change or later) is not None:
             frame = bindings.frame_of(sources, making.file, at)
-            spans.append(span("cause", frame, f"gives the model parameters that {name} does not hold", sources))
+            spans.append(span("cause", frame, f"gives the model parameters that {name} does not hold"))
             if change in making.behind:
                 remedies += _remedy(sources, making, at, own, whose)
             elif later is not None and (statement := made_again(sources, making)):
@@ -85,9 +85,9 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
                 title, note = f"make `{own}` again after this", f"`{own}` updates {whose}"
                 remedies.append(Remedy("add_statement", title, "unsafe", note, args))
         label = f"{name} gets the parameters that exist here"
-        spans.append(span("related" if spans else "cause", making.frame(sources), label, sources))
+        spans.append(span("related" if spans else "cause", making.frame(sources), label))
     spans += span_of(
-        "consumed" if spans else "cause", sign.stack, "gives gradients to parameters that no optimizer holds", sources
+        "consumed" if spans else "cause", sign.stack, "gives gradients to parameters that no optimizer holds"
     )
     what = "holds none of the parameters that get gradients"
     why = (
@@ -136,9 +136,9 @@ def _untied(
         "Two parameters of the model were one tensor, and the optimizer has it once. The one that was put in the place "
         "of the other afterwards is in no optimizer and keeps its values.",
         (
-            span("cause", frame, f"gives the model a parameter that `{name}` does not hold", sources),
-            span("related", making.frame(sources), f"`{name}` gets the parameters that exist here", sources),
-            *span_of("consumed", sign.stack, "gives a gradient to the new parameter", sources),
+            span("cause", frame, f"gives the model a parameter that `{name}` does not hold"),
+            span("related", making.frame(sources), f"`{name}` gets the parameters that exist here"),
+            *span_of("consumed", sign.stack, "gives a gradient to the new parameter"),
         ),
         remedies=tuple(_remedy(sources, making, change, name, whose)),
         because=f"`{name}` holds everything else of `{_root(mine)}`; {whose} got gradients, no optimizer holds "
@@ -160,7 +160,7 @@ def _parted(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Fi
         "likely",  # that they were one and are two is seen; that they were to stay one is not
         f"`assign=True` parts tied weights: {names}",
         "With `assign=True` each loaded name gets a new parameter of its own. The optimizer steps these apart.",
-        (span("cause", at, "gives each name its own parameter", sources),) if at is not None else (),
+        span_of("cause", at, "gives each name its own parameter"),
         remedies=tuple(remedies),
         because=f"before this load {names} were one parameter; at the first step of "
         f"{optimizer_of(optimizers, sign)} it held one for each",

@@ -136,7 +136,6 @@ def _wrongly_given(program: Program) -> Finding | None:
     if used is None:
         return unregistered.none_registered(sources, frame, given)
     return ungiven.nothing_left(
-        sources,
         used,
         frame,
         f"`{used.name}` is an exhausted iterator: the optimizer gets nothing of `{used.module}`",
@@ -179,7 +178,7 @@ def _in_training_mode(
         f"the same for `{beside}`, which `{name}` updates. What is not to learn needs no such call.",
         (
             *ungiven.ungiven_places(sources, optimizers, sign, whose),
-            span("related", mode, f"`{owner}` is put into training mode beside `{beside}`", sources),
+            span("related", mode, f"`{owner}` is put into training mode beside `{beside}`"),
         ),
         remedies=tuple(_remedies(sources, optimizers, sign, [f"{owner}.parameters()"])),
         because=ungiven.unused_gradients(sign, whose),
@@ -266,7 +265,7 @@ def _wanted(
         "`requires_grad_(False)` says so.",
         (
             *ungiven.ungiven_places(sources, optimizers, sign, whose),
-            *span_of("related", sign.other, f"bounds the gradients of {whose}", sources),
+            *span_of("related", sign.other, f"bounds the gradients of {whose}"),
         ),
         remedies=remedies,
         because=f"{ungiven.unused_gradients(sign, whose)}; {said}",
@@ -289,9 +288,9 @@ def _read_past(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) ->
         f"{opening(name)} holds them. A weight inside of {what} is read by itself, so what its forward would add to it "
         "is in no loss. Call the module, or make the weight that is read of all of its parts.",
         (
-            *span_of("cause", sign.stack, f"reads a weight inside of {what}, past its forward", sources),
-            *(span("cause", f, "hands it over", sources) for f in handed[-1:]),
-            *span_of("related", sign.other, "reaches none of them", sources),
+            *span_of("cause", sign.stack, f"reads a weight inside of {what}, past its forward"),
+            *(span("cause", f, "hands it over") for f in handed[-1:]),
+            *span_of("related", sign.other, "reaches none of them"),
         ),
         because=f"at {sign.count} steps they were moved and no loss moved; no module inside of {what} was called",
     )
@@ -318,7 +317,6 @@ def _used_up(
     if len(found) != 1:
         return None
     return ungiven.nothing_left(
-        sources,
         found[0],
         at,
         f"`{found[0].name}` is an exhausted iterator: `{name}` is given nothing of "

@@ -73,8 +73,8 @@ def _told(program: Program, sign: Sign) -> Finding | None:
         f"`{bindings.text_of(call)}` restores nothing: `{bindings.text_of(state)}` is no copy",
         f"`state_dict()` returns the parameters' own tensors. Since then {by}: what was kept has changed as well.",
         (
-            *span_of("cause", sign.other, "taken without a copy: shares its memory with the parameters", sources),
-            *span_of("consumed", sign.stack, "copies each tensor into itself", sources),
+            *span_of("cause", sign.other, "taken without a copy: shares its memory with the parameters"),
+            *span_of("consumed", sign.stack, "copies each tensor into itself"),
         ),
         remedies=(
             Remedy(

@@ -113,8 +113,8 @@ def _beside_the_loss(program: Program) -> Finding | None:
         if late
         else f"`{name}` adds terms to `{loss}`, and `backward()` runs on `{loss}`: no gradient contains these terms.",
         (
-            span("cause", call, f"differentiates `{loss}`" + " before the sum" * late, sources),
-            span("cause", made, "adds what no backward call goes through", sources),
+            span("cause", call, f"differentiates `{loss}`" + " before the sum" * late),
+            span("cause", made, "adds what no backward call goes through"),
         ),
         remedies=tuple(remedies),
         because=f"at {sign.count} steps the terms beside `{loss}`, differentiated by themselves, had a gradient for "
@@ -143,8 +143,8 @@ def _dropped(program: Program) -> Finding | None:
         "A Function acts on the backward through the value that it returns. The loss uses another value, in whose "
         "graph it is not.",
         (
-            span("cause", function.apply, f"`{name}` is read by nobody" if name else "the result is dropped", sources),
-            *span_of("related", sign.other, f"does not go through `{function.name}`", sources),
+            span("cause", function.apply, f"`{name}` is read by nobody" if name else "the result is dropped"),
+            *span_of("related", sign.other, f"does not go through `{function.name}`"),
         ),
         remedies=(Remedy("bind_result", f"keep the result in `{given}`", "unsafe", note, edit),) if given else (),
         because=f"at {sign.count} steps it was given what has a graph, and no loss was computed from what it returned",
@@ -187,8 +187,8 @@ def _never_read(program: Program, sign: Sign, bound: Frame, name: str) -> Findin
         f"The layers run in every iteration and `{name}` is bound to what they give. No statement reads it before the "
         "name is bound again or its function ends, so no loss depends on their parameters.",
         (
-            span("cause", bound, f"bound to `{name}`, and no statement reads this value", program.sources),
-            *span_of("related", sign.other, "differentiates a loss that does not depend on it", program.sources),
+            span("cause", bound, f"bound to `{name}`, and no statement reads this value"),
+            *span_of("related", sign.other, "differentiates a loss that does not depend on it"),
         ),
         remedies=_collected(program.sources, bound, name),
         because=f"at {sign.count} steps a trial changed {whose}, and no loss changed; none ever had a gradient",
@@ -234,8 +234,8 @@ def _told(program: Program, sign: Sign) -> Finding:
         f"{opening(name)} holds {whose}. They compute a result in every iteration, and no loss is made of it. They "
         "never get a gradient. Add it to the loss, or leave them out of the optimizer.",
         (
-            *span_of("cause", sign.stack, "computed here, and no loss is made of it", program.sources),
-            *span_of("related", sign.other, "differentiates a loss that does not depend on it", program.sources),
+            *span_of("cause", sign.stack, "computed here, and no loss is made of it"),
+            *span_of("related", sign.other, "differentiates a loss that does not depend on it"),
         ),
         because=f"at {sign.count} steps a trial changed {whose}, and no loss changed; none ever had a gradient",
     )

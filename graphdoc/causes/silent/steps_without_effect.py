@@ -11,7 +11,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, name_of
-from graphdoc.program.spans import code_at, innermost_user, span, span_of
+from graphdoc.program.spans import code_at, innermost_user, span_of
 from graphdoc.source.paths import is_name, only
 from graphdoc.story.wording import first_told, folded, opening, optimizer_of
 
@@ -68,8 +68,8 @@ def _taken_back(program: Program, sign: Sign) -> Finding:
         f"{opening(name)} has moved {whose or 'its parameters'}, and this gives them their old numbers again before "
         "the next step. Nothing has read the new ones. Write the old weights back after the loop, or not at all.",
         (
-            *span_of("cause", sign.stack, "gives the parameters their old numbers again", program.sources),
-            *span_of("related", sign.other, "moves them", program.sources),
+            *span_of("cause", sign.stack, "gives the parameters their old numbers again"),
+            *span_of("related", sign.other, "moves them"),
         ),
         remedies=(
             Remedy(
@@ -88,8 +88,8 @@ def _at_rest(program: Program, sign: Sign) -> Finding:
     name, whose = optimizer_of(program.optimizers, sign), folded(sign.parameters)
     schedule = _schedule(program, name_of(program.optimizers, sign))
     spans = (
-        *((span("cause", schedule, "multiplies the learning rate by 0", program.sources),) if schedule else ()),
-        *span_of("related" if schedule else "cause", sign.stack, "steps at a rate of 0", program.sources),
+        *span_of("cause", schedule, "multiplies the learning rate by 0"),
+        *span_of("related" if schedule else "cause", sign.stack, "steps at a rate of 0"),
     )
     return Finding(
         0.85,

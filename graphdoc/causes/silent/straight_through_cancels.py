@@ -114,10 +114,8 @@ def _from_itself(program: Program, sign: Sign, one: str, other: str) -> Finding:
         f"`{other if len(other) > len(one) else one}` is the same value without its graph. The distance between the "
         "two is zero wherever the value goes, and the slope of a square is zero there.",
         (
-            *span_of("cause", sign.stack, "a value and its own copy: zero for every input", program.sources),
-            *span_of(
-                "related", sign.other, f"gives {whose} nothing by {'this term' if term else 'it'}", program.sources
-            ),
+            *span_of("cause", sign.stack, "a value and its own copy: zero for every input"),
+            *span_of("related", sign.other, f"gives {whose} nothing by {'this term' if term else 'it'}"),
         ),
         remedies=(Remedy("another_reference", "compare with a value from elsewhere", "display", note),),
         because=f"in {sign.count} backward calls both were equal in every element",
@@ -139,8 +137,8 @@ def _both_detached(program: Program, cut: Cut, value: str) -> Finding | None:
         f"The sum takes `{value}` away and adds it again. The added one is to carry the gradient, and it is detached "
         "too.",
         (
-            span("cause", at, "is to carry the gradient, and is detached", program.sources),
-            *span_of("related", sign.stack, f"sends nothing to {whose}", program.sources),
+            span("cause", at, "is to carry the gradient, and is detached"),
+            *span_of("related", sign.stack, f"sends nothing to {whose}"),
         ),
         remedies=remedy_at(at, "drop_call", f"keep the graph of `{value}`", "unsafe", note),
         because=f"at {sign.count} steps {whose} {'was' if len(names) == 1 else 'were'} moved and the loss moved, and "
@@ -159,8 +157,8 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
         note = f"the gradient of {whose} is then as if the value had not been rounded"
         remedies.append(Remedy("detach_expression", title, "unsafe", note, {"place": place(inner)}))
     spans = (
-        *span_of("cause", sign.stack, "the same value is added and taken away: its gradient is zero", sources),
-        *span_of("related", sign.other, _sends(sign, whose), sources),
+        *span_of("cause", sign.stack, "the same value is added and taken away: its gradient is zero"),
+        *span_of("related", sign.other, _sends(sign, whose)),
     )
     return Finding(
         0.94,
@@ -193,8 +191,8 @@ def _equal(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Fin
         "Both sides were computed from the same parameters and carry a graph, so each gradient comes once with plus "
         "and once with minus. Detach the side that is meant as a reference, such as the old log-probability.",
         (
-            *span_of("cause", sign.stack, "two values whose gradients are opposite and equal", sources),
-            *span_of("related", sign.other, _sends(sign, whose), sources),
+            *span_of("cause", sign.stack, "two values whose gradients are opposite and equal"),
+            *span_of("related", sign.other, _sends(sign, whose)),
         ),
         remedies=tuple(remedies),
         because=_seen(sign, whose),

@@ -9,7 +9,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program.number_limits import shortened
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof, first_sign
-from graphdoc.program.spans import span, span_of
+from graphdoc.program.spans import span_of
 from graphdoc.story.wording import folded, opening, optimizer_of
 
 PAGE = Page(
@@ -60,8 +60,8 @@ def _told(program: Program, sign: Sign) -> Finding:
     made = shortened(program.sources, sign.parameters)
     step = f"adds less than half the gap to the next {dtype} number"
     spans = (
-        *((span("cause", made, f"{dtype} from here on", program.sources),) if made else ()),
-        *span_of("related" if made else "cause", sign.stack, step, program.sources),
+        *span_of("cause", made, f"{dtype} from here on"),
+        *span_of("related" if made else "cause", sign.stack, step),
     )
     return Finding(
         0.9,

@@ -71,14 +71,11 @@ def _told(program: Program, sign: Sign) -> Finding:
     part = [Frame(**f) for f in sign.facts.get("clear", ())]
     adds = "not cleared: each step uses the earlier ones too" if name.startswith("`") else "never cleared: they add up"
     spans = (
-        *span_of("cause", part, f"clears other parameters of {name} alone", program.sources),
+        *span_of("cause", part, f"clears other parameters of {name} alone"),
         *span_of(
-            "related" if part else "cause",
-            sign.stack,
-            "adds to the gradients that the step before has used already",
-            program.sources,
+            "related" if part else "cause", sign.stack, "adds to the gradients that the step before has used already"
         ),
-        *span_of("related", sign.other, f"{name} uses the sum", program.sources),
+        *span_of("related", sign.other, f"{name} uses the sum"),
     )
     return Finding(
         0.95,
@@ -108,10 +105,10 @@ def _left_over(program: Program, sign: Sign) -> Finding | None:
         f"{opening(name)} is cleared too early: another optimizer's loss reaches its parameters after that, and "
         "`backward()` adds to what is there.",
         (
-            *span_of("cause", sign.stack, f"adds to what the other loss has left in {name}", program.sources),
-            *span_of("related", clear, f"clears {name}", program.sources),
-            *span_of("related", sign.other, "fills the same gradients again", program.sources),
-            *span_of("related", step, f"{name} uses the sum", program.sources),
+            *span_of("cause", sign.stack, f"adds to what the other loss has left in {name}"),
+            *span_of("related", clear, f"clears {name}"),
+            *span_of("related", sign.other, "fills the same gradients again"),
+            *span_of("related", step, f"{name} uses the sum"),
         ),
         remedies=tuple(_remedies(program, sign, step, early=True)),
         because=f"the first step of {name} used its own loss alone; each time the other optimizer had stepped, "
@@ -134,10 +131,10 @@ def _used_twice(program: Program, sign: Sign) -> Finding:
         "A step has used them already, and nothing clears them before the next `backward()`, which adds to what is "
         "there.",
         (
-            *span_of("cause", sign.stack, "adds to what the step before has used", program.sources),
-            *span_of("related", clear, f"clears {name}, once for several steps", program.sources),
-            *span_of("related", [] if one else sign.other, "computes what that step uses", program.sources),
-            *span_of("related", step, f"{name} uses the sum", program.sources),
+            *span_of("cause", sign.stack, "adds to what the step before has used"),
+            *span_of("related", clear, f"clears {name}, once for several steps"),
+            *span_of("related", [] if one else sign.other, "computes what that step uses"),
+            *span_of("related", step, f"{name} uses the sum"),
         ),
         remedies=tuple(_remedies(program, sign, step, early=not one)),
         because=f"before {sign.count} steps, between others that begin anew, backward found the gradients of "
